@@ -71,18 +71,23 @@ class RequestRefused(NovaExtSchedError):
 
     :param reason: what the owner of the server reads in its fault
     :param detail: what only operators read, in the log and in their tools
+    :param by_member: whether nobody but a member of a project can correct
+        that; the log says so, for alerts
     """
 
-    message = '{text}'
+    message = '{by}{reason}{more}'
 
     reason: str
     detail: str
 
-    def __init__(self, reason: str, detail: str = '') -> None:
+    def __init__(
+        self, reason: str, detail: str = '', by_member: bool = False
+    ) -> None:
         super().__init__(
             reason=reason,
             detail=detail,
-            text=f'{reason} ({detail})' if detail else reason,
+            by='by what a member wrote: ' if by_member else '',
+            more=f' ({detail})' if detail else '',
         )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lines about what operators and members wrote, each logged once.
+"""Lines about what operators and members wrote, not one for each request.
 
 Every request and every host meets a malformed value in one aggregate. A
 warning for each would flood the log.
@@ -23,30 +23,46 @@ _FORGET = 3600.0
 _MOST = 10_000
 
 
+#: Advice for what the status check reads: metadata and extra specs.
+CHECKED = (
+    ' nova-ext-sched-status upgrade check lists what is wrong in aggregates '
+    'and flavors.'
+)
+
+
 class LogOnce:
-    """Logs each warning once, and only so many different ones.
+    """Logs each line once while it is met, and only so many different ones.
 
     ===========================  ============================================
-    warning                      what is logged
+    line                         what is logged
     ===========================  ============================================
-    met before                   nothing
-    new, while there is room     it
+    has a place                  nothing
+    new, while there is room     it; it has a place then
+    new, without room, and       it, in the place of the one that nobody met
+    nobody met another for an    for longest, which is new again
+    hour
     new, without room            nothing at once; in five minutes, and every
                                  five minutes again, how many there were
     ===========================  ============================================
 
     What was logged keeps its place as long as it is met. So a thousand faults
-    are a few lines, and none of them makes the log forget another. A warning
+    are a few lines, and none of them makes the log forget another. A line
     that goes by what a member of a project wrote needs a ``key`` that does
-    not, or a log of its own: it could take all the room.
+    not, or a log of its own: it could take all the room. A log has lines of
+    one level, and the count has that level too.
 
-    :param name: of the module that warns
-    :param capacity: number of warnings that are logged one by one
+    :param name: of the module that writes
+    :param capacity: number of lines that are logged one by one
+    :param advice: where those are listed that are only counted, if anywhere:
+        :data:`CHECKED`
     """
 
-    def __init__(self, name: str, capacity: int = 100) -> None:
+    def __init__(
+        self, name: str, capacity: int = 100, advice: str = ''
+    ) -> None:
         self._logger = logging.getLogger(name)
         self._capacity = capacity
+        self._advice = advice
         # When each was last met; the one that nobody met for longest first.
         self._seen: dict[Hashable, float] = {}
         # Hashes, because many messages would be kept with them.
@@ -55,21 +71,24 @@ class LogOnce:
         self._lock = threading.Lock()
 
     def warning(self, message: str, key: Hashable = None) -> None:
-        """Log a message unless it was logged before.
+        """Log what an operator has to correct, unless it was logged before.
 
         :param key: what makes the message distinct; by default its text
         """
-        for line in self._choose(message, key):
-            self._logger.warning('%s', line)
+        self._log(logging.WARNING, message, key)
 
     def info(self, message: str, key: Hashable = None) -> None:
-        """Log what nobody has to correct, in the same way, uncounted."""
-        if message in self._choose(message, key):
-            self._logger.info('%s', message)
+        """Log what no operator has to correct, in the same way.
 
-    def _choose(self, message: str, key: Hashable) -> list[str]:
+        What members write is of this kind: a warning raises an alert.
+        """
+        self._log(logging.INFO, message, key)
+
+    def _log(self, level: int, message: str, key: Hashable) -> None:
         with self._lock:
-            return self._remember(message, message if key is None else key)
+            lines = self._remember(message, message if key is None else key)
+        for line in lines:
+            self._logger.log(level, '%s', line)
 
     def _remember(self, message: str, key: Hashable) -> list[str]:
         now = timeutils.now()
@@ -77,10 +96,9 @@ class LogOnce:
         if now >= self._since + _AGAIN:
             count = f'{len(self._more)}{"+" * (len(self._more) >= _MOST)}'
             lines.append(
-                f'{count} more warnings in the last '
+                f'{count} more of this kind in the last '
                 f'{now - self._since:.0f} seconds, besides {len(self._seen)} '
-                f'that are in the log. nova-ext-sched-status upgrade check '
-                f'lists what is wrong in aggregates and flavors.'
+                f'that are in the log.{self._advice}'
             )
             self._more.clear()
             self._since = math.inf

@@ -22,28 +22,42 @@ class State:
 
     :ivar image_keys: the keys of reserved aggregates among the properties of
         its image, which ``reserved_aggregates`` read in Glance
+    :ivar left_out: the hosts of forbidden aggregates that the placement query
+        does not name, as the API database has them: by policy, the name of
+        such an aggregate by host
+    :ivar also_judged: the aggregates that its query forbids although a host
+        filter would judge their hosts: they may make room for others. Policy
+        and name, by UUID
 
     The rest is of its server group.
 
     :ivar spread: the members by failure domain, which ``failure_domains``
         counted
+    :ivar hosts_before: how many hosts the group had before the first pick;
+        None before anybody asked for :func:`picks`
     :ivar candidates: the hosts for the first server of the request, as
         ``FailureDomainFilter`` saw them: nova only ever drops some, so that
         every pick is one of these
-    :ivar counted: how many of the group's hosts ``spread`` has counted
+    :ivar counted: how many picks ``spread`` has counted
     :ivar members: where the members stand, as ``failure_domains`` found them
         (queries.group_members.Members)
     :ivar refused: the host states that host filters refused for the group's
         sake, for whichever of the request's servers: by host and node
     :ivar assignment: the hosts and members of the group, as
         ``ServerGroupRoundRobinWeigher`` found them for the first server
-    :ivar hosts_before: how many hosts the group had then
     :ivar servers: the servers of the request that the weigher was asked
         about, in the order of the picks
     """
 
     image_keys: set[str] = dataclasses.field(default_factory=set)
+    left_out: dict[str, dict[str, str]] = dataclasses.field(
+        default_factory=dict
+    )
+    also_judged: dict[str, tuple[str, str]] = dataclasses.field(
+        default_factory=dict
+    )
     spread: failure_domain.Spread | None = None
+    hosts_before: int | None = None
     candidates: list[typing.Any] | None = None
     counted: int = 0
     members: typing.Any = None
@@ -51,7 +65,6 @@ class State:
         default_factory=dict
     )
     assignment: round_robin.Assignment | None = None
-    hosts_before: int = 0
     servers: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -71,4 +84,23 @@ def of(request_spec: typing.Any) -> State:
 
 def forget_group(request_spec: typing.Any) -> None:
     """Forget what is known of a request's server group."""
-    states[request_spec] = State(of(request_spec).image_keys)
+    known = of(request_spec)
+    states[request_spec] = State(
+        known.image_keys, known.left_out, known.also_judged
+    )
+
+
+def picks(request_spec: typing.Any) -> list[str]:
+    """Return the hosts that nova picked for a request's servers, in order.
+
+    Those after the first call, which is to be before the first pick: nova
+    appends each to the group's hosts.
+
+    :param request_spec: with a server group
+    """
+    group = request_spec.instance_group
+    hosts = (group.hosts if 'hosts' in group else None) or []
+    state = of(request_spec)
+    if state.hosts_before is None:
+        state.hosts_before = len(hosts)
+    return hosts[state.hosts_before :]

@@ -22,11 +22,12 @@ def bar(
     :param stream: where to write, standard error as a rule
     :param total: how many steps there are; None if it is not known
     :yields: a function to call after each step; takes the number of steps,
-        and the label from now on where it changes
+        and the label from now on where it changes. With a ``total`` it counts
+        no step, and that many begin.
     """
     if not stream.isatty():
         # rich before 15 ends even a disabled bar with a line break.
-        yield lambda steps=1, label=None: None
+        yield lambda steps=1, label=None, total=None: None
         return
     with progress.Progress(
         progress.TextColumn('{task.description}'),
@@ -38,7 +39,12 @@ def bar(
     ) as shown:
         task = shown.add_task(label, total=total)
 
-        def advance(steps: int = 1, label: str | None = None) -> None:
+        def advance(
+            steps: int = 1, label: str | None = None, total: int | None = None
+        ) -> None:
+            if total is not None:
+                shown.reset(task, total=total)
+                steps = 0
             shown.update(task, advance=steps, description=label)
 
         yield advance

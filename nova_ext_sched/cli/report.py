@@ -23,7 +23,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import importlib.metadata
 import io
 import json
 import shutil
@@ -33,7 +32,6 @@ import typing
 
 from cliff import columns as cliff_columns
 from cliff import lister
-from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
@@ -129,21 +127,6 @@ def begin(
         Section(f'{head}:' if parts else first, lines),
         *(Section(remark, apart=False) for remark in remarks),
     ]
-
-
-def begin_document(format_: int) -> dict[str, typing.Any]:
-    """Return what every document begins with: its form, when, by what.
-
-    :param format_: a number that changes when a reader must change
-    """
-    return {
-        'format': format_,
-        'time': timeutils.utcnow().isoformat(timespec='seconds') + 'Z',
-        'versions': {
-            name: importlib.metadata.version(name)
-            for name in ('nova-ext-sched', 'nova')
-        },
-    }
 
 
 class Cell(cliff_columns.FormattableColumn[typing.Any]):

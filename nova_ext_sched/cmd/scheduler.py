@@ -3,8 +3,10 @@
 """What the commands share that use nova-scheduler's code."""
 
 import argparse
+import importlib
 import logging
 import sys
+import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched.cli import base
@@ -12,7 +14,13 @@ from nova_ext_sched.dryrun.cloud import process
 
 
 class Command(base.Command):
-    """A command that uses nova-scheduler's code, with its nova.conf."""
+    """A command that uses nova-scheduler's code, with its nova.conf.
+
+    :cvar work: the module of what it does, beside that of its arguments. It
+        imports nova, which has to be prepared before.
+    """
+
+    work: str
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -32,6 +40,14 @@ class Command(base.Command):
             help='a directory of files that end in .conf (may be repeated)',
         )
         return parser
+
+    def load(self, parsed_args: argparse.Namespace) -> typing.Any:
+        """Return :attr:`work`, where all that it imports is ready.
+
+        :raises exception.InvalidValue: there is no nova, or no nova.conf
+        """
+        self.configure(parsed_args)
+        return importlib.import_module(self.work)
 
     def configure(self, parsed_args: argparse.Namespace) -> None:
         """Make this process what nova-scheduler's is.

@@ -63,8 +63,9 @@ filter ``IsolatedAggregatesFilter`` checks the hosts that placement returns,
 and alone guards the aggregates on rebuild, where nova runs no request filter.
 
 If the aggregates cannot be read (the API database is down, for example), the
-request ends in NoValidHost and the log of nova-scheduler has the reason. No
-request is ever scheduled unfiltered.
+request ends in NoValidHost and the log of nova-scheduler has the reason. nova
+runs no request filter on a rebuild, and no host filter on a host that an
+administrator forces at boot: the other one judges there alone.
 
 Related options:
 

@@ -47,12 +47,19 @@ Related options:
         default=100,
         min=1,
         help="""
-The largest number of aggregate UUIDs that one placement query forbids.
+The largest number of aggregate UUIDs that one placement query names.
 
 Every web server limits the length of a request line. With many isolated
-aggregates the server would refuse the query, and every request would end in
-NoValidHost. Above this number, the query names the aggregates with the most
-hosts, and the host filter of the policy checks the hosts of the rest.
+aggregates, or many that have the key of one reservation, the server would
+refuse the query, and every such request would end in NoValidHost. UUIDs that
+a request must avoid (``member_of=!in:``) and those of the aggregates that it
+must land in (``member_of=in:``) count together, and so do those that nova
+itself names for a zone or a project.
+
+Above this number, the host filter of the policy checks what the query does
+not say. Aggregates that a request must land in go in first, all that have one
+key or none of them. Of those that it must avoid, the query then names the ones
+with the most hosts.
 
 If that filter is not enabled, the query names all aggregates whatever this
 option says, and a warning says so. If an administrator forced a host, nova
@@ -61,7 +68,7 @@ does not run that filter, and the query names all aggregates of that host.
 The default fits every common web server, with two exceptions. uwsgi with its
 default buffer of 4096 bytes takes 30: set that, or raise uwsgi's
 ``buffer-size``. gunicorn takes 100 if a request asks for little else: set 90
-if requests are for zones, projects, reservations or several traits. The
+if requests are for several zones, projects, reservations or traits. The
 documentation has a table of the limits.
 
 Related options:
@@ -69,7 +76,7 @@ Related options:
 * ``[nova_ext_sched] forbid_by_trait`` forbids a trait in place of many UUIDs.
 * ``[scheduler] max_placement_results`` may cut off suitable hosts if most of
   those that placement returns are left to the host filter. List the traits in
-  ``forbid_by_trait`` then.
+  ``forbid_by_trait`` then, or raise it.
 """,
     ),
 ]

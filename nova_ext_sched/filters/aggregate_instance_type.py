@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import itertools
 import typing
@@ -14,13 +15,13 @@ import nova.conf
 from nova_ext_sched import log_once
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import aggregate_instance_type
+from nova_ext_sched.policy import memo
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 
-LOG_ONCE = log_once.LogOnce(__name__)
+LOG_ONCE = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 
 
 class AggregateInstanceTypeFilter(base.PolicyFilter):
@@ -53,23 +54,6 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
         )
         yield aggregate_instance_type.DECLARATION, _FlavorJudge(decision)
 
-    def judge_all(
-        self, hosts: list[typing.Any], judges: Sequence[typing.Any]
-    ) -> tuple[list[typing.Any], list[typing.Any]]:
-        # Each aggregate is read once, and each combination of bits decided
-        # once: as fast where every host has its own set of aggregates.
-        passed: list[typing.Any] = []
-        rejected: list[typing.Any] = []
-        (judge,) = judges
-        bits_of, passes = judge.bits_of, judge.passes
-        # Written out: a call for each host would take longer than the rest.
-        for host_state in hosts:
-            bits = 0
-            for aggregate in host_state.aggregates:
-                bits |= bits_of[aggregate]
-            (passed if passes[bits] else rejected).append(host_state)
-        return passed, rejected
-
     def count_reasons(
         self, rejected: list[typing.Any], judges: Sequence[typing.Any]
     ) -> collections.Counter[str]:
@@ -78,10 +62,15 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
         # aggregates would cost more than the filter itself.
         (judge,) = judges
         hosts_by_cause: dict[typing.Any, list[typing.Any]] = {}
-        for host_state in rejected:
-            cause = judge.causes[judge.read(host_state)]
-            hosts_by_cause.setdefault(cause, []).append(host_state)
         reasons: collections.Counter[str] = collections.Counter()
+        for host_state in rejected:
+            bits = judge.bits(host_state)
+            if bits is None:
+                reasons[judge(host_state).reason] += 1
+                continue
+            hosts_by_cause.setdefault(judge.causes[bits], []).append(
+                host_state
+            )
         for cause, hosts in hosts_by_cause.items():
             aggregates = dict.fromkeys(
                 itertools.chain.from_iterable(h.aggregates for h in hosts)
@@ -93,31 +82,22 @@ class AggregateInstanceTypeFilter(base.PolicyFilter):
         return reasons
 
 
-class _FlavorJudge:
+class _FlavorJudge(base.ByEachAggregate):
     def __init__(self, decision: aggregate_instance_type.Decision) -> None:
+        super().__init__(
+            self._read_for_flavor,
+            decision.passes,
+            lambda aggregates: decision.judge(
+                fields.names_and_metadata(aggregates)
+            ),
+        )
         self.decision = decision
-        # The aggregates are the objects of the scheduler's in-memory map,
-        # shared by the hosts; nova compares them by identity.
-        self.bits_of = aggregate_instance_type.Memo(self._read_aggregate)
-        self.passes = aggregate_instance_type.Memo(decision.passes)
-        self.causes = aggregate_instance_type.Memo(decision.cause)
+        self.causes = memo.Memo(decision.cause)
         _warn(decision.request_faults)
 
-    def __call__(self, host_state: typing.Any) -> verdict.Verdict:
-        if self.passes[self.read(host_state)]:
-            return verdict.PASS
-        return self.decision.judge(
-            fields.names_and_metadata(host_state.aggregates)
-        )
-
-    def read(self, host_state: typing.Any) -> int:
-        bits = 0
-        for aggregate in host_state.aggregates:
-            bits |= self.bits_of[aggregate]
-        return bits
-
-    def _read_aggregate(self, aggregate: typing.Any) -> int:
-        metadata = fields.aggregate_metadata(aggregate)
+    def _read_for_flavor(
+        self, aggregate: typing.Any, metadata: Mapping[str, str]
+    ) -> int:
         bits = self.decision.read(metadata)
         if bits & 1:
             name = fields.aggregate_name(aggregate)

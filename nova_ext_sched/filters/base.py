@@ -6,6 +6,7 @@ import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import typing
 
@@ -17,6 +18,7 @@ from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import memo
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import fields
 
@@ -79,6 +81,12 @@ class _Uncompiled:
     def judge(self, aggregates: typing.Any) -> verdict.Verdict:
         return self._refusal
 
+    def read(self, metadata: typing.Any) -> int:
+        return 0
+
+    def passes(self, bits: int) -> bool:
+        return False
+
 
 def compile_request(
     fn: Callable[[typing.Any], typing.Any],
@@ -90,8 +98,8 @@ def compile_request(
 
     :param fn: of stage 1
     :param fault: what happens where it fails, for the log
-    :returns: what ``fn`` returns or, where it raises, what has a method
-        ``judge`` that refuses every host
+    :returns: what ``fn`` returns or, where it raises, what has the methods
+        ``judge``, ``read`` and ``passes`` of a policy and refuses every host
     """
     try:
         return fn(spec_obj)
@@ -111,14 +119,29 @@ class ByAggregates:
     a request. Nothing is kept beyond the request, so an update of an
     aggregate in the scheduler's memory takes effect on the next one.
 
+    ==========================================  ===========================
+    aggregates of the host                      decision
+    ==========================================  ===========================
+    one without metadata in memory, whatever    rejected, with a warning
+    the others say
+    one of ``left_out``, by its host            rejected
+    any other                                   ``decide`` says
+    ==========================================  ===========================
+
     :param decide: takes the nova Aggregates of a host; neither raises nor
         does I/O
+    :param left_out: hosts of aggregates that stage 1 has read as forbidden
+        and left out of the query, each with the aggregate's name; see
+        :func:`left_out`
     """
 
     def __init__(
-        self, decide: Callable[[Sequence[typing.Any]], verdict.Verdict]
+        self,
+        decide: Callable[[Sequence[typing.Any]], verdict.Verdict],
+        left_out: Mapping[str, str] | None = None,
     ) -> None:
         self._decide = decide
+        self._left_out = left_out or {}
         self._verdicts: dict[tuple[int, ...], verdict.Verdict] = {}
 
     def __call__(self, host_state: typing.Any) -> verdict.Verdict:
@@ -130,15 +153,128 @@ class ByAggregates:
         key = tuple(map(id, aggregates))
         found = self._verdicts.get(key)
         if found is None:
-            found = self._verdicts[key] = self._decide(aggregates)
+            found = _refuse_unread(aggregates) or self._decide(aggregates)
+            self._verdicts[key] = found
+        if found.passes and self._left_out:
+            name = self._left_out.get(host_state.host)
+            if name is not None:
+                return _refuse_left_out(name)
         return found
+
+
+class ByEachAggregate(ByAggregates):
+    """Judges a host by what each of its aggregates says by itself.
+
+    Each aggregate is read once, into bits, and each combination of the bits
+    of a host's aggregates is decided once. So it is as fast where every host
+    has a set of aggregates of its own. ``decide`` is asked for the reasons
+    alone.
+
+    :param read: takes a nova Aggregate and its metadata, and returns what
+        they mean as bits, which are combined by ``|``
+    :param passes: whether a host may be used by the bits of its aggregates;
+        the answer is that of ``decide``. Neither raises nor does I/O
+    """
+
+    # Every bit, so that no other aggregate lifts it.
+    _UNREAD = -1
+
+    def __init__(
+        self,
+        read: Callable[[typing.Any, Mapping[str, str]], int],
+        passes: Callable[[int], bool],
+        decide: Callable[[Sequence[typing.Any]], verdict.Verdict],
+        left_out: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(decide, left_out)
+        self._read = read
+        # The aggregates are the objects of the scheduler's in-memory map,
+        # shared by the hosts; nova compares them by identity.
+        self._bits_of = memo.Memo(self._read_aggregate)
+        self._passes = memo.Memo(passes)
+        self._passes[self._UNREAD] = False
+
+    def __call__(self, host_state: typing.Any) -> verdict.Verdict:
+        if self._passes[self._combine(host_state)] and not self._left_out:
+            return verdict.PASS
+        return super().__call__(host_state)
+
+    def split(
+        self, hosts: list[typing.Any]
+    ) -> tuple[list[typing.Any], list[typing.Any]]:
+        """Return the hosts that pass, in their order, and the others."""
+        passed: list[typing.Any] = []
+        rejected: list[typing.Any] = []
+        bits_of, passes = self._bits_of, self._passes
+        # Written out: a call for each host would take longer than the rest.
+        for host_state in hosts:
+            bits = 0
+            for aggregate in host_state.aggregates:
+                bits |= bits_of[aggregate]
+            (passed if passes[bits] else rejected).append(host_state)
+        left_out = self._left_out
+        if left_out:
+            rejected += [one for one in passed if one.host in left_out]
+            passed = [one for one in passed if one.host not in left_out]
+        return passed, rejected
+
+    def bits(self, host_state: typing.Any) -> int | None:
+        """Return the bits of a host; None if an aggregate cannot be read."""
+        bits = self._combine(host_state)
+        return None if bits == self._UNREAD else bits
+
+    def _combine(self, host_state: typing.Any) -> int:
+        bits = 0
+        for aggregate in host_state.aggregates:
+            bits |= self._bits_of[aggregate]
+        return bits
+
+    def _read_aggregate(self, aggregate: typing.Any) -> int:
+        metadata = fields.read_metadata(aggregate)
+        if metadata is None:
+            return self._UNREAD
+        return self._read(aggregate, metadata)
+
+
+def left_out(
+    spec_obj: typing.Any, policy: declaration.Policy
+) -> Mapping[str, str]:
+    """Return the hosts that stage 1 left to the host filter of a policy.
+
+    :returns: the name of a forbidden aggregate by host. The scheduler's
+        memory may not know of it yet, or never: nova-api tells it by a
+        message, and there is none where RabbitMQ is away.
+    """
+    return request_state.of(spec_obj).left_out.get(policy.name, {})
+
+
+def _refuse_left_out(name: str) -> verdict.Verdict:
+    return verdict.reject(
+        f'aggregate {messages.clean(name)} is forbidden to the request by the '
+        f'API database, and this nova-scheduler has not heard of it',
+        aggregate=name,
+    )
+
+
+def _refuse_unread(
+    aggregates: Iterable[typing.Any],
+) -> verdict.Verdict | None:
+    for aggregate in aggregates:
+        if fields.read_metadata(aggregate) is None:
+            name = fields.aggregate_name(aggregate)
+            reason = (
+                f'aggregate {messages.clean(name)} has no metadata in the '
+                f'memory of nova-scheduler, so nothing says who may use it'
+            )
+            LOG_ONCE.warning(f'Hosts are rejected: {reason}')
+            return verdict.reject(reason, aggregate=name)
+    return None
 
 
 class PolicyFilter(filters.BaseHostFilter):
     """A host filter that compiles the request once and then judges hosts.
 
-    A subclass overrides :meth:`decisions`; one that can judge many hosts
-    faster than one by one overrides :meth:`judge_all` too.
+    A subclass overrides :meth:`decisions`.
     """
 
     #: The policies that it obeys, which the tools learn from here.
@@ -165,7 +301,8 @@ class PolicyFilter(filters.BaseHostFilter):
         """Return the hosts that pass, and log one line about the rest.
 
         The level is DEBUG, or INFO if no host is left, like nova's own line
-        about that. The reasons are computed only if the line is logged.
+        about that. The reasons are counted only if the line is logged; a
+        :class:`ByEachAggregate` does not make them before.
         """
         hosts = list(filter_obj_list)
         # BaseHostFilter believes the hint, in _filter_one.
@@ -176,7 +313,7 @@ class PolicyFilter(filters.BaseHostFilter):
         judges = [judge for _, judge in self.decisions(spec_obj)]
         if not judges:
             return hosts
-        passed, rejected = self.judge_all(hosts, judges)
+        passed, rejected = _split(hosts, judges)
         if rejected and any(one.counts_group for one in self.policies):
             request_state.of(spec_obj).refused.update(
                 ((state.host, state.nodename), state) for state in rejected
@@ -202,19 +339,6 @@ class PolicyFilter(filters.BaseHostFilter):
         """Return whether one host passes; for callers that ask one by one."""
         return bool(self.filter_all([host_state], filter_properties))
 
-    def judge_all(
-        self, hosts: list[typing.Any], judges: Sequence[typing.Any]
-    ) -> tuple[list[typing.Any], list[typing.Any]]:
-        """Return the hosts that pass, in their order, and the others."""
-        rejected: list[typing.Any] = []
-        for judge in judges:
-            passed: list[typing.Any] = []
-            for host_state in hosts:
-                passes = judge(host_state).passes
-                (passed if passes else rejected).append(host_state)
-            hosts = passed
-        return hosts, rejected
-
     def count_reasons(
         self, rejected: list[typing.Any], judges: Sequence[typing.Any]
     ) -> collections.Counter[str]:
@@ -227,6 +351,24 @@ class PolicyFilter(filters.BaseHostFilter):
             )
             for host_state in rejected
         )
+
+
+def _split(
+    hosts: list[typing.Any], judges: Iterable[Judge]
+) -> tuple[list[typing.Any], list[typing.Any]]:
+    """Return the hosts that pass, in their order, and the others."""
+    rejected: list[typing.Any] = []
+    for judge in judges:
+        if isinstance(judge, ByEachAggregate):
+            hosts, refused = judge.split(hosts)
+            rejected += refused
+            continue
+        passed: list[typing.Any] = []
+        for host_state in hosts:
+            passes = judge(host_state).passes
+            (passed if passes else rejected).append(host_state)
+        hosts = passed
+    return hosts, rejected
 
 
 def _tell_of_hint(spec_obj: typing.Any) -> None:

@@ -47,19 +47,20 @@ class BlazarFilter(base.PolicyFilter):
         )
         if request is not None:
             judge = functools.partial(_judge, request)
-            yield blazar.DECLARATION, base.ByAggregates(judge)
+            yield (
+                blazar.DECLARATION,
+                base.ByAggregates(
+                    judge, base.left_out(spec_obj, blazar.DECLARATION)
+                ),
+            )
 
 
 def _judge(
     request: typing.Any, aggregates: Sequence[typing.Any]
 ) -> verdict.Verdict:
-    described = [
-        (fields.get_field(one, 'name'), fields.get_field(one, 'metadata'))
-        for one in aggregates
-    ]
-    if any(None in one for one in described):
+    if any(fields.get_field(one, 'name') is None for one in aggregates):
         return verdict.reject(
-            'the host is in an aggregate without a name or metadata, which '
-            'may be a pool of Blazar'
+            'the host is in an aggregate without a name, which may be a pool '
+            'of Blazar'
         )
-    return request.judge(described)
+    return request.judge(fields.names_and_metadata(aggregates))

@@ -91,7 +91,12 @@ class FailureDomainFilter(base.PolicyFilter):
                 return verdict.reject(fault, lacks=True, by_hint=by_hint)
             return spread.judge(fields.names_and_metadata(aggregates))
 
-        yield failure_domain.DECLARATION, base.ByAggregates(decide)
+        yield (
+            failure_domain.DECLARATION,
+            base.ByAggregates(
+                decide, base.left_out(spec_obj, failure_domain.DECLARATION)
+            ),
+        )
 
 
 def _count_picks(spec_obj: typing.Any, hosts: list[typing.Any]) -> None:
@@ -99,11 +104,10 @@ def _count_picks(spec_obj: typing.Any, hosts: list[typing.Any]) -> None:
     spread = state.spread
     if spread is None:
         return
-    # nova appends the host of each server that it picks for the request.
-    picked = fields.get_field(spec_obj.instance_group, 'hosts') or []
+    picks = request_state.picks(spec_obj)
     if state.candidates is None:
-        state.candidates, state.counted = hosts, len(picked)
-    for host in picked[state.counted :]:
+        state.candidates = hosts
+    for host in picks[state.counted :]:
         spread.add(
             failure_domain.read_domains(
                 (
@@ -115,4 +119,4 @@ def _count_picks(spec_obj: typing.Any, hosts: list[typing.Any]) -> None:
                 spread.key,
             )
         )
-    state.counted = len(picked)
+    state.counted = len(picks)

@@ -3,6 +3,7 @@
 """Stage 2 of isolation and reservation: judge each host's aggregates."""
 
 from collections.abc import Iterator
+import operator
 import typing
 
 import nova.conf
@@ -70,10 +71,13 @@ def _judge_isolation(spec_obj: typing.Any) -> base.Judge:
             key=(fields.flavor_name(spec_obj), type(exc).__name__),
         )
         required = set()
-    return base.ByAggregates(
+    return base.ByEachAggregate(
+        lambda _, metadata: bool(isolation.find_lacking(metadata, required)),
+        operator.not_,
         lambda aggregates: isolation.judge(
             fields.names_and_metadata(aggregates), required
-        )
+        ),
+        base.left_out(spec_obj, isolation.DECLARATION),
     )
 
 
@@ -85,6 +89,11 @@ def _judge_reservation(spec_obj: typing.Any) -> base.Judge:
         'which reserved aggregates a request names',
         LOG_ONCE,
     )
-    return base.ByAggregates(
-        lambda aggregates: request.judge(fields.names_and_metadata(aggregates))
+    return base.ByEachAggregate(
+        lambda _, metadata: request.read(metadata),
+        request.passes,
+        lambda aggregates: request.judge(
+            fields.names_and_metadata(aggregates)
+        ),
+        base.left_out(spec_obj, reservation.DECLARATION),
     )

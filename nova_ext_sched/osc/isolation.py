@@ -9,6 +9,7 @@ import sys
 from osc_lib.command import command
 
 from nova_ext_sched import exception
+from nova_ext_sched import named
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
@@ -129,7 +130,7 @@ class SyncIsolation(Command):
         # What is written to must be the host's own provider.
         cloud = self.read_cloud(by_name=False)
         selected = [
-            base.find_aggregate(cloud.aggregates, name)
+            named.find_aggregate(cloud.aggregates, name)
             for name in parsed_args.aggregates
         ]
         for aggregate in selected:

@@ -231,6 +231,7 @@ class Request:
                 f'{self._wanted}',
                 detail='; '.join(sorted(closed))
                 or f'no pool of Blazar is named {self._wanted}',
+                by_member=True,
             )
         return verdict.Resolution(
             unmet=f'no aggregate {messages.clean(self.spot)} '

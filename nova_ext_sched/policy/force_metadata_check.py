@@ -11,6 +11,7 @@ import functools
 from oslo_utils import strutils
 
 from nova_ext_sched import messages
+from nova_ext_sched.policy import slips
 
 FLAG = 'force_metadata_check'
 
@@ -32,6 +33,20 @@ def faults(name: str, metadata: Mapping[str, str]) -> list[str]:
         f'aggregate {messages.clean(name)}: metadata {FLAG!r}: expected one '
         f'of {booleans}, got {messages.quoted(metadata[FLAG])}; the aggregate '
         f'forces nothing'
+    ]
+
+
+def find_slips(name: str, metadata: Mapping[str, str]) -> list[str]:
+    """Return which keys of an aggregate were to be the flag, and are not."""
+    return [
+        f'aggregate {messages.clean(name)}: metadata {messages.quoted(key)}: '
+        f'expected the key {FLAG!r}; it forces nothing'
+        for key in metadata
+        if key != FLAG
+        and (
+            slips.nearly_begins(spelt := key.replace('-', '_'), [FLAG])
+            or slips.resembles(spelt, FLAG)
+        )
     ]
 
 

@@ -40,6 +40,7 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import slips
 from nova_ext_sched.policy import verdict
 
 DECLARATION = declaration.Policy(
@@ -98,6 +99,8 @@ def read_item(key: str, value: str | None) -> Item:
     ``Trait:X``, ``" trait: X"``        ``required``       X         yes
     ``trait:x``, no name of a trait     ``required``       x         yes
     ``trait:X``                         anything else      nothing   yes
+    ``trait :X``, ``traits:X``,         ``required``       nothing   yes
+    ``CUSTOM_X``
     any other                           any                nothing   no
     ==================================  =================  ========  =========
 
@@ -106,10 +109,17 @@ def read_item(key: str, value: str | None) -> Item:
     request can require an impossible trait name: the aggregate takes no
     server.
     """
+    value = value or ''
     stripped = key.strip()
     if stripped[: len(PREFIX)].lower() != PREFIX:
-        return NOTHING
-    value = value or ''
+        if value.strip().lower() != REQUIRED or not is_slip(key):
+            return NOTHING
+        return Item(
+            None,
+            f"metadata {messages.clean(key)}: expected '{PREFIX}<NAME>="
+            f"{REQUIRED}', got '{messages.clean(key)}="
+            f"{messages.clean(value)}'; the item isolates nothing",
+        )
     if value.strip().lower() != REQUIRED:
         return Item(
             None,
@@ -133,6 +143,15 @@ def read_item(key: str, value: str | None) -> Item:
             f"with nova's own filter on some databases only: correct it",
         )
     return Item(trait)
+
+
+def is_slip(key: str) -> bool:
+    """Return whether a key looks as if it was to be ``trait:<NAME>``."""
+    name = key.strip()
+    # One of an underscore, as every trait that placement knows by itself.
+    return slips.resembles(key, PREFIX) or (
+        '_' in name and is_trait_name(name)
+    )
 
 
 def is_trait_name(name: str) -> bool:
@@ -189,9 +208,11 @@ def resolve(
     """
     lacking = lacking_traits(traits, required)
     chosen = choose_traits(lacking, usable, room)
+    forbidden = [u for u in lacking if chosen.isdisjoint(lacking[u])]
     return verdict.Resolution(
-        forbidden=[u for u in lacking if chosen.isdisjoint(lacking[u])],
+        forbidden=forbidden,
         traits=chosen,
+        covered=lacking.keys() - set(forbidden),
     )
 
 
@@ -207,12 +228,7 @@ def judge(
     :param required: the traits that the request requires
     """
     for name, metadata in sorted(aggregates, key=operator.itemgetter(0)):
-        traits = {
-            trait
-            for key, value in metadata.items()
-            if (trait := read_item(key, value).trait) is not None
-        }
-        if lacking := traits.difference(required):
+        if lacking := find_lacking(metadata, required):
             return verdict.reject(
                 f'aggregate {messages.clean(name)} is isolated and the '
                 f'request does not require '
@@ -220,6 +236,18 @@ def judge(
                 aggregate=name,
             )
     return verdict.PASS
+
+
+def find_lacking(
+    metadata: Mapping[str, str], required: Collection[str]
+) -> set[str]:
+    """Return the traits that an aggregate requires and a request does not."""
+    traits = {
+        trait
+        for key, value in metadata.items()
+        if (trait := read_item(key, value).trait) is not None
+    }
+    return traits.difference(required)
 
 
 class DeclaredTraits:

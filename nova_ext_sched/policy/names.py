@@ -24,11 +24,14 @@ def check(names: Collection[str], things: str, where: str) -> None:
     """
     if len(names) > MOST:
         raise exception.RequestRefused(
-            f'the request names {len(names)} {things}: expected at most {MOST}'
+            f'the request names {len(names)} {things}: expected at most '
+            f'{MOST}',
+            by_member=True,
         )
     for name in sorted(names):
         if not messages.is_clean(name):
             raise exception.RequestRefused(
                 f'{where}: expected a name of up to 255 printable '
-                f'characters, got {messages.clean(name)}'
+                f'characters, got {messages.clean(name)}',
+                by_member=True,
             )

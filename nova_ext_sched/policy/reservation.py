@@ -42,7 +42,8 @@ without project key                        any                  allowed
 one with ``p``, one with ``q``             p                    the first one
 =========================================  ===================  =============
 
-A slip in a key of an aggregate closes it and never opens it:
+A slip in a key of an aggregate never opens it, and closes it where a person
+reads the prefix:
 
 ==========================================  =======  =======  =====
 key of the aggregate                        closes   opens    fault
@@ -50,6 +51,8 @@ key of the aggregate                        closes   opens    fault
 ``reservation:a``, ``filter_tenant_id``     yes      yes      no
 ``Reservation:a``, ``" reservation:a"``,    yes      no       yes
 ``Filter_Tenant_ID``
+``reservation :a``, ``reservations:a``,     no       no       yes
+``filter_tenent_id``
 any other                                   no       no       no
 ==========================================  =======  =======  =====
 """
@@ -63,6 +66,7 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import slips
 from nova_ext_sched.policy import verdict
 
 DECLARATION = declaration.Policy(
@@ -132,14 +136,36 @@ class Rules:
                 )
         return ''
 
+    def find_slip(self, key: str) -> str:
+        """Return what a key was to be that means nothing as it stands.
+
+        Empty if it is a key of a prefix or nearly one (:meth:`find_fault`),
+        or resembles none.
+        """
+        known = self.prefixes + self.project_keys
+        if key.startswith(known) or slips.nearly_begins(key, known):
+            return ''
+        for prefix in known:
+            if slips.resembles(key, prefix):
+                return (
+                    f'{messages.quoted(key)}: expected a key that begins with '
+                    f'{messages.quoted(prefix)}'
+                )
+        return ''
+
     def find_faults(self, items: Iterable[verdict.Item]) -> list[str]:
         """Return a message for each key of aggregates with a slip."""
-        return [
-            f'aggregate {messages.clean(name)}: metadata {fault}; it closes '
-            f'the aggregate, and no request opens it by this key: correct it'
-            for _, name, key, _ in items
-            if (fault := self.find_fault(key or ''))
-        ]
+        found = []
+        for _, name, key, _ in items:
+            subject = f'aggregate {messages.clean(name)}: metadata '
+            if fault := self.find_fault(key or ''):
+                found.append(
+                    f'{subject}{fault}; it closes the aggregate, and no '
+                    f'request opens it by this key: correct it'
+                )
+            elif slip := self.find_slip(key or ''):
+                found.append(f'{subject}{slip}; it closes nothing: correct it')
+        return found
 
     def keys_among(self, names: Iterable[str]) -> set[str]:
         """Return the names of extra specs or properties that are keys."""
@@ -258,6 +284,23 @@ class Request:
         }
         return verdict.Resolution(required, forbidden)
 
+    def read(self, metadata: verdict.Metadata) -> int:
+        """Return what an aggregate means to the request, as bits.
+
+        Combine those of a host's aggregates by ``|`` for :meth:`passes`. Bit
+        0: it is closed to the request. Then one for each key that the
+        request requires: it has the key, and the project may use it.
+        """
+        bits = int(self._reserving_key(metadata) is not None)
+        for place, key in enumerate(self.required, 1):
+            if key in metadata and not self.closing_items(metadata):
+                bits |= 1 << place
+        return bits
+
+    def passes(self, bits: int) -> bool:
+        """Return whether a host in aggregates of these bits may be used."""
+        return bits == (1 << len(self.required) + 1) - 2
+
     def judge(
         self, aggregates: Iterable[verdict.Aggregate]
     ) -> verdict.Verdict:
@@ -342,10 +385,7 @@ class Request:
 
 
 def _nearly_begins(key: str, prefixes: tuple[str, ...]) -> bool:
-    """Return whether a person would read one of the prefixes."""
-    return key.startswith(prefixes) or key.strip().lower().startswith(
-        tuple(prefix.strip().lower() for prefix in prefixes)
-    )
+    return key.startswith(prefixes) or slips.nearly_begins(key, prefixes)
 
 
 def _quote_item(key: str, value: str | None) -> str:

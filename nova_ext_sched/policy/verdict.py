@@ -59,9 +59,11 @@ class Resolution(typing.NamedTuple):
     :ivar forbidden: UUIDs
     :ivar traits: forbidden in place of further aggregates, which only their
         hosts have
+    :ivar covered: UUIDs of these aggregates
     :ivar unmet: why no host can take the request, as its owner reads it; else
         empty
     :ivar detail: more about that, for operators only: it tells of others
+    :ivar by_member: whether a member of a project wrote what cannot be met
     """
 
     required: Collection[Collection[str]] = ()
@@ -69,6 +71,8 @@ class Resolution(typing.NamedTuple):
     traits: Collection[str] = ()
     unmet: str = ''
     detail: str = ''
+    covered: Collection[str] = ()
+    by_member: bool = False
 
 
 def group_items(items: Iterable[Item]) -> dict[str, Aggregate]:

@@ -10,12 +10,15 @@ rebuild_instance). Every later move would be judged by an image that the server
 never got, and its owner could bring it into any isolated aggregate.
 """
 
+from collections.abc import Collection
+from collections.abc import Sequence
 import typing
 
 from nova import block_device
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from nova import utils as nova_utils
 from nova.compute import utils as compute_utils
 from nova.image import glance
 from nova.volume import cinder
@@ -26,6 +29,19 @@ from nova_ext_sched import messages
 from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
+
+# What owners delete while a request goes on, and what they hide.
+_GONE = (
+    nova_exception.ImageNotAuthorized,
+    nova_exception.ImageNotFound,
+    nova_exception.InstanceMappingNotFound,
+    nova_exception.InstanceNotFound,
+    nova_exception.VolumeNotFound,
+)
+
+
+class ImageGone(exception.RequestRefused):
+    """Glance does not have an image, or not for who asks."""
 
 
 def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
@@ -57,19 +73,16 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     :raises exception.RequestRefused: the image cannot be read
     """
     theirs = image_id(request_spec)
-    # nova-conductor names the cell of a server that it moves, or None where
-    # a resize may leave the cell; nobody names one at boot.
-    destination = fields.get_field(request_spec, 'requested_destination')
-    if theirs is None or destination is None or 'cell' not in destination:
+    if theirs is None or not _is_move(request_spec):
         return
-    image_ref, root = _read_server(ctxt, request_spec)
+    instance, root = _read_server(ctxt, request_spec)
     if root is not None:
         image = _read_volume_image(ctxt, root, theirs)
         if image is None:
             return
         where = f' of volume {root.volume_id}'
-    elif image_ref != theirs:
-        image = objects.ImageMeta.from_dict(read(ctxt, image_ref))
+    elif instance.image_ref != theirs:
+        image = _read_image(ctxt, instance.image_ref or '')
         where = ''
     else:
         return
@@ -93,23 +106,68 @@ def image_id(request_spec: typing.Any) -> str | None:
     return fields.get_field(image, 'id') or None
 
 
+def _is_move(request_spec: typing.Any) -> bool:
+    # nova-conductor names the cell of a server that it moves, or None where
+    # a resize may leave the cell; nobody names one at boot.
+    destination = fields.get_field(request_spec, 'requested_destination')
+    return destination is not None and 'cell' in destination
+
+
 def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
     """Read an image from Glance, as nova's own client does it.
 
     :param image: its ID
+    :raises ImageGone: Glance does not have it, or not for who asks
     :raises exception.RequestRefused: it cannot be read
     """
     where = f'the properties of image {messages.clean(image)}'
     try:
         return glance.API().get(ctxt, image)
-    except (
-        nova_exception.ImageNotFound,
-        nova_exception.ImageNotAuthorized,
-    ) as exc:
-        # Its owner deleted or hid it: nothing is out of order.
-        raise _unread(where, exc) from None
     except Exception as exc:
-        raise _unread(where, exc) from exc
+        refusal = _unread(where, exc)
+        if isinstance(exc, nova_exception.ImageNotFound):
+            refusal = ImageGone(refusal.reason, refusal.detail)
+        raise refusal from _cause(ctxt, exc)
+
+
+def read_copy(
+    ctxt: typing.Any, request_spec: typing.Any
+) -> Collection[str] | None:
+    """Return the properties of an image that Glance has no more.
+
+    nova copies all of them into the system metadata of the server, at boot
+    and before it asks for a rebuild. Users cannot write there. So the copy
+    says by what the server was placed.
+
+    =========================================  ==============================
+    the request                                the copy
+    =========================================  ==============================
+    a move of a server that runs the image     is of the image
+    a boot                                     there is none
+    a move after a rebuild that was refused    is of the image of the rebuild
+    a move of a server on a volume             is of image metadata that its
+                                               owner may write in Cinder
+    =========================================  ==============================
+
+    :returns: their names; None where there is no copy of the image
+    :raises exception.RequestRefused: the server is deleted meanwhile
+    """
+    if not _is_move(request_spec):
+        return None
+    server, image = request_spec.instance_uuid, image_id(request_spec)
+    try:
+        stored = objects.RequestSpec.get_by_instance_uuid(ctxt, server)
+    except nova_exception.RequestSpecNotFound as exc:
+        raise _unread(f'server {server}', exc) from None
+    instance, root = _read_server(ctxt, request_spec, ['system_metadata'])
+    if root or image_id(stored) != image or instance.image_ref != image:
+        return None
+    prefix = nova_utils.SM_IMAGE_PROP_PREFIX
+    return [
+        key.removeprefix(prefix)
+        for key in instance.system_metadata
+        if key.startswith(prefix)
+    ]
 
 
 def _unread(where: str, exc: Exception) -> exception.RequestRefused:
@@ -118,36 +176,68 @@ def _unread(where: str, exc: Exception) -> exception.RequestRefused:
     )
 
 
+def _cause(ctxt: typing.Any, exc: Exception) -> Exception | None:
+    """Return what is out of order, for the log; None if nothing is.
+
+    A server, an image or a volume that its owner deletes or hides is not; nor
+    is a token of whoever moves the server that is revoked, or may not read.
+    """
+    if isinstance(exc, _GONE):
+        return None
+    # nova's exceptions and cinderclient's have one, keystoneauth's the other.
+    status = getattr(exc, 'http_status', getattr(exc, 'code', None))
+    return None if ctxt.auth_token and status in (401, 403) else exc
+
+
+def _read_image(ctxt: typing.Any, image: str) -> typing.Any:
+    found = read(ctxt, image)
+    try:
+        return objects.ImageMeta.from_dict(found)
+    except Exception as exc:
+        # Its owner writes it.
+        where = f'the properties of image {messages.clean(image)}'
+        raise _unread(where, exc) from None
+
+
 def _read_server(
-    ctxt: typing.Any, request_spec: typing.Any
-) -> tuple[str, typing.Any]:
-    """Return the instance's image, and the root volume's BDM if it has one."""
+    ctxt: typing.Any, request_spec: typing.Any, attrs: Sequence[str] = ()
+) -> tuple[typing.Any, typing.Any]:
+    """Return the instance, and the root volume's BDM if it has one.
+
+    :param attrs: what is to be read of the instance at once
+    """
     server = request_spec.instance_uuid
     cell = request_spec.requested_destination.cell
-    if cell is None:
-        cell = objects.InstanceMapping.get_by_instance_uuid(
-            ctxt, server
-        ).cell_mapping
-    # Whoever moves the server; no project may keep its image from us.
-    with nova_context.target_cell(ctxt.elevated(), cell) as target:
-        try:
-            instance = objects.Instance.get_by_uuid(
-                target, server, expected_attrs=[]
-            )
-        except nova_exception.InstanceNotFound as exc:
-            # Its owner deletes it while it moves: nothing is out of order.
-            raise _unread(f'server {server}', exc) from None
-        bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(
-            target, server
-        )
+    try:
+        if cell is None:
+            cell = objects.InstanceMapping.get_by_instance_uuid(
+                ctxt, server
+            ).cell_mapping
+        # Whoever moves the server; no project may keep its image from us.
+        with nova_context.target_cell(ctxt.elevated(), cell) as target:
+            return _read_in_cell(target, server, attrs)
+    except (
+        nova_exception.InstanceMappingNotFound,
+        nova_exception.InstanceNotFound,
+    ) as exc:
+        raise _unread(f'server {server}', exc) from None
+
+
+def _read_in_cell(
+    target: typing.Any, server: str, attrs: Sequence[str]
+) -> tuple[typing.Any, typing.Any]:
+    instance = objects.Instance.get_by_uuid(
+        target, server, expected_attrs=list(attrs)
+    )
+    bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(target, server)
     root = bdms.root_bdm()
     if not compute_utils.is_volume_backed_instance(target, instance, bdms):
-        return instance.image_ref or '', None
+        return instance, None
     if root is None:
         raise exception.RequestRefused(
             f'nova does not know the volume that server {server} boots from'
         )
-    return '', root
+    return instance, root
 
 
 def _read_volume_image(
@@ -160,7 +250,7 @@ def _read_volume_image(
         # as the user of [cinder] in nova.conf.
         volume = cinder.API().get(ctxt.elevated(), root.volume_id)
     except Exception as exc:
-        raise _unread(where, exc) from exc
+        raise _unread(where, exc) from _cause(ctxt, exc)
     try:
         metadata = volume.get('volume_image_metadata') or {}
         # As nova makes the image of a boot from a volume: without its ID.

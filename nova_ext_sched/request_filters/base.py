@@ -96,13 +96,14 @@ def fail_closed(
     ==============================  =========================================
     the filter raises               what is logged
     ==============================  =========================================
-    exception.RequestRefused or     INFO, with the request's ID: the reason,
-    RequestFilterFailed: by its     and the detail that only operators read.
-    own data, the request has no    Users write hints and properties.
-    host
-    the same with a cause, or       ERROR: the cause, once in five minutes
-    anything else: the filter       (:class:`Outage`)
-    cannot decide
+    exception.RequestRefused or     INFO, for each request, with its ID: the
+    RequestFilterFailed without a   reason and, of RequestRefused, the detail
+    cause: by its own data, the     that only operators read. It says whether
+    request has no host             a member wrote what cannot be met
+    the same with a cause, or       ERROR: the reason and the cause; for each
+    anything else: the filter       filter and type of exception once in five
+    cannot decide                   minutes, at DEBUG between
+                                    (:class:`Outage`)
     ==============================  =========================================
 
     :param policies: the policies that the filter obeys; the tools find them

@@ -24,8 +24,10 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 LOG_ONCE = log_once.LogOnce(__name__)
-# About server groups, which members make.
+# About server groups, which members make, under the operator's option.
 LOG_GROUPS = log_once.LogOnce(__name__, capacity=20)
+# What hints alone ask for: a member wrote them, and nobody else corrects it.
+LOG_HINTS = log_once.LogOnce(__name__, capacity=20)
 
 
 @base.fail_closed(failure_domain.DECLARATION)
@@ -51,8 +53,9 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     host forced at boot              the same; nova asks no host filter, so
                                      that a host in no domain is accepted and
                                      the request's own servers do not count
-    a cell, the API database or      no host
-    placement does not answer
+    the API database, placement or   no host
+    a cell that has members does
+    not answer
     rebuild                          nova does not ask
     ===============================  =======================================
 
@@ -66,7 +69,7 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     try:
         limit = read_limit(request_spec)
     except exception.InvalidValue as exc:
-        raise exception.RequestRefused(str(exc)) from None
+        raise exception.RequestRefused(str(exc), by_member=True) from None
     if limit is None:
         return False
 
@@ -103,10 +106,11 @@ def count_members(
     state.members = members
     most = group_members.MOST_UNCLAIMED
     if sum(None in places for places in members.places.values()) > most:
-        LOG_ONCE.warning(
+        warn = LOG_ONCE.warning if read_option(group) else LOG_HINTS.info
+        warn(
             f'More than {most} servers of one server group wait for '
-            f'nova-compute to claim them. Failure domains count {most} of '
-            f'them; the others count when they are claimed.'
+            f'nova-compute to claim them. Failure domains count the newest '
+            f'{most}; the others count when they are claimed.'
         )
     hosts = members.hosts
     items = (
@@ -153,17 +157,18 @@ def read_option(group: typing.Any) -> int:
 
 
 def _warn(spread: failure_domain.Spread, group: typing.Any) -> None:
+    option = read_option(group)
     policy = failure_domain.DECLARATION
     if policy.host_filter not in CONF.filter_scheduler.enabled_filters:
         # The declaration warns at start where an option asks for it.
-        LOG_ONCE.warning(
+        warn = LOG_ONCE.warning if option else LOG_HINTS.info
+        warn(
             f'Requests ask to be spread over failure domains, but '
             f'{policy.host_filter} is not in [filter_scheduler] '
             f'enabled_filters: {policy.without_host_filter}. Add '
             f'{policy.host_filter} to enabled_filters.'
         )
     # A hint is for its own server; the option is for all of the group.
-    option = read_option(group)
     if option and (over := spread.find_above(option)):
         # Nothing else checks a domain once nova-compute has the server.
         LOG_GROUPS.warning(
@@ -174,7 +179,8 @@ def _warn(spread: failure_domain.Spread, group: typing.Any) -> None:
             key=(spread.group, hash(tuple(over))),
         )
     if spread.without_domain:
-        LOG_GROUPS.warning(
+        warn = LOG_GROUPS.warning if option else LOG_HINTS.info
+        warn(
             f'Some servers of server group {spread.group} are on hosts '
             f'without a failure domain (no aggregate with the metadata key '
             f'{messages.clean(spread.key)}) and do not count: '

@@ -25,7 +25,7 @@ from nova_ext_sched.request_filters import member_of
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-LOG_ONCE = log_once.LogOnce(__name__)
+LOG_ONCE = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 OUTAGE = base.Outage(__name__, logging.WARNING)
 
 # After a trait is deleted, placement refuses every query that forbids it for
@@ -56,14 +56,14 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     isolating, faults = isolation.read(items)
     for fault in faults:
         LOG_ONCE.warning(fault)
+    query = member_of.Query(request_spec, isolation.DECLARATION)
     if not isolating:
         return True
     if _image_counts():
         running_image.restore(ctxt, request_spec)
-    required = _read_required(request_spec)
-    query = member_of.Query(request_spec, isolation.DECLARATION)
+    required, queried = _read_traits_of(request_spec)
     usable = (
-        _find_usable(ctxt, request_spec, set().union(*isolating.values()))
+        _find_usable(ctxt, set().union(*isolating.values()) - queried)
         if query.is_judged
         else set()
     )
@@ -80,9 +80,20 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     return True
 
 
-def _read_required(request_spec: typing.Any) -> set[str]:
+def _read_traits_of(request_spec: typing.Any) -> tuple[set[str], Set[str]]:
+    """Return the traits that open aggregates, and all that placement is asked.
+
+    Placement finds no host for a trait that is required and forbidden, or
+    answers 400.
+    """
     try:
-        return required_traits(request_spec)
+        required = required_traits(request_spec)
+        queried = required
+        if not _image_counts() and CONF.nova_ext_sched.forbid_by_trait:
+            # What the image requires opens nothing, and is in the query all
+            # the same.
+            queried = _read_requested(request_spec)
+        return required, queried | request_spec.root_required
     except Exception as exc:
         # Nothing but the request is read: members write the image.
         raise exception.RequestRefused(
@@ -123,29 +134,28 @@ def required_traits(request_spec: typing.Any) -> set[str]:
                 if field in request_spec and field != 'image'
             }
         )
+    return _read_requested(request_spec)
+
+
+def _read_requested(request_spec: typing.Any) -> set[str]:
     found = utils.ResourceRequest.from_request_spec(request_spec)
-    return found.all_required_traits
+    return set(found.all_required_traits)
 
 
 def _image_counts() -> bool:
     return 'image' in CONF.nova_ext_sched.isolation_trait_sources
 
 
-def _find_usable(
-    ctxt: typing.Any, request_spec: typing.Any, traits: Set[str]
-) -> Set[str]:
+def _find_usable(ctxt: typing.Any, traits: Set[str]) -> Set[str]:
     """Return the traits that may be forbidden in place of aggregates.
 
-    :param traits: those that isolated aggregates require
+    :param traits: those that isolated aggregates require, and the query does
+        not
     """
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)
     if not declared:
         return set()
-    # Placement finds no host for a trait that is required and forbidden, or
-    # answers 400. What the image requires is in the query in any case.
-    found = utils.ResourceRequest.from_request_spec(request_spec)
-    queried = request_spec.root_required | found.all_required_traits
-    usable = {trait for trait in traits - queried if trait in declared}
+    usable = {trait for trait in traits if trait in declared}
     known = _get_known_traits(ctxt) if usable else frozenset()
     for trait in sorted(usable - known) if known else ():
         LOG_ONCE.warning(

@@ -2,6 +2,7 @@
 
 """Stage 1 of reservation: keep requests in and out of reserved aggregates."""
 
+from collections.abc import Callable
 import typing
 
 import nova.conf
@@ -18,7 +19,7 @@ from nova_ext_sched.request_filters import member_of
 
 CONF = nova.conf.CONF
 
-LOG_ONCE = log_once.LogOnce(__name__)
+LOG_ONCE = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 
 
 @base.fail_closed(reservation.DECLARATION)
@@ -43,15 +44,21 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     state.image_keys = set()
     if 'image' in CONF.nova_ext_sched.member_sources:
         running_image.restore(ctxt, request_spec)
-        image = running_image.image_id(request_spec)
-        if image is not None:
-            state.image_keys = read_image_keys(ctxt, image)
+        state.image_keys = find_image_keys(ctxt, request_spec)
     request = compile_request(request_spec)
     items = aggregates.get_metadata(ctxt, request.metadata_prefixes)
     for fault in request.rules.find_faults(items):
         LOG_ONCE.warning(fault)
     query = member_of.Query(request_spec, reservation.DECLARATION)
-    query.write(ctxt, request.resolve(items), items)
+    resolved = request.resolve(items)
+    if resolved.unmet:
+        alone = rules().request(
+            _flavor_keys(request_spec), request_spec.project_id
+        )
+        if not alone.resolve(items).unmet:
+            # Members write the rest, in hints and images.
+            resolved = resolved._replace(by_member=True)
+    query.write(ctxt, resolved, items)
     return True
 
 
@@ -69,11 +76,7 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     """
     mine = rules()
     sources = CONF.nova_ext_sched.member_sources
-    keys: set[str] = set()
-    if 'flavor' in sources:
-        keys |= mine.keys_among(
-            fields.get_field(request_spec.flavor, 'extra_specs') or {}
-        )
+    keys = _flavor_keys(request_spec)
     if 'hint' in sources:
         keys |= mine.keys_in_hints(
             fields.get_field(request_spec, 'scheduler_hints') or {}
@@ -84,6 +87,40 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
         keys, 'keys of reserved aggregates', 'key of a reserved aggregate'
     )
     return mine.request(keys, request_spec.project_id)
+
+
+def find_image_keys(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    read: Callable[[str], set[str]] | None = None,
+) -> set[str]:
+    """Return the keys among the properties of the image of a request.
+
+    A server whose image is deleted keeps the keys by which it was placed:
+    it may go where they let it go, and must.
+
+    :param read: takes the ID of an image, and returns what
+        :func:`read_image_keys` does
+    :raises exception.RequestRefused: they cannot be read
+    """
+    image = running_image.image_id(request_spec)
+    if image is None:
+        return set()
+    try:
+        return read(image) if read else read_image_keys(ctxt, image)
+    except running_image.ImageGone:
+        copied = running_image.read_copy(ctxt, request_spec)
+        if copied is None:
+            raise
+        return rules().keys_among(copied)
+
+
+def _flavor_keys(request_spec: typing.Any) -> set[str]:
+    if 'flavor' not in CONF.nova_ext_sched.member_sources:
+        return set()
+    return rules().keys_among(
+        fields.get_field(request_spec.flavor, 'extra_specs') or {}
+    )
 
 
 def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:

@@ -40,13 +40,13 @@ class Explanations(fixtures.Fixture):
         select = manager.SchedulerManager.select_destinations
 
         def select_destinations(
-            scheduler: typing.Any, context: typing.Any, **request: typing.Any
+            cloud: typing.Any, context: typing.Any, **request: typing.Any
         ) -> typing.Any:
             # The scheduler changes the request.
             spec_obj = request['spec_obj'].obj_clone()
             uuids = request['instance_uuids'] or [spec_obj.instance_uuid]
             self._keep(context, spec_obj, uuids)
-            return select(scheduler, context, **request)
+            return select(cloud, context, **request)
 
         self.useFixture(
             fixtures.MonkeyPatch(
@@ -101,16 +101,16 @@ class Warnings(logging.Handler):
 
 def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
     """Return explain's document of a request, which changes."""
-    scheduler = snapshot.Snapshot()
-    found = stages.start(scheduler)
-    request = document.describe_request(spec_obj)
-    try:
-        stages.explain(scheduler, found, ctxt, spec_obj)
-    except placement.PlacementFailed as exc:
-        found.stop('placement', 'placement', f'it answered {exc.cause}')
-    except reasons.FilterFailed as exc:
-        found.stop('host filter', exc.name, exc.cause)
-    return document.build(found, request)
+    with snapshot.read() as cloud:
+        found = stages.start(cloud)
+        request = document.describe_request(spec_obj)
+        try:
+            stages.explain(cloud, found, ctxt, spec_obj)
+        except placement.PlacementFailed as exc:
+            found.stop('placement', 'placement', f'it answered {exc.cause}')
+        except reasons.FilterFailed as exc:
+            found.stop('host filter', exc.name, exc.cause)
+        return document.build(found, request)
 
 
 def describe(explained: Document) -> list[str]:

@@ -28,8 +28,8 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import document
-from nova_ext_sched.dryrun.decision import server as explain_server
-from nova_ext_sched.dryrun.decision import stages
+from nova_ext_sched.dryrun.decision import explanation
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.watch import bound
 from nova_ext_sched.watch import interrupt
 from nova_ext_sched.watch import metrics
@@ -305,34 +305,29 @@ def _ask(
     refusal: refusals.Refusal,
     spec_obj: typing.Any,
 ) -> Document:
-    scheduler = snapshot.Snapshot(asked)
-    instances = spec_obj.num_instances
-    found = stages.start(scheduler)
-    arguments: dict[str, typing.Any] = {}
-    if refusal.operation == 'resize':
-        arguments['flavor'] = _read_new_flavor(ctxt, refusal)
-    try:
-        server = explain_server.Server(
-            scheduler, ctxt, refusal.server, spec_obj
-        )
-        if refusal.operation == 'boot':
-            # All servers of one call found a host, or none did.
-            spec_obj.num_instances = instances
-        elif refusal.operation == 'rebuild':
-            arguments['image'] = _describe_image(spec_obj.image)
-        with stages.conducting(found):
-            operate = getattr(server, refusal.operation.replace('-', '_'))
-            operate(**arguments)
-    except exception.InvalidValue as exc:
-        raise _Gone(str(exc)) from exc
-    request = document.describe_request(
-        spec_obj, refusal.operation, refusal.server, server.name
+    given: dict[str, typing.Any] = {}
+    if refusal.operation == 'boot':
+        # All servers of one call found a host, or none did.
+        given['instances'] = spec_obj.num_instances
+    elif refusal.operation == 'resize':
+        given['flavor'] = _read_new_flavor(ctxt, refusal)
+    elif refusal.operation == 'rebuild':
+        given['image'] = _describe_image(spec_obj.image)
+    wanted = question.Question(
+        server=refusal.server,
+        operation=refusal.operation,
+        stored=spec_obj,
+        **given,
     )
-    stages.explain(scheduler, found, ctxt, spec_obj)
-    # What is away now need not have been away when nova refused.
-    if isinstance(found.failure, AWAY):
-        raise found.failure
-    return document.build(found, request, detailed=[])
+    with snapshot.read(asked=asked) as cloud:
+        try:
+            found = explanation.explain(cloud, wanted, closely=False)
+        except question.InvalidQuestion as exc:
+            raise _Gone(str(exc)) from exc
+        # What is away now need not have been away when nova refused.
+        if isinstance(found.matrix.failure, AWAY):
+            raise found.matrix.failure
+        return found.describe(detailed=[])
 
 
 def _read_new_flavor(

@@ -133,9 +133,9 @@ def _order(
     # Other policies refuse no host, however many members it has.
     rule = _read_rule(group) if policy == anti_affinity.POLICY else math.inf
     server = fields.get_field(spec_obj, 'instance_uuid')
-    # nova appends the host of each server that it picks for the request.
-    picked = fields.get_field(group, 'hosts') or ()
     state = request_state.of(spec_obj)
+    # Before the first pick, too.
+    picks = request_state.picks(spec_obj)
     if state.assignment is None:
         state.assignment = groups.find(
             spec_obj,
@@ -144,10 +144,7 @@ def _order(
             limit,
             CONF.nova_ext_sched.failure_domain_key,
         )
-        state.hosts_before = len(picked)
-    for one, host in zip(
-        state.servers, picked[state.hosts_before :], strict=False
-    ):
+    for one, host in zip(state.servers, picks, strict=False):
         state.assignment.pick(one, host)
     if server not in state.servers:
         state.servers.append(server)

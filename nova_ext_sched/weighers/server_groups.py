@@ -12,9 +12,8 @@ nova shows a weigher only the hosts that still take a server. The others are
 
 A member stands where nova-compute reported it to the scheduler. Members that
 no host reported are asked about in nova's databases, so that those that are
-not yet claimed are told from those that were deleted or failed. Only enabled
-cells are asked, and only for two seconds: nova places no server in a disabled
-one, and an order is not worth a minute. A scheduler that is new to the group
+not yet claimed are told from those that were deleted or failed. Those of a
+cell that does not answer are left out. A scheduler that is new to the group
 also asks placement, unless stage 1 did: a host that is full before
 nova-compute claimed it is in no answer and in no database, but in the member's
 allocation.
@@ -89,7 +88,7 @@ class ServerGroups:
         :param key: the metadata key of failure domains
         """
         group = spec_obj.instance_group
-        uuid = fields.get_field(group, 'uuid') or ''
+        uuid = _uuid(group)
         living = group_members.get_living(
             group, fields.get_field(spec_obj, 'instance_uuid')
         )
@@ -100,50 +99,44 @@ class ServerGroups:
             rule,
             None if limit is None else key,
         )
-        # The host that it moves from.
+        # It has a host that it moves from.
         moves = bool(fields.get_field(spec_obj, 'ignore_hosts'))
+        members = self._find_members(spec_obj, living, seen, moves)
+        claimed = {**seen.reported, **members.places}
+        small = _count_room(seen, claimed, rule)
+        hosts = self._remember(uuid, small) | seen.hosts | small
+        places = _add_sent(claimed, {**seen.sent, **members.allocated})
+        hosts |= _find_others(spec_obj, places, hosts, seen)
+        return round_robin.Assignment(
+            uuid, hosts, places, math.inf if limit is None else limit, moves
+        )
+
+    def _find_members(
+        self,
+        spec_obj: typing.Any,
+        living: list[str],
+        seen: '_Seen',
+        moves: bool,
+    ) -> group_members.Members:
+        # What stage 1 and the databases say of members.
+        group = spec_obj.instance_group
         stage_1 = request_state.of(spec_obj).members
         settled = stage_1.hosts if stage_1 else {}
-        with self._lock:
-            # Stage 1 asked placement about each of them.
-            is_new = not stage_1 and uuid not in self._small
         asked = [
             one
             for one in living
             # No host state shows whether others move, too.
             if one not in settled and (moves or one not in seen.reported)
         ]
-        members = _ask(group, asked, is_new)
-        if stage_1:
-            # nova-compute may have claimed some since.
-            members = group_members.Members(
-                {**stage_1.places, **members.places}, stage_1.allocated
-            )
-        places = {**seen.reported, **members.places}
-        held = _count(places if seen.fits else {})
-        small = {
-            name: seen.hosts[name]._replace(room=min(rule, held[name] + fits))
-            for name, fits in seen.fits.items()
-        }
-        hosts = self._remember(uuid, small) | seen.hosts | small
-        for member, sent in {**seen.sent, **members.allocated}.items():
-            on = places.get(member, sent)
-            # A member that moves has an allocation where it comes from.
-            if None in on and not sent <= on:
-                places[member] = (on | sent) - {None}
-        spread = request_state.of(spec_obj).spread
-        for name, number in _count(places).items():
-            if name is not None and name not in seen.hosts:
-                # No candidate: it has no room for more, or none for others.
-                host = hosts.get(name) or round_robin.Host(
-                    spread.domains.get(name, frozenset())
-                    if spread
-                    else round_robin.ONE_DOMAIN,
-                    number,
-                )
-                hosts[name] = host._replace(room=max(host.room, number))
-        return round_robin.Assignment(
-            uuid, hosts, places, math.inf if limit is None else limit, moves
+        with self._lock:
+            is_new = _uuid(group) not in self._small
+        # Stage 1 asked placement about each of them.
+        members = _ask(group, asked, is_new and not stage_1)
+        if not stage_1:
+            return members
+        # nova-compute may have claimed some since.
+        return group_members.Members(
+            {**stage_1.places, **members.places}, stage_1.allocated
         )
 
     def _remember(
@@ -158,6 +151,10 @@ class ServerGroups:
             self._small[uuid] = known
             return dict(known)
         return {}
+
+
+def _uuid(group: typing.Any) -> str:
+    return fields.get_field(group, 'uuid') or ''
 
 
 class _Seen(typing.NamedTuple):
@@ -229,25 +226,78 @@ def _read_hosts(
     return hosts
 
 
+def _count_room(
+    seen: _Seen, claimed: Mapping[str, group_members.Places], rule: float
+) -> dict[str, round_robin.Host]:
+    # The hosts that may have no room left before the group is full.
+    if not seen.fits:
+        return {}
+    held = _count(claimed)
+    return {
+        name: seen.hosts[name]._replace(room=min(rule, held[name] + fits))
+        for name, fits in seen.fits.items()
+    }
+
+
+def _add_sent(
+    claimed: Mapping[str, group_members.Places],
+    sent: Mapping[str, frozenset[str]],
+) -> dict[str, group_members.Places]:
+    # Places, those to which members were sent too.
+    places = dict(claimed)
+    for member, to in sent.items():
+        on = places.get(member, to)
+        # A member that moves has an allocation where it comes from.
+        if None in on and not to <= on:
+            places[member] = (on | to) - {None}
+    return places
+
+
+def _find_others(
+    spec_obj: typing.Any,
+    places: Mapping[str, group_members.Places],
+    hosts: Mapping[str, round_robin.Host],
+    seen: _Seen,
+) -> dict[str, round_robin.Host]:
+    # Hosts of members that are no candidates: without room for more, or for
+    # others than the members.
+    spread = request_state.of(spec_obj).spread
+    domains = spread.domains if spread else {}
+    unknown = frozenset() if spread else round_robin.ONE_DOMAIN
+    others = {}
+    for name, number in _count(places).items():
+        if name is not None and name not in seen.hosts:
+            host = hosts.get(name) or round_robin.Host(
+                domains.get(name, unknown), number
+            )
+            others[name] = host._replace(room=max(host.room, number))
+    return others
+
+
 def _ask(
     group: typing.Any, uuids: list[str], is_new: bool
 ) -> group_members.Members:
     ctxt = nova_context.get_admin_context()
+    # A weigher only orders hosts, with what is known. nova and the filters
+    # judge them.
     try:
         if is_new:
-            return group_members.get_members(ctxt, group, uuids, quickly=True)
-        places = group_members.get_places(ctxt, group, uuids, quickly=True)
+            return group_members.get_members(ctxt, group, uuids, _warn)
+        places = group_members.get_places(ctxt, group, uuids, _warn)
         return group_members.Members(places, {})
     except Exception as exc:
-        # A weigher only orders hosts. nova and the filters judge them.
-        LOG_ONCE.warning(
-            f'Where servers of a server group go that nova-compute has not '
-            f'claimed yet is not known, because nova or placement did not '
-            f'answer: {messages.clean(exc)}. Servers that are created at the '
-            f'same time may choose the same host.',
-            key=type(exc).__name__,
-        )
+        _warn(exc)
         return group_members.Members({}, {})
+
+
+def _warn(exc: Exception) -> None:
+    LOG_ONCE.warning(
+        f'Where servers of a server group go that nova-compute has not '
+        f'claimed yet is not known, because nova or placement did not '
+        f'answer: {messages.clean(exc)}. Servers that are created at the '
+        f'same time may choose the same host.',
+        key=type(exc).__name__,
+    )
 
 
 def _count(

@@ -20,7 +20,6 @@ from placement.db.sqlalchemy import models as placement_models
 from tests.benchmarks import rows
 from tests.functional import base
 
-SERVERS_OF_A_HOST = 3
 RACKS = 100
 #: The tables of each database.
 TABLES = {
@@ -35,6 +34,8 @@ class ManyHostsTestCase(base.CloudTestCase):
     """Hosts copy0, copy1 and so on, in turn in aggregates rack0, rack1, ...
 
     :cvar hosts: how many copies there are
+    :cvar servers_of_a_host: how many servers each has
+    :cvar racks: how many aggregates
     :cvar weight_classes: of nova.conf
     :ivar uuids: of the copies, in order
     :ivar servers: UUIDs; the first of copy0, of copy1 and so on, then the
@@ -44,6 +45,8 @@ class ManyHostsTestCase(base.CloudTestCase):
     weights = {'host0': 1}
     weight_classes = ('nova.scheduler.weights.all_weighers',)
     hosts = int(os.environ.get('NOVA_EXT_SCHED_TEST_HOSTS', '10000'))
+    servers_of_a_host = 3
+    racks = RACKS
 
     def setUp(self):
         super().setUp()
@@ -56,7 +59,8 @@ class ManyHostsTestCase(base.CloudTestCase):
         self.flags(max_placement_results=self.hosts * 2, group='scheduler')
         self.uuids = [str(uuid.uuid4()) for _ in range(self.hosts)]
         self.servers = [
-            str(uuid.uuid4()) for _ in range(self.hosts * SERVERS_OF_A_HOST)
+            str(uuid.uuid4())
+            for _ in range(self.hosts * self.servers_of_a_host)
         ]
         rows.copy_host(self.table, self.uuids)
         instances = self.table('nova_cell1.instances')
@@ -66,11 +70,15 @@ class ManyHostsTestCase(base.CloudTestCase):
             host = f'copy{number % self.hosts}'
             copies.append(row | {'host': host, 'node': host, 'uuid': server})
         rows.insert(*instances, copies)
-        for number in range(RACKS):
+        mappings = self.table('nova_api.instance_mappings')
+        [row] = rows.read(*mappings)
+        rows.insert(
+            *mappings, [row | {'instance_uuid': one} for one in self.servers]
+        )
+        for number in range(self.racks):
             name = f'rack{number}'
-            self.many(
-                name, range(number, self.hosts, RACKS), failure_domain=name
-            )
+            of_rack = range(number, self.hosts, self.racks)
+            self.many(name, of_rack, failure_domain=name)
         self.add_host('rack0', 'host0')
 
     def engine(self, name):

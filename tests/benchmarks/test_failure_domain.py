@@ -6,11 +6,14 @@ Each rack is an aggregate. A server group of 200 fills 98 of them; one member
 a rack is asked for.
 """
 
+import contextlib
 import random
 
 import fixtures
 from nova import objects
 import nova.conf
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models
 from nova.scheduler import host_manager
@@ -77,21 +80,30 @@ class Cloud(fixtures.Fixture):
                     for uuid, host in self.members.items()
                 ],
             )
-        for name, new in (
-            # One cell, whose database is the one of this process.
-            (
-                'nova.context.scatter_gather_cells',
-                lambda ctxt, cells, seconds, fn, *args: {
-                    'cell': fn(ctxt, *args)
+        with api_db.context_manager.writer.get_engine().begin() as connection:
+            connection.execute(
+                sa.insert(api_models.CellMapping),
+                {
+                    'id': 1,
+                    'uuid': uuidutils.generate_uuid(),
+                    'transport_url': 'none:///',
+                    'database_connection': 'sqlite://',
                 },
-            ),
-            # No member waits for nova-compute: placement is asked nothing.
-            (
-                'nova.scheduler.client.report.report_client_singleton',
-                lambda: None,
-            ),
-        ):
-            self.useFixture(fixtures.MonkeyPatch(name, new))
+            )
+            connection.execute(
+                sa.insert(api_models.InstanceMapping),
+                [
+                    {'instance_uuid': uuid, 'cell_id': 1, 'project_id': 'p'}
+                    for uuid in self.members
+                ],
+            )
+        # The database of the cell is the one of this process.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.context.target_cell',
+                lambda ctxt, _: contextlib.nullcontext(ctxt),
+            )
+        )
 
     def both_stages(self):
         spec = base.request_spec(

@@ -2,7 +2,12 @@
 
 """Base of the functional tests of the audit."""
 
+import contextlib
 import json
+from unittest import mock
+
+from nova import context as nova_context
+from nova import objects
 
 from nova_ext_sched.cmd.audit import command
 from tests.functional import base
@@ -37,3 +42,28 @@ class AuditTestCase(base.CloudTestCase):
         return sorted(
             (row['server'], row['host'], row['policy']) for row in rows
         )
+
+    @contextlib.contextmanager
+    def deleting(self, server, target, name, archives=False):
+        """Let nova delete a server just before a function is called first.
+
+        :param target: whose ``name`` is the function; it goes on
+        :param archives: whether it is archived then, in the API database
+        """
+        function, left = getattr(target, name), [server['id']]
+
+        def delete_and_go_on(*args, **kwargs):
+            if left:
+                self._delete_server(server)
+                if archives:
+                    # As nova-manage does.
+                    ctxt = nova_context.get_admin_context()
+                    objects.InstanceMappingList.destroy_bulk(ctxt, left)
+                    objects.RequestSpec.destroy_bulk(ctxt, left)
+                left.clear()
+            return function(*args, **kwargs)
+
+        with mock.patch.object(target, name, delete_and_go_on):
+            yield
+        # What it raises is taken for a fault of the server.
+        self.assertEqual([], left)

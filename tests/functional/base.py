@@ -313,6 +313,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         image=None,
         hints=None,
         expected_state='ACTIVE',
+        networks='none',
         **kwargs,
     ):
         """Boot a server and return it; the state is waited for."""
@@ -320,7 +321,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             'server': self._build_server(
                 flavor_id=flavor or self.plain_flavor,
                 image_uuid=image or self.plain_image,
-                networks='none',
+                networks=networks,
                 **kwargs,
             ),
             'os:scheduler_hints': hints or {},
@@ -352,6 +353,16 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         return self._wait_for_assert(
             lambda: wait(server, expected_statuses), max_retries=6
         )
+
+    def _wait_until_deleted(self, server):
+        # nova's helper looks twice a second.
+        for _ in range(200):
+            try:
+                self.api.get_server(server['id'])
+            except client.OpenStackApiNotFoundException:
+                return
+            time.sleep(0.1)
+        self.fail(f'{server["id"]} is not deleted')
 
     def boot_from_volume(self, volume, flavor=None):
         """Boot a server from a volume of CinderFixture; return it, ACTIVE."""

@@ -64,9 +64,33 @@ def run(*args):
     return Answer(*call(command.Explain, 'explain', *args))
 
 
+class Bar:
+    """Stands for the bar of a command.
+
+    :ivar total: how many steps there are, as the library said last
+    :ivar steps: how many it took since
+    """
+
+    def __init__(self):
+        self.total, self.steps = None, 0
+
+    @contextlib.contextmanager
+    def show(self, stream, label):
+        yield self.advance
+
+    def advance(self, steps=1, label=None, total=None):
+        if total is not None:
+            self.total, self.steps, steps = total, 0, 0
+        self.steps += steps
+
+
 def call(class_, name, *args):
-    """Run a command; return what it wrote, its errors, and its status."""
-    out, err = io.StringIO(), io.StringIO()
+    """Run a command; return what it wrote, its errors, and its status.
+
+    Where all could be read, it said how many steps there are, and took no
+    more: some of the servers that it counts may stand nowhere.
+    """
+    out, err, bar = io.StringIO(), io.StringIO(), Bar()
     app = mock.Mock(stdout=out)
     called = class_(app, None, cmd_name=name)
     with (
@@ -74,6 +98,10 @@ def call(class_, name, *args):
         # nova's tests show warnings that Python hides from who runs a command.
         warnings.catch_warnings(action='ignore'),
         mock.patch.object(called, 'configure'),
+        mock.patch('nova_ext_sched.cli.progress.bar', bar.show),
     ):
         status = called.run(called.get_parser(name).parse_args(args))
+    if name != 'explain' and status in (0, 3):
+        assert bar.total is not None, 'nobody knows how far it is'
+        assert bar.steps <= bar.total, (bar.steps, bar.total)
     return out.getvalue(), err.getvalue(), status

@@ -3,7 +3,6 @@
 """A cloud of many kinds of hosts, and what its scheduler really decided."""
 
 import copy
-import json
 import typing
 
 import fixtures
@@ -62,26 +61,7 @@ class RandomCloudTestCase(base.CloudTestCase):
             ['ThirdPartyFilter = third_party_sched:ThirdPartyFilter'],
             (package / 'third_party_sched.py').read_text(),
         )
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.ExplainDriver', explain_driver.Driver
-            )
-        )
-        self.flags(
-            device_spec=[json.dumps({'vendor_id': '8086'})],
-            alias=[
-                json.dumps(
-                    {
-                        'vendor_id': '8086',
-                        'product_id': '1533',
-                        'device_type': 'type-PCI',
-                        'name': 'nic',
-                    }
-                )
-            ],
-            group='pci',
-        )
+        explain_driver.install(self)
         self.flags(
             initial_cpu_allocation_ratio=1.0,
             initial_disk_allocation_ratio=1.0,

@@ -4,6 +4,7 @@
 
 import json
 
+import fixtures
 from nova import objects
 from nova.virt import fake
 
@@ -78,3 +79,28 @@ class Driver(fake.MediumFakeDriverWithNestedCustomResources):
                 nodename,
                 {**inventory, 'PCPU': {**inventory['VCPU'], 'total': 6}},
             )
+
+
+def install(test):
+    """Let nova have the driver as ``fake.ExplainDriver``; an alias ``nic``.
+
+    :param test: before its ``setUp``
+    """
+    # nova loads drivers of its own package alone.
+    test.useFixture(
+        fixtures.MonkeyPatch('nova.virt.fake.ExplainDriver', Driver)
+    )
+    test.flags(
+        device_spec=[json.dumps({'vendor_id': '8086'})],
+        alias=[
+            json.dumps(
+                {
+                    'vendor_id': '8086',
+                    'product_id': '1533',
+                    'device_type': 'type-PCI',
+                    'name': 'nic',
+                }
+            )
+        ],
+        group='pci',
+    )

@@ -2,12 +2,59 @@
 
 """Base of the functional tests of moves: nova carries them out."""
 
+from unittest import mock
+
+from nova.compute import manager as compute_manager
+
 from nova_ext_sched.cmd.moves import command
 from tests.functional import audits
 from tests.functional import explain
 
 
-class PlanTestCase(audits.AuditTestCase):
+class MovesMixin:
+    """Lets nova make the moves of a plan."""
+
+    def carry_out(self, plan):
+        """Let nova make the moves; it must refuse none.
+
+        Of a move without a host nova chooses that; it is the expected one.
+        """
+        for move in plan['moves']:
+            server = {'id': move['server']}
+            self.assertEqual(move['host'], self.host_of(server))
+            if move['kind'] == 'live':
+                self.admin_api.post_server_action(
+                    server['id'],
+                    {
+                        'os-migrateLive': {
+                            'host': move['to'],
+                            'block_migration': 'auto',
+                        }
+                    },
+                )
+                self._wait_for_server_parameter(
+                    server,
+                    {
+                        'OS-EXT-SRV-ATTR:host': move['expected'],
+                        'OS-EXT-STS:task_state': None,
+                    },
+                )
+                self._wait_for_migration_status(server, ['completed'])
+            else:
+                self.admin_api.post_server_action(
+                    server['id'], {'migrate': {'host': move['to']}}
+                )
+                self._wait_for_state_change(server, 'VERIFY_RESIZE')
+                self.admin_api.post_server_action(
+                    server['id'], {'confirmResize': None}
+                )
+                self._wait_for_server_parameter(
+                    server, {'OS-EXT-STS:vm_state': 'stopped'}
+                )
+                self.assertEqual(move['expected'], self.host_of(server))
+
+
+class PlanTestCase(MovesMixin, audits.AuditTestCase):
     """Hosts of 10 CPUs, 8 GiB and 1 TiB, none of them overcommitted.
 
     Servers boot while no policy is on; a plan turns all on.
@@ -45,41 +92,41 @@ class PlanTestCase(audits.AuditTestCase):
         self.assertEqual(3 if plan['without_place'] else 0, found.status)
         return plan
 
-    def carry_out(self, plan):
-        """Let nova make the moves; it must refuse none."""
-        for move in plan['moves']:
-            server = {'id': move['server']}
-            self.assertEqual(move['host'], self.host_of(server))
-            if move['kind'] == 'live':
-                self.admin_api.post_server_action(
-                    server['id'],
-                    {
-                        'os-migrateLive': {
-                            'host': move['to'],
-                            'block_migration': 'auto',
-                        }
-                    },
-                )
-                self._wait_for_server_parameter(
-                    server,
-                    {
-                        'OS-EXT-SRV-ATTR:host': move['to'],
-                        'OS-EXT-STS:task_state': None,
-                    },
-                )
-                self._wait_for_migration_status(server, ['completed'])
-            else:
-                self.admin_api.post_server_action(
-                    server['id'], {'migrate': {'host': move['to']}}
-                )
-                self._wait_for_state_change(server, 'VERIFY_RESIZE')
-                self.admin_api.post_server_action(
-                    server['id'], {'confirmResize': None}
-                )
-                self._wait_for_server_parameter(
-                    server, {'OS-EXT-STS:vm_state': 'stopped'}
-                )
-                self.assertEqual(move['to'], self.host_of(server))
+    def reset_state(self, server, state):
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': state}}
+        )
+
+    def while_deleting(self, server, name, ask):
+        """Delete a server; return what is said while it is being deleted.
+
+        :param name: a method of nova-compute's manager, before which it is
+            asked
+        """
+        answers, manager = [], compute_manager.ComputeManager
+        step = getattr(manager, name)
+
+        def ask_and_go_on(*args, **kwargs):
+            answers.append(ask())
+            return step(*args, **kwargs)
+
+        with mock.patch.object(manager, name, ask_and_go_on):
+            self._delete_server(server)
+        [answer] = answers
+        return answer
+
+    def assertDeleted(self, servers, document):
+        """Check which servers were left out, and that it is said."""
+        number = len(servers)
+        noun, verb = ('server', 'was') if number == 1 else ('servers', 'were')
+        self.assertIn(
+            f'{number} {noun} {verb} deleted meanwhile.',
+            document['answer']['sentence'],
+        )
+        self.assertEqual(
+            sorted(one['id'] for one in servers),
+            sorted(one['server'] for one in document['deleted_meanwhile']),
+        )
 
     def mend(self, *argv):
         """Make a plan and carry it out; what is found then it has named.

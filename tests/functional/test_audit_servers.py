@@ -122,6 +122,8 @@ class JudgedServersTestCase(audits.AuditTestCase):
             f'Cinder those of [cinder] in nova.conf',
             rows[0]['reason'],
         )
+        with self.deleting(server, servers.Servers, '_request'):
+            self.assertEqual([], self.found())
 
     def keys_of_the_image(self):
         self.flags(member_sources=['flavor', 'image'], group='nova_ext_sched')

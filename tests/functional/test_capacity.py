@@ -9,6 +9,7 @@ the answer says, and one more finds no host.
 from nova.tests import fixtures as nova_fixtures
 
 from tests.functional import capacity
+from tests.functional import nodes
 from tests.functional import reservations
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
@@ -138,3 +139,25 @@ class SituationsTestCase(capacity.CapacityTestCase):
             },
             answer.refused,
         )
+
+
+class NodesTestCase(nodes.NodesMixin, capacity.CapacityTestCase):
+    weights = {'host1': 100}
+
+    def test_a_group_has_the_nodes_of_a_host_together(self):
+        self.add_nodes('host1', 2)
+        group = self.create_group(2)
+        of_group = ('--server-group', group)
+        flavor = self.large()
+        # By itself each node takes two.
+        self.assertEqual(6, self.count('--flavor', flavor))
+        for number in (2, 1):
+            self.assertEqual(number, self.count('--flavor', flavor, *of_group))
+            self.boot(flavor=flavor, hints={'group': group})
+        self.assertEqual(0, self.count('--flavor', flavor, *of_group))
+        self.assertNoValidHost(flavor=flavor, hints={'group': group})
+
+    def count(self, *args):
+        """Return how many servers fit; of nodes no test says where."""
+        [one] = self.capacity(*args).flavors
+        return one['servers']

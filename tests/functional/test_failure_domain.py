@@ -107,7 +107,15 @@ class BootTest(FailureDomainsTestCase):
             self.log,
         )
         self.forced_and_requested_hosts()
+        self.servers_of_one_request()
         self.one_server_a_domain()
+
+    def servers_of_one_request(self):
+        """The second would be on a2: nothing but the pick of a1 speaks."""
+        group = self.create_group()
+        self.assertEqual(
+            ['a1', 'b1'], self.hosts_of_one_request(group, DIFFERENT, 2)
+        )
 
     def one_server_a_domain(self):
         group = self.create_group()
@@ -158,7 +166,7 @@ class BootTest(FailureDomainsTestCase):
 
     def malformed_hint_is_refused_and_others_ask_nothing(self):
         with mock.patch(
-            'nova_ext_sched.queries.group_members._gather',
+            'nova_ext_sched.queries.group_members._look_up',
             side_effect=AssertionError('the cells were asked'),
         ):
             group = self.create_group(9)

@@ -7,11 +7,14 @@ host1 is the wrong host nearly everywhere, and the one that the scheduler
 prefers.
 """
 
+from unittest import mock
+
 from nova.db.api import models
 from nova.tests.fixtures import cinder as cinder_fixture
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
+from nova_ext_sched.request_filters import isolation
 from tests.functional import base
 
 X = 'HW_CPU_X86_VMX'
@@ -145,6 +148,118 @@ class FlavorAloneTestCase(IsolationTestCase):
         self._migrate_server(by_image)
         self.assertEqual('host2', self.host_of(by_image))
         self.assertEqual([f'!in:{uuid}'], self.queries[-1]['member_of'])
+        self.a_member_contradicts_the_flavor()
+
+    def a_member_contradicts_the_flavor(self):
+        """nova refuses it too, later, and nobody else is concerned."""
+        for specs, properties in (
+            ({'os:secure_boot': 'required'}, {'os_secure_boot': 'disabled'}),
+            (
+                {'hw:maxphysaddr_mode': 'passthrough'},
+                {'hw_maxphysaddr_mode': 'emulate'},
+            ),
+        ):
+            # nova-api has no validator for each of them.
+            with mock.patch.object(self.admin_api, 'microversion', '2.85'):
+                flavor = self.flavor(specs=specs)
+            wanted = {'flavor': flavor, 'image': self.image(**properties)}
+            self.assertNoValidHost(**wanted)
+            with mock.patch.object(
+                isolation, '_find_usable', return_value=set()
+            ):
+                server = self.boot(**wanted, expected_state='ERROR')
+                self.assertIsNone(server['OS-EXT-SRV-ATTR:host'])
+        self.assertIn(
+            'nova cannot read what flavor and image require '
+            '(FlavorImageConflict: ',
+            self.log,
+        )
+        self.assertNotIn('it could land on any host', self.log)
+
+
+class BehindTheSchedulerTestCase(IsolationTestCase):
+    """An aggregate changes, and the scheduler does not hear of it.
+
+    nova-api tells it by a message, which is lost where RabbitMQ is away.
+    """
+
+    options = {
+        **IsolationTestCase.options,
+        'max_forbidden_aggregates': 1,
+        'placement_req_default_forbidden_member_prefix': ['reservation:'],
+    }
+
+    def setUp(self):
+        super().setUp()
+        # The one that the query names, because it has most hosts.
+        self.large = self.aggregate(
+            'large', metadata={**required(X), 'reservation:large': 'true'}
+        )
+        for host in ('gone1', 'gone2', 'gone3'):
+            self.write(models.AggregateHost, 'large', host=host)
+
+    def write(self, model, name, **values):
+        with self.api_engine().begin() as connection:
+            connection.execute(
+                sa.insert(model),
+                {'aggregate_id': self.aggregate_ids[name], **values},
+            )
+
+    def write_metadata(self, name, metadata):
+        for key, value in metadata.items():
+            self.write(models.AggregateMetadata, name, key=key, value=value)
+
+    def test_what_the_query_leaves_out(self):
+        self.aggregate('one', ['host1'])
+        self.aggregate('two', metadata=required(Y))
+        server = self.assertBootsOn('host1')
+        self.write_metadata('one', required(WINDOWS))
+        self.assertBootsOn('host2')
+        self.assertEqual([f'!in:{self.large}'], self.queries[-1]['member_of'])
+        self.write(models.AggregateHost, 'two', host='host2')
+        self.assertBootsOn('host3')
+        # By the traits, which no host has.
+        self._create_trait(WINDOWS)
+        self.flags(
+            forbid_by_trait=[WINDOWS, X, Y],
+            max_forbidden_aggregates=9,
+            group='nova_ext_sched',
+        )
+        self.assertBootsOn('host3')
+        # For its reservation.
+        self.assertEqual([f'!in:{self.large}'], self.queries[-1]['member_of'])
+        self.assertIn(f'!{WINDOWS}', self.queries[-1]['root_required'][0])
+        self.the_memory_counts_too()
+        self.a_rebuild_goes_by_the_memory(server)
+
+    def the_memory_counts_too(self):
+        """Whichever of the two forbids a host."""
+        self.aggregate('three', ['host3'], metadata=required(X))
+        with self.api_engine().begin() as connection:
+            connection.execute(
+                sa.delete(models.AggregateMetadata).where(
+                    models.AggregateMetadata.key == f'trait:{X}'
+                )
+            )
+        self.assertNoValidHost()
+        self.assertIn(
+            '1 because aggregate one is forbidden to the request by the API '
+            'database',
+            self.log,
+        )
+        self.set_metadata('three', {'any': 'thing'})
+        self.assertBootsOn('host3')
+
+    def a_rebuild_goes_by_the_memory(self, server):
+        """nova runs no request filter, so nothing else is known."""
+        self.rebuild_server(server, self.image())
+        self.set_metadata('one', {'any': 'thing'})
+        self.rebuild_server(server, self.image(), 'ERROR')
+
+    def test_reserved_aggregates(self):
+        self.aggregate('one', ['host1'])
+        self.write_metadata('one', {'reservation:a': 'true'})
+        self.assertBootsOn('host2')
 
 
 class SnapshotTestCase(IsolationTestCase):

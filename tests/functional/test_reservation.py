@@ -37,6 +37,7 @@ class StoryTestCase(reservations.ReservationTestCase):
         self.reserve('empty', [])
         self.assertNoValidHost(flavor=self.consuming('empty'))
         self.id_that_no_aggregate_has()
+        self.more_aggregates_than_the_query_names()
 
     def id_that_no_aggregate_has(self):
         self.reserve('gone-2', ['reserved'])
@@ -60,6 +61,13 @@ class StoryTestCase(reservations.ReservationTestCase):
             r'\(no aggregate has the metadata key reservation:gone, which the '
             f'request of project {self.api.project_id} requires',
         )
+
+    def more_aggregates_than_the_query_names(self):
+        for name, host in (('c1', 'other'), ('c2', 'plain')):
+            self.reserve(name, [host], 'c')
+        self.flags(max_forbidden_aggregates=1, group='nova_ext_sched')
+        self.assertBootsOn('other', flavor=self.consuming('c'))
+        self.assertEqual(([], set()), self.member_of())
 
     def test_projects(self):
         self.reserve(

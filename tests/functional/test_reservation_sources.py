@@ -36,6 +36,7 @@ class SourcesTestCase(reservations.ReservationTestCase):
             (['image'], self.glance_fails),
             (['image'], self.volume_backed_server_names_none),
             (['flavor', 'image', 'hint'], self.hints_and_images),
+            (['image'], self.image_that_is_deleted),
         ):
             self.flags(member_sources=sources, group='nova_ext_sched')
             self.queries.clear()
@@ -77,6 +78,48 @@ class SourcesTestCase(reservations.ReservationTestCase):
         self.assertIn(fault, server['fault']['message'])
         self.assertIn(f'{fault} (GlanceConnectionFailed: ', self.log)
         self.assertNotIn('GlanceConnection', server['fault']['message'])
+
+    def image_that_is_deleted(self):
+        """nova's copy says by what the server was placed."""
+        servers = {}
+        for host, ids in {'reserved': ['c'], 'plain': []}.items():
+            image = self.key_in_image(*ids)
+            servers[host] = self.assertBootsOn(host, image=image)
+            self.glance.images.pop(image)
+        keyed = servers['reserved']
+        # It must be in a c still.
+        self.set_metadata('c', {'reservation:c': None})
+        self.migrate_in_vain(keyed)
+        self.set_metadata('c', {'reservation:c': 'true'})
+        self.evacuation(keyed, 'other')
+        self.refused_rebuild(keyed)
+        for name in 'bc':
+            self.set_metadata(name, {f'reservation:{name}': None})
+        self.evacuation(servers['plain'], 'other')
+
+    def refused_rebuild(self, server):
+        """The copy is of the other image then, which names no c."""
+        running = server['image']['id']
+        server = self.rebuild_server(server, self.plain_image, 'ERROR')
+        self.assertEqual(running, server['image']['id'])
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+        self.migrate_in_vain(server)
+        self.assertIn(
+            f'the properties of image {running} cannot be read '
+            '(ImageNotFound: ',
+            self.log,
+        )
+
+    def evacuation(self, server, host):
+        self.lose(self.host_of(server))
+        self._evacuate_server(server, expected_host=host)
+
+    def migrate_in_vain(self, server):
+        host = self.host_of(server)
+        server = self._migrate_server(server, expected_state='ACTIVE')
+        self.assertEqual(host, self.host_of(server))
 
     def volume_backed_server_names_none(self):
         """nova knows no image of it, so none is read."""

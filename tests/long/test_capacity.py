@@ -2,11 +2,8 @@
 
 """Failure domains, cells, and providers that share or are nested."""
 
-import fixtures
-from oslo_utils import uuidutils
-
 from tests.functional import capacity
-from tests.functional import capacity_driver
+from tests.functional import sharing
 
 
 class DomainsTestCase(capacity.CapacityTestCase):
@@ -38,42 +35,11 @@ class TwoCellsTestCase(capacity.CapacityTestCase):
         self.assertCapacity(3, vcpu=6)
 
 
-class ProvidersTestCase(capacity.CapacityTestCase):
+class ProvidersTestCase(sharing.StorageMixin, capacity.CapacityTestCase):
     """A provider that two hosts share, and one in the tree of each host."""
 
-    compute_driver = 'fake.CapacityDriver'
-
-    def setUp(self):
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.CapacityDriver', capacity_driver.Driver
-            )
-        )
-        super().setUp()
-
     def test_a_sharing_and_a_nested_provider(self):
-        shared = self._post_resource_provider('storage')['uuid']
-        self._set_inventory(
-            shared,
-            {
-                'resource_class': 'DISK_GB',
-                'total': 35,
-                'reserved': 0,
-                'min_unit': 1,
-                'max_unit': 35,
-                'step_size': 1,
-                'allocation_ratio': 1.0,
-            },
-        )
-        self._set_provider_traits(shared, ['MISC_SHARES_VIA_AGGREGATE'])
-        aggregate = uuidutils.generate_uuid()
-        for provider in (
-            shared,
-            self._get_provider_uuid_by_host('host1'),
-            self._get_provider_uuid_by_host('host2'),
-        ):
-            self._set_aggregate(provider, aggregate)
+        self.share(35, 'host1', 'host2')
         # Each host by itself has CPUs for two.
         answer = self.assertCapacity(3, disk=10)
         self.assertEqual({'host1': 2, 'host2': 1}, answer.rooms)

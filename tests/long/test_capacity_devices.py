@@ -34,6 +34,8 @@ class DevicesBase(
     ADDITIONAL_FILTERS = ('NUMATopologyFilter', 'PciPassthroughFilter')
     host_filters = ADDITIONAL_FILTERS
     in_placement = False
+    #: [compute] cpu_dedicated_set
+    dedicated = '0-11'
 
     def setUp(self):
         self.flags(
@@ -46,7 +48,7 @@ class DevicesBase(
             pci_in_placement=self.in_placement, group='filter_scheduler'
         )
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
-        self.flags(cpu_dedicated_set='0-11', group='compute')
+        self.flags(cpu_dedicated_set=self.dedicated, group='compute')
         super().setUp()
         for host in ('host1', 'host2'):
             self.start_compute(
@@ -63,9 +65,12 @@ class DevicesBase(
         # The Plugin has enabled the filters.
         return self.start_service('scheduler')
 
-    def boot(self, flavor, expected_state='ACTIVE'):
+    def boot(self, flavor, expected_state='ACTIVE', **kwargs):
         return self._create_server(
-            flavor_id=flavor, networks='none', expected_state=expected_state
+            flavor_id=flavor,
+            networks='none',
+            expected_state=expected_state,
+            **kwargs,
         )
 
     def host_of(self, server):
@@ -75,9 +80,13 @@ class DevicesBase(
         server = self.boot(flavor, 'ERROR')
         self.assertIn('No valid host', server['fault']['message'])
 
-    def large(self, vcpu, **specs):
+    def large(self, vcpu, memory_mb=256, **specs):
         return self._create_flavor(
-            vcpu=vcpu, memory_mb=256, disk=0, ephemeral=0, extra_spec=specs
+            vcpu=vcpu,
+            memory_mb=memory_mb,
+            disk=0,
+            ephemeral=0,
+            extra_spec=specs,
         )
 
     def assertCapacityOfDevices(self):

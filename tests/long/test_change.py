@@ -69,16 +69,6 @@ class RequestFiltersTestCase(test_change.ChangeTestCase):
 class OptionsTestCase(test_change.ChangeTestCase):
     options = {'request_filters': ['isolate_aggregates']}
 
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(self.clear)
-
-    def clear(self):
-        """An option of a command stays set in its process."""
-        test_change.CONF.clear_override(
-            'enable_isolated_aggregate_filtering', 'nova_ext_sched'
-        )
-
     isolation = (
         '--option',
         'nova_ext_sched.enable_isolated_aggregate_filtering=true',
@@ -92,8 +82,8 @@ class OptionsTestCase(test_change.ChangeTestCase):
                 *self.isolation, *self.set(f'{test_change.ISOLATING}=required')
             ),
         )
+        # Nothing of the option is left.
         self.assertEqual(3, len(self.order()))
-        self.clear()
         flavor = ('--flavor', self.flavor(vcpu=4), '--hosts', '-f', 'json')
 
         def count(*args):
@@ -106,5 +96,7 @@ class OptionsTestCase(test_change.ChangeTestCase):
         self.assertEqual(hosts, count(*change))
         self.assertEqual(hosts - {'host1'}, count(*self.isolation, *change))
         self.set_metadata('special', {test_change.ISOLATING: 'required'})
-        self.assertEqual(hosts - {'host1'}, count())
-        self.assertEqual(hosts, count(*self.unset(test_change.ISOLATING)))
+        self.assertEqual(hosts, count())
+        self.assertEqual(hosts - {'host1'}, count(*self.isolation))
+        change = self.unset(test_change.ISOLATING)
+        self.assertEqual(hosts, count(*self.isolation, *change))

@@ -9,7 +9,7 @@ from unittest import mock
 from nova.compute import manager as compute_manager
 from oslo_db import exception as db_exception
 
-from nova_ext_sched.queries import group_members
+from nova_ext_sched.queries import servers
 from tests.functional import test_failure_domain
 
 at_most = test_failure_domain.at_most
@@ -67,14 +67,14 @@ class CellsTest(test_failure_domain.FailureDomainsTestCase):
         )
         group = self.create_group()
         self.boot_in(group, test_failure_domain.DIFFERENT)
-        select = group_members._select_places
+        select = servers.select_places
 
         def fail_in_first(ctxt, uuids):
             if ctxt.cell_uuid == self.cell_mappings['cell1'].uuid:
                 raise db_exception.DBConnectionError('cell1 is away')
             return select(ctxt, uuids)
 
-        with mock.patch.object(group_members, '_select_places', fail_in_first):
+        with mock.patch.object(servers, 'select_places', fail_in_first):
             self.assertEqual(
                 [None], self.hosts(group, test_failure_domain.DIFFERENT, 1)
             )

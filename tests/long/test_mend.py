@@ -31,7 +31,7 @@ class LongTestCase(plans.PlanTestCase):
         judge = destinations.Destinations.judge
 
         def judge_later(mine, *args, **kwargs):
-            self.assertTrue(mine.scheduler.states)
+            self.assertTrue(mine.cloud.states)
             # nova-api reads heartbeats of its own, before and after.
             clock.advance_time_seconds(3600)
             try:

@@ -2,6 +2,8 @@
 
 """The alerting rules speak of what the package really says."""
 
+import contextlib
+import logging
 import os
 import pathlib
 import re
@@ -9,21 +11,30 @@ import subprocess
 
 import ddt
 import fixtures
+from nova import exception as nova_exception
+from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
 from prometheus_client import parser
 import testtools
 import yaml
 
+from nova_ext_sched import log_once
 from nova_ext_sched.cli import metrics
+from nova_ext_sched.queries import group_members
+from nova_ext_sched.request_filters import blazar
+from nova_ext_sched.request_filters import failure_domain
+from nova_ext_sched.request_filters import reservation
 from tests import documentation
 from tests.unit import test_documentation_messages as messages
+from tests.unit.request_filters import base
 
 ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
 
-# |= is a piece of a line of the log, |~ a regular expression.
-FILTER = re.compile(r'\|([=~]) "([^"]*)"')
+# |= is a piece of a line of the log, |~ a regular expression, != neither.
+FILTER = re.compile(r'([|!])([=~]) "([^"]*)"')
 RANGE = re.compile(
     r'sum\(count_over_time\(\{job="nova-scheduler"\}'
-    r'( \|[=~] "[^"]*")+ \[\d+[mh]\]\)\) > \d+'
+    r'( [|!][=~] "[^"]*")+ \[\d+[mh]\]\)\) > \d+'
 )
 # A line of nova's log, and the one with which nova-scheduler ends.
 LINE = '{time} 7 {level} nova_ext_sched.x [req-1 - - -] {text}'
@@ -40,8 +51,9 @@ def rules(name):
 def matches(rule, line):
     """Return whether the filters of a rule let a line through."""
     return all(
-        text in line if kind == '=' else re.search(text, line)
-        for kind, text in FILTER.findall(rule['expr'])
+        (sign == '|')
+        == bool(text in line if kind == '=' else re.search(text, line))
+        for sign, kind, text in FILTER.findall(rule['expr'])
     )
 
 
@@ -57,7 +69,7 @@ def alerts_on(name):
                 rule, form.format(time=TIME, level=level, text=string.text)
             )
             for form in (LINE, END)
-            for level in ('WARNING', 'ERROR')
+            for level in ('INFO', 'WARNING', 'ERROR')
         )
     ]
 
@@ -86,7 +98,9 @@ class LogTestCase(testtools.TestCase):
         found = alerts_on(name)
         rule = rules('alerts-log.yaml')[name]
         _, pattern = [
-            text for kind, text in FILTER.findall(rule['expr']) if kind == '~'
+            text
+            for _, kind, text in FILTER.findall(rule['expr'])
+            if kind == '~'
         ]
         for piece in pattern.replace('(option|section)', 'option').split('|'):
             self.assertTrue(
@@ -126,6 +140,146 @@ class LogTestCase(testtools.TestCase):
             for rule in group['rules']
         ]
         self.assertEqual(sorted(set(found)), sorted(found))
+
+
+@ddt.ddt
+class MembersTestCase(base.RequestFilterTestCase):
+    """Which rules count the line about a request that has no host."""
+
+    level = logging.INFO
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(
+            fixtures.FakeLogger(
+                level=self.level,
+                format='%(asctime)s 7 %(levelname)s %(name)s [req-1 - - -] '
+                '%(message)s',
+            )
+        )
+        self.items = [('A', 'agg-a', 'reservation:a', 'true')]
+        self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
+        self.replace('queries.aggregates.get_by_name_or_value', lambda *_: [])
+        self.replace(
+            'queries.group_members.get_members',
+            lambda *_: group_members.Members({}, {}),
+        )
+        self.useFixture(
+            fixtures.MockPatchObject(
+                failure_domain, 'LOG_HINTS', log_once.LogOnce('nova_ext_sched')
+            )
+        )
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=['reservation:'],
+            placement_req_default_forbidden_member_prefix=['reservation:'],
+            member_sources=['flavor', 'hint'],
+        )
+
+    def counted(self, fn, hints, extra_specs=None, enabled=()):
+        """Run a request filter; return the rules that count its lines."""
+        self.config(
+            group='filter_scheduler', enabled_filters=['Other', *enabled]
+        )
+        spec = base.request_spec(
+            flavor=base.flavor(extra_specs=extra_specs or {}),
+            scheduler_hints=hints,
+            instance_uuid=uuids.me,
+            instance_group=objects.InstanceGroup(
+                uuid=uuids.group,
+                policy='anti-affinity',
+                members=[uuids.me, uuids.other],
+                hosts=[],
+            ),
+        )
+        with contextlib.suppress(nova_exception.RequestFilterFailed):
+            fn(self.ctxt, spec)
+        lines = self.output.output.splitlines()
+        self.assertNotEqual([], lines)
+        return {
+            name
+            for name, rule in rules('alerts-log.yaml').items()
+            if any(matches(rule, line) for line in lines)
+        }
+
+    @ddt.data(
+        (failure_domain.failure_domains, 'different_failure_domain', 'x'),
+        (failure_domain.failure_domains, 'max_server_per_failure_domain', '0'),
+        (blazar.blazar_reservations, 'reservation', 'x'),
+        (blazar.blazar_reservations, 'reservation', 'x\n'),
+        (reservation.reserved_aggregates, 'reservation', 'x'),
+        (reservation.reserved_aggregates, 'reservation', 'x\n'),
+    )
+    @ddt.unpack
+    def test_a_bad_hint(self, fn, hint, value):
+        self.assertEqual(
+            {'MembersAskInVain'},
+            self.counted(fn, {hint: [value]}, enabled=['BlazarFilter']),
+        )
+
+    @ddt.data(blazar.blazar_reservations, reservation.reserved_aggregates)
+    def test_a_hint_that_names_too_much(self, fn):
+        self.assertEqual(
+            {'MembersAskInVain'},
+            self.counted(
+                fn,
+                {'reservation': [*map(str, range(101))]},
+                enabled=['BlazarFilter'],
+            ),
+        )
+
+    @ddt.data({}, {'reservation': ['a']}, {'reservation': ['x']})
+    def test_a_flavor_that_names_what_is_not(self, hints):
+        self.assertEqual(
+            {'NovaSchedulerRefusesMany'},
+            self.counted(
+                reservation.reserved_aggregates,
+                hints,
+                {'reservation:gone': 'true'},
+            ),
+        )
+
+    def test_an_image_that_names_what_is_not(self):
+        self.config(group='nova_ext_sched', member_sources=['image'])
+        self.replace(
+            'request_filters.reservation.running_image.image_id', lambda _: 'x'
+        )
+        self.replace(
+            'request_filters.reservation.running_image.restore',
+            lambda *_: None,
+        )
+        self.replace(
+            'request_filters.reservation.read_image_keys',
+            lambda *_: {'reservation:x'},
+        )
+        self.assertEqual(
+            {'MembersAskInVain'},
+            self.counted(reservation.reserved_aggregates, {}),
+        )
+
+    def test_a_hint_where_there_are_no_failure_domains(self):
+        self.replace(
+            'queries.group_members.get_members',
+            lambda *_: group_members.Members(
+                {uuids.other: frozenset(['h'])}, {}
+            ),
+        )
+        self.replace('queries.aggregates.get_values', lambda *_: [])
+        self.assertEqual(
+            set(),
+            self.counted(
+                failure_domain.failure_domains,
+                {'different_failure_domain': ['true']},
+            ),
+        )
+        self.assertIn('are on hosts without a', self.output.output)
+        self.assertIn('Add FailureDomainFilter to', self.output.output)
+        # The operator asks for it.
+        self.config(group='nova_ext_sched', max_server_per_failure_domain=1)
+        self.assertEqual(
+            {'NovaSchedulerFindsFaults'},
+            self.counted(failure_domain.failure_domains, {}),
+        )
 
 
 class ExitStatusTestCase(testtools.TestCase):

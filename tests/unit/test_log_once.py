@@ -59,15 +59,46 @@ class LogOnceTestCase(testtools.TestCase):
         self.assertEqual('1\n2\n', self.warn(*'123412345'))
         self.assertEqual('', self.warn(*'12345', after=299))
         more = (
-            '{} more warnings in the last {} seconds, besides 2 that are in '
-            'the log. nova-ext-sched-status upgrade check lists what is '
-            'wrong in aggregates and flavors.\n'
+            '{} more of this kind in the last {} seconds, besides 2 that are '
+            'in the log.\n'
         )
         self.assertEqual(more.format(3, 300), self.warn(*'12345', after=1))
         self.assertEqual('', self.warn(*'12346', after=299))
         # Those of the line before count again where they are met again.
         self.assertEqual(more.format(4, 300), self.warn(*'12', after=1))
         self.assertEqual('', self.warn(*'12', after=1000))
+
+    def test_the_count_says_where_the_rest_is_listed(self):
+        self.log = log_once.LogOnce(__name__, 2, log_once.CHECKED)
+        self.warn(*'123')
+        self.assertIn(
+            'that are in the log. nova-ext-sched-status upgrade check lists '
+            'what is wrong in aggregates and flavors.\n',
+            self.warn('1', after=300),
+        )
+
+    def test_lines_at_info_are_counted_at_info(self):
+        output = self.useFixture(
+            fixtures.FakeLogger(
+                name=__name__,
+                level=logging.INFO,
+                format='%(levelname)s %(message)s',
+            )
+        )
+        for text in '123':
+            self.log.info(text)
+        self.now += 300
+        self.log.info('1')
+        self.assertEqual(
+            'INFO 1\nINFO 2\nINFO 1 more of this kind in the last 300 '
+            'seconds, besides 2 that are in the log.\n',
+            output.output,
+        )
+
+    def test_a_fault_that_was_forgotten_is_logged_again(self):
+        self.warn('one', 'two')
+        self.warn('three', after=3600)
+        self.assertIn('one\n', self.warn('one', after=3600))
 
     def test_a_fault_that_nobody_meets_makes_room(self):
         self.warn('one')
@@ -85,14 +116,14 @@ class LogOnceTestCase(testtools.TestCase):
         lines = [self.warn(*faults, after=60).count('\n') for _ in range(50)]
         # The 100, and a line every five minutes.
         self.assertEqual(100 + 9, sum(lines))
-        self.assertIn('1100 more warnings in the last', self.output.output)
+        self.assertIn('1100 more of this kind in the last', self.output.output)
 
     def test_memory_is_bounded(self):
         for number in range(log_once._MOST + 10):
             self.log.warning('x' * 100, key=number)
         self.assertEqual(2, len(self.log._seen))
         self.assertEqual(log_once._MOST, len(self.log._more))
-        self.assertIn('10000+ more warnings', self.warn('x', after=300))
+        self.assertIn('10000+ more of this kind', self.warn('x', after=300))
 
     def test_threads(self):
         """Each message is logged once, whoever is first."""

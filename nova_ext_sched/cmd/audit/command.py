@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import sys
 import typing
 
-from nova_ext_sched import messages
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
@@ -29,6 +28,7 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
         'read or judged; 2 wrong usage; 3 some servers violate a policy.'
     )
 
+    work = 'nova_ext_sched.cmd.audit.run'
     _auditing: typing.Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -49,20 +49,10 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
         return audit_report.COLUMNS
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
-        # Not before the process is configured: they import nova.
-        self.configure(parsed_args)
-        from nova_ext_sched.dryrun.audit import auditor
-        from nova_ext_sched.dryrun.cloud import change
-
-        findings: list[audit_report.Finding] = []
-        with change.made(parsed_args):
-            self._auditing = auditing = auditor.make(parsed_args)
-            total = auditing.count()
-            with progress.bar(sys.stderr, 'Judging servers', total) as advance:
-                for server in auditing.judge(advance):
-                    if not parsed_args.summary:
-                        findings += _describe(server)
-        return audit_report.make(auditing, findings, parsed_args.summary)
+        run = self.load(parsed_args)
+        with progress.bar(sys.stderr, 'Judging servers') as advance:
+            self._auditing, findings = run.audit(parsed_args, advance)
+        return audit_report.make(self._auditing, findings, parsed_args.summary)
 
     def measure(self) -> Iterator[metrics.Figure]:
         yield metrics.Figure(
@@ -71,11 +61,3 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
             'policy',
             self._auditing.totals.policies,
         )
-
-
-def _describe(server: typing.Any) -> Iterator[audit_report.Finding]:
-    name = messages.clean(server.name)
-    # Of tens of thousands of servers, most have these of others.
-    project, host = map(sys.intern, (server.project_id, server.host))
-    for policy, reason in server.found:
-        yield (server.uuid, name, project, host, policy, sys.intern(reason))

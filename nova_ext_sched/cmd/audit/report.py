@@ -10,6 +10,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
 
 #: The columns of the servers found, and those of their numbers.
 COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
@@ -19,7 +20,7 @@ SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 FORMAT = 1
 
 # What the document has of the totals.
-_ANSWER = ('sentence', 'servers', 'violating', 'not_judged', 'policies')
+_ANSWER = ('servers', 'violating', 'not_judged', 'policies')
 
 # Servers that people see of one group, or of all groups together, and how many
 # groups: no more than 60 lines of 80 columns.
@@ -41,7 +42,8 @@ def make(
     :param summary: whether to tell numbers of servers in place of servers
     """
     totals, faults = auditing.totals, auditing.faults
-    sentence, first = totals.tell(*faults)
+    found = totals.head, *totals.remarks
+    sentence, first = report.begin(*found, *faults, counts=totals.counts)
     names: Sequence[str] = COLUMNS
     rows: Sequence[Sequence[typing.Any]] = findings
     cells, details = rows, _tell_groups(findings, totals)
@@ -54,8 +56,11 @@ def make(
         """Return everything; ``schema.json`` has its form."""
         keys = [name.lower() for name in names]
         return {
-            **report.begin_document(FORMAT),
-            'answer': {name: getattr(totals, name) for name in _ANSWER},
+            **heading.make(FORMAT),
+            'answer': {
+                'sentence': report.begin(*found, counts=totals.counts)[0],
+                **{name: getattr(totals, name) for name in _ANSWER},
+            },
             'summary' if summary else 'findings': [
                 dict(zip(keys, row, strict=True)) for row in rows
             ],

@@ -6,10 +6,12 @@ import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
 import math
+import sys
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
+from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.capacity import report as capacity_report
@@ -26,6 +28,9 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
         'Exit status: 0 fine; 1 something could not be read; 2 wrong usage; '
         '3 a flavor that --flavor names has no room; 130 after Ctrl-C.'
     )
+
+    work = 'nova_ext_sched.cmd.capacity.run'
+    _document: capacity_report.Document
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -59,13 +64,9 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
         return capacity_report.COLUMNS
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
-        self.configure(parsed_args)
-        # Not before the process is configured: they import nova.
-        from nova_ext_sched.dryrun.capacity import survey
-        from nova_ext_sched.dryrun.cloud import change
-
-        with change.made(parsed_args):
-            self._document, is_complete = survey.make_document(parsed_args)
+        run = self.load(parsed_args)
+        with progress.bar(sys.stderr, 'Counting servers of flavors') as step:
+            self._document, is_complete = run.count(parsed_args, step)
         flavors = self._document['flavors']
         status = base.FINE
         if not is_complete or any(one['fault'] for one in flavors):

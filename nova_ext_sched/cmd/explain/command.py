@@ -6,10 +6,7 @@ import argparse
 from collections.abc import Sequence
 import pathlib
 import sys
-import typing
 
-from nova_ext_sched import exception
-from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
@@ -17,7 +14,6 @@ from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.explain import recorded
 from nova_ext_sched.cmd.explain import report as explain_report
-from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.watch import records
 
 # What describes a request, as far as --server and --recorded do not.
@@ -51,6 +47,8 @@ class Explain(scheduler.Command, report.Lister):
         'Exit status: 0 a host is left for each instance; 1 something could '
         'not be read; 2 wrong usage; 3 no host is left; 130 after Ctrl-C.'
     )
+
+    work = 'nova_ext_sched.cmd.explain.run'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -128,45 +126,14 @@ class Explain(scheduler.Command, report.Lister):
         if parsed_args.recorded is not None:
             document = recorded.read(parsed_args.records, parsed_args.recorded)
         else:
-            document = self._explain(parsed_args)
+            run = self.load(parsed_args)
+            with progress.bar(sys.stderr, 'Asking nova and placement') as step:
+                document = run.explain(parsed_args, step)
         return explain_report.make(
             document,
             parsed_args.all,
             by_host=bool(parsed_args.host or parsed_args.hosts),
         )
-
-    def _explain(
-        self, parsed_args: argparse.Namespace
-    ) -> explain_report.Document:
-        self.configure(parsed_args)
-        # Not before: they import nova.
-        from nova_ext_sched.dryrun.cloud import change
-        from nova_ext_sched.dryrun.cloud import snapshot
-        from nova_ext_sched.dryrun.decision import document
-        from nova_ext_sched.dryrun.decision import stages
-        from nova_ext_sched.dryrun.decision import unheld
-
-        with change.made(parsed_args):
-            scheduler = snapshot.Snapshot()
-            detailed = _select(scheduler.hosts, parsed_args)
-            with progress.bar(sys.stderr, 'Asking nova and placement') as step:
-                found = stages.start(scheduler, advance=step)
-                ctxt = process.context(parsed_args.project)
-                spec_obj, server = stages.prepare(
-                    ctxt, scheduler, parsed_args, found
-                )
-                request = document.describe_request(
-                    spec_obj,
-                    parsed_args.operation,
-                    parsed_args.server,
-                    server.name if server else None,
-                )
-                stages.explain(scheduler, found, ctxt, spec_obj)
-                found.unheld = unheld.find(scheduler, unheld.find_full(found))
-            stages.remark(
-                scheduler, found, parsed_args.operation, spec_obj, server
-            )
-        return document.build(found, request, detailed)
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:
@@ -216,24 +183,3 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
 
 def _options(names: Sequence[str]) -> str:
     return ' and '.join(f'--{name.replace("_", "-")}' for name in names)
-
-
-def _select(
-    hosts: typing.Any, parsed_args: argparse.Namespace
-) -> list[str] | None:
-    """Return the UUIDs of the hosts to list; None for all."""
-    if not parsed_args.host:
-        return None
-    found = {
-        uuid: {host.host, host.node, host.name, uuid} & {*parsed_args.host}
-        for uuid, host in hosts.items()
-    }
-    for name in parsed_args.host:
-        if not any(name in names for names in found.values()):
-            raise exception.InvalidValue(
-                where='--host',
-                expected='a host of a compute node: '
-                + messages.nearest(name, [h.name for h in hosts.values()]),
-                got=name,
-            )
-    return [uuid for uuid, names in found.items() if names]

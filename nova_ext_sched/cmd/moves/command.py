@@ -5,11 +5,13 @@
 import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
+import sys
 import typing
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
+from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.moves import report as plan_report
@@ -23,6 +25,8 @@ class _Moves(scheduler.Command, report.Lister):
         'something could not be read or judged; 2 wrong usage; 3 a server has '
         'no place.'
     )
+
+    work = 'nova_ext_sched.cmd.moves.run'
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         return plan_report.COLUMNS
@@ -42,19 +46,10 @@ class Mend(_Moves):
         return parser
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
-        # Not before the process is configured: they import nova.
-        self.configure(parsed_args)
-        from nova_ext_sched.dryrun.audit import auditor
-        from nova_ext_sched.dryrun.cloud import change
-        from nova_ext_sched.dryrun.plan import mend
-
-        with change.made(parsed_args):
-            auditing = auditor.make(parsed_args)
-            plan = mend.make(auditing)
-        totals, faults = auditing.totals, auditing.faults
-        return plan_report.make(
-            plan, [totals.sentence], faults, bool(totals.not_judged)
-        )
+        run = self.load(parsed_args)
+        with progress.bar(sys.stderr, 'Judging servers') as advance:
+            made: report.Report = run.plan_mend(parsed_args, advance)
+        return made
 
 
 class Drain(_Moves):
@@ -86,25 +81,16 @@ class Drain(_Moves):
         return parser
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
-        names = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
-        if not any(names):
+        if not (
+            parsed_args.hosts or parsed_args.aggregate or parsed_args.domain
+        ):
             raise base.UsageError(
                 'Name a host, --aggregate or --domain: what is to be empty.'
             )
-        # Not before the process is configured: they import nova.
-        self.configure(parsed_args)
-        from nova_ext_sched.dryrun.cloud import change
-        from nova_ext_sched.dryrun.cloud import chosen
-        from nova_ext_sched.dryrun.cloud import snapshot
-        from nova_ext_sched.dryrun.plan import drain
-
-        with change.made(parsed_args):
-            scheduler = snapshot.Snapshot(settled=True)
-            hosts = chosen.find(scheduler, *names)
-            plan = drain.make(scheduler, hosts)
-        unread = drain.find_unread(scheduler, hosts)
-        found = drain.describe(scheduler, hosts, plan, unread)
-        return plan_report.make(plan, found, scheduler.faults, bool(unread))
+        run = self.load(parsed_args)
+        with progress.bar(sys.stderr, 'Planning moves') as advance:
+            made: report.Report = run.plan_drain(parsed_args, advance)
+        return made
 
 
 class Survive(metrics.Command, scheduler.Command, report.Lister):
@@ -120,6 +106,7 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
         'flavor may come.'
     )
 
+    work = 'nova_ext_sched.cmd.moves.run'
     _failures: Sequence[typing.Any]
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -156,16 +143,10 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
         return plan_report.SURVIVAL_COLUMNS
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
-        # Not before the process is configured: they import nova.
-        self.configure(parsed_args)
-        from nova_ext_sched.dryrun.cloud import change
-        from nova_ext_sched.dryrun.plan import survive
-
-        with change.made(parsed_args):
-            self._failures, flavors, *said = survive.make(parsed_args)
-        return plan_report.make_survival(
-            self._failures, parsed_args.by, flavors, *said
-        )
+        run = self.load(parsed_args)
+        with progress.bar(sys.stderr, 'Evacuating servers') as advance:
+            self._failures, *said = run.plan_survive(parsed_args, advance)
+        return plan_report.make_survival(self._failures, parsed_args.by, *said)
 
     def measure(self) -> Iterator[metrics.Figure]:
         bad = sum(bool(one.without_place) for one in self._failures)

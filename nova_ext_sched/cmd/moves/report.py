@@ -4,6 +4,7 @@
 
 import collections
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import typing
@@ -11,6 +12,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.plan import plans
 
 #: Changes when a reader of the document must change.
@@ -62,7 +64,8 @@ def make(
     :param faults: sentences on what could not be read
     :param not_judged: whether a server may have to move, and nobody knows
     """
-    head, found = _sum_up(plan, not_judged), list(found)
+    head = _sum_up(plan, not_judged)
+    found = [*found, *_count_deleted(plan.deleted_meanwhile)]
     sentence, sections = report.begin(head, *found, *faults)
     if plan.moves:
         sections.append(_list_moves(plan.moves))
@@ -91,7 +94,7 @@ def make(
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
         return {
-            **report.begin_document(FORMAT),
+            **heading.make(FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *found))},
             **dataclasses.asdict(plan),
             'faults': list(faults),
@@ -106,6 +109,7 @@ def make_survival(
     flavors: Sequence[dict[str, typing.Any]],
     remarks: Sequence[str],
     faults: Sequence[str],
+    deleted: Sequence[plans.Leaving] = (),
 ) -> report.Report:
     """Return the report of hosts that fail.
 
@@ -113,7 +117,9 @@ def make_survival(
     :param flavors: what the document has of them
     :param remarks: sentences on what was not asked
     :param faults: sentences on what could not be read
+    :param deleted: servers that were deleted meanwhile
     """
+    remarks = [*remarks, *_count_deleted(deleted)]
     noun = {'host': 'host', 'domain': 'failure domain'}[by]
     bad = [one for one in failures if one.without_place]
     head = f'No {noun} holds a server' + ', of those read' * bool(faults)
@@ -163,11 +169,12 @@ def make_survival(
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
         return {
-            **report.begin_document(FORMAT),
+            **heading.make(FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
             'by': by,
             'failures': list(map(dataclasses.asdict, failures)),
             'flavors': list(flavors),
+            'deleted_meanwhile': list(map(dataclasses.asdict, deleted)),
             'faults': list(faults),
         }
 
@@ -183,6 +190,12 @@ def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:
     if is_fault or plans.FAULT in causes:
         return base.FAULT
     return base.SOME_FOUND if causes else base.FINE
+
+
+def _count_deleted(deleted: Sequence[plans.Leaving]) -> Iterator[str]:
+    if number := len(deleted):
+        verb = messages.agree(number, 'was', 'were')
+        yield f'{messages.count("server", number)} {verb} deleted meanwhile.'
 
 
 def _list_flavors(

@@ -2,23 +2,21 @@
 
 """The command ``nova-ext-sched simulate``.
 
-What comes with the extra ``simulator`` is imported when the command runs, so
-that it can say what is missing.
+What comes with the extra ``simulator`` is imported when the command runs
+(:mod:`.run`), so that it can say what is missing.
 """
 
 import argparse
 from collections.abc import Sequence
 import importlib.metadata
-import os
-import pathlib
 import re
 import sys
+import types
 
 from nova_ext_sched import messages
-from nova_ext_sched import schema
-from nova_ext_sched import simulator
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import options
+from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 
 # What the extra takes, by its name.
@@ -78,89 +76,28 @@ class Simulate(report.Lister):
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         """See the base class."""
-        _check_installed()
-        if parsed_args.list:
-            return ('Scenario', 'Description')
-        from nova_ext_sched.cmd.simulate import report as steps_report
-
-        if parsed_args.compare:
-            return steps_report.COMPARED_COLUMNS
-        return steps_report.COLUMNS
+        return _load().get_columns(parsed_args)
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """See the base class."""
+        run = _load()
         if parsed_args.list:
-            return _list()
-        from nova_ext_sched.cli import progress
-        from nova_ext_sched.cmd.simulate import report as steps_report
-        from nova_ext_sched.simulator import check
-        from nova_ext_sched.simulator import runner
-        from nova_ext_sched.simulator import scenario
-        from nova_ext_sched.simulator import worker
-
-        if parsed_args.nova_log not in (None, worker.STDERR):
-            # A cloud takes seconds to come so far.
-            open(parsed_args.nova_log, 'a').close()
-        file = _find(parsed_args.scenario)
-        data = check.load(file)
-        for option, value in parsed_args.option:
-            group, _, name = option.rpartition('.')
-            groups = data.setdefault('nova_conf', {})
-            groups.setdefault(group or 'DEFAULT', {})[name] = value
-        declared = scenario.parse(data)
-        requests = [
-            worker.Request(
-                data,
-                plain,
-                parsed_args.nova_log,
-                'DEBUG' if self.app_args.verbose_level else 'INFO',
+            return run.list_scenarios()
+        with progress.bar(sys.stderr, 'Starting nova') as advance:
+            return run.simulate(
+                parsed_args, bool(self.app_args.verbose_level), advance
             )
-            for plain in (False, True)[: 1 + parsed_args.compare]
-        ]
-        servers = sum(len(step.servers) for step in declared.steps)
-        total = len(requests) * (
-            len(declared.hosts) + len(declared.aggregates) + servers
-        )
-        with progress.bar(sys.stderr, 'Starting nova', total) as advance:
-            runs = runner.run(requests, advance, file)
-        return steps_report.make(declared, *runs, verbose=parsed_args.reasons)
 
 
-def _list() -> report.Report:
-    from nova_ext_sched.simulator import document
+def _load() -> types.ModuleType:
+    """Return what the command does, where all that it imports is there.
 
-    rows = [
-        (name, document.load(str(file))['description'])
-        for name, file in _shipped().items()
-    ]
-    sentence, first = report.begin(
-        f'{messages.count("scenario", len(rows))} come with the package'
-    )
-    lines = [report.Line(name, notes=[meant]) for name, meant in rows]
-    listed = report.Section(rows=lines, indent=0)
-    return report.Report(sentence, [*first, listed], rows)
-
-
-def _shipped() -> dict[str, pathlib.Path]:
-    folder = pathlib.Path(simulator.__file__).parent / 'scenarios'
-    return {file.stem: file for file in sorted(folder.glob('*.yaml'))}
-
-
-def _find(name: str) -> str:
-    """Return the file that an argument names.
-
-    :raises base.UsageError: there is none
+    :raises base.UsageError: packages of the extra are missing
     """
-    shipped = _shipped()
-    if os.path.exists(name) and not (name in shipped and os.path.isdir(name)):
-        return name
-    if name in shipped:
-        return str(shipped[name])
-    meant = schema.suggest([name], shipped)
-    raise base.UsageError(
-        'expected a file or the name of a scenario that --list shows, got '
-        f'{messages.clean(name)}{meant}'
-    )
+    _check_installed()
+    from nova_ext_sched.cmd.simulate import run
+
+    return run
 
 
 def _check_installed() -> None:

@@ -13,6 +13,10 @@ import logging
 import sys
 import traceback
 
+from oslo_config import cfg
+
+from nova_ext_sched import messages
+
 # As of nova-status.
 _UNEXPECTED = 255
 
@@ -33,28 +37,11 @@ def main() -> int:
         return _UNEXPECTED
     # The checks say it, with what to do; once is enough.
     logging.getLogger('nova_ext_sched').setLevel(logging.ERROR)
-    from nova import config
-    from nova import objects
-    from oslo_config import cfg
-    from oslo_upgradecheck import upgradecheck
+    # Not before: it imports nova.
+    from nova_ext_sched.cmd.status import run
 
-    from nova_ext_sched import conf
-    from nova_ext_sched import messages
-    from nova_ext_sched.cmd.status import checks
-
-    objects.register_all()
-    conf.register_opts(checks.CONF)
-    upgradecheck.register_cli_options(checks.CONF, checks.Checks())
-    # For --json, which it looks up there.
-    upgradecheck.CONF = checks.CONF
     try:
-        # As nova's own commands do: libraries of nova's, osprofiler for one,
-        # read options that only this registers.
-        config.parse_args(files_first(sys.argv), init_rpc=False)
-        # A value of ours that is not of its form, as what nova itself reads;
-        # where nothing of ours is loaded, no check reads all of them.
-        conf.check_values(checks.CONF)
-        return checks.CONF.command.action_fn()
+        return run.check(files_first(sys.argv))
     except cfg.Error as exc:
         text = messages.describe_option(exc)
         print(f'nova-ext-sched-status: {text}', file=sys.stderr)

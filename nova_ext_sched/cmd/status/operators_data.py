@@ -20,6 +20,7 @@ from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
+from nova_ext_sched.policy import slips
 
 Named = Mapping[str, Mapping[str, str]]
 
@@ -51,6 +52,8 @@ class OperatorsData(typing.NamedTuple):
         if self._rules.prefixes:
             yield from self._rules.find_faults(self._items)
         if _INSTANCE_TYPE.is_on(self.conf):
+            for name, metadata in sorted(self.aggregates.items()):
+                yield from aggregate_instance_type.find_slips(name, metadata)
             yield from self._check_instance_types('aggregate ')
 
     def check_uses(self) -> Iterator[str]:
@@ -105,8 +108,15 @@ class OperatorsData(typing.NamedTuple):
                         f'or forbidden, got {messages.quoted(value)}; nova '
                         f'ignores it'
                     )
+                elif value in _TRAIT_VALUES and _is_slip(key):
+                    yield (
+                        f'{subject}{messages.quoted(key)}: expected a key '
+                        f'like trait:<NAME>; nova ignores it'
+                    )
             for key in sorted(specs):
-                if rules.prefixes and (fault := rules.find_fault(key)):
+                if rules.prefixes and (
+                    fault := rules.find_fault(key) or rules.find_slip(key)
+                ):
                     yield f'{subject}{fault}; it names no reservation'
             for key in rules.request(rules.keys_among(specs), None).required:
                 if key not in carried:
@@ -183,3 +193,12 @@ class OperatorsData(typing.NamedTuple):
                         decision.faults(aggregate, metadata)
                     )
         return (fault for fault in found if fault.startswith(subject))
+
+
+def _is_slip(key: str) -> bool:
+    # With the scope it is what aggregates are to have.
+    return not (
+        _TRAIT.match(key) or key.startswith(aggregate_instance_type.SCOPE)
+    ) and (
+        isolation.is_slip(key) or slips.nearly_begins(key, [isolation.PREFIX])
+    )

@@ -2,15 +2,15 @@
 
 """Every server of every cell against the policies that are on."""
 
-import argparse
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 
@@ -21,7 +21,7 @@ class Auditor:
     What it holds in memory grows with the hosts and the aggregates, not with
     the servers.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param names: the policies to judge by; empty for all that are on
     :param hosts: the hosts to look at; None for all
     :param project: the ID of the project to look at; None for all
@@ -31,21 +31,21 @@ class Auditor:
 
     def __init__(
         self,
-        scheduler: snapshot.Snapshot,
+        cloud: snapshot.Snapshot,
         names: Collection[str] = (),
         hosts: Collection[str] | None = None,
         project: str | None = None,
     ) -> None:
-        self.scheduler = scheduler
-        self.policies = policies.Policies(scheduler, names)
+        self.cloud = cloud
+        self.policies = policies.Policies(cloud, names)
         self.totals = totals.Totals(self.policies.names)
-        self._servers = servers.Servers(scheduler, hosts, project)
+        self._servers = servers.Servers(cloud, hosts, project)
         self._counts: dict[str, dict[str, int]] = {}
 
     @property
     def faults(self) -> list[str]:
         """What could not be read, a sentence each."""
-        return self.scheduler.faults
+        return self.cloud.faults
 
     def count(self) -> int:
         """Return the number of servers to judge, for a progress bar."""
@@ -53,7 +53,7 @@ class Auditor:
         return sum(sum(counts.values()) for counts in self._counts.values())
 
     def judge(
-        self, advance: Callable[[], object] = lambda: None
+        self, advance: progress.Advance = progress.silent
     ) -> Iterator[servers.Server]:
         """Yield the servers found, as they are found; after :meth:`count`.
 
@@ -65,8 +65,7 @@ class Auditor:
         for cell, counts in self._counts.items():
             try:
                 for host in counts:
-                    for server in self._servers.read(cell, host):
-                        server.found = list(self.policies.judge(server))
+                    for server in self._judge_host(cell, host):
                         self.totals.add(server)
                         if server.found:
                             yield server
@@ -74,17 +73,38 @@ class Auditor:
             except cells.CellFailed:
                 continue
 
+    def _judge_host(self, cell: str, host: str) -> Iterator[servers.Server]:
+        """Yield the servers of one host, but those that are gone meanwhile."""
+        unknown: dict[str, servers.Server] = {}
+        for server in self._servers.read(cell, host):
+            server.found = list(self.policies.judge(server))
+            if len(server.policies) < len(server.found):
+                unknown[server.uuid] = server
+            else:
+                yield server
+        deleted = gone.find(self.cloud, unknown.keys())
+        yield from (unknown[uuid] for uuid in unknown if uuid not in deleted)
 
-def make(wanted: argparse.Namespace) -> Auditor:
-    """Return an auditor of what the arguments of the command choose.
 
-    :raises exception.InvalidValue: what they name does not exist
+def make(
+    cloud: snapshot.Snapshot,
+    policies: Collection[str] = (),
+    host: str | None = None,
+    aggregate: str | None = None,
+    project: str | None = None,
+) -> Auditor:
+    """Return an auditor of the servers that are named.
+
+    :param policies: the names of those to judge by; empty for all that are on
+    :param host: the name of the only host to look at
+    :param aggregate: the name, UUID or ID of the only one to look at
+    :param project: see :class:`Auditor`
+    :raises exception.InvalidValue: what is named does not exist
     """
-    scheduler = snapshot.Snapshot(settled=True)
     hosts = None
-    if wanted.host is not None:
-        hosts = chosen.find(scheduler, [wanted.host], (), where='--host')
-    if wanted.aggregate is not None:
-        found = chosen.find(scheduler, (), [wanted.aggregate])
+    if host is not None:
+        hosts = chosen.find(cloud, [host], (), where='--host')
+    if aggregate is not None:
+        found = chosen.find(cloud, (), [aggregate])
         hosts = found & (hosts or found)
-    return Auditor(scheduler, wanted.policy, hosts, wanted.project)
+    return Auditor(cloud, policies, hosts, project)

@@ -30,7 +30,7 @@ class Policies:
     One of its two filters is enough to keep a request out, so a policy is
     judged by its host filter even where that is not enabled.
 
-    :param scheduler: its aggregates count, not those of the database
+    :param cloud: its aggregates count, not those of the database
     :param names: the policies to judge by; empty for all that are on
     :ivar names: the names of the policies, in the scheduler's order
     :ivar on: all policies that are on, by their names
@@ -39,12 +39,12 @@ class Policies:
 
     def __init__(
         self,
-        scheduler: snapshot.Snapshot,
+        cloud: snapshot.Snapshot,
         names: Collection[str] = (),
     ) -> None:
         self._ctxt = process.context()
-        self._cloud = scheduler
-        available = scheduler.filter_cls_map
+        self._cloud = cloud
+        available = cloud.filter_cls_map
         self.on = {
             policy.name: policy
             for policy in filters.declared_policies(
@@ -64,7 +64,7 @@ class Policies:
         self.names = [name for name in self.on if not names or name in names]
         # Two policies may share a filter.
         self._filters = {
-            name: scheduler.filter_obj_map.get(name) or available[name]()
+            name: cloud.filter_obj_map.get(name) or available[name]()
             for name in dict.fromkeys(
                 self.on[name].host_filter for name in self.names
             )

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import report
 
 
 class Totals:
@@ -78,17 +77,10 @@ class Totals:
         return sorted(self.policies.items(), key=lambda item: -item[1])
 
     @property
-    def sentence(self) -> str:
-        """What was found, by policy, and how many cannot be judged."""
-        return self.tell()[0]
-
-    def tell(self, *remarks: str) -> tuple[str, list[report.Section]]:
-        """Return the answer, as :func:`.report.begin`.
-
-        :param remarks: sentences that belong to it
-        """
+    def head(self) -> str:
+        """What was found: a clause, which stands on :attr:`counts`."""
         if not self.policies:
-            return report.begin('No policy is on', *remarks)
+            return 'No policy is on'
         head = messages.part(
             self.violating,
             self.servers,
@@ -98,8 +90,18 @@ class Totals:
         )
         if not self.violating:
             head += f' (judged by {", ".join(self.policies)})'
-        if self.not_judged:
-            servers = messages.count('server', self.not_judged)
-            remarks = (f'{servers} cannot be judged.', *remarks)
-        counts = [(count, name) for name, count in self.ranked if count]
-        return report.begin(head, *remarks, counts=counts)
+        return head
+
+    @property
+    def remarks(self) -> list[str]:
+        """A sentence on the servers that cannot be judged, if there are."""
+        if not (self.policies and self.not_judged):
+            return []
+        return [
+            f'{messages.count("server", self.not_judged)} cannot be judged.'
+        ]
+
+    @property
+    def counts(self) -> list[tuple[int, str]]:
+        """How many servers violate each policy that some do."""
+        return [(count, name) for name, count in self.ranked if count]

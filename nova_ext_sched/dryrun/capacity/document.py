@@ -6,7 +6,6 @@
 written from it alone (:mod:`.answer`).
 """
 
-import argparse
 import collections
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -20,9 +19,10 @@ import types
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.capacity import room
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import refusals
 
 #: Changes when a reader of the document must change.
@@ -30,30 +30,32 @@ FORMAT = 1
 
 
 def build(
-    wanted: argparse.Namespace,
+    wanted: question.Question,
+    by: str | None,
     flavors: Sequence[dict[str, typing.Any]],
     hosts: int,
     remarks: Iterable[str],
 ) -> dict[str, typing.Any]:
     """Return the document.
 
-    :param wanted: the arguments of :mod:`nova_ext_sched.cli.options`
+    :param wanted: a new server, of no flavor
+    :param by: see :class:`.survey.Survey`
     :param flavors: what :func:`describe` returned of each
     :param hosts: how many compute nodes there are
     """
     return {
-        **report.begin_document(FORMAT),
+        **heading.make(FORMAT),
         'request': {
             'image': wanted.image,
-            'image_properties': dict(wanted.image_property),
+            'image_properties': dict(wanted.image_properties),
             'boot_from_volume': wanted.boot_from_volume,
             'availability_zone': wanted.availability_zone,
             'project': wanted.project,
             'server_group': wanted.server_group,
-            'hints': [list(pair) for pair in wanted.hint],
+            'hints': [list(pair) for pair in wanted.hints],
         },
         'hosts': hosts,
-        'by': wanted.by,
+        'by': by,
         'flavors': sorted(flavors, key=_most_room),
         'remarks': list(remarks),
     }

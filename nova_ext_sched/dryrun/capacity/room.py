@@ -155,6 +155,11 @@ class Rooms:
                 if future.come(uuid, self._spec_obj, room.state):
                     room.servers += 1
                     self._read_state(room)
+                    if self._group is not None:
+                        self._group.hosts = [
+                            *self._group.hosts,
+                            room.state.host,
+                        ]
 
     def _read_state(self, room: Room) -> None:
         """Read what servers that came have left of a host."""

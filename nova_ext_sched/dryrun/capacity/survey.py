@@ -2,14 +2,12 @@
 
 """How many servers of a flavor fit, of all that is asked about it."""
 
-import argparse
 import collections
 from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses
 import functools
 import gc
-import sys
 import typing
 
 from nova import exception as nova_exception
@@ -17,7 +15,7 @@ from nova import objects
 import nova.conf
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.capacity import document
 from nova_ext_sched.dryrun.capacity import room
 from nova_ext_sched.dryrun.cloud import chosen
@@ -27,7 +25,9 @@ from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import stages
 from nova_ext_sched.dryrun.decision import unheld
@@ -36,33 +36,38 @@ CONF = nova.conf.CONF
 
 
 def make_document(
-    wanted: argparse.Namespace,
+    cloud: snapshot.Snapshot,
+    wanted: question.Question,
+    flavors: Sequence[str] = (),
+    by_host: bool = False,
+    by: str | None = None,
+    advance: progress.Advance = progress.silent,
 ) -> tuple[dict[str, typing.Any], bool]:
-    """Return the document of what the arguments of the command ask for.
+    """Return the document of how many servers fit.
 
+    :param wanted: see :class:`Survey`; ``by_host`` and ``by`` too
+    :param flavors: names or IDs; empty for every one that is not disabled
+    :param advance: called after each flavor
     :returns: it, and whether every enabled cell answered
-    :raises exception.InvalidValue: what they name does not exist
+    :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
-    scheduler = snapshot.Snapshot(settled=True)
-    survey = Survey(wanted, scheduler, wanted.hosts)
-    flavors = survey.get_flavors(wanted.flavor)
-    hosts = len(scheduler.hosts)
-    if flavors and scheduler.states:
+    survey = Survey(wanted, cloud, by_host, by)
+    counted = survey.get_flavors(flavors)
+    hosts = len(cloud.hosts)
+    if counted and cloud.states:
         # They stay until the process ends. Python would else look for garbage
         # among them again and again, for a fifth of the time.
         gc.freeze()
     described = []
-    with progress.bar(
-        sys.stderr, 'Counting servers of flavors', len(flavors)
-    ) as advance:
-        for flavor in flavors:
-            described.append(survey.count(flavor))
-            advance()
+    advance(total=len(counted))
+    for flavor in counted:
+        described.append(survey.count(flavor))
+        advance()
     survey.look_for_unheld()
-    found = document.build(wanted, described, hosts, survey.remarks)
+    found = document.build(wanted, by, described, hosts, survey.remarks)
     return found, not any(
-        cell.uuid in scheduler.silent_cells for cell in scheduler.enabled_cells
+        cell.uuid in cloud.silent_cells for cell in cloud.enabled_cells
     )
 
 
@@ -70,18 +75,21 @@ def make_document(
 class Survey:
     """Counts the servers that fit, for one flavor after the other.
 
-    :param wanted: the arguments of :mod:`nova_ext_sched.cli.options`
-    :param scheduler: reads the hosts, aggregates and cells once, when the
+    :param wanted: a new server, of no flavor
+    :param cloud: reads the hosts, aggregates and cells once, when the
         first flavor is counted; several surveys may share it
     :param by_host: whether to describe the room of each host
+    :param by: ``zone``, ``aggregate`` or ``domain`` to describe the room of
+        each
     :ivar remarks: sentences about what could not be seen, each once
     :raises exception.InvalidValue: Glance does not show the image
     :raises request.GlanceFailed: it does not answer
     """
 
-    wanted: argparse.Namespace
-    scheduler: snapshot.Snapshot
+    wanted: question.Question
+    cloud: snapshot.Snapshot
     by_host: bool = False
+    by: str | None = None
 
     def __post_init__(self) -> None:
         self._ctxt = process.context(self.wanted.project)
@@ -90,7 +98,7 @@ class Survey:
         self._full: unheld.Lacking = {}
         # The same for every flavor.
         self._describe_kind = functools.cache(
-            lambda uuid: likeness.describe(self.scheduler.states[uuid])
+            lambda uuid: likeness.describe(self.cloud.states[uuid])
         )
 
     def get_flavors(self, names: Sequence[str]) -> list[typing.Any]:
@@ -115,7 +123,7 @@ class Survey:
 
         :raises placement.PlacementFailed: placement does not answer
         """
-        if found := unheld.find(self.scheduler, self._full):
+        if found := unheld.find(self.cloud, self._full):
             self.remarks[found['sentence']] = None
 
     def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
@@ -128,22 +136,22 @@ class Survey:
             known = self._count(flavor)
         except reasons.FilterFailed as exc:
             known = {'fault': str(exc)}
-        hosts = self.scheduler.hosts if self.by_host else None
+        hosts = self.cloud.hosts if self.by_host else None
         return document.describe(flavor, hosts, self._groups, **known)
 
     @functools.cached_property
     def _groups(self) -> dict[str, set[str]] | None:
-        """The UUIDs of hosts by what ``--by`` asks for."""
-        if not self.wanted.by:
+        """The UUIDs of hosts by what :attr:`by` asks for."""
+        if not self.by:
             return None
         found: dict[str, set[str]] = collections.defaultdict(set)
-        for uuid, host in self.scheduler.hosts.items():
-            aggregates = self.scheduler.aggregates_of(host.host)
+        for uuid, host in self.cloud.hosts.items():
+            aggregates = self.cloud.aggregates_of(host.host)
             names: Collection[str] = [one.name for one in aggregates]
-            if self.wanted.by == 'zone':
+            if self.by == 'zone':
                 zones = {one.availability_zone for one in aggregates} - {None}
                 names = zones or {CONF.default_availability_zone}
-            elif self.wanted.by == 'domain':
+            elif self.by == 'domain':
                 names = chosen.domains_of(aggregates)
             for name in names or ('',):
                 found[name].add(uuid)
@@ -153,7 +161,7 @@ class Survey:
         """Return what :func:`.document.describe` wants to know."""
         try:
             spec_obj = request.build(
-                self._ctxt, self.scheduler, self.wanted, flavor, self._image
+                self._ctxt, self.cloud, self.wanted, flavor, self._image
             )
             request.set_up_group(self._ctxt, spec_obj)
         except request.Refused as exc:
@@ -162,12 +170,12 @@ class Survey:
             return {'end': exc.format_message()}
         if spec_obj.instance_group is None:
             # The order of the hosts counts for a server group alone.
-            self.scheduler.weighers = []
-        found = stages.start(self.scheduler)
-        stages.remark(self.scheduler, found, 'boot', spec_obj, None)
+            self.cloud.weighers = []
+        found = stages.start(self.cloud)
+        remarks.add(self.cloud, found, 'boot', spec_obj, None)
         self.remarks |= dict.fromkeys(found.remarks)
         offered = candidates.ask(
-            self.scheduler, found, self._ctxt, spec_obj, is_limited=False
+            self.cloud, found, self._ctxt, spec_obj, is_limited=False
         )
         if offered is None:
             end = typing.cast(matrix.End, found.end)
@@ -185,13 +193,11 @@ class Survey:
                 'placement (max_placement_results), and there are more: '
                 'nova may refuse a request while hosts have room'
             ] = None
-        judging = hosts.Hosts(
-            self.scheduler, found, self._ctxt, spec_obj, offered
-        )
+        judging = hosts.Hosts(self.cloud, found, self._ctxt, spec_obj, offered)
         left = judging.judge()
         self._full = unheld.find_full(found) | self._full
         rooms = room.Rooms(
-            self.scheduler,
+            self.cloud,
             self._describe_kind,
             spec_obj,
             left,

@@ -6,30 +6,58 @@ For commands that ask what a change of options, of aggregates, or moves would
 change. nova's own objects and our queries read it, in this process alone.
 """
 
-import argparse
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
+import dataclasses
 import types
 import typing
 
 from nova import objects
+import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.objects import aggregate
+from oslo_config import cfg
 import sqlalchemy as sa
 from sqlalchemy import orm
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cli import base
-from nova_ext_sched.cli import options
+from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.queries import sources
+
+CONF = nova.conf.CONF
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What would be other than it is; by default nothing.
+
+    An aggregate is named by its name, UUID or ID.
+
+    :ivar options: of nova.conf, ``name`` for ``[DEFAULT]`` or ``group.name``,
+        each with its value, a text as there
+    :ivar metadata: aggregates, each with a key and the value that it gets
+    :ivar no_metadata: aggregates, each with a key that it loses
+    :ivar hosts: aggregates, each with a host that it gets
+    :ivar no_hosts: aggregates, each with a host that it loses
+    """
+
+    options: Collection[tuple[str, str]] = ()
+    metadata: Collection[tuple[str, str, str]] = ()
+    no_metadata: Collection[tuple[str, str]] = ()
+    hosts: Collection[tuple[str, str]] = ()
+    no_hosts: Collection[tuple[str, str]] = ()
+
+
+#: No change.
+NONE = Change()
 
 
 class OtherState(sources.Sources):
@@ -107,39 +135,74 @@ def used(
 
 
 @contextlib.contextmanager
-def made(wanted: argparse.Namespace) -> Iterator[None]:
+def made(wanted: Change) -> Iterator[None]:
     """Let a change be made, before a :class:`.snapshot.Snapshot` is.
 
-    :param wanted: the arguments of :func:`.options.add_change`
-    :raises exception.InvalidValue: what they name does not exist, or has
+    At the end nothing of it is left. CONF and nova's modules are the whole
+    process's, so there is one change at a time.
+
+    :raises exception.InvalidValue: what it names does not exist, or has
         another form
     """
-    process.override(dict(wanted.option))
-    if not any(getattr(wanted, name) for name in options.OF_AGGREGATES):
-        yield
-        return
-    aggregates = objects.AggregateList.get_all(process.context())
-    _set_metadata(aggregates, wanted)
-    changes = _set_hosts(aggregates, wanted)
-    dialect = api_db.get_engine().dialect.name
-    copy = copy_aggregates(aggregates, dialect)
-    with used(copy, {}), mirror.used(changes):
+    with contextlib.ExitStack() as stack:
+        for option, value in dict(wanted.options).items():
+            stack.enter_context(_overridden(option, value))
+        if (
+            wanted.metadata
+            or wanted.no_metadata
+            or wanted.hosts
+            or wanted.no_hosts
+        ):
+            aggregates = objects.AggregateList.get_all(process.context())
+            _set_metadata(aggregates, wanted)
+            changes = _set_hosts(aggregates, wanted)
+            dialect = api_db.get_engine().dialect.name
+            copy = copy_aggregates(aggregates, dialect)
+            stack.enter_context(used(copy, {}))
+            stack.enter_context(mirror.used(changes))
         yield
 
 
-def _set_metadata(
-    aggregates: Collection[typing.Any], wanted: argparse.Namespace
-) -> None:
-    for name, item in wanted.aggregate_property:
-        key, equals, value = item.partition('=')
-        if not key or not equals:
-            raise exception.InvalidValue(
-                where='--aggregate-property', expected='KEY=VALUE', got=item
-            )
-        one = base.find_aggregate(aggregates, name)
+@contextlib.contextmanager
+def _overridden(option: str, value: str) -> Iterator[None]:
+    """Let an option of nova.conf have another value."""
+    group, _, name = option.rpartition('.')
+    before = _read(name, group)
+    try:
+        CONF.set_override(name, value, group or None)
+    except cfg.NoSuchOptError as exc:
+        raise exception.InvalidValue(
+            where='--option',
+            expected='[group.]name of an option of nova.conf',
+            got=option,
+        ) from exc
+    except ValueError as exc:
+        raise exception.InvalidValue(
+            where=f'--option {option}', expected=str(exc), got=value
+        ) from exc
+    try:
+        yield
+    finally:
+        CONF.clear_override(name, group or None)
+        if _read(name, group) != before:
+            # It was overridden already.
+            CONF.set_override(name, before, group or None)
+
+
+def _read(name: str, group: str) -> typing.Any:
+    """Return the value of an option; None where it has none that is valid."""
+    try:
+        return (CONF[group] if group else CONF)[name]
+    except (cfg.Error, ValueError):
+        return None
+
+
+def _set_metadata(aggregates: Collection[typing.Any], wanted: Change) -> None:
+    for name, key, value in wanted.metadata:
+        one = named.find_aggregate(aggregates, name)
         one.metadata = {**(one.metadata or {}), key: value}
-    for name, key in wanted.no_aggregate_property:
-        one = base.find_aggregate(aggregates, name)
+    for name, key in wanted.no_metadata:
+        one = named.find_aggregate(aggregates, name)
         metadata = dict(one.metadata or {})
         if metadata.pop(key, None) is None:
             raise exception.InvalidValue(
@@ -153,15 +216,15 @@ def _set_metadata(
 
 
 def _set_hosts(
-    aggregates: Collection[typing.Any], wanted: argparse.Namespace
+    aggregates: Collection[typing.Any], wanted: Change
 ) -> mirror.Changes:
     changes: mirror.Changes = {}
-    if wanted.aggregate_host:
+    if wanted.hosts:
         # nova-api, too, takes no other.
         mapped = objects.HostMappingList.get_all(process.context())
         known = [mapping.host for mapping in mapped]
-    for name, host in wanted.aggregate_host:
-        one = base.find_aggregate(aggregates, name)
+    for name, host in wanted.hosts:
+        one = named.find_aggregate(aggregates, name)
         if host not in known:
             raise exception.InvalidValue(
                 where='--aggregate-host',
@@ -170,8 +233,8 @@ def _set_hosts(
             )
         one.hosts = list({*one.hosts, host})
         changes.setdefault(one.uuid, {})[host] = True
-    for name, host in wanted.no_aggregate_host:
-        one = base.find_aggregate(aggregates, name)
+    for name, host in wanted.no_hosts:
+        one = named.find_aggregate(aggregates, name)
         if host not in one.hosts:
             raise exception.InvalidValue(
                 where='--no-aggregate-host',

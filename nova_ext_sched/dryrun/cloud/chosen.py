@@ -3,6 +3,7 @@
 """The hosts that a command is about: by names, aggregates or domains."""
 
 import collections
+from collections.abc import Collection
 from collections.abc import Iterable
 import typing
 
@@ -10,7 +11,7 @@ import nova.conf
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
-from nova_ext_sched.cli import base
+from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.policy import failure_domain
 
@@ -18,7 +19,7 @@ CONF = nova.conf.CONF
 
 
 def find(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     names: Iterable[str],
     aggregates: Iterable[str],
     domains: Iterable[str] = (),
@@ -32,11 +33,11 @@ def find(
     :param where: what names hosts, for messages
     :raises exception.InvalidValue: it does not exist
     """
-    known = {host.host for host in scheduler.hosts.values()}
+    known = {host.host for host in cloud.hosts.values()}
     found = set()
     for name in names:
         # It may be one of a cell that does not answer.
-        if name not in known and not scheduler.silent_cells:
+        if name not in known and not cloud.silent_cells:
             raise exception.InvalidValue(
                 where=where,
                 expected='a host of a compute node: '
@@ -45,10 +46,8 @@ def find(
             )
         found.add(name)
     for name in aggregates:
-        found |= {
-            *base.find_aggregate(scheduler.aggs_by_id.values(), name).hosts
-        }
-    by_domain = group(scheduler) if domains else {}
+        found |= {*named.find_aggregate(cloud.aggs_by_id.values(), name).hosts}
+    by_domain = group(cloud) if domains else {}
     for name in domains:
         if name not in by_domain:
             raise exception.InvalidValue(
@@ -62,10 +61,37 @@ def find(
     return found
 
 
-def group(scheduler: snapshot.Snapshot) -> dict[str, set[str]]:
+def find_nodes(
+    cloud: snapshot.Snapshot, names: Collection[str]
+) -> list[str] | None:
+    """Return the UUIDs of the compute nodes that are named.
+
+    :param names: of hosts or nodes, ``HOST:NODE`` or UUIDs
+    :returns: None without a name
+    :raises exception.InvalidValue: there is none of a name
+    """
+    if not names:
+        return None
+    hosts = cloud.hosts
+    found = {
+        uuid: {host.host, host.node, host.name, uuid} & {*names}
+        for uuid, host in hosts.items()
+    }
+    for name in names:
+        if not any(name in mine for mine in found.values()):
+            raise exception.InvalidValue(
+                where='--host',
+                expected='a host of a compute node: '
+                + messages.nearest(name, [h.name for h in hosts.values()]),
+                got=name,
+            )
+    return [uuid for uuid, mine in found.items() if mine]
+
+
+def group(cloud: snapshot.Snapshot) -> dict[str, set[str]]:
     """Return the names of hosts by failure domain."""
     found = collections.defaultdict(set)
-    for aggregate in scheduler.aggs_by_id.values():
+    for aggregate in cloud.aggs_by_id.values():
         for name in domains_of([aggregate]):
             found[name].update(aggregate.hosts)
     return found

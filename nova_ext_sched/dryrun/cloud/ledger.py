@@ -199,6 +199,9 @@ def collect(
                 {
                     'allocations': {},
                     'consumer_generation': one['consumer_generation'],
+                    # nova hands them on; of a provider they are not known.
+                    'project_id': '',
+                    'user_id': '',
                 },
             )
             body['allocations'][provider] = {'resources': one['resources']}

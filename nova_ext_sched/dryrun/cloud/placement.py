@@ -4,7 +4,6 @@
 
 import contextlib
 import functools
-import sys
 import typing
 from urllib import parse
 
@@ -269,6 +268,7 @@ class Providers:
     def __init__(self, client: typing.Any) -> None:
         self._client = client
         self._ask = functools.cache(self._get_roots)
+        self._uuids: dict[str, str] = {}
         #: Returns the summaries of all providers that have one unit of a
         #: resource class free, and of those in their trees, by UUID.
         self.get_summaries = functools.cache(self._get_summaries)
@@ -400,11 +400,13 @@ class Providers:
         """Return the root of each provider that satisfies parameters."""
         # No host has a trait or resource class that placement does not know.
         found = self._get(f'/resource_providers?{parse.urlencode(params)}')
-        # There may be many of them, and they are kept.
-        return {
-            sys.intern(one['uuid']): sys.intern(one['root_provider_uuid'])
+        # There may be many of them, and they are kept: each text once.
+        same = self._uuids.setdefault
+        pairs = (
+            (one['uuid'], one['root_provider_uuid'])
             for one in found.get('resource_providers', ())
-        }
+        )
+        return {same(uuid, uuid): same(root, root) for uuid, root in pairs}
 
     def _get_inventories(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
         url = f'/resource_providers/{uuid}'

@@ -7,7 +7,6 @@ threads work, is decided first.
 """
 
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import functools
@@ -81,34 +80,6 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
     objects.register_all()
     objects.Service.enable_min_version_cache()
     conf.register_opts(nova.conf.CONF)
-
-
-def override(options: Mapping[str, str]) -> None:
-    """Let options of nova.conf have other values in this process.
-
-    Call it before a :class:`.snapshot.Snapshot` is made.
-
-    :param options: texts as in nova.conf, by ``name`` for ``[DEFAULT]`` or
-        ``group.name``
-    :raises exception.InvalidValue: an option is unknown, or its value
-        malformed
-    """
-    import nova.conf
-
-    for option, value in options.items():
-        group, _, name = option.rpartition('.')
-        try:
-            nova.conf.CONF.set_override(name, value, group or None)
-        except cfg.NoSuchOptError as exc:
-            raise exception.InvalidValue(
-                where='--option',
-                expected='[group.]name of an option of nova.conf',
-                got=option,
-            ) from exc
-        except ValueError as exc:
-            raise exception.InvalidValue(
-                where=f'--option {option}', expected=str(exc), got=value
-            ) from exc
 
 
 def context(project_id: str | None = None) -> typing.Any:

@@ -87,12 +87,12 @@ class Servers:
     A server that never landed, that is shelved and offloaded or that was
     deleted (softly too) stands nowhere, and is none of them.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param hosts: only servers on hosts of these names
     :param project: only servers of the project with this ID
     """
 
-    scheduler: snapshot.Snapshot
+    cloud: snapshot.Snapshot
     hosts: Collection[str] | None = None
     project: str | None = None
 
@@ -113,9 +113,7 @@ class Servers:
 
         What does not answer is in the scheduler's ``silent_cells``.
         """
-        return self.scheduler.ask_cells(
-            _select_counts, self.hosts, self.project
-        )
+        return self.cloud.ask_cells(_select_counts, self.hosts, self.project)
 
     def read(self, cell: str, host: str) -> Iterator[Server]:
         """Yield the servers of one host.
@@ -124,13 +122,13 @@ class Servers:
         :param host: a name of :meth:`count`
         :raises cells.CellFailed: the database stops answering
         """
-        mapping = self.scheduler.cells[cell]
+        mapping = self.cloud.cells[cell]
         occupants = self._select_occupants(cell, host)
         for instance, stored in self.read_stored(cell, host, occupants):
             # What HostManager gives filters, but without a compute node: a
             # host whose nova-compute is gone may still hold servers.
-            state = self.scheduler.host_state_cls(host, host, cell)
-            state.aggregates = self.scheduler.aggregates_of(host)
+            state = self.cloud.host_state_cls(host, host, cell)
+            state.aggregates = self.cloud.aggregates_of(host)
             state.instances = dict.fromkeys(occupants)
             state.instances.pop(instance.uuid)
             yield Server(
@@ -161,8 +159,8 @@ class Servers:
             occupants = self._select_occupants(cell, host)
         for start in range(0, len(occupants), PAGE):
             uuids = occupants[start : start + PAGE]
-            instances = self.scheduler.ask_cell(
-                self.scheduler.cells[cell],
+            instances = self.cloud.ask_cell(
+                self.cloud.cells[cell],
                 _select_instances,
                 {**filters, 'uuid': uuids},
                 attrs,
@@ -174,8 +172,8 @@ class Servers:
                 yield instance, stored.get(instance.uuid)
 
     def _select_occupants(self, cell: str, host: str) -> list[str]:
-        mapping = self.scheduler.cells[cell]
-        occupants: list[str] = self.scheduler.ask_cell(
+        mapping = self.cloud.cells[cell]
+        occupants: list[str] = self.cloud.ask_cell(
             mapping, _select_occupants, host
         )
         return occupants
@@ -202,9 +200,11 @@ class Servers:
             image = running_image.image_id(spec)
             if image is not None and image != instance.image_ref:
                 running_image.restore(self._ctxt, spec)
-                image = running_image.image_id(spec)
-            if image is not None and self._image_is_source:
-                request_state.of(spec).image_keys = self._image_keys(image)
+            if self._image_is_source:
+                keys = reservation.find_image_keys(
+                    self._ctxt, spec, self._image_keys
+                )
+                request_state.of(spec).image_keys = keys
         except exception.RequestRefused as exc:
             # The cause is one of Glance or Cinder.
             return None, str(exc) + (_CREDENTIALS if exc.detail else '')

@@ -34,7 +34,7 @@ from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.queries import fields
-from nova_ext_sched.queries import group_members
+from nova_ext_sched.queries import servers
 
 CONF = nova.conf.CONF
 
@@ -395,6 +395,24 @@ class Snapshot(host_manager.HostManager):
         return {}
 
 
+@contextlib.contextmanager
+def read(
+    supposed: change.Change = change.NONE,
+    settled: bool = False,
+    asked: cells.Cells | None = None,
+) -> Iterator[Snapshot]:
+    """Begin: yield the cloud as it would be after a change.
+
+    At the end nothing of the change is left.
+
+    :param settled: see :class:`Snapshot`; ``asked`` too
+    :raises exception.InvalidValue: what the change names does not exist, or
+        has another form; and what :class:`Snapshot` raises
+    """
+    with change.made(supposed):
+        yield Snapshot(asked, settled)
+
+
 def get_cell(spec_obj: typing.Any) -> str | None:
     """Return the UUID of the only cell that nova may look at."""
     destination = fields.get_field(spec_obj, 'requested_destination')
@@ -417,7 +435,7 @@ def _select_under_way(context: typing.Any) -> list[typing.Any]:
         migration.dest_compute,
     ).where(
         migration.deleted == 0,
-        migration.status.not_in((*group_members.ENDED, _REVERTED)),
+        migration.status.not_in((*servers.ENDED, _REVERTED)),
     )
     return list(context.session.execute(query))
 

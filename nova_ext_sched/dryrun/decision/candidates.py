@@ -44,7 +44,7 @@ class Row:
 
 
 def ask(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     found: matrix.Matrix,
     ctxt: typing.Any,
     spec_obj: typing.Any,
@@ -59,14 +59,14 @@ def ask(
     :returns: placement's answer, without what a fork has filled; None where
         the request ends before
     """
-    providers, supposed = scheduler.providers, scheduler.supposed
+    providers, supposed = cloud.providers, cloud.supposed
     if supposed:
         supposed.correct_group(fields.get_field(spec_obj, 'instance_group'))
-    words = reasons.Reasons(scheduler, spec_obj)
+    words = reasons.Reasons(cloud, spec_obj)
     rows: list[Row] = []
     try:
         _run_request_filters(ctxt, words, found.whole, rows)
-        resources = query.forms(ctxt, spec_obj, scheduler)
+        resources = query.forms(ctxt, spec_obj, cloud)
         if not is_limited:
             query.lift_limit(resources)
         asked = supposed or providers
@@ -116,20 +116,20 @@ def _run_request_filters(
     :raises nova.exception.RequestFilterFailed: it ends the request
     :raises reasons.FilterFailed: it raises anything else
     """
-    scheduler, spec_obj = words.scheduler, words.spec_obj
+    cloud, spec_obj = words.cloud, words.spec_obj
     filters = request_filter.ALL_REQUEST_FILTERS
     if not whole:
         # All at once: nobody asks which one added what.
         filters = [request_filter.process_reqspec]
-    before = query.get_parts(ctxt, spec_obj, scheduler)
+    before = query.get_parts(ctxt, spec_obj, cloud)
     for one in filters:
         policy = reasons.policy_of_request_filter(
-            one, scheduler.filter_cls_map.values()
+            one, cloud.filter_cls_map.values()
         )
         row = Row('request filter', get_name(one), policy=policy)
         rows.append(row)
         changed = _run(one, ctxt, spec_obj)
-        after = query.get_parts(ctxt, spec_obj, scheduler)
+        after = query.get_parts(ctxt, spec_obj, cloud)
         row.parts = [part for part in after if part not in before]
         row.asks = words.describe(row.parts) or changed
         spread = request_state.of(spec_obj).spread

@@ -12,7 +12,7 @@ import functools
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.queries import fields
@@ -52,16 +52,16 @@ def describe_request(
         'project': get('project_id'),
         'flavor': {
             'id': fields.get_field(spec_obj.flavor, 'flavorid'),
-            **_read(spec_obj.flavor, *_FLAVOR),
+            **fields.get_fields(spec_obj.flavor, *_FLAVOR),
             'extra_specs': dict(fields.flavor_extra_specs(spec_obj)),
         },
-        'image': _read(get('image'), 'id', 'name'),
+        'image': fields.get_fields(get('image'), 'id', 'name'),
         'boot_from_volume': bool(get('is_bfv')),
         'availability_zone': get('availability_zone'),
         'server_group': group
         and {
             'id': fields.get_field(group, 'uuid'),
-            **_read(group, 'name', 'policy'),
+            **fields.get_fields(group, 'name', 'policy'),
         },
         'hints': {
             # nova's own kind of list is none for PyYAML.
@@ -69,15 +69,11 @@ def describe_request(
             for key, value in hints.items()
             if not key.startswith('_nova')
         },
-        'destination': _read(get('requested_destination'), 'host')['host'],
+        'destination': fields.get_field(get('requested_destination'), 'host'),
         'force_hosts': list(get('force_hosts') or ()),
         'ignore_hosts': list(get('ignore_hosts') or ()),
         'instances': get('num_instances') or 1,
     }
-
-
-def _read(obj: typing.Any, *names: str) -> Document:
-    return {name: obj and fields.get_field(obj, name) for name in names}
 
 
 def build(
@@ -93,7 +89,7 @@ def build(
     """
     found.conclude(detailed)
     document = {
-        **report.begin_document(FORMAT),
+        **heading.make(FORMAT),
         'request': request,
         **dataclasses.asdict(found),
     }

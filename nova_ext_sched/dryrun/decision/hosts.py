@@ -50,7 +50,7 @@ class Hosts:
     :param candidates: None for a rebuild, which placement is not asked about
     """
 
-    scheduler: snapshot.Snapshot
+    cloud: snapshot.Snapshot
     found: matrix.Matrix
     ctxt: typing.Any
     spec_obj: typing.Any
@@ -79,7 +79,7 @@ class Hosts:
         self._read_states()
         self._apply_names()
         if fields.host_filters_run(self.spec_obj):
-            for host_filter in self.scheduler.enabled_filters:
+            for host_filter in self.cloud.enabled_filters:
                 if host_filter.run_filter_for_index(0):
                     self._apply_filter(host_filter)
         else:
@@ -100,7 +100,7 @@ class Hosts:
             )
         if not self.found.left:
             return []
-        weighed = self.scheduler.get_weighed_hosts(self._left(), self.spec_obj)
+        weighed = self.cloud.get_weighed_hosts(self._left(), self.spec_obj)
         for one in weighed:
             self.found.prefer(one.obj.uuid, one.weight)
         return [one.obj for one in weighed]
@@ -112,8 +112,8 @@ class Hosts:
         """
         places = {place.uuid: place for place in self.found.order}
         # nova does not weigh a single host.
-        for weigher in self.scheduler.weighers if len(order) > 1 else ():
-            for one in self.scheduler.weight_handler.get_weighed_objects(
+        for weigher in self.cloud.weighers if len(order) > 1 else ():
+            for one in self.cloud.weight_handler.get_weighed_objects(
                 [weigher], order, self.spec_obj
             ):
                 name = type(weigher).__name__
@@ -127,11 +127,12 @@ class Hosts:
 
         :param order: what :meth:`judge` returned, for the first of them
         """
-        with self.scheduler.fork() as future:
-            self._place(order, future)
+        if len(self._servers) > 1:
+            with self.cloud.fork() as future:
+                self._place(order, future)
 
     def _place(self, order: list[typing.Any], future: fork.Fork) -> None:
-        nova_scheduler = types.SimpleNamespace(host_manager=self.scheduler)
+        nova_scheduler = types.SimpleNamespace(host_manager=self.cloud)
         is_rebuild = self.candidates is None
         for number, uuid in enumerate(self._servers):
             self.spec_obj.instance_uuid = uuid
@@ -167,13 +168,13 @@ class Hosts:
 
     def _read_states(self) -> None:
         """Read the HostStates, and add what the cells leave out."""
-        scheduler, answer = self.scheduler, self.candidates
-        hosts, ctxt = scheduler.hosts, self.ctxt.elevated()
+        cloud, answer = self.cloud, self.candidates
+        hosts, ctxt = cloud.hosts, self.ctxt.elevated()
         uuids, offered = None, hosts.keys()
         if answer is not None:
             uuids, offered = list(answer.summaries), answer.summaries.keys()
         states = list(
-            scheduler.get_host_states_by_uuids(ctxt, uuids, self.spec_obj)
+            cloud.get_host_states_by_uuids(ctxt, uuids, self.spec_obj)
         )
         if answer is not None:
             requests = query.by_provider(answer.requests)
@@ -182,7 +183,7 @@ class Hosts:
                 mine = copy.deepcopy(requests[state.uuid])
                 state.allocation_candidates = mine
         read = {state.uuid for state in states}
-        enabled = {cell.uuid for cell in scheduler.enabled_cells}
+        enabled = {cell.uuid for cell in cloud.enabled_cells}
         cell = snapshot.get_cell(self.spec_obj)
         allowed = {cell} if cell else enabled
         disabled = refusals.Refusal('are in a disabled cell', 'disabled cell')
@@ -199,13 +200,13 @@ class Hosts:
         )
         if self.found.whole and len(read) < len(hosts):
             outside = list(hosts.keys() - read)
-            states += scheduler.get_host_states_by_uuids(ctxt, outside, None)
+            states += cloud.get_host_states_by_uuids(ctxt, outside, None)
         self._states = states
 
     def _apply_names(self) -> None:
         """Leave the hosts that the request names, by nova's own code."""
         # Without filters what is left is what the request names.
-        bare = copy.copy(self.scheduler)
+        bare = copy.copy(self.cloud)
         bare.enabled_filters = []
         requested = reasons.refusal(reasons.REQUESTED_HOST)._replace(
             # A rebuild is where the server is, or nowhere.

@@ -148,6 +148,9 @@ _OWN_OF_REQUEST = (
     'limits',
     'network_metadata',
     'requested_networks',
+    # Of the flavor and its devices, or of ports that Neutron asks about.
+    'requested_resources',
+    'request_level_params',
 )
 # What a host of the network must have.
 _OF_NETWORK = ('physical_network', 'tunneled')
@@ -165,7 +168,7 @@ class Key(typing.NamedTuple):
 
     text: str
     is_whole: bool
-    is_whole_for_api: bool
+    is_whole_for_api: bool = False
 
 
 def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
@@ -178,11 +181,10 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     it in itself
     of a server group, with hints   the answer for one without them proposes,
                                     because filters only remove hosts
-    of a port that Neutron asks     the answer for a server without it
-    about, or a volume whose image  proposes
-    Cinder knows; a server that
-    runs another image than its
-    request has
+    of a port that Neutron asks     the answer for another one like it
+    about; of a server that runs    proposes; for one that has all in itself
+    another image than its request  it says nothing
+    has, or one on a volume
     that cannot be read             by itself
     ==============================  =========================================
 
@@ -191,38 +193,52 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     :param text: its RequestSpec as nova stores it
     :returns: None where it is like no other
     """
-    is_whole = True
+    has_all = True
     ports = []
     for vif in instance.get_network_info():
         network = vif.get('network') or {}
         meta = network.get('meta') or {}
-        ports.append((network.get('id'), *map(meta.get, _OF_NETWORK)))
+        ports.append(
+            (
+                network.get('id'),
+                vif.get('vnic_type'),
+                *map(meta.get, _OF_NETWORK),
+            )
+        )
         if CONF.scheduler.query_placement_for_routed_network_aggregates or (
             vif.get('profile') or {}
         ).get('allocation'):
-            is_whole = False
+            has_all = False
     try:
         # Parts of a request have its UUID.
-        spec = _read_data(jsonutils.loads(text.replace(instance.uuid, '')))
+        stored = jsonutils.loads(text.replace(instance.uuid, ''))
+        spec = stored['nova_object.data']
         image = _read_data(spec.get('image')).get('id')
         requests = _read_data(spec.get('pci_requests')).get('requests') or ()
         for number, one in enumerate(map(_read_data, requests)):
             # nova numbers each request of a device, and names its port.
             one['request_id'] = number
             if one.pop('requester_id', None):
-                is_whole = False
+                has_all = False
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
+    runs = ''
     if image and image != instance.image_ref:
-        is_whole = False
-    is_whole_for_api = is_whole
+        has_all, runs = False, instance.image_ref
+    is_alone = True
     for name in ('instance_group', 'scheduler_hints'):
         if spec.pop(name, None):
-            is_whole = False
+            is_alone = False
     kept = {name: spec[name] for name in spec if name not in _OWN_OF_REQUEST}
-    common = kind, sorted(set(ports), key=str), _drop_changes(kept)
+    common = (
+        kind,
+        sorted(set(ports), key=str),
+        has_all,
+        runs,
+        _drop_changes(kept),
+    )
     text = jsonutils.dumps(common, sort_keys=True)
-    return Key(text, is_whole, is_whole_for_api)
+    return Key(text, has_all and is_alone, is_whole_for_api=has_all)
 
 
 def _read_data(primitive: typing.Any) -> dict[str, typing.Any]:

@@ -182,7 +182,7 @@ class Matrix:
         self,
         names: Mapping[str, str],
         whole: bool = True,
-        advance: Callable[[], None] = lambda: None,
+        advance: Callable[..., object] = lambda: None,
     ) -> None:
         self.names = names
         self.whole = whole

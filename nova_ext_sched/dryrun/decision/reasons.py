@@ -83,13 +83,13 @@ class Reasons:
     :param spec_obj: the nova RequestSpec as the request filters left it
     """
 
-    scheduler: snapshot.Snapshot
+    cloud: snapshot.Snapshot
     spec_obj: typing.Any
 
     def __post_init__(self) -> None:
         self._names_by_uuid = {
             aggregate.uuid.lower(): aggregate.name
-            for aggregate in self.scheduler.aggs_by_id.values()
+            for aggregate in self.cloud.aggs_by_id.values()
         }
 
     def describe(self, parts: Iterable[query.Part]) -> str:
@@ -97,8 +97,8 @@ class Reasons:
         return '; '.join(map(self._describe, query.merge(parts)))
 
     def _describe(self, part: query.Part) -> str:
-        if part.key == 'in_tree' and part.value in self.scheduler.hosts:
-            return f'in_tree={self.scheduler.hosts[part.value].name}'
+        if part.key == 'in_tree' and part.value in self.cloud.hosts:
+            return f'in_tree={self.cloud.hosts[part.value].name}'
         if part.key != 'member_of':
             return messages.clean(str(part))
         verb = 'not in' if part.forbids else 'in one of'
@@ -164,8 +164,8 @@ class Reasons:
         for uuid in uuids:
             mine = [
                 aggregate
-                for aggregate in self.scheduler.aggregates_of(
-                    self.scheduler.hosts[uuid].host
+                for aggregate in self.cloud.aggregates_of(
+                    self.cloud.hosts[uuid].host
                 )
                 if aggregate.uuid.lower() in forbidden
             ]
@@ -174,7 +174,7 @@ class Reasons:
                 first = min(mine, key=fields.aggregate_name)
                 shown = fields.aggregate_name(first)
                 # The policy's own words about a host in it alone.
-                host = types.SimpleNamespace(aggregates=[first])
+                host = types.SimpleNamespace(host=None, aggregates=[first])
                 detail = judge(host).reason if judge else ''
             found[uuid] = refusal(policy, shown, detail)
         return found
@@ -183,7 +183,7 @@ class Reasons:
         self, policy: declaration.Policy
     ) -> base.ByAggregates | None:
         """Return what judges by the policy, if aggregates alone decide."""
-        cls = self.scheduler.filter_cls_map.get(policy.host_filter)
+        cls = self.cloud.filter_cls_map.get(policy.host_filter)
         if cls is None or not issubclass(cls, base.PolicyFilter):
             return None
         judge = dict(cls().decisions(self.spec_obj)).get(policy)

@@ -7,7 +7,7 @@ scheduler, out of the same functions of nova. Networks are not among it: nova
 learns what ports ask for when they are made.
 """
 
-import argparse
+from collections.abc import Mapping
 import typing
 
 from nova import exception as nova_exception
@@ -23,9 +23,10 @@ from oslo_utils import uuidutils
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import question
 
 
-class Refused(exception.InvalidValue):
+class Refused(question.InvalidQuestion):
     """nova-api would answer 400.
 
     :param got: its reason
@@ -48,22 +49,21 @@ class GlanceFailed(exception.NovaExtSchedError):
 
 def build(
     ctxt: typing.Any,
-    scheduler: snapshot.Snapshot,
-    wanted: argparse.Namespace,
+    cloud: snapshot.Snapshot,
+    wanted: question.Question,
     flavor: typing.Any,
     boot_meta: dict[str, typing.Any],
 ) -> typing.Any:
     """Return the nova RequestSpec that the scheduler would get.
 
-    :param wanted: the arguments of :mod:`nova_ext_sched.cli.options`
     :param flavor: a nova Flavor
     :param boot_meta: what :func:`get_image` returned
-    :raises exception.InvalidValue: something that is named does not exist
+    :raises question.InvalidQuestion: something that is named does not exist
     :raises Refused: nova-api would refuse the request
     """
     image_meta = objects.ImageMeta.from_dict(boot_meta)
     hints: dict[str, list[str]] = {}
-    for key, value in wanted.hint:
+    for key, value in wanted.hints:
         hints.setdefault(key, []).append(value)
     if wanted.server_group:
         hints['group'] = [wanted.server_group]
@@ -73,7 +73,7 @@ def build(
             ctxt, wanted.availability_zone
         )
         if wanted.availability_zone:
-            _check_zone(scheduler, zone, host, node)
+            _check_zone(cloud, zone, host, node)
         spec_obj = objects.RequestSpec.from_components(
             ctxt,
             uuidutils.generate_uuid(),
@@ -104,6 +104,7 @@ def build(
     # nova-api stores a request before it asks; the copy that it makes for a
     # rebuild alone has no ID. No row has this one.
     spec_obj.id = 0
+    spec_obj.num_instances = wanted.instances
     spec_obj.is_bfv = wanted.boot_from_volume
     add_device_profile(ctxt, spec_obj)
     return spec_obj
@@ -137,42 +138,45 @@ def set_up_group(ctxt: typing.Any, spec_obj: typing.Any) -> None:
         )
 
 
-def get_flavor(ctxt: typing.Any, name_or_id: str) -> typing.Any:
-    """Return a nova Flavor by its ID or name.
+def get_flavor(ctxt: typing.Any, wanted: typing.Any) -> typing.Any:
+    """Return a nova Flavor.
 
-    :raises exception.InvalidValue: there is none
+    :param wanted: its ID or name, or it
+    :raises question.InvalidQuestion: there is none
     """
+    if isinstance(wanted, objects.Flavor):
+        return wanted
     for get in (objects.Flavor.get_by_flavor_id, objects.Flavor.get_by_name):
         try:
-            return get(ctxt, name_or_id)
+            return get(ctxt, wanted)
         except (
             nova_exception.FlavorNotFound,
             nova_exception.FlavorNotFoundByName,
         ):
             continue
-    raise exception.InvalidValue(
-        where='--flavor', expected='the ID or name of a flavor', got=name_or_id
+    raise question.InvalidQuestion(
+        where='--flavor', expected='the ID or name of a flavor', got=wanted
     )
 
 
 def get_image(
-    ctxt: typing.Any, wanted: argparse.Namespace
+    ctxt: typing.Any, wanted: question.Question
 ) -> dict[str, typing.Any]:
     """Return an image as nova.image.glance gives it.
 
     :param ctxt: a nova RequestContext
-    :param wanted: the command's arguments: the image, and the properties that
-        are set on top of those that it has
-    :raises exception.InvalidValue: Glance does not show the image, or nova
+    :raises question.InvalidQuestion: Glance does not show the image, or nova
         does not take a property
     :raises GlanceFailed: it does not answer
     """
     found: dict[str, typing.Any] = {}
+    if isinstance(wanted.image, Mapping):
+        return {**wanted.image}
     if wanted.image is not None:
         try:
             found = glance.API().get(ctxt, wanted.image, show_deleted=False)
         except nova_exception.ImageNotFound as exc:
-            raise exception.InvalidValue(
+            raise question.InvalidQuestion(
                 where='--image',
                 expected='an image that Glance shows these credentials',
                 got=wanted.image,
@@ -181,7 +185,7 @@ def get_image(
             # Whatever openstacksdk, keystoneauth and glanceclient raise.
             raise GlanceFailed(cause=messages.describe(exc)) from exc
     properties = dict(found.get('properties', {}))
-    given = wanted.image_property
+    given = wanted.image_properties
     for key, value in given:
         # Fields of an image that people know as its properties.
         if key in ('disk_format', 'container_format'):
@@ -194,13 +198,13 @@ def get_image(
     return {**found, 'properties': properties}
 
 
-def destination(scheduler: snapshot.Snapshot, text: str) -> typing.Any:
+def destination(cloud: snapshot.Snapshot, text: str) -> typing.Any:
     """Return the nova Destination of ``HOST`` or ``HOST:NODE``.
 
-    :raises exception.InvalidValue: no compute node has the names
+    :raises question.InvalidQuestion: no compute node has the names
     """
     host, _, node = text.partition(':')
-    _check_host(scheduler, '--destination', host, node)
+    _check_host(cloud, '--destination', host, node)
     found = objects.Destination(host=host)
     if node:
         found.node = node
@@ -208,36 +212,36 @@ def destination(scheduler: snapshot.Snapshot, text: str) -> typing.Any:
 
 
 def _check_zone(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     zone: str | None,
     host: str | None,
     node: str | None,
 ) -> None:
     # nova-api, too, looks at the zone only where no host is forced.
-    if zone and not host and zone not in scheduler.zones:
-        raise exception.InvalidValue(
+    if zone and not host and zone not in cloud.zones:
+        raise question.InvalidQuestion(
             where='--availability-zone',
             expected='a zone that hosts are in: '
-            + messages.nearest(zone, scheduler.zones),
+            + messages.nearest(zone, cloud.zones),
             got=zone,
         )
     if host or node:
-        _check_host(scheduler, '--availability-zone', host, node)
+        _check_host(cloud, '--availability-zone', host, node)
 
 
 def _check_host(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     where: str,
     host: str | None,
     node: str | None,
 ) -> None:
-    hosts = scheduler.hosts.values()
-    if not scheduler.silent_cells and not any(
+    hosts = cloud.hosts.values()
+    if not cloud.silent_cells and not any(
         (host or one.host, node or one.node) == (one.host, one.node)
         for one in hosts
     ):
         got = ':'.join(filter(None, (host, node)))
-        raise exception.InvalidValue(
+        raise question.InvalidQuestion(
             where=where,
             expected='a host of a compute node: '
             + messages.nearest(got, [one.name for one in hosts]),
@@ -253,7 +257,7 @@ def _check_property(option: str, key: str, value: typing.Any) -> None:
         expected = f'what nova takes ({exc})'
         if valid := getattr(field, 'valid_values', None):
             expected = f'one of {messages.nearest(str(value), valid)}'
-        raise exception.InvalidValue(
+        raise question.InvalidQuestion(
             where=f'{option}: {key}', expected=expected, got=value
         ) from exc
 
@@ -262,7 +266,7 @@ def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
     try:
         return objects.InstanceGroup.get_by_uuid(ctxt, uuid)
     except nova_exception.InstanceGroupNotFound as exc:
-        raise exception.InvalidValue(
+        raise question.InvalidQuestion(
             where='--server-group',
             expected='the UUID of an existing server group',
             got=uuid,

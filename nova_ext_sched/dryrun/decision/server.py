@@ -29,8 +29,8 @@ from nova.scheduler import utils
 from nova.scheduler.client import report
 from nova.virt import hardware
 
-from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.queries import fields
 
@@ -50,7 +50,7 @@ class Server:
     The methods are nova's operations: each changes :attr:`spec_obj` as nova
     does before it asks the scheduler.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param ctxt: a nova RequestContext, which gets the server's project
     :param uuid: of the server
     :param spec_obj: its stored RequestSpec, where that was read before
@@ -59,17 +59,17 @@ class Server:
     :ivar never_landed: whether nova gave it up before it was on a host
     :ivar building_since: when it was created (UTC), while nova has noted no
         end of that: it has status BUILD; else None
-    :raises exception.InvalidValue: nova has no request of it
+    :raises question.InvalidQuestion: nova has no request of it
     """
 
     def __init__(
         self,
-        scheduler: snapshot.Snapshot,
+        cloud: snapshot.Snapshot,
         ctxt: typing.Any,
         uuid: str,
         spec_obj: typing.Any = None,
     ) -> None:
-        self._scheduler = scheduler
+        self._cloud = cloud
         self._ctxt = ctxt
         self.uuid = uuid
         try:
@@ -82,7 +82,7 @@ class Server:
             nova_exception.RequestSpecNotFound,
             nova_exception.InstanceMappingNotFound,
         ) as exc:
-            raise exception.InvalidValue(
+            raise question.InvalidQuestion(
                 where='--server',
                 expected='the UUID of an existing server',
                 got=uuid,
@@ -225,7 +225,7 @@ class Server:
                     image_api=types.SimpleNamespace(
                         get=lambda *_, **__: image
                     ),
-                    report_client=self._scheduler.placement,
+                    report_client=self._cloud.placement,
                 ),
                 cctxt,
                 instance,
@@ -243,19 +243,19 @@ class Server:
         :param on_host: it must be on a host
         """
         if self._cell is None:
-            raise exception.InvalidValue(
+            raise question.InvalidQuestion(
                 where='--operation',
                 expected='boot for a server that is not in a cell yet',
                 got=self.uuid,
             )
         if destination:
             self.spec_obj.requested_destination = destination
-        with self._scheduler.target_cell(self._ctxt, self._cell) as cctxt:
+        with self._cloud.target_cell(self._ctxt, self._cell) as cctxt:
             instance = self._read = self._read or objects.Instance.get_by_uuid(
                 cctxt, self.uuid, expected_attrs=_ATTRS
             )
             if on_host and not instance.host:
-                raise exception.InvalidValue(
+                raise question.InvalidQuestion(
                     where='--operation',
                     expected='boot or unshelve for a server that is on no '
                     'host',

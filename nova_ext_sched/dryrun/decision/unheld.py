@@ -34,7 +34,7 @@ import sqlalchemy as sa
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.queries import group_members
+from nova_ext_sched.queries import servers
 
 #: What a host lacks of each resource class, by its UUID.
 Lacking = dict[str, dict[str, int]]
@@ -72,7 +72,7 @@ def find_full(found: matrix.Matrix) -> Lacking:
 
 
 def find(
-    scheduler: snapshot.Snapshot, lacking: Lacking
+    cloud: snapshot.Snapshot, lacking: Lacking
 ) -> dict[str, typing.Any] | None:
     """Return which full hosts hold allocations that nobody has.
 
@@ -86,17 +86,17 @@ def find(
     """
     if not lacking:
         return None
-    get_type = scheduler.providers.get_consumer_type
+    get_type = cloud.providers.get_consumer_type
     # Before nova's tables: what nova creates after it is not among them.
     held = {
-        uuid: scheduler.providers.get_allocations(uuid)
+        uuid: cloud.providers.get_allocations(uuid)
         for uuid in list(lacking)[:_MOST]
     }
     consumers = {one for found in held.values() for one in found}
     ctxt = nova_context.get_admin_context()
-    known = set(group_members.select_build_requests(ctxt, consumers))
-    known.update(*scheduler.ask_cells(_select_held, consumers).values())
-    if scheduler.silent_cells:
+    known = set(servers.select_build_requests(ctxt, consumers))
+    known.update(*cloud.ask_cells(_select_held, consumers).values())
+    if cloud.silent_cells:
         return None
     unheld = {
         consumer
@@ -111,7 +111,7 @@ def find(
                 missing <= sum(one.get(name, 0) for one in resources)
                 for name, missing in lacking[uuid].items()
             )
-            host = messages.clean(scheduler.hosts[uuid].name)
+            host = messages.clean(cloud.hosts[uuid].name)
             one = {'host': host, 'uuid': uuid, 'freed': freed}
             hosts.append({**one, 'consumers': mine})
     if not hosts:
@@ -140,8 +140,8 @@ def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
     since = timeutils.utcnow() - _CLEARING
     lives = instance.deleted == 0
     found: set[str] = set()
-    for chunk in group_members.in_chunks(consumers):
-        servers = sa.select(instance.uuid).where(
+    for chunk in servers.in_chunks(consumers):
+        standing = sa.select(instance.uuid).where(
             instance.uuid.in_(chunk), lives | (instance.deleted_at > since)
         )
         migrations = (
@@ -150,11 +150,11 @@ def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
             .where(
                 migration.uuid.in_(chunk),
                 migration.deleted == 0,
-                migration.status.not_in(group_members.ENDED)
+                migration.status.not_in(servers.ENDED)
                 | (migration.updated_at > since)
                 | (lives & (instance.host == migration.source_compute)),
             )
         )
-        rows = context.session.execute(servers.union(migrations))
+        rows = context.session.execute(standing.union(migrations))
         found.update(rows.scalars())
     return found

@@ -102,8 +102,9 @@ class Destinations:
             _MOST_KEPT, getsizeof=lambda one: len(one.requests) + 1
         )
         self._explained: dict[object, matrix.Matrix] = {}
-        # What is shared, UUID and version of hosts that do not pass.
-        self._refused: set[tuple[Shared, str, int]] = set()
+        # What is shared, UUID and version of hosts that do not pass, and the
+        # requests that fit.
+        self._refused: set[tuple[Shared, str, int, tuple[int, ...]]] = set()
 
     def begin(self, barred: Set[str]) -> None:
         """Begin a plan.
@@ -192,9 +193,11 @@ class Destinations:
             return self.judge(mine.spec_obj, whole=True)
         shared = mine.like.shared
         if shared not in self._explained:
-            self._explained[shared], _ = self.judge(
-                shared.spec_obj, whole=True
-            )
+            spec_obj = shared.spec_obj.obj_clone()
+            # The server of which it is may be gone, and its ports.
+            spec_obj.instance_uuid = mine.uuid
+            spec_obj.ensure_network_information(mine.instance)
+            self._explained[shared], _ = self._judge(spec_obj, True)
         found = self._explained[shared].copy(without=self.barred)
         found.add(
             'requested host',
@@ -282,7 +285,9 @@ class Destinations:
         states = self._read_states(shared.judged, offered)
         versions = self.cloud.versions
         for one in self._weigh(states, shared.judged):
-            key = shared, one.uuid, versions.get(one.uuid, 0)
+            # What hosts share may have gone to another, or come back.
+            fitting = tuple(map(id, offered[one.uuid]))
+            key = shared, one.uuid, versions.get(one.uuid, 0), fitting
             if key not in self._refused:
                 for state in self._filter(shared.judged, [one]):
                     return state

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from collections.abc import Set
 import contextlib
 import dataclasses
-import sys
 import typing
 
 from nova import exception as nova_exception
 from nova import objects
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import destinations
@@ -23,17 +22,22 @@ from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 
 
-def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
+def make(
+    cloud: snapshot.Snapshot,
+    hosts: Set[str],
+    advance: progress.Advance = progress.silent,
+) -> plans.Plan:
     """Return the moves after which hosts are empty.
 
     None goes to one of them. A server that holds one for a migration, and
     stands elsewhere, has no place until that has ended.
 
     :param hosts: names
+    :param advance: called after each server
     :raises placement.PlacementFailed: placement does not answer
     """
-    nodes = [one for one in scheduler.hosts.values() if one.host in hosts]
-    found = scheduler.ask_cells(_select, nodes)
+    nodes = [one for one in cloud.hosts.values() if one.host in hosts]
+    found = cloud.ask_cells(_select, nodes)
     leaving, held = [], []
     for instances, migrations in found.values():
         leaving += [plans.describe(one, one.host) for one in instances]
@@ -46,42 +50,47 @@ def make(scheduler: snapshot.Snapshot, hosts: Set[str]) -> plans.Plan:
             )
             for migration, host in migrations
         ]
-    places = destinations.Destinations(scheduler)
+    places = destinations.Destinations(cloud)
     places.begin(hosts)
 
     def prepare(uuid: str) -> movable.Migration:
-        mine = movable.Migration(scheduler, uuid, hosts)
+        mine = movable.Migration(cloud, uuid, hosts)
         mine.like = places.find_like(
             mine.find_key(), lambda: mine.spec_obj.obj_clone()
         )
+        if mine.like and mine.like.is_whole:
+            # Placement's answer numbers devices as that one.
+            mine.spec_obj = mine.like.shared.spec_obj
         return mine
 
-    kept = policies.Policies(scheduler).on
-    with progress.bar(sys.stderr, 'Planning moves', len(leaving)) as advance:
-        movables = order.prepare(leaving, prepare)
-        leaving = order.put_hardest_first(leaving, movables, places)
-        with scheduler.fork() as future:
-            future.count_under_way()
-            plan = order.Order(places, movables, advance).make(future, leaving)
-            stuck = order.Explainer(places, movables, kept).explain(
-                plan.without_place
-            )
-    return dataclasses.replace(plan, without_place=[*stuck, *held])
+    kept = policies.Policies(cloud).on
+    advance(total=len(leaving))
+    movables = order.prepare(leaving, prepare)
+    leaving = order.put_hardest_first(leaving, movables, places)
+    with cloud.fork() as future:
+        future.count_under_way()
+        plan = order.Order(places, movables, advance).make(future, leaving)
+        stuck = order.Explainer(places, movables, kept).explain(
+            plan.without_place
+        )
+    plan = dataclasses.replace(plan, without_place=[*stuck, *held])
+    # One that was deleted softly has its host until it is deleted for good.
+    return order.leave_out_gone(cloud, plan, softly=False)
 
 
-def find_unread(scheduler: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
+def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
     """Return the hosts of which nobody knows what stands there.
 
     :param hosts: names
     """
-    silent = scheduler.silent_cells
-    nodes = scheduler.hosts.values()
+    silent = cloud.silent_cells
+    nodes = cloud.hosts.values()
     read = {one.host for one in nodes if one.cell_uuid not in silent}
     return hosts - read if silent else frozenset()
 
 
 def describe(
-    scheduler: snapshot.Snapshot,
+    cloud: snapshot.Snapshot,
     hosts: Set[str],
     plan: plans.Plan,
     unread: Set[str],
@@ -100,7 +109,7 @@ def describe(
         yield f'What stands on {names} is not known.'
     open_ = {
         messages.clean(state.host)
-        for state in scheduler.states.values()
+        for state in cloud.states.values()
         if state.host in hosts and not state.service.get('disabled')
     }
     if open_:

@@ -5,10 +5,9 @@
 from collections.abc import Mapping
 import copy
 import dataclasses
-import sys
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import servers
@@ -18,7 +17,10 @@ from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 
 
-def make(auditing: auditor.Auditor) -> plans.Plan:
+def make(
+    auditing: auditor.Auditor,
+    advance: progress.Advance = progress.silent,
+) -> plans.Plan:
     """Return the moves after which the servers found violate no policy.
 
     A server that violates a policy only for the members of its server group
@@ -26,11 +28,11 @@ def make(auditing: auditor.Auditor) -> plans.Plan:
     policies go first.
 
     :param auditing: finds the servers
+    :param advance: called after each server that is judged, and then planned
     :raises placement.PlacementFailed: placement does not answer
     """
-    total = auditing.count()
-    with progress.bar(sys.stderr, 'Judging servers', total) as advance:
-        found = [one for one in auditing.judge(advance) if one.policies]
+    advance(total=auditing.count())
+    found = [one for one in auditing.judge(advance) if one.policies]
     found.sort(key=lambda one: -len(one.policies))
     by_uuid = {one.uuid: one for one in found}
     must: list[plans.Leaving] = []
@@ -46,26 +48,27 @@ def make(auditing: auditor.Auditor) -> plans.Plan:
                 one.policies,
             )
         )
-    cloud, kept = auditing.scheduler, auditing.policies.on
+    cloud, kept = auditing.cloud, auditing.policies.on
     places = destinations.Destinations(cloud)
-    with progress.bar(sys.stderr, 'Planning moves', len(found)) as advance:
-        movables = order.prepare(
-            (*must, *may), lambda uuid: movable.Migration(cloud, uuid)
+    advance(label='Planning moves', total=len(found))
+    movables = order.prepare(
+        (*must, *may), lambda uuid: movable.Migration(cloud, uuid)
+    )
+    with cloud.fork() as future:
+        future.count_under_way()
+        plan = order.Order(places, movables, advance).make(
+            future,
+            must,
+            may,
+            lambda one: is_mended(
+                auditing.policies, by_uuid[one.server], future.moved
+            ),
         )
-        with cloud.fork() as future:
-            future.count_under_way()
-            plan = order.Order(places, movables, advance).make(
-                future,
-                must,
-                may,
-                lambda one: is_mended(
-                    auditing.policies, by_uuid[one.server], future.moved
-                ),
-            )
-            stuck = order.Explainer(places, movables, kept).explain(
-                plan.without_place
-            )
-    return dataclasses.replace(plan, without_place=stuck)
+        stuck = order.Explainer(places, movables, kept).explain(
+            plan.without_place
+        )
+    plan = dataclasses.replace(plan, without_place=stuck)
+    return order.leave_out_gone(cloud, plan)
 
 
 def is_mended(

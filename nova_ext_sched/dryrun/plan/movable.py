@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 import contextlib
+import datetime
 import types
 import typing
 
@@ -14,6 +15,7 @@ from nova.compute import api as compute_api
 from nova.compute import vm_states
 from nova.conductor.tasks import live_migrate
 from oslo_serialization import jsonutils
+from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import fork
@@ -58,12 +60,14 @@ class Movable(typing.Protocol):
     """A server that a plan may move.
 
     :ivar uuid: its own
+    :ivar instance: the nova Instance, with what nova knows of its ports
     :ivar spec_obj: the nova RequestSpec of its move
     :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
     :ivar like: what it has in common with others; None where it is like none
     """
 
     uuid: str
+    instance: typing.Any
     spec_obj: typing.Any
     method: str
     like: destinations.Like | None
@@ -92,7 +96,7 @@ class Migration(explain_server.Server):
     those that are ACTIVE or STOPPED, without a task; further checks are those
     of its release.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param barred: the names of hosts that are no destinations
     :ivar method: :data:`LIVE` or :data:`COLD`
     :ivar instance: the nova Instance, with its NUMA topology
@@ -105,12 +109,12 @@ class Migration(explain_server.Server):
 
     def __init__(
         self,
-        scheduler: snapshot.Snapshot,
+        cloud: snapshot.Snapshot,
         uuid: str,
         barred: Collection[str] = (),
     ) -> None:
         ctxt = process.context()
-        super().__init__(scheduler, ctxt, uuid)
+        super().__init__(cloud, ctxt, uuid)
         with self._instance() as (cctxt, instance):
             self.method = _find_method(cctxt, instance)
             self.instance = instance
@@ -129,7 +133,7 @@ class Migration(explain_server.Server):
 
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; the hypervisors decide."""
-        cloud, instance = self._scheduler, self.instance
+        cloud, instance = self._cloud, self.instance
         node = cloud.find_node(instance.host, instance.node)
         if self.method == COLD or node is None:
             return True
@@ -156,7 +160,7 @@ class Migration(explain_server.Server):
 class Evacuation:
     """A server of a host that fails, prepared for its evacuation.
 
-    :param uuid: its own
+    :param instance: nova's, with what nova knows of its ports
     :param spec_obj: the nova RequestSpec
     :param like: as of :class:`Movable`
     :param node: UUID of the compute node that fails; None where it has none
@@ -166,12 +170,13 @@ class Evacuation:
 
     def __init__(
         self,
-        uuid: str,
+        instance: typing.Any,
         spec_obj: typing.Any,
         like: destinations.Like | None,
         node: str | None = None,
     ) -> None:
-        self.uuid = uuid
+        self.instance = instance
+        self.uuid = instance.uuid
         self.spec_obj = spec_obj
         self.like = like
         self._node = node
@@ -225,6 +230,7 @@ def check_evacuation(ctxt: typing.Any, instance: typing.Any) -> None:
     stub.task_state = None
     if instance.vm_state == vm_states.BUILDING:
         stub.vm_state = vm_states.ACTIVE
+        stub.launched_at = timeutils.utcnow()
     try:
         with contextlib.suppress(_Allowed):
             api.evacuate(ctxt, stub, None, None)
@@ -246,6 +252,7 @@ class _Allowed(Exception):
 class _Instance:
     """A nova Instance that nova-api cannot change."""
 
+    launched_at: datetime.datetime
     task_state: typing.Any
     vm_state: typing.Any
 

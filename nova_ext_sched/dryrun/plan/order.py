@@ -26,6 +26,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import chosen
 from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import document
@@ -42,6 +43,9 @@ _MOST_HELPS = 3
 # Causes that keep every move from hosts: it stays in its cell, and leaves its
 # host.
 _OF_MOVES = frozenset((reasons.CELL.name, refusals.IGNORED_HOST))
+
+# The cause where the scheduler leaves hosts that are older than the server's.
+_HYPERVISOR = 'hypervisor'
 
 #: Servers that are prepared, or why nova cannot move them, by UUID.
 Movables = Mapping[str, movable.Movable | Exception]
@@ -270,6 +274,7 @@ class Explainer:
             reason, cause, name, helps = self._describe_refusals(found)
             if states:
                 reason = 'the hypervisors of all hosts left are older'
+                cause, name = _HYPERVISOR, ''
         return dataclasses.replace(
             one,
             reason=reason,
@@ -299,7 +304,7 @@ class Explainer:
         cause, *_ = (
             *(by['cause'] for by in freed),
             *causes,
-            answer['cause'] or 'hypervisor',
+            answer['cause'] or _HYPERVISOR,
         )
         helps = ', or '.join(
             f'{by["cause"]} on {messages.count("host", by["hosts"])}'
@@ -312,3 +317,29 @@ class Explainer:
             if one['cause'] == cause
         )
         return answer['sentence'].rstrip('.'), cause, next(names, ''), helps
+
+
+def leave_out_gone(
+    cloud: snapshot.Snapshot, plan: plans.Plan, softly: bool = True
+) -> plans.Plan:
+    """Return a plan without the servers that were deleted meanwhile.
+
+    Its other moves are as valid: a server that is gone has left its host too,
+    and comes to none.
+
+    :param softly: whether one that was deleted softly is gone
+    """
+    there = (*plan.moves, *plan.without_place, *plan.mended_by_others)
+    every = {one.server: one for one in there}
+    deleted = gone.find(cloud, every.keys(), softly)
+    names = [field.name for field in dataclasses.fields(plans.Leaving)]
+    return plans.Plan(
+        [one for one in plan.moves if one.server not in deleted],
+        [one for one in plan.without_place if one.server not in deleted],
+        [one for one in plan.mended_by_others if one.server not in deleted],
+        plan.groups,
+        [
+            plans.Leaving(*(getattr(every[uuid], name) for name in names))
+            for uuid in sorted(deleted)
+        ],
+    )

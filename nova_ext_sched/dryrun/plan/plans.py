@@ -90,12 +90,14 @@ class Plan:
 
     :ivar moves: in the order in which each is valid
     :ivar mended_by_others: servers that may stay after the moves
+    :ivar deleted_meanwhile: servers that are nothing of these any more
     """
 
     moves: list[Move]
     without_place: list[Stuck]
     mended_by_others: list[Leaving]
     groups: list[Group] = dataclasses.field(default_factory=list)
+    deleted_meanwhile: list[Leaving] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)

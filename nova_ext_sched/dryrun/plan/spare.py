@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import dataclasses
+import types
 import typing
 
 from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import options
 from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
@@ -35,13 +37,13 @@ class Evacuated(typing.NamedTuple):
 
     :ivar hosts: names of those that fail
     :ivar movables: each server on them, or why nova does not evacuate it
-    :ivar stuck: how many of them find no host
+    :ivar stuck: the UUIDs of those that find no host
     """
 
     failure: str
     hosts: Set[str]
     movables: order.Movables
-    stuck: int
+    stuck: Set[str]
 
 
 class Spare:
@@ -57,7 +59,7 @@ class Spare:
         self, places: destinations.Destinations, flavor: typing.Any
     ) -> None:
         self._places, self._flavor = places, flavor
-        ctxt, wanted = process.context(), options.parse()
+        ctxt, wanted = process.context(), question.Question()
         image = request.get_image(ctxt, wanted)
         places.begin(frozenset())
         self._shared = places.make_shared(
@@ -118,7 +120,12 @@ class Spare:
         )
         with places.cloud.fork() as future:
             plan = order.Order(places, movables).make(future, leaving)
-        return len(plan.without_place) <= one.stuck
+        none = {stuck.server for stuck in plan.without_place}
+        if len(none) <= len(one.stuck):
+            return True
+        # Those that are gone since count neither then nor now.
+        deleted = gone.find(places.cloud, none & one.movables.keys())
+        return len(none - deleted) <= len(one.stuck - deleted)
 
     def _prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
         """Return a server that comes, or one that leaves a host of a cell."""
@@ -137,7 +144,8 @@ class Spare:
                 )
             shared = self._by_cell[cell]
         like = destinations.Like(shared, is_whole=True)
-        return movable.Evacuation(uuid, shared.spec_obj, like)
+        new = types.SimpleNamespace(uuid=uuid, info_cache=None)
+        return movable.Evacuation(new, shared.spec_obj, like)
 
     def describe(self) -> dict[str, typing.Any]:
         """Return what the document has of it."""

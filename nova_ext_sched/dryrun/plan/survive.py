@@ -2,26 +2,28 @@
 
 """Which hosts may fail, so that every server on them finds another."""
 
-import argparse
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
+import dataclasses
 import functools
 import gc
-import sys
 import typing
 
+from nova import exception as nova_exception
 from nova.db.main import api as main_db
 from nova.db.main import models
 import sqlalchemy as sa
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import progress
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -38,89 +40,99 @@ from nova_ext_sched.dryrun.plan import spare
 class Survey:
     """Lets hosts fail, one failure after the other.
 
-    :param scheduler: what nova-scheduler has in memory
+    :param cloud: what nova-scheduler has in memory
     :param flavors: names or IDs of those whose servers may still come
+    :ivar deleted: the servers that were deleted meanwhile, by UUID
     :raises exception.InvalidValue: there is none of a name, or nova-api would
         refuse such a server
     :raises placement.PlacementFailed: placement does not answer
     """
 
     def __init__(
-        self, scheduler: snapshot.Snapshot, flavors: Sequence[str] = ()
+        self, cloud: snapshot.Snapshot, flavors: Sequence[str] = ()
     ) -> None:
-        self.scheduler = scheduler
+        self.cloud = cloud
         self._ctxt = process.context()
-        self._servers = servers.Servers(scheduler)
-        self._policies = policies.Policies(scheduler).on
+        self._servers = servers.Servers(cloud)
+        self._policies = policies.Policies(cloud).on
         self._cells: dict[str, list[str]] = {}
         self._counts: dict[str, int] = {}
         for cell, counts in self._servers.count().items():
             for host, count in counts.items():
                 self._cells.setdefault(host, []).append(cell)
                 self._counts[host] = self._counts.get(host, 0) + count
-        self._places = destinations.Destinations(scheduler)
+        self._places = destinations.Destinations(cloud)
         #: Each counts the servers of a flavor that may still come.
         self.spares = [
             spare.Spare(self._places, request.get_flavor(self._ctxt, name))
             for name in dict.fromkeys(flavors)
         ]
+        self.deleted: dict[str, plans.Leaving] = {}
         # What they need to know, of failures that were evacuated.
         self._evacuated: list[spare.Evacuated] = []
         # Whether nova-api evacuates a server, by all that it looks at.
         self._checked: dict[object, movable.NotMovable | None] = {}
 
     def find(
-        self, wanted: argparse.Namespace
+        self, by: str, hosts: Collection[str], aggregates: Collection[str]
     ) -> tuple[dict[str, Set[str]], str]:
         """Return the hosts in use that fail at once, by name, and a remark.
 
+        :param by: ``host`` or ``domain``
+        :param hosts: names of the only ones that fail
+        :param aggregates: names, UUIDs or IDs of those whose hosts fail
         :raises exception.InvalidValue: a host or aggregate does not exist
         """
         used = set(self._counts)
         if self.spares:
             # More servers come to others too.
-            used |= {state.host for state in self.scheduler.states.values()}
-        if wanted.host or wanted.aggregate:
-            used &= chosen.find(self.scheduler, wanted.host, wanted.aggregate)
-        if wanted.by == 'host':
+            used |= {state.host for state in self.cloud.states.values()}
+        if hosts or aggregates:
+            used &= chosen.find(self.cloud, hosts, aggregates)
+        if by == 'host':
             return {host: {host} for host in sorted(used)}, ''
-        domains = chosen.group(self.scheduler)
+        domains = chosen.group(self.cloud)
         alone = used.difference(*domains.values())
         remark = ''
         if alone:
             are = messages.agree(len(alone), 'is', 'are')
             remark = f'{messages.count("host", len(alone))} {are} in no domain'
         return {
-            name: hosts
-            for name, hosts in sorted(domains.items())
-            if used & hosts
+            name: members
+            for name, members in sorted(domains.items())
+            if used & members
         }, remark
 
     def fail(
-        self, failures: Mapping[str, Set[str]]
+        self,
+        failures: Mapping[str, Set[str]],
+        advance: progress.Advance = progress.silent,
     ) -> Iterator[plans.Failure]:
         """Yield what comes of each failure.
 
         :param failures: what :meth:`find` returned
+        :param advance: called after each server
         :raises placement.PlacementFailed: placement does not answer
         """
-        total = sum(
-            self._counts.get(host, 0)
-            for hosts in failures.values()
-            for host in hosts
+        advance(
+            total=sum(
+                self._counts.get(host, 0)
+                for hosts in failures.values()
+                for host in hosts
+            )
         )
-        with progress.bar(sys.stderr, 'Evacuating servers', total) as advance:
-            for name, hosts in failures.items():
-                # A cell that stops answering is in the snapshot's faults.
-                try:
-                    yield self._fail(name, hosts, advance)
-                except cells.CellFailed:
-                    continue
+        for name, hosts in failures.items():
+            # A cell that stops answering is in the snapshot's faults.
+            try:
+                yield self._fail(name, hosts, advance)
+            except cells.CellFailed:
+                continue
 
     def _fail(
         self, name: str, hosts: Set[str], advance: Callable[[], object]
     ) -> plans.Failure:
         leaving: list[plans.Leaving] = []
+        deleted: list[plans.Leaving] = []
         stored: dict[str, tuple[typing.Any, str, str | None]] = {}
         for host in sorted(hosts & self._cells.keys()):
             for cell in self._cells[host]:
@@ -128,24 +140,35 @@ class Survey:
                     cell, host, attrs=('info_cache',)
                 ):
                     stored[instance.uuid] = instance, cell, text
-                    leaving.append(plans.describe(instance, host))
+                    one = plans.describe(instance, host)
+                    # It takes no place from others.
+                    among = deleted if gone.is_gone(instance) else leaving
+                    among.append(one)
         places = self._places
         places.begin(hosts)
         movables = order.prepare(
             leaving, lambda uuid: self._prepare(*stored[uuid], hosts)
         )
         leaving = order.put_hardest_first(leaving, movables, places)
-        with self.scheduler.fork() as future:
+        with self.cloud.fork() as future:
             future.count_under_way()
             plan = order.Order(places, movables, advance).make(future, leaving)
             stuck = order.Explainer(places, movables, self._policies).explain(
                 plan.without_place
             )
+        plan = order.leave_out_gone(
+            self.cloud, dataclasses.replace(plan, without_place=stuck)
+        )
+        deleted += plan.deleted_meanwhile
+        self.deleted |= {one.server: one for one in deleted}
         if self.spares:
+            none = {one.server for one in plan.without_place}
             self._evacuated.append(
-                spare.Evacuated(name, hosts, movables, len(stuck))
+                spare.Evacuated(name, hosts, movables, none)
             )
-        return plans.Failure(name, sorted(hosts), plan.moves, stuck)
+        return plans.Failure(
+            name, sorted(hosts), plan.moves, plan.without_place
+        )
 
     def describe_flavors(self) -> list[dict[str, typing.Any]]:
         """Return how many more servers of each flavor may come.
@@ -172,9 +195,7 @@ class Survey:
         self._check(instance, cell, key or None)
 
         def make() -> typing.Any:
-            mine = explain_server.Server(
-                self.scheduler, self._ctxt, instance.uuid
-            )
+            mine = explain_server.Server(self.cloud, self._ctxt, instance.uuid)
             mine.evacuate()
             return mine.spec_obj
 
@@ -184,8 +205,8 @@ class Survey:
         else:
             spec_obj = make()
             spec_obj.ignore_hosts = sorted(hosts)
-        node = self.scheduler.find_node(instance.host, instance.node)
-        return movable.Evacuation(instance.uuid, spec_obj, like, node)
+        node = self.cloud.find_node(instance.host, instance.node)
+        return movable.Evacuation(instance, spec_obj, like, node)
 
     def _check(
         self, instance: typing.Any, cell: str, key: likeness.Key | None
@@ -205,16 +226,19 @@ class Survey:
             and shares is not None
             and instance.uuid not in shares
         ):
-            service = (cell, instance.host) in self.scheduler.services
+            service = (cell, instance.host) in self.cloud.services
             built = instance.launched_at is None
             alike = key.text, instance.vm_state, built, service
         if alike is None or alike not in self._checked:
             problem = None
-            mapping = self.scheduler.cells[cell]
+            mapping = self.cloud.cells[cell]
             try:
-                with self.scheduler.target_cell(self._ctxt, mapping) as cctxt:
+                with self.cloud.target_cell(self._ctxt, mapping) as cctxt:
                     movable.check_evacuation(cctxt, instance)
             except movable.NotMovable as exc:
+                if isinstance(exc.__cause__, nova_exception.NotFound):
+                    # It, or its host, is gone, and no other that is like it.
+                    raise
                 problem = exc
             self._checked[alike] = problem
         if (found := self._checked[alike]) is not None:
@@ -223,7 +247,7 @@ class Survey:
     @functools.cached_property
     def _shares(self) -> dict[str, set[str]]:
         """UUIDs of the servers with a share, by cell."""
-        return self.scheduler.ask_cells(_select_shares)
+        return self.cloud.ask_cells(_select_shares)
 
 
 @main_db.pick_context_manager_reader
@@ -233,26 +257,36 @@ def _select_shares(context: typing.Any) -> set[str]:
 
 
 def make(
-    wanted: argparse.Namespace,
+    cloud: snapshot.Snapshot,
+    flavors: Sequence[str] = (),
+    by: str = 'host',
+    hosts: Collection[str] = (),
+    aggregates: Collection[str] = (),
+    advance: progress.Advance = progress.silent,
 ) -> tuple[
     list[plans.Failure],
     list[dict[str, typing.Any]],
     Sequence[str],
     Sequence[str],
+    Sequence[plans.Leaving],
 ]:
-    """Return what comes of the failures that the arguments choose.
+    """Return what comes of failures.
 
-    :returns: it, what the document has of flavors, remarks, and what could
-        not be read
-    :raises exception.InvalidValue: what they name does not exist
+    :param flavors: names or IDs of those whose servers may still come
+    :param by: see :meth:`Survey.find`; ``hosts`` and ``aggregates`` too
+    :param advance: called after each server
+    :returns: it, what the document has of flavors, remarks, what could not be
+        read, and the servers that were deleted meanwhile
+    :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
-    scheduler = snapshot.Snapshot(settled=True)
-    survey = Survey(scheduler, wanted.flavor)
-    failures, remark = survey.find(wanted)
-    if failures and scheduler.states:
+    survey = Survey(cloud, flavors)
+    failures, remark = survey.find(by, hosts, aggregates)
+    if failures and cloud.states:
         # They stay until the process ends; as capacity does.
         gc.freeze()
-    found = [one for one in survey.fail(failures) if one.servers]
-    flavors = survey.describe_flavors()
-    return found, flavors, [f'{remark}.'] if remark else [], scheduler.faults
+    found = [one for one in survey.fail(failures, advance) if one.servers]
+    spares = survey.describe_flavors()
+    remarks = [f'{remark}.'] if remark else []
+    deleted = [*survey.deleted.values()]
+    return found, spares, remarks, cloud.faults, deleted

@@ -57,15 +57,10 @@ class FilterTestCase(test_base.RequestFilterTestCase):
 
 @ddt.ddt
 class AggregateInstanceTypeFilterTestCase(FilterTestCase):
-    def test_what_nova_leaves_out_is_empty(self):
-        aggregate = base.aggregate('agg')
-        aggregate._obj_metadata = None
+    def test_what_nova_leaves_out_of_a_flavor_is_empty(self):
         flavor = objects.Flavor(name='tiny')
         flavor._obj_extra_specs = None
-        hosts = [
-            base.host_state('a', aggregate),
-            base.host_state('b', objects.Aggregate()),
-        ]
+        hosts = [base.host_state('a', base.aggregate('agg'))]
         for spec in (
             make_spec({}),
             make_spec({'key': '!'}),
@@ -77,6 +72,20 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         self.assertEqual(
             [], self.filter.filter_all(hosts, make_spec({'key': '1'}))
         )
+
+    def test_aggregate_without_metadata_in_memory(self):
+        """Beside the reasons of other hosts; also where nothing is asked."""
+        unread = objects.Aggregate(name='unread')
+        hosts = [
+            base.host_state('a', unread, base.aggregate('agg', key='1')),
+            base.host_state('b', base.aggregate('agg', key='2')),
+        ]
+        for extra_specs, left in (({}, ['b']), ({'key': '1'}, [])):
+            spec = make_spec(extra_specs)
+            passed = self.filter.filter_all(hosts, spec)
+            self.assertEqual(left, [state.host for state in passed])
+        for reason in ('unread has no metadata', "wants 'key' to be '1'"):
+            self.assertIn(reason, self.output.output)
 
     def test_availability_zone_is_ignored_under_force(self):
         zone = {'availability_zone': 'az1', 'key': '1', **FORCE}

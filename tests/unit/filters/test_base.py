@@ -203,6 +203,87 @@ class OthersTestCase(testtools.TestCase):
             self.assertIs(passes, judge(state).passes)
 
 
+def refuse_red(aggregates):
+    """Decide as the bits of READ_RED."""
+    if any('red' in one.metadata for one in aggregates):
+        return verdict.reject('it is red')
+    return verdict.PASS
+
+
+class ByEachAggregateTestCase(testtools.TestCase):
+    """Both ways to ask give one answer."""
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.useFixture(fixtures.FakeLogger())
+        self.useFixture(log_once.Forgotten(base))
+        self.read = []
+        red = test_base.aggregate('red', red='1')
+        blue = test_base.aggregate('blue')
+        unread, none = objects.Aggregate(name='unread'), objects.Aggregate()
+        none._obj_metadata = None
+        self.hosts = [
+            test_base.host_state('blue', blue),
+            test_base.host_state('both', blue, red),
+            test_base.host_state('red', red),
+            test_base.host_state('unread', unread, blue),
+            test_base.host_state('none', none),
+            test_base.host_state('bare'),
+        ]
+
+    def judges(self, **left_out):
+        yield base.ByEachAggregate(
+            self.read_red, lambda bits: not bits & 1, refuse_red, left_out
+        )
+        yield base.ByAggregates(refuse_red, left_out)
+
+    def read_red(self, aggregate, metadata):
+        self.read.append(aggregate.name)
+        return 'red' in metadata
+
+    def reasons(self, judge):
+        return {
+            state.host: judge(state).reason
+            for state in self.hosts
+            if not judge(state).passes
+        }
+
+    def test_each_aggregate_is_read_once(self):
+        judge, _ = self.judges()
+        passed, rejected = judge.split(self.hosts)
+        self.assertEqual(['blue', 'bare'], [state.host for state in passed])
+        self.assertEqual(4, len(rejected))
+        self.assertEqual(['blue', 'red'], sorted(self.read))
+
+    def test_what_cannot_be_read_is_refused(self):
+        for judge in self.judges():
+            found = self.reasons(judge)
+            self.assertEqual({'both', 'red', 'unread', 'none'}, {*found})
+            self.assertEqual('it is red', found['both'])
+            self.assertIn('aggregate unread has no metadata', found['unread'])
+            self.assertIn('without a name has no metadata', found['none'])
+        self.assertEqual(2, self.output.output.count('Hosts are rejected'))
+
+    def test_what_stage_1_left_out(self):
+        """It refuses more, and never opens what the memory refuses."""
+        for judge in self.judges(blue='closed\n', red='closed'):
+            found = self.reasons(judge)
+            self.assertEqual(
+                {'blue', 'both', 'red', 'unread', 'none'}, {*found}
+            )
+            self.assertEqual('it is red', found['red'])
+            self.assertIn(
+                "aggregate 'closed\\n' is forbidden to the request by the "
+                'API database',
+                found['blue'],
+            )
+            self.assertEqual('closed\n', judge(self.hosts[0]).aggregate)
+        judge, _ = self.judges(blue='closed')
+        passed, rejected = judge.split(self.hosts)
+        self.assertEqual(['bare'], [state.host for state in passed])
+        self.assertEqual(5, len(rejected))
+
+
 class ByAggregatesTestCase(testtools.TestCase):
     def test_one_decision_for_each_set(self):
         """Sets of one size are told apart, in either order."""

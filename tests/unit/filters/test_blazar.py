@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nova import objects
 
+from nova_ext_sched import request_state
 from nova_ext_sched.filters import blazar
 from tests import log_once
 from tests.unit.filters import base as filters_base
@@ -76,6 +77,11 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
             1, sum(line.startswith('BlazarFilter rejects') for line in lines)
         )
 
+    def test_what_stage_1_left_out(self):
+        spec = blazar_spec()
+        request_state.of(spec).left_out['blazar'] = {'ssd': 'pool'}
+        self.assertEqual(['plain'], self.passing(spec))
+
     def test_a_hint_that_names_nothing(self):
         """Refused as by the request filter, and no warning."""
         spec = blazar_spec(scheduler_hints={'reservation': ['\ud800']})
@@ -83,8 +89,12 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
         self.assertIn('255 printable characters', self.output.output)
         self.assertNotIn('cannot read which reservations', self.output.output)
 
-    @ddt.data({'metadata': None}, {'name': None})
-    def test_an_aggregate_that_cannot_be_read(self, fields):
+    @ddt.data(
+        ({'metadata': None}, 'a has no metadata'),
+        ({'name': None}, 'without a name'),
+    )
+    @ddt.unpack
+    def test_an_aggregate_that_cannot_be_read(self, fields, reason):
         """It may be a pool, so its hosts take no server."""
         fields = {'name': 'a', 'metadata': {}, **fields}
         unreadable = objects.Aggregate(
@@ -96,7 +106,7 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
         for hints in ({}, {'reservation': ['a']}):
             spec = blazar_spec(scheduler_hints=hints)
             self.assertEqual([], self.filter.filter_all([host], spec))
-        self.assertIn('without a name or metadata', self.output.output)
+        self.assertIn(reason, self.output.output)
 
 
 class Clouds(random.Random):

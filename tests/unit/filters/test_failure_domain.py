@@ -27,7 +27,7 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
         a, b = (base.aggregate(name, failure_domain=name) for name in 'ab')
         comma = base.aggregate('comma', failure_domain='b, c')
         empty = base.aggregate('empty', failure_domain=' ,')
-        unset = objects.Aggregate(uuid=uuids.unset, name='unset')
+        unset = base.aggregate('unset')
         self.hosts = [
             base.host_state('a1', a),
             base.host_state('a2', a, unset),
@@ -87,6 +87,11 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
             [s.host for s in self.hosts if self.filter.host_passes(s, spec)],
         )
 
+    def test_what_stage_1_left_out(self):
+        spec = self.spec(2, a=1)
+        request_state.of(spec).left_out['failure-domain'] = {'a1': 'a'}
+        self.assertEqual(['a2', 'b1', 'ab', 'comma'], self.passing(spec))
+
     def test_nothing_is_asked(self):
         everyone = [state.host for state in self.hosts]
         spec = self.spec(counted=False, hints={})
@@ -137,6 +142,14 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
         spec.instance_group.hosts.append('a1')
         for _ in range(3):
             self.assertIn('a2', self.passing(spec))
+
+    def test_the_first_pick_of_a_group_without_a_host(self):
+        for before in ([], None):
+            spec = self.spec(1)
+            spec.instance_group.hosts = before
+            self.assertIn('a2', self.passing(spec))
+            spec.instance_group.hosts = ['a1']
+            self.assertEqual(['b1', 'comma'], self.passing(spec))
 
     def test_a_pick_with_several_nodes(self):
         """ironic: nova appends the host, and another host has that name."""

@@ -70,6 +70,18 @@ class FaultsTestCase(testtools.TestCase):
             ),
         )
 
+    @ddt.data((X, True), ('HW_CPU_X86_VMX', False))
+    @ddt.unpack
+    def test_who_gives_a_trait_that_is_missing(self, trait, by_sync):
+        aggregate = make_aggregate(1, ['h'], trait)
+        node = make_node('h', aggregates=['uuid1'])
+        [fault] = isolation_findings.find(
+            aggregate, make_cloud([aggregate], [node], known=[trait]), NONE
+        )
+        self.assertEqual(
+            ('trait-missing', by_sync), (fault.kind, fault.by_sync)
+        )
+
     @ddt.data(
         # Traits of this aggregate and of the other; whether it has a fault.
         ([X], [Y], True),

@@ -375,6 +375,43 @@ class WordsTestCase(testtools.TestCase):
         self.assertEqual([], decision.faults('a', metadata))
         self.assertEqual([], decision.request_faults)
 
+    @ddt.data(
+        ({'k': '1'}, {SCOPED: '1'}),
+        ({SCOPED: '1'}, {SCOPED: '1'}),
+        # It closes the aggregate to every flavor.
+        ({}, {SCOPED: '1', **FORCE}),
+        ({}, {'aggregate_instance_extra_spec:k': '1', **FORCE}),
+    )
+    @ddt.unpack
+    def test_scope_in_metadata(self, extra_specs, metadata):
+        """No extra spec matches the key."""
+        decision = decide(extra_specs)
+        self.assertEqual(1, decision.read(metadata) & 1)
+        [fault] = decision.faults('a', metadata)
+        self.assertRegex(
+            fault,
+            "aggregate a: metadata 'aggregate_instance_extra_specs?:k': "
+            'expected a key without the scope aggregate_instance_extra_specs',
+        )
+        self.assertFalse(decision.judge([('a', metadata)]).passes)
+
+    def test_scope_in_metadata_that_the_flavor_does_not_meet(self):
+        """The status check alone reports it."""
+        decision = decide({'l': '1'})
+        self.assertEqual(0, decision.read({SCOPED: '1'}))
+        [_] = aggregate_instance_type.find_slips('a', {SCOPED: '1'})
+
+    @ddt.data('aggregate_instance_extra_spec:k', f' {SCOPED}', SCOPED.upper())
+    def test_misspelt_scope_of_a_flavor(self, spec):
+        """It makes an extra spec optional."""
+        decision = decide({spec: '1', 'quota:k': '1', SCOPED: '1'})
+        [fault] = decision.request_faults
+        self.assertIn(
+            f"flavor tiny: extra spec '{spec}': expected the scope "
+            f'aggregate_instance_extra_specs',
+            fault,
+        )
+
     def test_faults_of_the_flavor(self):
         decision = decide(
             {'k': '<or>', 'l': '1', 'm:k': '<or>', 'group_policy': '<or>'}

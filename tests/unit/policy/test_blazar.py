@@ -55,7 +55,7 @@ def items(aggregates):
 
 def stage_1(request, aggregates):
     """Whether placement's answer would have a host in these aggregates."""
-    required, forbidden, _, unmet, _ = request.resolve(items(aggregates))
+    required, forbidden, _, unmet, *_ = request.resolve(items(aggregates))
     return not unmet and is_left(
         set(range(len(aggregates))), required, forbidden
     )
@@ -332,7 +332,7 @@ class StagesTestCase(testtools.TestCase):
         self, aggregates, host, hints, extra_specs, rules
     ):
         request = compile_request(hints, extra_specs, **rules)
-        required, forbidden, _, unmet, _ = request.resolve(items(aggregates))
+        required, forbidden, _, unmet, *_ = request.resolve(items(aggregates))
         mine = [a for i, a in enumerate(aggregates) if i in host]
         left_in = not unmet and is_left(host, required, forbidden)
         passes = request.judge(mine).passes

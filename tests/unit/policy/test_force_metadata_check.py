@@ -28,6 +28,23 @@ class ForceMetadataCheckTestCase(testtools.TestCase):
         else:
             self.assertEqual([], faults)
 
+    @ddt.data(
+        ('Force_metadata_check', True),
+        (f' {FLAG}', True),
+        (f'{FLAG}s', True),
+        ('force-metadata-check', True),
+        (FLAG, False),
+        ('force', False),
+    )
+    @ddt.unpack
+    def test_a_key_that_was_to_be_the_flag(self, key, is_slip):
+        found = force_metadata_check.find_slips('fast', {key: 'true'})
+        expected = (
+            f"aggregate fast: metadata '{key}': expected the key '{FLAG}'; it "
+            f'forces nothing'
+        )
+        self.assertEqual([expected] if is_slip else [], found)
+
     def test_no_flag(self):
         self.assertIs(False, force_metadata_check.read({'key': '1'}))
         self.assertEqual([], force_metadata_check.faults('fast', {}))

@@ -76,9 +76,18 @@ class ReadItemTestCase(testtools.TestCase):
         ('trait:X', 'forbidden', None, True),
         ('trait:X', '', None, True),
         ('trait:X', None, None, True),
-        ('traitX:X', 'required', None, False),
-        ('xtrait:X', 'required', None, False),
-        ('trait', 'required', None, False),
+        ('trait :X', 'required', None, True),
+        ('traits:X', ' Required', None, True),
+        ('xtrait:X', 'required', None, True),
+        ('trait', 'required', None, True),
+        ('aggregate_instance_extra_specs:trait:X', 'required', None, True),
+        ('CUSTOM_X', 'required', None, True),
+        # Nobody meant it.
+        ('trait :X', 'forbidden', None, False),
+        ('portrait:X', 'required', None, False),
+        ('zone:trait', 'required', None, False),
+        ('X', 'required', None, False),
+        ('os:secure_boot', 'required', None, False),
         ('', 'required', None, False),
     )
     @ddt.unpack
@@ -113,6 +122,13 @@ class ReadItemTestCase(testtools.TestCase):
             'aggregate windows: metadata trait:x: expected a trait name of '
             "A-Z, 0-9 and _, got 'x'; no request can require it, so the "
             'aggregate takes no server',
+        ),
+        (
+            'traits:X',
+            'required',
+            'aggregate windows: metadata traits:X: expected '
+            "'trait:<NAME>=required', got 'traits:X=required'; the item "
+            'isolates nothing',
         ),
         ('trait:X', 'required', ''),
         ('zone', 'required', ''),
@@ -194,6 +210,7 @@ class ResolveTestCase(testtools.TestCase):
             self.assertEqual(
                 (set(traits), list(forbidden)), (found.traits, found.forbidden)
             )
+            self.assertEqual(set('1234') - set(forbidden), found.covered)
 
 
 @ddt.ddt

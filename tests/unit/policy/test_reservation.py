@@ -109,6 +109,8 @@ class ProjectsTestCase(testtools.TestCase):
         ),
         ([{'filter_tenant_id': 'p'}, {}], 'q', True),
         ([{'filter_tenant_id': 'P'}], 'p', False),
+        # An ID that is a part of another project's.
+        ([{'filter_tenant_id': 'qpr, pq'}], 'p', False),
         ([{'filter_tenant_id': ''}], 'p', False),
         ([{'filter_tenant_id': None}], 'p', False),
         ([{'filter_tenant_id': ','}], None, False),
@@ -358,6 +360,8 @@ class SlipTestCase(testtools.TestCase):
         (' reservation:a', 'reservation:a'),
         ('Filter_Tenant_ID2', 'filter_tenant_id2'),
         ('reservation: a', None),
+        ('zone', None),
+        ('', None),
     )
     @ddt.unpack
     def test_faults(self, key, right):
@@ -367,4 +371,20 @@ class SlipTestCase(testtools.TestCase):
         ]
         self.assertEqual(
             expected or [], BOTH.find_faults([('A', 'agg', key, '1')])
+        )
+
+    @ddt.data(
+        ('reservation :a', 'reservation:'),
+        ('reservations:a', 'reservation:'),
+        ('aggregate_instance_extra_specs:reservation:a', 'reservation:'),
+        ('filter_tenent_id2', 'filter_tenant_id'),
+    )
+    @ddt.unpack
+    def test_a_key_that_means_nothing(self, key, prefix):
+        self.assertEqual(
+            [
+                f"aggregate agg: metadata '{key}': expected a key that begins "
+                f"with '{prefix}'; it closes nothing: correct it"
+            ],
+            BOTH.find_faults([('A', 'agg', key, '1')]),
         )

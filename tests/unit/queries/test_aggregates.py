@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import datetime
 import uuid
 
 import fixtures
@@ -8,6 +9,7 @@ from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.objects import aggregate as nova_aggregate
 from oslo_db import exception as db_exception
+import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 from sqlalchemy import orm
 import testtools
@@ -85,13 +87,15 @@ class AggregatesMixin:
             '\u00c9:1',
             "r'v:1",
         ]
-        others = ['tra:X', 'xtrait:X', 'trait', 'rxv:1', 'rxx:1', 'r', 'zone']
+        others = ['tra:X', 'xtrait:X', 'rxv:1', 'rxx:1', 'r', 'zone']
+        # The policy says that they are slips.
+        others += ['trait', 'traits :X']
         # One aggregate each: a collation may hold two keys to be one.
         for number, key in enumerate(keys + others):
             self.add(f'agg{number}', metadata={key: 'required'})
         expected = {
-            'trait:': set(keys[:6]),
-            'Trait:': set(keys[:6]),
+            'trait:': {*keys[:6], 'trait', 'traits :X'},
+            'Trait:': {*keys[:6], 'trait', 'traits :X'},
             'r_v:': {'r_v:1', 'R_v:1'},
             'r%:': {'r%:1'},
             'r/v:': {'r/v:1'},
@@ -115,6 +119,59 @@ class AggregatesMixin:
         self.assertEqual(
             {two: 2, one: 1}, aggregates.get_host_counts(self.ctxt)
         )
+
+    def test_hosts(self):
+        two = self.add('two', ['h1', 'h2'])
+        one = self.add('one', ['h1'])
+        self.add('none')
+        self.assertEqual({one: ['h1'], two: ['h1', 'h2']}, self.hosts())
+
+    def hosts(self):
+        return {
+            uuid: sorted(hosts)
+            for uuid, hosts in aggregates.get_hosts(self.ctxt).items()
+        }
+
+    def test_hosts_are_read_again_where_any_changed(self):
+        one, two = self.add('one', ['h1']), self.add('two', ['h2'])
+        self.assertEqual({one: ['h1'], two: ['h2']}, self.hosts())
+        statements = []
+        sa.event.listen(
+            self.engine,
+            'before_cursor_execute',
+            lambda *args: statements.append(args[2]),
+        )
+        self.assertEqual({one: ['h1'], two: ['h2']}, self.hosts())
+        statements = [text for text in statements if text != 'BEGIN']
+        self.assertEqual(1, len(statements), statements)
+        table = models.AggregateHost
+        with self.engine.connect() as connection:
+            [row] = connection.execute(
+                sa.select(table.aggregate_id, table.created_at).where(
+                    table.host == 'h2'
+                )
+            )
+        later = row.created_at + datetime.timedelta(seconds=1)
+        # As many rows: within one second, or with the ID of one before.
+        for old, new, (step, created_at) in (
+            ('h1', 'h3', (10, row.created_at)),
+            ('h3', 'h4', (0, later)),
+        ):
+            with self.engine.begin() as connection:
+                [number] = connection.scalars(
+                    sa.select(table.id).where(table.host == old)
+                )
+                connection.execute(sa.delete(table).where(table.host == old))
+                connection.execute(
+                    sa.insert(table),
+                    {
+                        'id': number + step,
+                        'aggregate_id': row.aggregate_id,
+                        'host': new,
+                        'created_at': created_at,
+                    },
+                )
+            self.assertEqual({two: ['h2', new]}, self.hosts())
 
     def test_uuids_by_hosts_ignores_case(self):
         one = self.add('one', ['Host1'])

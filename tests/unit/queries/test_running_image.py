@@ -3,8 +3,10 @@
 import logging
 from unittest import mock
 
+from cinderclient import exceptions as cinder_exc
 import ddt
 import fixtures
+from keystoneauth1 import exceptions as ks_exc
 from nova import context
 from nova import exception as nova_exception
 from nova import objects
@@ -79,7 +81,10 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
 
     def get_instance(self, ctxt, server, expected_attrs):
         self.assertEqual(uuids.server, server)
-        return objects.Instance(uuid=server, image_ref=self.running)
+        instance = objects.Instance(uuid=server, image_ref=self.running)
+        if 'system_metadata' in expected_attrs:
+            instance.system_metadata = self.system_metadata
+        return instance
 
     def get_bdms(self, ctxt, server):
         self.assertEqual(uuids.server, server)
@@ -125,17 +130,23 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(uuids.refused, self.restore(destination).id)
         self.assertEqual([], self.cells)
 
-    def test_server_that_its_owner_deletes(self):
+    @ddt.data(
+        (
+            'Instance.get_by_uuid',
+            nova_exception.InstanceNotFound(instance_id='x'),
+        ),
+        (
+            'InstanceMapping.get_by_instance_uuid',
+            nova_exception.InstanceMappingNotFound(uuid='x'),
+        ),
+    )
+    @ddt.unpack
+    def test_server_that_its_owner_deletes(self, reader, error):
         """No outage: the owner would page the operator."""
         self.useFixture(
             fixtures.MockPatch(
-                'nova_ext_sched.queries.running_image.objects.Instance.'
-                'get_by_uuid',
-                new=mock.Mock(
-                    side_effect=nova_exception.InstanceNotFound(
-                        instance_id=uuids.server
-                    )
-                ),
+                f'nova_ext_sched.queries.running_image.objects.{reader}',
+                new=mock.Mock(side_effect=error),
             )
         )
         self.assertEqual(
@@ -172,7 +183,15 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         nova_exception.ImageNotAuthorized(image_id='x'),
     )
     def test_image_that_its_owner_took_away(self, error):
+        self.ctxt.auth_token = None
         self.glance.API.return_value.get = mock.Mock(side_effect=error)
+        self.assertIn(uuids.running, self.refused())
+
+    def test_image_that_nova_cannot_read(self):
+        """Its owner may write it so, after the server was booted."""
+        self.glance.API.return_value.get = lambda *_: {
+            'properties': {'hw_disk_bus': 'none'}
+        }
         self.assertIn(uuids.running, self.refused())
 
     def boot_from_volume(self, booted_from=None, image_ref=''):
@@ -232,12 +251,85 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.assertIn(uuids.volume, reason)
         self.assertNotIn('cinder.internal', reason)
 
+    @ddt.data(
+        (nova_exception.VolumeNotFound(volume_id='v'), 'token', False),
+        (nova_exception.VolumeNotFound(volume_id='v'), None, False),
+        # A token that its owner revoked, or that may not read.
+        (nova_exception.Forbidden(), 'token', False),
+        (cinder_exc.Unauthorized(401), 'token', False),
+        (ks_exc.Unauthorized(), 'token', False),
+        # [cinder] of nova.conf.
+        (nova_exception.Forbidden(), None, True),
+        (cinder_exc.Unauthorized(401), None, True),
+        (ks_exc.Unauthorized(), None, True),
+        (nova_exception.CinderConnectionFailed(reason='r'), 'token', True),
+    )
+    @ddt.unpack
+    def test_volume_that_cannot_be_read(self, error, token, outage):
+        """No outage where its owner deletes it, or may not see it."""
+        self.ctxt.auth_token = token
+        self.boot_from_volume(uuids.refused)
+        self.cinder.API.return_value.get = mock.Mock(side_effect=error)
+        self.assertIn(uuids.volume, self.refused(outage=outage))
+
     @ddt.data({'min_ram': 'lots'}, {'hw_disk_bus': 'none'})
     def test_properties_that_nova_cannot_read(self, properties):
         """The owner of a volume may write them."""
         self.boot_from_volume()
         self.volume = said(uuids.running, **properties)
         self.assertIn(uuids.volume, self.refused())
+
+    @ddt.data(
+        ({}, ['reservation:a', 'base_image_ref']),
+        # No move.
+        ({'destination': objects.Destination()}, None),
+        # The copy is of the image of a rebuild that was refused.
+        ({'stored': uuids.other}, None),
+        ({'instance': uuids.other}, None),
+        # The owner of a volume writes its image metadata.
+        ({'volume': uuids.volume}, None),
+    )
+    @ddt.unpack
+    def test_copy_of_an_image(self, given, expected):
+        if 'volume' in given:
+            self.boot_from_volume(image_ref=uuids.running)
+        self.running = given.get('instance', uuids.running)
+        self.system_metadata = {
+            'image_reservation:a': 'true',
+            'image_base_image_ref': 'b',
+            'reservation:b': 'true',
+        }
+        self.stored(given.get('stored', uuids.running))
+        spec = test_base.request_spec(
+            requested_destination=given.get('destination', MOVE),
+            instance_uuid=uuids.server,
+            image=image(uuids.running),
+        )
+        self.assertEqual(expected, running_image.read_copy(self.ctxt, spec))
+
+    def stored(self, image_id=uuids.running, **kwargs):
+        spec = objects.RequestSpec(image=image(image_id))
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova_ext_sched.queries.running_image.objects.RequestSpec.'
+                'get_by_instance_uuid',
+                **(kwargs or {'return_value': spec}),
+            )
+        )
+
+    def test_copy_of_a_server_that_is_deleted(self):
+        self.stored(
+            side_effect=nova_exception.RequestSpecNotFound(instance_uuid='x')
+        )
+        spec = test_base.request_spec(
+            requested_destination=MOVE,
+            instance_uuid=uuids.server,
+            image=image(uuids.running),
+        )
+        error = self.assertRaises(
+            exception.RequestRefused, running_image.read_copy, self.ctxt, spec
+        )
+        self.assertIsNone(error.__cause__)
 
     def test_server_without_a_root_disk(self):
         """nova then takes it for one on a volume, and knows none."""

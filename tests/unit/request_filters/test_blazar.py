@@ -123,6 +123,7 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
             'queries.aggregates.get_host_counts',
             lambda ctxt: {'B': 9, 'F': 10, 'A': 1},
         )
+        self.replace('queries.aggregates.get_hosts', lambda _: {})
         self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.assertIs(True, self.filter())
         self.assertEqual((None, {'B', 'F'}), self.destination())

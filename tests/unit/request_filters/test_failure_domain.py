@@ -195,23 +195,33 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
             {'h': 1},
             'assignment',
         )
+        state.left_out = {'isolation': {'h': 'a'}}
         self.filter(spec)
         state = request_state.of(spec)
         self.assertEqual({}, state.refused)
         self.assertIsNone(state.assignment)
         # They are no matter of the group.
         self.assertEqual({'k'}, state.image_keys)
+        self.assertEqual({'isolation': {'h': 'a'}}, state.left_out)
 
     def test_the_bound(self):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
         self.replace(
             'queries.aggregates.get_host_counts', lambda ctxt: {'u-b': 3}
         )
+        self.replace(
+            'queries.aggregates.get_hosts', lambda _: {'u-a': ['a1', 'a2']}
+        )
         self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
-        self.assertEqual((True, {'u-b'}), self.filter(self.spec()))
+        spec = self.spec()
+        self.assertEqual((True, {'u-b'}), self.filter(spec))
         self.assertIn(
             'FailureDomainFilter checks the hosts', self.output.output
+        )
+        self.assertEqual(
+            {'failure-domain': {'a1': 'rack a', 'a2': 'rack a'}},
+            request_state.of(spec).left_out,
         )
 
     def test_log(self):

@@ -40,6 +40,7 @@ class FilterTestCase(test_base.RequestFilterTestCase):
         )
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_host_counts', lambda _: {})
+        self.replace('queries.aggregates.get_hosts', lambda _: {})
         self.replace('request_filters.isolation._read_traits', self.ask)
         self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.spec = test_base.request_spec()

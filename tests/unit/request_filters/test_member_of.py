@@ -7,6 +7,7 @@ import ddt
 from nova import objects
 
 from nova_ext_sched import exception
+from nova_ext_sched import request_state
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import member_of
@@ -41,6 +42,13 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
         )
 
+        self.asked = 0
+        self.replace('queries.aggregates.get_hosts', self.get_hosts)
+
+    def get_hosts(self, ctxt):
+        self.asked += 1
+        return {uuid: [f'host-{uuid}'] for uuid in 'abcdx'}
+
     def get_host_counts(self, ctxt):
         self.counted += 1
         return COUNTS
@@ -51,14 +59,16 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             group='filter_scheduler',
             enabled_filters=[FILTER] if judged else ['ComputeFilter'],
         )
-        spec = test_base.request_spec(**(fields or {}))
-        return self.forbid(spec, 'abcd', 'abcd')
+        self.spec = test_base.request_spec(**(fields or {}))
+        return self.forbid(self.spec, 'abcd', 'abcd')
 
-    def forbid(self, spec, forbidden, candidates, traits=()):
+    def forbid(self, spec, forbidden, candidates, traits=(), covered=()):
         before = get_forbidden(spec)
         member_of.Query(spec, POLICY).write(
             self.ctxt,
-            verdict.Resolution(forbidden=set(forbidden), traits=traits),
+            verdict.Resolution(
+                forbidden=set(forbidden), traits=traits, covered=covered
+            ),
             [
                 (uuid, f'n-{uuid}', 'trait:X', 'required')
                 for uuid in candidates
@@ -86,6 +96,29 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
     @ddt.unpack
     def test_table(self, limit, judged, fields, expected):
         self.assertEqual(set(expected), self.within(limit, judged, fields))
+        # What is left to the host filter, with its hosts.
+        rest = set('abcd') - set(expected)
+        left = {f'host-{uuid}': f'n-{uuid}' for uuid in rest}
+        if not judged or fields:
+            rest, left = set(), {}
+        self.assertEqual(int(bool(rest)), self.asked)
+        self.assertEqual(left, self.left_out())
+
+    def left_out(self):
+        return request_state.of(self.spec).left_out.get(POLICY.name, {})
+
+    def test_what_a_trait_stands_for_is_left_to_the_host_filter(self):
+        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.spec = test_base.request_spec(
+            requested_destination=objects.Destination(
+                forbidden_aggregates={'d'}
+            )
+        )
+        for covered in ('bd', ''):
+            self.forbid(self.spec, 'a', 'abcd', ['CUSTOM_B'], covered)
+            # Another filter has put d into the query.
+            expected = {'host-b': 'n-b'} if covered else {}
+            self.assertEqual(expected, self.left_out())
 
     def test_what_others_forbid_takes_room_and_is_not_added_again(self):
         def destination():
@@ -190,6 +223,158 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         self.assertEqual({'b'}, self.within(1, True))
         now += 1
         self.assertEqual({'a'}, self.within(1, True))
+
+
+@ddt.ddt
+class RequireTestCase(test_base.RequestFilterTestCase):
+    """The table of Query.write for required sets; selects are replaced."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(cached.Forgotten(member_of._count_hosts))
+        self.useFixture(log_once.Forgotten(member_of))
+        self.replace('queries.aggregates.get_host_counts', lambda _: COUNTS)
+        self.replace(
+            'queries.aggregates.get_hosts',
+            lambda _: {uuid: [f'h-{uuid}'] for uuid in 'abcdefgh'},
+        )
+        self.replace(
+            'queries.aggregates.get_uuids_by_hosts',
+            lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
+        )
+        self.spec = test_base.request_spec()
+
+    def write(self, limit, judged, required, forbidden='', policy=POLICY):
+        """Return what the query then requires and forbids."""
+        self.config(group='nova_ext_sched', max_forbidden_aggregates=limit)
+        self.config(
+            group='filter_scheduler',
+            enabled_filters=[FILTER] if judged else ['ComputeFilter'],
+        )
+        member_of.Query(self.spec, policy).write(
+            self.ctxt,
+            verdict.Resolution([*map(set, required)], set(forbidden)),
+            [(uuid, f'n-{uuid}', 'r:x', '1') for uuid in 'abcdefgh'],
+        )
+        destination = self.spec.requested_destination
+        aggregates = destination and destination.aggregates or []
+        return (
+            [one.replace(',', '') for one in aggregates],
+            ''.join(sorted(get_forbidden(self.spec))),
+        )
+
+    @ddt.data(
+        # all fit
+        (4, True, {}, ['abc', 'd'], ['d', 'abc']),
+        (4, False, {}, ['abc', 'd'], ['d', 'abc']),
+        # the host filter judges those of the sets that do not fit
+        (3, True, {}, ['abc', 'd'], ['d']),
+        (2, True, {}, ['abc'], []),
+        # nobody judges them
+        (3, False, {}, ['abc', 'd'], ['d', 'abc']),
+        # a forced host is not judged
+        (2, True, {'force_hosts': ['h']}, ['abcd'], ['c']),
+        (2, False, {'force_hosts': ['h']}, ['abcd'], ['c']),
+        (2, True, {'force_hosts': ['other']}, ['abcd'], ['a']),
+        (2, True, {'force_nodes': ['h']}, ['abcd'], ['abcd']),
+        (4, True, {'force_hosts': ['h']}, ['abcd'], ['abcd']),
+    )
+    @ddt.unpack
+    def test_table(self, limit, judged, fields, required, expected):
+        self.spec = test_base.request_spec(**fields)
+        found, _ = self.write(limit, judged, required)
+        self.assertEqual(expected, found)
+
+    def test_required_and_forbidden_share_the_room(self):
+        self.assertEqual((['a'], 'bc'), self.write(3, True, ['a'], 'bcde'))
+        # What is there takes room, and is not added again.
+        self.assertEqual((['a'], 'bc'), self.write(3, True, ['a'], 'bc'))
+        self.assertEqual((['a'], 'bc'), self.write(3, True, ['def'], 'g'))
+
+    def test_what_nova_requires_takes_room(self):
+        self.spec.requested_destination = objects.Destination(
+            aggregates=['x,y', 'z']
+        )
+        self.assertEqual(1, self.room(4))
+        self.assertEqual(0, self.room(2))
+
+    def room(self, limit):
+        self.config(group='nova_ext_sched', max_forbidden_aggregates=limit)
+        return member_of.Query(self.spec, POLICY).room
+
+    def test_a_set_goes_before_what_was_forbidden(self):
+        """Of those, the aggregates with the fewest hosts make room."""
+        self.assertEqual(([], 'abc'), self.write(3, True, [], 'abcd'))
+        self.assertEqual((['e'], 'bc'), self.write(3, True, ['e']))
+        self.assertEqual((['e', 'fg'], ''), self.write(3, True, ['fg']))
+        # There is nothing left to take away.
+        self.assertEqual((['e', 'fg'], ''), self.write(3, True, ['h']))
+
+    def test_what_makes_room_is_left_to_its_own_filter(self):
+        self.write(3, True, [], 'abc')
+        other = dataclasses.replace(POLICY, name='other')
+        self.assertEqual(
+            (['e'], 'bc'), self.write(3, True, ['e'], policy=other)
+        )
+        self.assertEqual(
+            {POLICY.name: {'h-a': 'n-a'}},
+            request_state.of(self.spec).left_out,
+        )
+
+    def test_failure_domains_forget_the_group_alone(self):
+        self.write(3, True, [], 'abc')
+        request_state.forget_group(self.spec)
+        self.assertEqual((['e'], 'bc'), self.write(3, True, ['e']))
+
+    def test_a_set_that_cannot_fit_takes_nothing_away(self):
+        self.write(3, True, [], 'abc')
+        self.assertEqual(([], 'abc'), self.write(3, True, ['defg']))
+
+    def test_what_nobody_judges_stays(self):
+        """Of another filter, of nova's, and of what two policies forbid."""
+        other = dataclasses.replace(POLICY, host_filter='OtherFilter')
+        self.write(4, True, [], 'ab', policy=other)
+        self.assertEqual(([], 'abc'), self.write(3, True, [], 'ac'))
+        self.assertEqual((['d'], 'ab'), self.write(3, True, ['d']))
+        self.assertEqual((['d'], 'ab'), self.write(3, True, ['e']))
+
+        self.spec = test_base.request_spec(
+            requested_destination=objects.Destination(
+                forbidden_aggregates={'a'}
+            )
+        )
+        self.write(2, True, [], 'ab')
+        self.assertEqual((['d'], 'a'), self.write(2, True, ['d']))
+
+        self.spec = test_base.request_spec()
+        self.write(2, True, [], 'ab')
+        self.write(2, True, [], 'a', policy=other)
+        self.assertEqual((['d'], 'a'), self.write(2, True, ['d']))
+        self.assertEqual((['d'], 'a'), self.write(2, True, ['e']))
+
+    def test_warnings(self):
+        for _ in range(2):
+            self.write(3, True, ['abcd'])
+        left = (
+            'A request must land in one of 4 aggregates: n-a, n-b, n-c, n-d. '
+            'Its placement query does not name them'
+        )
+        self.assertEqual(1, self.output.output.count(left))
+        self.assertNotIn('Add IsolatedAggregatesFilter', self.output.output)
+        for _ in range(2):
+            self.write(3, False, ['abcd'])
+        self.assertEqual(1, self.output.output.count(left))
+        self.assertEqual(
+            1,
+            self.output.output.count('Add IsolatedAggregatesFilter to'),
+        )
+        self.assertIn('names 4 required aggregates,', self.output.output)
+
+    def test_a_request_in_a_forced_host_or_with_room_warns_of_nothing(self):
+        self.write(3, True, ['abc'])
+        self.spec = test_base.request_spec(force_hosts=['h'])
+        self.write(3, True, ['abcd'])
+        self.assertEqual('', self.output.output)
 
 
 class WriteTestCase(test_base.RequestFilterTestCase):

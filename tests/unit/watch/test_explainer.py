@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
-import dataclasses
 import datetime
 import types
-from unittest import mock
 
 import ddt
 import fixtures
@@ -23,8 +21,9 @@ from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.dryrun.decision import stages
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.watch import explainer
 from nova_ext_sched.watch import interrupt
 from nova_ext_sched.watch import metrics
@@ -439,93 +438,68 @@ class ExplainerTestCase(testtools.TestCase):
 
 @ddt.ddt
 class AskTestCase(testtools.TestCase):
-    """Where explain is not asked; tests/functional has each operation."""
+    """What explain is asked; tests/functional has each operation."""
 
     def setUp(self):
         super().setUp()
-        self.spec = types.SimpleNamespace(
-            num_instances=3, image=objects.ImageMeta()
-        )
-        #: What the operation raises.
+        self.spec = types.SimpleNamespace(num_instances=3, image='stored')
+        #: What explain raises.
         self.problem = None
-        self.explained = []
-        test = self
-
-        class Server:
-            name = 'web'
-
-            def __init__(self, scheduler, ctxt, uuid, spec_obj):
-                self.spec_obj = spec_obj
-                spec_obj.num_instances = 1
-
-            def __getattr__(self, operation):
-                def prepare(**arguments):
-                    if test.problem:
-                        raise test.problem
-
-                return prepare
-
-        self.found = matrix.Matrix({})
-        scheduler = types.SimpleNamespace(placement='placement')
+        self.asked = []
+        self.found = explanation.Explanation('request', matrix.Matrix({}))
         for name, replacement in {
-            'dryrun.cloud.snapshot.Snapshot': lambda asked: scheduler,
-            'dryrun.decision.server.Server': Server,
-            'dryrun.decision.stages.start': lambda scheduler: self.found,
-            # Placement is asked for no rebuild.
-            'dryrun.decision.stages.utils.request_is_rebuild': lambda spec: (
-                True
-            ),
-            'dryrun.decision.hosts.Hosts': self.schedule,
-            'dryrun.decision.document.describe_request': (
-                lambda spec, *arguments: arguments
-            ),
-            'dryrun.decision.document.build': (
-                lambda found, request, detailed: (request, detailed)
-            ),
-            'watch.explainer._describe_image': lambda image: 'image',
+            'dryrun.cloud.snapshot.Snapshot': lambda *given: given,
+            'dryrun.decision.explanation.explain': self.explain,
+            'dryrun.decision.document.build': lambda *given: given,
+            'watch.explainer._describe_image': lambda image: f'{image} image',
+            'watch.explainer._read_new_flavor': lambda *given: given,
         }.items():
             self.useFixture(
                 fixtures.MonkeyPatch(f'nova_ext_sched.{name}', replacement)
             )
 
-    def schedule(self, scheduler, found, ctxt, spec_obj, candidates):
-        return types.SimpleNamespace(
-            judge=lambda: self.explained.append(spec_obj.num_instances)
-        )
+    def explain(self, *given, closely):
+        if self.problem:
+            raise self.problem
+        self.asked += [*given, closely]
+        return self.found
 
     def ask(self, operation):
-        refusal = refuse(operation)
-        return explainer._ask(None, 'context', refusal, self.spec)
+        self.refusal = refuse(operation)
+        return explainer._ask('cells', 'context', self.refusal, self.spec)
 
-    def test_a_server_that_is_on_no_host(self):
+    @ddt.data('boot', 'resize', 'rebuild', 'live-migrate')
+    def test_question(self, operation):
+        """No host of the document is listed, and no more is looked for."""
+        self.assertEqual(
+            (self.found.matrix, 'request', []), self.ask(operation)
+        )
+        own = {
+            # All servers of one call found a host, or none did.
+            'boot': {'instances': 3},
+            'resize': {'flavor': ('context', self.refusal)},
+            'rebuild': {'image': 'stored image'},
+        }.get(operation, {})
+        asked = question.Question(
+            server='server', operation=operation, stored=self.spec, **own
+        )
+        self.assertEqual([('cells', False), asked, False], self.asked)
+
+    def test_what_is_gone(self):
         """What else is invalid is of nova.conf."""
-        self.problem = exception.InvalidValue(where='x', expected='', got='')
+        self.problem = question.InvalidQuestion(where='x', expected='', got='')
         self.assertRaises(explainer._Gone, self.ask, 'migrate')
-        self.problem = None
-        fault = exception.InvalidValue(where='[blazar]', expected='', got='')
-        with mock.patch.object(stages, 'explain', side_effect=fault):
-            self.assertRaises(exception.InvalidValue, self.ask, 'migrate')
+        self.problem = exception.InvalidValue(
+            where='[blazar]', expected='', got=''
+        )
+        self.assertRaises(exception.InvalidValue, self.ask, 'migrate')
 
-    @ddt.data(
-        (nova_exception.NoValidHost(reason='x'), 'image traits', 'x'),
-        (
-            nova_exception.UnsupportedPolicyException(reason='x'),
-            'server group',
-            'ServerGroup policy is not supported: x',
-        ),
-    )
-    @ddt.unpack
-    def test_refused_by_conductor(self, problem, name, reason):
-        """It does not ask the scheduler then."""
-        self.problem = problem
-        self.assertEqual(
-            (('rebuild', 'server', 'web'), []), self.ask('rebuild')
-        )
-        self.assertEqual(
-            ('conductor', name, reason),
-            dataclasses.astuple(self.found.end)[:3],
-        )
-        self.assertEqual([], self.explained)
+    def test_a_filter_whose_database_is_away(self):
+        self.found.matrix.failure = db_exception.DBError()
+        self.assertRaises(db_exception.DBError, self.ask, 'migrate')
+        # Another failure is the answer.
+        self.found.matrix.failure = LookupError()
+        self.ask('migrate')
 
 
 class ImageTestCase(testtools.TestCase):

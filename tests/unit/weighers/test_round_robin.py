@@ -25,7 +25,7 @@ TWO = {'max_server_per_host': '2'}
 UNREADABLE = {'max_server_per_host': 'x'}
 
 
-def get_places(ctxt, group, asked, quickly=True):
+def get_places(ctxt, group, asked, on_fault=None):
     return dict.fromkeys(asked, frozenset([None]))
 
 

@@ -97,8 +97,9 @@ class ServerGroupsTestCase(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger())
         self.useFixture(log_once.Forgotten(server_groups))
         self.places, self.allocated, self.asked = {}, {}, []
+        self.fault = None
         for name, replacement in (
-            ('_former', group_members._FormerMembers()),
+            ('_known', group_members._Known()),
             ('get_places', self.get_places),
             ('get_members', self.get_members),
         ):
@@ -106,9 +107,9 @@ class ServerGroupsTestCase(testtools.TestCase):
                 fixtures.MockPatchObject(group_members, name, replacement)
             )
 
-    def get_places(self, ctxt, group, asked, quickly):
-        # A weigher only orders hosts.
-        self.assertTrue(quickly)
+    def get_places(self, ctxt, group, asked, on_fault):
+        if self.fault:
+            on_fault(self.fault)
         self.asked.append(('places', list(asked)))
         return {
             uuid: frozenset(on)
@@ -116,8 +117,8 @@ class ServerGroupsTestCase(testtools.TestCase):
             if uuid in asked
         }
 
-    def get_members(self, ctxt, group, asked, quickly):
-        places = self.get_places(ctxt, group, asked, quickly)
+    def get_members(self, ctxt, group, asked, on_fault):
+        places = self.get_places(ctxt, group, asked, on_fault)
         self.asked[-1] = ('members', list(asked))
         return group_members.Members(
             places,
@@ -269,8 +270,8 @@ class PlacesTestCase(ServerGroupsTestCase):
         self.assertEqual([('members', [])], self.asked)
 
     def test_known_to_be_gone(self):
-        group_members._former.add(
-            request().instance_group, frozenset(MEMBERS[2:])
+        group_members._known.add(
+            request().instance_group, dict.fromkeys(MEMBERS[2:])
         )
         self.places_of(state('a', held=[A]))
         self.assertEqual([('members', [B])], self.asked)
@@ -330,6 +331,13 @@ class PlacesTestCase(ServerGroupsTestCase):
         ):
             self.assertEqual({A: {'a'}}, self.places_of(state('a', held=[A])))
         self.assertIn('did not answer: x', self.log.output)
+
+    def test_a_cell_that_does_not_answer(self):
+        """What the other cells say is used."""
+        self.places = {B: ['b']}
+        for self.fault in (ZeroDivisionError('y'), None):
+            self.assertEqual({B: {'b'}}, self.places_of(state('a')))
+        self.assertIn('did not answer: y', self.log.output)
 
     def test_what_stage_1_found(self):
         spec = request()

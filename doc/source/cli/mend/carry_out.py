@@ -88,7 +88,7 @@ def confirm(server):
 
 def carry_out(move):
     """Make one move, or what is left of it; return what was done."""
-    server, target = move['server'], move['to']
+    server, target = move['server'], move['to'] or move['expected']
     try:
         found = wait(server)
     except Stop as exc:
@@ -102,8 +102,10 @@ def carry_out(move):
         return 'is there'
     if found[HOST] != move['host']:
         raise Stop(f'it is on {found[HOST]}: make a new plan')
-    live = ['--live-migration'] if move['kind'] == 'live' else []
-    openstack('server', 'migrate', *live, '--host', target, server)
+    words = ['--live-migration'] if move['kind'] == 'live' else []
+    if move['to']:
+        words += ['--host', target]
+    openstack('server', 'migrate', *words, server)
     found = wait(server, 'MIGRATING', 'RESIZE')
     if found[HOST] == target and found['status'] == 'VERIFY_RESIZE':
         confirm(server)

@@ -12,6 +12,7 @@ from nova_ext_sched.cmd.audit import command
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.cloud import snapshot
 from tests.unit.dryrun.audit import test_totals
 
 
@@ -57,12 +58,16 @@ class OutputTestCase(testtools.TestCase):
         with (
             contextlib.redirect_stderr(self.err),
             mock.patch.object(audit, 'configure') as configure,
+            mock.patch.object(snapshot, 'Snapshot') as read,
             mock.patch.object(auditor, 'make') as make,
         ):
             make.return_value = auditing
             status = audit.run(parsed)
         configure.assert_called_once_with(parsed)
-        make.assert_called_once_with(parsed)
+        # Builds that are under way count as ended.
+        read.assert_called_once_with(None, True)
+        (cloud, *self.chosen) = make.call_args.args
+        self.assertIs(read.return_value, cloud)
         return status
 
     @ddt.data(
@@ -76,6 +81,16 @@ class OutputTestCase(testtools.TestCase):
     @ddt.unpack
     def test_exit_status(self, status, auditing):
         self.assertEqual(status, self.run_command(auditing))
+
+    def test_what_is_judged(self):
+        self.run_command(Auditor())
+        self.assertEqual([[], None, None, None], self.chosen)
+        self.run_command(
+            Auditor(),
+            *('--policy', 'isolation', '--policy', 'blazar'),
+            *('--host', 'h', '--aggregate', 'a', '--project', 'p'),
+        )
+        self.assertEqual([['isolation', 'blazar'], 'h', 'a', 'p'], self.chosen)
 
     def test_summary(self):
         auditing = Auditor(finding(1), finding(2))

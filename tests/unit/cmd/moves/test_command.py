@@ -11,6 +11,7 @@ import testtools
 from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import totals
+from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import mend
 from nova_ext_sched.dryrun.plan import plans
 from tests.unit.cmd.moves import test_report
@@ -38,13 +39,15 @@ class MendTestCase(testtools.TestCase):
         judged = types.SimpleNamespace(totals=counts, faults=faults)
         with (
             mock.patch.object(called, 'configure') as configure,
+            mock.patch.object(snapshot, 'Snapshot') as read,
             mock.patch.object(auditor, 'make', return_value=judged) as make,
             mock.patch.object(mend, 'make', return_value=plan) as planned,
         ):
             status = called.run(parsed)
         configure.assert_called_once_with(parsed)
-        make.assert_called_once_with(parsed)
-        planned.assert_called_once_with(judged)
+        read.assert_called_once_with(None, True)
+        make.assert_called_once_with(read.return_value, [], None, None, None)
+        planned.assert_called_once_with(judged, mock.ANY)
         return status
 
     @ddt.data(

@@ -21,7 +21,9 @@ def make_leaving(number, name='db', class_=plans.Leaving, **kwargs):
 
 
 def make_move(number, kind='live', name='web', to='host2'):
-    return make_leaving(number, name, plans.Move, to=to, kind=kind)
+    return make_leaving(
+        number, name, plans.Move, to=to, expected='host2', kind=kind
+    )
 
 
 def make_stuck(number, name='db', reason='', cause='', helps=''):
@@ -35,16 +37,18 @@ def make_stuck(number, name='db', reason='', cause='', helps=''):
     )
 
 
-def make_plan(moves=(), without_place=(), mended=(), groups=()):
-    return plans.Plan([*moves], [*without_place], [*mended], [*groups])
+def make_plan(moves=(), without_place=(), mended=(), groups=(), deleted=()):
+    return plans.Plan(
+        [*moves], [*without_place], [*mended], [*groups], [*deleted]
+    )
 
 
-def make_failure(name, *causes):
+def make_failure(name, *causes, to='host2'):
     """Return a failure with one move, and a server without place by cause."""
     return plans.Failure(
         name,
         [name],
-        [make_move(1, 'evacuate')],
+        [make_move(1, 'evacuate', to=to)],
         [
             make_leaving(
                 number,
@@ -71,7 +75,7 @@ def make_flavor(name, fit, spare, failure='', or_more=False):
 
 
 FULL = make_plan(
-    [make_move(1), make_move(2, 'cold')],
+    [make_move(1), make_move(2, 'cold', to=None)],
     [
         make_stuck(
             4,
@@ -85,6 +89,7 @@ FULL = make_plan(
         plans.Group('uuid', 'web', 2, 3, 2, 2),
         plans.Group('uuid', 'db', 1, 1, 1, 2),
     ],
+    [make_leaving(6)],
 )
 
 
@@ -129,16 +134,18 @@ class ReportTestCase(testtools.TestCase):
 
     def test_everything(self):
         stream = io.StringIO()
-        cli_report.write(stream, self.made.sections, 80)
+        cli_report.write(stream, self.made.sections, 100)
         lines = stream.getvalue().splitlines()
         self.assertEqual(
             [
                 'Two of three.',
+                '1 server was deleted meanwhile.',
                 'Cell a is silent.',
                 '',
                 'One after the other:',
                 f'  1  {UUID.format(1)}  host1 to host2, live  web',
-                f'  2  {UUID.format(2)}  host1 to host2, cold  web',
+                f'  2  {UUID.format(2)}  host1 to where nova chooses (host2 '
+                'now), cold  web',
                 '',
                 'No place:',
                 f'  {UUID.format(4)}  host1  db',
@@ -157,12 +164,20 @@ class ReportTestCase(testtools.TestCase):
             [(one.most, one.noun) for one in self.made.sections[-3:]],
         )
 
+    def test_rows(self):
+        self.assertEqual(
+            [(1, 'host1', 'host2', 'live'), (2, 'host1', '', 'cold')],
+            [(row[0], row[4], *row[6:]) for row in self.made.rows],
+        )
+
     def test_document(self):
         document = self.made.document()
         schemas.validate(document, 'cmd/moves/schema.json')
         self.assertEqual(['Cell a is silent.'], document['faults'])
         self.assertTrue(
-            document['answer']['sentence'].endswith('moves. Two of three.')
+            document['answer']['sentence'].endswith(
+                'moves. Two of three. 1 server was deleted meanwhile.'
+            )
         )
         self.assertEqual(
             dataclasses.asdict(FULL),
@@ -172,9 +187,17 @@ class ReportTestCase(testtools.TestCase):
 
 @ddt.ddt
 class SurvivalTestCase(testtools.TestCase):
-    def tell(self, failures, by='host', remarks=(), faults=(), flavors=()):
+    def tell(
+        self,
+        failures,
+        by='host',
+        remarks=(),
+        faults=(),
+        flavors=(),
+        deleted=(),
+    ):
         self.made = report.make_survival(
-            failures, by, flavors, remarks, faults
+            failures, by, flavors, remarks, faults, deleted
         )
         stream = io.StringIO()
         cli_report.write(stream, self.made.sections, 80)
@@ -184,7 +207,7 @@ class SurvivalTestCase(testtools.TestCase):
         lines = self.tell(
             [
                 make_failure('gpu-01', *['PCI_DEVICE'] * 3),
-                make_failure('a'),
+                make_failure('a', to=None),
                 make_failure('compute-09', 'isolation/windows', 'MEMORY_MB'),
             ],
             remarks=['More.'],
@@ -206,7 +229,11 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertNotIn('One after the other:', lines)
         document = self.made.document()
         schemas.validate(document, 'cmd/moves/schema.json')
-        self.assertEqual(8, len(list(self.made.rows)))
+        rows = list(self.made.rows)
+        self.assertEqual(8, len(rows))
+        self.assertEqual(
+            ['host2', '', 'host2'], [row[-2] for row in rows if row[1] == 1]
+        )
 
     @ddt.data((3, 'VCPU', []), (1, plans.FAULT, []), (1, 'VCPU', ['Down.']))
     @ddt.unpack
@@ -223,6 +250,21 @@ class SurvivalTestCase(testtools.TestCase):
 
     def test_nothing_to_lose(self):
         self.assertEqual(['No host holds a server.'], self.tell([]))
+
+    def test_servers_that_were_deleted(self):
+        deleted = [make_leaving(number) for number in (1, 2)]
+        lines = self.tell([], remarks=['More.'], deleted=deleted)
+        said = ['No host holds a server.', 'More.']
+        said.append('2 servers were deleted meanwhile.')
+        self.assertEqual(said, lines)
+        self.assertEqual(0, self.made.status)
+        document = self.made.document()
+        schemas.validate(document, 'cmd/moves/schema.json')
+        self.assertEqual(' '.join(said), document['answer']['sentence'])
+        self.assertEqual(
+            [dataclasses.asdict(one) for one in deleted],
+            document['deleted_meanwhile'],
+        )
 
     def test_flavors(self):
         flavors = [

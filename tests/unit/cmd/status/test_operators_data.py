@@ -46,6 +46,12 @@ class OperatorsDataTestCase(testtools.TestCase):
         ('trait1:CUSTOM_X', 'required', False),
         ('traits', 'yes', False),
         ('hw:trait', 'yes', False),
+        # A group of the name s.
+        ('traits:CUSTOM_X', 'required', False),
+        ('Trait:CUSTOM_X', 'required', True),
+        ('trait :CUSTOM_X', 'forbidden', True),
+        ('CUSTOM_X', 'required', True),
+        ('aggregate_instance_extra_specs:trait:X', 'required', False),
         ('trait:CUSTOM_X', 'True', True),
         ('trait1:CUSTOM_X', 'Required', True),
         ('trait_NET-1:CUSTOM_X', '', True),
@@ -54,6 +60,36 @@ class OperatorsDataTestCase(testtools.TestCase):
     def test_traits(self, key, value, faulty):
         found = [*data({}, {'flavor': {key: value}}).check_flavors()]
         self.assertEqual(1 if faulty else 0, len(found))
+
+    def test_keys_that_mean_nothing(self):
+        options = {
+            'enabled': [TYPE],
+            'placement_req_required_member_prefix': ['r:'],
+            'member_project_keys': ['filter_tenant_id'],
+        }
+        aggregates = {
+            'a': {'traits:X': 'required'},
+            'b': {'r :x': '1'},
+            'c': {'filter_tenent_id': 'p'},
+            'd': {'aggregate_instance_extra_specs:ssd': 'true'},
+            'e': {'force_metadata_checks': 'true'},
+            'f': {'CUSTOM_X': 'required'},
+            'fine': {'trait:X': 'required', 'r:x': '1', 'ssd': 'true'},
+        }
+        found = [*data(aggregates, {}, **options).check_aggregates()]
+        self.assertEqual(
+            [*'abcdef'],
+            sorted(one.removeprefix('aggregate ')[0] for one in found),
+        )
+        flavors = {
+            'a': {'r :x': '1'},
+            'b': {'aggregate_instance_extra_spec:ssd': 'true'},
+            'fine': {'aggregate_instance_extra_specs:ssd': 'true', 'r:x': '1'},
+        }
+        found = [*data(aggregates, flavors, **options).check_flavors()]
+        self.assertEqual(
+            ['a', 'b'], [one.removeprefix('flavor ')[0] for one in found]
+        )
 
     def test_slip_in_a_flavor(self):
         flavors = {'f': {'Reservation:c': '1'}}
@@ -142,6 +178,25 @@ class OperatorsDataTestCase(testtools.TestCase):
         )
         # Each is said once, whichever flavor meets it.
         self.assertEqual(len(found), len(set(found)))
+
+    @ddt.data(
+        ('yes', [], ['force_metadata_check is on in agg']),
+        ('yes', [TYPE], []),
+        ('no', [], []),
+        ('no', ['BlazarFilter'], ['BlazarFilter is enabled, but there is']),
+    )
+    @ddt.unpack
+    def test_filters_that_are_missing_or_have_no_use(
+        self, forces, enabled, expected
+    ):
+        aggregates = {'agg': {'force_metadata_check': forces}}
+        found = [*data(aggregates, {}, enabled).check_uses()]
+        self.assertEqual(len(expected), len(found), found)
+        for beginning, fault in zip(expected, found, strict=True):
+            self.assertTrue(fault.startswith(beginning), fault)
+        aggregates['freepool'] = {}
+        found = [*data(aggregates, {}, enabled).check_uses()]
+        self.assertNotIn('BlazarFilter', ''.join(found))
 
     def test_what_people_wrote_stays_on_its_line(self):
         name, key = 'm1\nfast', 'trait:\u2028'

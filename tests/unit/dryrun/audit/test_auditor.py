@@ -6,7 +6,6 @@ from unittest import mock
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.cmd.audit import command
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
@@ -25,7 +24,9 @@ class Policies:
     names = ('even',)
 
     def judge(self, judged):
-        if int(judged.uuid) % 2:
+        if judged.fault:
+            yield servers.NOT_JUDGED, judged.fault
+        elif int(judged.uuid) % 2:
             yield 'even', 'odd'
 
 
@@ -55,15 +56,15 @@ class AuditorTestCase(testtools.TestCase):
                 self.read.append(one.uuid)
                 yield one
 
-        scheduler = Scheduler(cell_name=str, silent_cells=silent)
+        cloud = Scheduler(cell_name=str, silent_cells=silent)
         with (
             mock.patch.object(servers, 'Servers') as reading,
             mock.patch.object(policies, 'Policies') as judging,
         ):
             judging.return_value = Policies()
-            made = auditor.Auditor(scheduler, ['even'], hosts)
-        judging.assert_called_once_with(scheduler, ['even'])
-        reading.assert_called_once_with(scheduler, hosts, None)
+            made = auditor.Auditor(cloud, ['even'], hosts)
+        judging.assert_called_once_with(cloud, ['even'])
+        reading.assert_called_once_with(cloud, hosts, None)
         reading.return_value.read = read
         reading.return_value.count.return_value = {
             name: {'host1': len(found)}
@@ -81,10 +82,25 @@ class AuditorTestCase(testtools.TestCase):
             [(one.uuid, one.found) for one in auditing.judge(steps)],
         )
         self.assertEqual(3, steps.call_count)
-        self.assertEqual(
-            '2 of 3 servers violate a policy: even 2.',
-            auditing.totals.sentence,
-        )
+        totals = auditing.totals
+        self.assertEqual('2 of 3 servers violate a policy', totals.head)
+        self.assertEqual([(2, 'even')], totals.counts)
+
+    def test_one_that_is_deleted_meanwhile(self):
+        """Only of those that cannot be judged it makes a difference."""
+        first, *others = map(server, '1234')
+        for one in others[:2]:
+            one.fault = 'its volume is gone'
+        auditing = self.make(a=[first, *others])
+        auditing.count()
+        with mock.patch.object(
+            auditor.gone, 'find', return_value={'2'}
+        ) as find:
+            found = [one.uuid for one in auditing.judge()]
+        find.assert_called_once_with(auditing.cloud, {'2': 0, '3': 0}.keys())
+        self.assertEqual(['1', '3'], found)
+        totals = auditing.totals
+        self.assertEqual((3, 1), (totals.servers, totals.not_judged))
 
     def test_stream(self):
         """A finding is there before the next server is read."""
@@ -120,11 +136,11 @@ class AuditorTestCase(testtools.TestCase):
 
 
 class MakeTestCase(testtools.TestCase):
-    """The servers and the aggregates that the arguments choose."""
+    """The hosts that a name and an aggregate choose."""
 
     def setUp(self):
         super().setUp()
-        self.scheduler = mock.Mock(
+        self.cloud = mock.Mock(
             aggs_by_id={
                 1: types.SimpleNamespace(
                     id=1,
@@ -141,38 +157,33 @@ class MakeTestCase(testtools.TestCase):
             silent_cells={},
         )
 
-    def make(self, *argv):
-        audit = command.Audit(mock.Mock(), None, cmd_name='audit')
-        parsed = audit.get_parser('audit').parse_args(argv)
-        with (
-            mock.patch.object(snapshot, 'Snapshot') as manager,
-            mock.patch.object(auditor, 'Auditor') as made,
-        ):
-            manager.return_value = self.scheduler
-            auditor.make(parsed)
+    def make(self, **chosen):
+        with mock.patch.object(auditor, 'Auditor') as made:
+            auditor.make(self.cloud, **chosen)
         given, self.names, hosts, self.project = made.call_args.args
-        self.assertIs(self.scheduler, given)
+        self.assertIs(self.cloud, given)
         return hosts
 
     def test_hosts(self):
-        for argv, hosts in (
-            ([], None),
-            (['--host', 'a'], {'a'}),
-            (['--aggregate', 'rack1'], {'a', 'b'}),
-            (['--aggregate', '1', '--host', 'a'], {'a'}),
-            (['--aggregate', 'uuid1', '--host', 'c'], set()),
+        for chosen, hosts in (
+            ({}, None),
+            ({'host': 'a'}, {'a'}),
+            ({'aggregate': 'rack1'}, {'a', 'b'}),
+            ({'aggregate': '1', 'host': 'a'}, {'a'}),
+            ({'aggregate': 'uuid1', 'host': 'c'}, set()),
         ):
-            self.assertEqual(hosts, self.make(*argv))
+            self.assertEqual(hosts, self.make(**chosen))
 
     def test_unknown_host(self):
-        self.assertRaises(
-            exception.InvalidValue, self.make, '--host', 'nohost'
+        error = self.assertRaises(
+            exception.InvalidValue, self.make, host='nohost'
         )
+        self.assertEqual('--host', error.where)
         # It may be one of a cell that does not answer.
-        self.scheduler.silent_cells = {'cell': 'why'}
-        self.assertEqual({'nohost'}, self.make('--host', 'nohost'))
+        self.cloud.silent_cells = {'cell': 'why'}
+        self.assertEqual({'nohost'}, self.make(host='nohost'))
 
     def test_project_and_policies(self):
-        self.make('--project', 'p', '--policy', 'reservation')
+        self.make(project='p', policies=['reservation'])
         self.assertEqual('p', self.project)
         self.assertEqual(['reservation'], self.names)

@@ -19,10 +19,12 @@ from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.filters import aggregate_instance_type
 from nova_ext_sched.filters import anti_affinity
+from nova_ext_sched.filters import base
 from nova_ext_sched.filters import blazar
 from nova_ext_sched.filters import failure_domain
 from nova_ext_sched.filters import isolation
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.queries import sources
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
@@ -72,15 +74,17 @@ class PoliciesTestCase(testtools.TestCase):
         self.config(group='filter_scheduler', enabled_filters=list(filters))
         options = {'request_filters': [], **options}
         self.config(group='nova_ext_sched', **options)
-        scheduler = mock.Mock(
+        cloud = mock.Mock(
             filter_cls_map={cls.__name__: cls for cls in classes},
             filter_obj_map={},
             aggregates_copy=change.copy_aggregates(()),
+            supposed=None,
         )
+        self.cloud = cloud
         with mock.patch.object(
             policies.process, 'context', return_value=self.ctxt
         ):
-            return policies.Policies(scheduler, names)
+            return policies.Policies(cloud, names)
 
     def judge(self, judging, state, **fields):
         spec = test_base.request_spec(**fields)
@@ -133,6 +137,7 @@ class NamesTestCase(PoliciesTestCase):
         self.assertIn(f"got '{name}'", str(error))
 
 
+@ddt.ddt
 class JudgeTestCase(PoliciesTestCase):
     def test_another_packages_policy(self):
         judging = self.make(['QuietFilter'])
@@ -188,3 +193,24 @@ class JudgeTestCase(PoliciesTestCase):
         self.assertEqual(
             [], self.judge(judging, filters_base.host_state('a1'))
         )
+
+    @ddt.data(False, True)
+    def test_who_reads_aggregates_and_places(self, forks):
+        """In a fork that is the fork."""
+        seen = []
+
+        class QuietFilter(base.PolicyFilter):
+            policies = (QUIET,)
+
+            def prepare(self, ctxt, spec_obj):
+                seen.append(sources.current)
+
+            def decisions(self, spec_obj):
+                return ()
+
+        judging = self.make(['QuietFilter'], classes=[QuietFilter])
+        before = sources.current
+        self.cloud.supposed = mock.sentinel.fork if forks else None
+        self.judge(judging, filters_base.host_state('a1'))
+        self.assertEqual([forks], [one is before for one in seen])
+        self.assertIs(before, sources.current)

@@ -27,6 +27,13 @@ class TotalsTestCase(testtools.TestCase):
     def add(self, found, *aggregates):
         self.totals.add(make_server(found, aggregates))
 
+    def assertTold(self, head, remarks=(), counts=()):
+        found = self.totals
+        self.assertEqual(
+            (head, [*remarks], [*counts]),
+            (found.head, found.remarks, found.counts),
+        )
+
     def test_a_server_counts_once(self):
         self.add(['c', 'a'], 'rack1')
         self.add(['a'], 'rack1')
@@ -49,10 +56,10 @@ class TotalsTestCase(testtools.TestCase):
         self.add(['a', servers.NOT_JUDGED], 'rack1')
         self.add([servers.NOT_JUDGED], 'rack2')
         self.assertEqual((2, 1, 2), self.counts())
-        self.assertEqual(
-            '1 of 2 servers violates a policy: a 1. 2 servers cannot be '
-            'judged.',
-            self.totals.sentence,
+        self.assertTold(
+            '1 of 2 servers violates a policy',
+            ['2 servers cannot be judged.'],
+            [(1, 'a')],
         )
         self.assertEqual(
             ['rack1', 'project', 'host1'],
@@ -73,16 +80,14 @@ class TotalsTestCase(testtools.TestCase):
 
     def test_nothing_found(self):
         self.add([])
-        self.assertEqual(
-            '0 of 1 server violates a policy (judged by a, b, c).',
-            self.totals.sentence,
-        )
+        self.assertTold('0 of 1 server violates a policy (judged by a, b, c)')
         self.add([servers.NOT_JUDGED])
-        self.assertEqual(
-            '0 of 2 servers violate a policy (judged by a, b, c). 1 server '
-            'cannot be judged.',
-            self.totals.sentence,
+        self.assertTold(
+            '0 of 2 servers violate a policy (judged by a, b, c)',
+            ['1 server cannot be judged.'],
         )
 
     def test_no_policy(self):
-        self.assertEqual('No policy is on.', totals.Totals([]).sentence)
+        self.totals = totals.Totals([])
+        self.add([servers.NOT_JUDGED])
+        self.assertTold('No policy is on')

@@ -6,31 +6,11 @@ import math
 import types
 
 import fixtures
-from nova.scheduler import filters
-from nova.scheduler import host_manager
 import testtools
 
 from nova_ext_sched.dryrun.capacity import room
-from tests.unit.dryrun.cloud import test_claims
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
-
-
-class AtMostFilter(filters.BaseHostFilter):
-    """Takes at most so many servers on a host; counts what it is asked."""
-
-    def __init__(self, most):
-        self.most = most
-        self.asked = []
-
-    def host_passes(self, host_state, spec_obj):
-        self.asked.append(host_state.uuid)
-        return host_state.num_instances < self.most
-
-
-class KnownFilter(AtMostFilter):
-    """One of nova's."""
-
-    __module__ = 'nova.x'
 
 
 class RoomsTestCase(testtools.TestCase):
@@ -47,47 +27,59 @@ class RoomsTestCase(testtools.TestCase):
             pci_requests=None,
         )
         self.requests = [
-            test_claims.request(**{host: {'VCPU': 2}})
+            clouds.make_request(**{host: {'VCPU': 2}})
             for host in self.capacities
         ]
         self.summaries = {
             host: {
-                **test_claims.summary(VCPU=(capacity, 0)),
+                **clouds.make_summary(VCPU=(capacity, 0)),
                 'root_provider_uuid': host,
             }
             for host, capacity in self.capacities.items()
         }
 
     def measure(self, *host_filters):
-        states = []
+        cloud = clouds.Cloud('', host_filters)
         for host in self.capacities:
-            state = host_manager.HostState(host, host, 'cell')
-            state.uuid = host
-            states.append(state)
+            cloud.add_node(host)
+        for uuid, summary in self.summaries.items():
+            cloud.server.add(
+                uuid,
+                **{
+                    name: one['capacity']
+                    for name, one in summary['resources'].items()
+                },
+            )
+        before = cloud.describe()
         rooms = room.Rooms(
-            host_filters,
+            cloud,
             lambda _: 'x',
             self.spec,
-            states,
+            cloud.get_host_states_by_uuids(None, None, None),
             types.SimpleNamespace(
                 requests=self.requests, summaries=self.summaries
             ),
         )
+        found = rooms.measure()
+        self.assertEqual(before, cloud.describe())
         return {
             host: (one.servers, one.end and one.end.cause)
-            for host, one in rooms.measure().items()
+            for host, one in found.items()
         }
 
     def test_a_forced_host_has_no_filters(self):
         self.spec.force_hosts = ['a']
         self.assertEqual(
             {'a': (4, 'VCPU'), 'b': (2, 'VCPU')},
-            self.measure(AtMostFilter(0)),
+            self.measure(clouds.AtMostFilter(0)),
         )
 
     def test_hosts_of_one_kind_are_asked_once(self):
         self.summaries['b']['resources']['VCPU']['capacity'] = 8
-        for class_, hosts in ((KnownFilter, {'a'}), (AtMostFilter, {*'ab'})):
+        for class_, hosts in (
+            (clouds.KnownFilter, {'a'}),
+            (clouds.AtMostFilter, {*'ab'}),
+        ):
             one = class_(9)
             self.assertEqual(
                 {'a': (4, 'VCPU'), 'b': (4, 'VCPU')}, self.measure(one)
@@ -96,11 +88,11 @@ class RoomsTestCase(testtools.TestCase):
 
     def test_what_hosts_share(self):
         for number, host in enumerate(self.capacities):
-            self.requests[number] = test_claims.request(
+            self.requests[number] = clouds.make_request(
                 **{host: {'VCPU': 2}, 'disks': {'DISK_GB': 10}}
             )
         self.summaries['disks'] = {
-            **test_claims.summary(DISK_GB=(35, 0)),
+            **clouds.make_summary(DISK_GB=(35, 0)),
             'root_provider_uuid': 'disks',
         }
         found = self.measure()
@@ -108,10 +100,10 @@ class RoomsTestCase(testtools.TestCase):
 
     def test_another_candidate_of_the_host(self):
         self.requests.append(
-            test_claims.request(a={'VCPU': 1}, nic={'NET': 1})
+            clouds.make_request(a={'VCPU': 1}, nic={'NET': 1})
         )
         self.summaries['nic'] = {
-            **test_claims.summary(NET=(9, 0)),
+            **clouds.make_summary(NET=(9, 0)),
             'root_provider_uuid': 'a',
         }
         self.summaries['a']['resources']['VCPU']['capacity'] = 9
@@ -125,7 +117,7 @@ class RoomsTestCase(testtools.TestCase):
             )
         )
         self.requests = [
-            test_claims.request(**{host: {}}) for host in self.capacities
+            clouds.make_request(**{host: {}}) for host in self.capacities
         ]
         self.assertEqual(
             {'a': (math.inf, None), 'b': (math.inf, None)}, self.measure()

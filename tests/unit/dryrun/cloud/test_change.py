@@ -1,26 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import argparse
+import pathlib
 from unittest import mock
 
 import ddt
+import fixtures
 from nova import context
 from nova import objects
 import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.objects import aggregate
+from oslo_config import fixture as config_fixture
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
-from nova_ext_sched.cli import options
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.queries import aggregates
 from tests import databases
 
 objects.register_all()
+
+CONF = nova.conf.CONF
 
 
 @ddt.ddt
@@ -60,29 +63,27 @@ class MadeTestCase(testtools.TestCase):
         )
         return {one.name: (one.metadata, {*one.hosts}) for one in found}
 
-    def make(self, *argv):
-        parser = argparse.ArgumentParser()
-        options.add_change(parser)
-        return change.made(parser.parse_args(argv))
+    def make(self, **supposed):
+        return change.made(change.Change(**supposed))
 
     @ddt.data(
-        (['--aggregate-property', 'gpu', 'b=2'], 'gpu', {'a': '1', 'b': '2'}),
-        (['--aggregate-property', uuids.gpu, 'a=2=3'], 'gpu', {'a': '2=3'}),
-        (['--aggregate-property', '2', 'a=1'], 'bare', {'a': '1'}),
-        (['--no-aggregate-property', 'gpu', 'a'], 'gpu', {}),
-        (['--aggregate-host', 'bare', 'h1'], 'bare', {'h1'}),
-        (['--aggregate-host', 'gpu', 'h4'], 'gpu', {'h1', 'h2', 'h4'}),
-        (['--aggregate-host', 'gpu', 'h1'], 'gpu', {'h1', 'h2'}),
-        (['--no-aggregate-host', 'gpu', 'h1'], 'gpu', {'h2'}),
+        ('metadata', ('gpu', 'b', '2'), 'gpu', {'a': '1', 'b': '2'}),
+        ('metadata', (uuids.gpu, 'a', '2=3'), 'gpu', {'a': '2=3'}),
+        ('metadata', ('2', 'a', '1'), 'bare', {'a': '1'}),
+        ('no_metadata', ('gpu', 'a'), 'gpu', {}),
+        ('hosts', ('bare', 'h1'), 'bare', {'h1'}),
+        ('hosts', ('gpu', 'h4'), 'gpu', {'h1', 'h2', 'h4'}),
+        ('hosts', ('gpu', 'h1'), 'gpu', {'h1', 'h2'}),
+        ('no_hosts', ('gpu', 'h1'), 'gpu', {'h2'}),
     )
     @ddt.unpack
-    def test_one_aggregate_changes(self, argv, name, wanted):
+    def test_one_aggregate_changes(self, what, item, name, wanted):
         metadata, hosts = self.before[name]
         if isinstance(wanted, dict):
             metadata = wanted
         else:
             hosts = wanted
-        with self.make(*argv):
+        with self.make(**{what: [item]}):
             self.assertEqual(
                 {**self.before, name: (metadata, hosts)}, self.read()
             )
@@ -108,10 +109,7 @@ class MadeTestCase(testtools.TestCase):
             ]
 
         self.assertEqual([[]] * 6, queries())
-        with self.make(
-            *('--aggregate-property', 'bare', 'b=2'),
-            *('--aggregate-host', 'bare', 'h4'),
-        ):
+        with self.make(metadata=[('bare', 'b', '2')], hosts=[('bare', 'h4')]):
             self.assertEqual([['bare']] * 6, queries())
         self.assertEqual([[]] * 6, queries())
 
@@ -126,7 +124,7 @@ class MadeTestCase(testtools.TestCase):
     def test_nothing_is_left_after_an_error(self):
         with (
             testtools.ExpectedException(ZeroDivisionError),
-            self.make('--aggregate-property', 'bare', 'b=2'),
+            self.make(metadata=[('bare', 'b', '2')]),
         ):
             1 / 0  # noqa: B018
         self.assertEqual(self.before, self.read())
@@ -138,21 +136,77 @@ class MadeTestCase(testtools.TestCase):
         copy.assert_not_called()
 
     @ddt.data(
-        (['--option', 'nova_ext_sched.nothing=1'], 'an option of nova.conf'),
-        (['--aggregate-property', 'gpus', 'a=b'], 'gpu, '),
-        (['--aggregate-property', '1', 'a=b'], 'because 2 aggregates'),
-        (['--aggregate-property', 'gpu', 'a'], 'KEY=VALUE'),
-        (['--aggregate-property', 'gpu', '=a'], 'KEY=VALUE'),
-        (['--no-aggregate-property', 'gpu', 'b'], 'aggregate gpu: a, got'),
-        (['--no-aggregate-property', 'bare', 'b'], 'bare: it has none'),
-        (['--aggregate-host', 'gpu', 'h5'], 'nova: h1, h2, h3, h4, got'),
-        (['--no-aggregate-host', 'gpu', 'h3'], 'aggregate gpu: h1, h2, got'),
-        (['--no-aggregate-host', 'bare', 'h3'], 'bare: none, got'),
+        ('options', ('nova_ext_sched.nothing', '1'), 'an option of nova.conf'),
+        ('options', ('scheduler.workers', 'x'), '--option scheduler.workers'),
+        ('metadata', ('gpus', 'a', 'b'), 'gpu, '),
+        ('metadata', ('1', 'a', 'b'), 'because 2 aggregates'),
+        ('no_metadata', ('gpu', 'b'), 'aggregate gpu: a, got'),
+        ('no_metadata', ('bare', 'b'), 'bare: it has none'),
+        ('hosts', ('gpu', 'h5'), 'nova: h1, h2, h3, h4, got'),
+        ('no_hosts', ('gpu', 'h3'), 'aggregate gpu: h1, h2, got'),
+        ('no_hosts', ('bare', 'h3'), 'bare: none, got'),
     )
     @ddt.unpack
-    def test_what_does_not_exist(self, argv, part):
+    def test_what_does_not_exist(self, what, item, part):
+        supposed = {'options': [('scheduler.workers', '7')], what: [item]}
         error = self.assertRaises(
-            exception.InvalidValue, self.make(*argv).__enter__
+            exception.InvalidValue, self.make(**supposed).__enter__
         )
         self.assertIn(part, str(error))
         self.assertEqual(self.before, self.read())
+        self.assertNotEqual(7, CONF.scheduler.workers)
+
+
+class OptionsTestCase(testtools.TestCase):
+    """As if nova.conf had them, until the end."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(config_fixture.Config(CONF))
+        self.folder = self.useFixture(fixtures.TempDir())
+
+    def configure(self, **options):
+        text = ''.join(f'{name} = {options[name]}\n' for name in options)
+        file = pathlib.Path(self.folder.join('nova.conf'))
+        file.write_text(f'[scheduler]\n{text}')
+        CONF([], default_config_files=[str(file)])
+
+    def made(self, *options):
+        return change.made(change.Change(options))
+
+    def test_default_and_a_group(self):
+        self.configure(workers=3)
+        before = CONF.host
+        with self.made(('host', 'here'), ('scheduler.workers', '7')):
+            self.assertEqual(('here', 7), (CONF.host, CONF.scheduler.workers))
+        self.assertEqual((before, 3), (CONF.host, CONF.scheduler.workers))
+        # Nothing stands before what nova.conf says.
+        self.configure(workers=4)
+        self.assertEqual(4, CONF.scheduler.workers)
+
+    def test_the_last_one_of_an_option_counts(self):
+        options = ('scheduler.workers', 'x'), ('scheduler.workers', '7')
+        with self.made(*options):
+            self.assertEqual(7, CONF.scheduler.workers)
+
+    def test_one_that_was_overridden_already(self):
+        CONF.set_override('workers', 5, 'scheduler')
+        with self.made(('scheduler.workers', '7')):
+            pass
+        self.assertEqual(5, CONF.scheduler.workers)
+
+    def test_one_that_nova_conf_has_in_another_form(self):
+        """What would be if it were mended can be asked."""
+        self.configure(workers='many')
+        with self.made(('scheduler.workers', '7')):
+            self.assertEqual(7, CONF.scheduler.workers)
+        self.assertRaises(ValueError, getattr, CONF.scheduler, 'workers')
+
+    def test_nothing_is_left_after_an_error(self):
+        self.configure(workers=3)
+        with (
+            testtools.ExpectedException(ZeroDivisionError),
+            self.made(('scheduler.workers', '7')),
+        ):
+            1 / 0  # noqa: B018
+        self.assertEqual(3, CONF.scheduler.workers)

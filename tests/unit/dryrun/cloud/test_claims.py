@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Claims that are counted and not made."""
+"""What a claim changes of the scheduler's memory."""
 
 import types
 from unittest import mock
@@ -11,84 +11,11 @@ from nova.virt import hardware
 import testtools
 
 from nova_ext_sched.dryrun.cloud import claims
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
 
 
-def summary(**resources):
-    """Return a provider's summary: of each class what it has and uses."""
-    return {
-        'resources': {
-            name: {'capacity': capacity, 'used': used}
-            for name, (capacity, used) in resources.items()
-        }
-    }
-
-
-def request(**allocations):
-    """Return an allocation request: of each provider what it gives."""
-    return {
-        'allocations': {
-            provider: {'resources': resources}
-            for provider, resources in allocations.items()
-        },
-        'mappings': {'': list(allocations)},
-    }
-
-
-class ClaimsTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.claims = claims.Claims(
-            {
-                'host': summary(VCPU=(10, 2), MEMORY_MB=(100, 100)),
-                'disks': summary(DISK_GB=(30, 0)),
-            }
-        )
-
-    def test_until_a_class_is_full(self):
-        three = request(host={'VCPU': 3})
-        self.assertTrue(self.claims.take(three))
-        self.assertEqual(5, self.claims.get_free('host', 'VCPU'))
-        self.assertTrue(self.claims.take(three))
-        self.assertFalse(self.claims.take(three))
-        self.assertEqual(['VCPU'], self.claims.find_lacking(three))
-        # The last two are still there.
-        self.assertTrue(self.claims.take(request(host={'VCPU': 2})))
-        self.assertEqual(0, self.claims.get_free('host', 'VCPU'))
-
-    def test_all_of_it_or_nothing(self):
-        both = request(host={'VCPU': 1, 'MEMORY_MB': 1}, disks={'DISK_GB': 31})
-        self.assertEqual(
-            ['DISK_GB', 'MEMORY_MB'], self.claims.find_lacking(both)
-        )
-        self.assertFalse(self.claims.take(both))
-        self.assertEqual(8, self.claims.get_free('host', 'VCPU'))
-        self.assertEqual(30, self.claims.get_free('disks', 'DISK_GB'))
-
-    def test_what_is_given_back(self):
-        self.claims.give_back(request(host={'MEMORY_MB': 60}))
-        self.assertEqual(60, self.claims.get_free('host', 'MEMORY_MB'))
-        self.assertTrue(self.claims.take(request(host={'MEMORY_MB': 60})))
-        self.assertEqual(0, self.claims.get_free('host', 'MEMORY_MB'))
-        # Of what nothing is known yet.
-        self.claims.give_back(request(new={'VCPU': 2}))
-        self.claims.learn({'new': summary(VCPU=(4, 4))})
-        self.assertEqual(2, self.claims.get_free('new', 'VCPU'))
-
-    def test_copy(self):
-        self.claims.take(request(host={'MEMORY_MB': 60}))
-        before = self.claims.get_free('host', 'MEMORY_MB')
-        copy = self.claims.copy()
-        self.assertTrue(copy.take(request(host={'MEMORY_MB': before})))
-        self.assertEqual(0, copy.get_free('host', 'MEMORY_MB'))
-        self.assertEqual(before, self.claims.get_free('host', 'MEMORY_MB'))
-        self.claims.learn({'new': summary(VCPU=(4, 4))})
-        self.assertEqual(0, copy.get_free('new', 'VCPU'))
-
-
 class HostStateTestCase(testtools.TestCase):
-    """What a claim changes of the scheduler's memory."""
-
     def setUp(self):
         super().setUp()
         self.state = host_manager.HostState('host', 'host', 'cell')
@@ -109,7 +36,7 @@ class HostStateTestCase(testtools.TestCase):
         self.spec.requested_resources = [
             objects.RequestGroup(requester_id='port')
         ]
-        found = request(nic={'NET': 1})
+        found = clouds.make_request(nic={'NET': 1})
         found['mappings']['port'] = ['nic']
         claims.consume(copy, self.spec, found, 'uuid')
         self.assertEqual(1, copy.vcpus_used)
@@ -136,7 +63,7 @@ class HostStateTestCase(testtools.TestCase):
             claims.manager.SchedulerManager, '_consume_selected_host', consume
         ):
             copy = claims.copy_state(self.state)
-            claims.consume(copy, self.spec, request(), 'uuid')
+            claims.consume(copy, self.spec, clouds.make_request(), 'uuid')
         self.assertIsNone(self.spec.numa_topology)
 
     def test_a_server_that_leaves(self):
@@ -170,7 +97,7 @@ class HostStateTestCase(testtools.TestCase):
         )
         copy = claims.copy_state(self.state)
         before = dict(vars(copy))
-        claims.consume(copy, self.spec, request(), 'uuid')
+        claims.consume(copy, self.spec, clouds.make_request(), 'uuid')
         copy.instances['uuid'] = None
         copy.numa_topology = hardware.numa_usage_from_instance_numa(
             empty, mine

@@ -10,6 +10,7 @@ import testtools
 
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.cloud.test_query import Form
 
 objects.register_all()
@@ -134,6 +135,66 @@ class ReportClientTestCase(testtools.TestCase):
             f'got: {cause}',
             str(error),
         )
+
+
+@ddt.ddt
+class LedgerTestCase(testtools.TestCase):
+    """What nova's client reads and writes while a fork is open."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud()
+        self.cloud.stand('one', 'a')
+        self.client = self.cloud.placement
+        self.asked = self.cloud.server.asked
+
+    def test_allocations_are_the_ledgers(self):
+        body = {'allocations': {}, 'consumer_generation': 1}
+        other = {**body, 'consumer_generation': None}
+        with self.cloud.fork():
+            self.client.put('/allocations/one', body, version='1.36')
+            found = self.client.get('/allocations/one', '1.28').json()
+            self.assertEqual({}, found['allocations'])
+            self.client.post('/allocations', {'two': other}, version='1.28')
+            # What placement has is read all the same.
+            found = self.client.read_allocations('one')
+            self.assertEqual({'a'}, {*found['allocations']})
+            number = len(self.asked)
+            # And what is no allocation is placement's.
+            self.client.get('/resource_providers/a/inventories')
+            self.assertEqual(number + 1, len(self.asked))
+        found = self.client.get('/allocations/one').json()
+        self.assertEqual({'a'}, {*found['allocations']})
+
+    @ddt.data(
+        ('put', '/allocations/one'),
+        ('post', '/allocations'),
+        ('put', '/traits/X'),
+        ('put', '/allocations'),
+        ('post', '/allocations/one'),
+        ('post', '/reshaper'),
+        ('delete', '/allocations/one'),
+    )
+    @ddt.unpack
+    def test_nothing_else_is_written(self, method, url):
+        write = getattr(self.client, method)
+        if (method, url) in WRITTEN:
+            self.assertRaises(RuntimeError, write, url, {})
+            return
+        with self.cloud.fork():
+            self.assertRaises(RuntimeError, write, url, {})
+
+    def test_allocations_that_cannot_be_read(self):
+        gone = response(404, {}, 'gone')
+        with mock.patch(NOVA_GET, return_value=gone):
+            error = self.assertRaises(
+                placement.PlacementFailed, self.client.read_allocations, 'one'
+            )
+        self.assertIn('GET /allocations/one, got: gone', str(error))
+
+
+# In a fork, as nova's client claims.
+WRITTEN = {('put', '/allocations/one'), ('post', '/allocations')}
 
 
 class Client:
@@ -326,3 +387,51 @@ class CandidatesTestCase(testtools.TestCase):
         for limit, expected in ((1, True), (2, True), (3, False)):
             found = self.candidates(([1, 2], {}, ''), limit=limit)
             self.assertIs(expected, found.is_full)
+
+
+class RoomTestCase(testtools.TestCase):
+    """Host a with a device, and disks that all hosts share."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud()
+        self.server = self.cloud.server
+        self.server.add('nic', 'a', NET=9)
+        self.server.add('disks', traits=[clouds.SHARES], DISK_GB=30)
+        self.providers = self.cloud.providers
+
+    def test_what_it_said_last(self):
+        """An answer's summaries, or else the provider itself, once."""
+        one = self.providers.get_room('a')['VCPU']
+        self.assertEqual((4, 0), (one['capacity'], one['used']))
+        self.server.hold('one', a={'VCPU': 1})
+        self.assertEqual(0, self.providers.get_room('a')['VCPU']['used'])
+        form = mock.Mock(_limit=None)
+        form.to_querystring.return_value = 'resources=VCPU:1'
+        client, answer = self.cloud.placement, self.server.get
+        client.get_allocation_candidates = lambda _, form: (
+            *answer(f'/allocation_candidates?{form.to_querystring()}')
+            .json()
+            .values(),
+            None,
+        )
+        self.providers.get_candidates(None, [form])
+        self.assertEqual(1, self.providers.get_room('a')['VCPU']['used'])
+
+    def test_what_the_servers_of_a_host_hold(self):
+        """And what they hold of what others share, which is read once."""
+        self.server.hold('one', a={'VCPU': 1}, disks={'DISK_GB': 1})
+        self.server.hold('two', nic={'NET': 1})
+        self.server.hold('three', b={'VCPU': 1}, disks={'DISK_GB': 2})
+        for host, expected in (
+            ('a', {'one': {'a', 'disks'}, 'two': {'nic'}}),
+            ('b', {'three': {'b', 'disks'}}),
+            ('c', {}),
+        ):
+            held = self.providers.get_held(host)
+            self.assertEqual(
+                expected,
+                {uuid: {*one['allocations']} for uuid, one in held.items()},
+            )
+        url = '/resource_providers/disks/allocations'
+        self.assertEqual(1, self.server.asked.count(url))

@@ -35,12 +35,10 @@ class ServersTestCase(testtools.TestCase):
         )
         self.stored = {uuid: 'text' for uuid in ('a', 'b')}
         self.aggregates = [types.SimpleNamespace(name='rack1')]
-        self.scheduler = mock.Mock(cells={'cell': objects.CellMapping()})
-        self.scheduler.ask_cell = lambda _cell, select, *args: select(
-            None, *args
-        )
-        self.scheduler.aggregates_of.return_value = self.aggregates
-        self.scheduler.host_state_cls = lambda host, *_: types.SimpleNamespace(
+        self.cloud = mock.Mock(cells={'cell': objects.CellMapping()})
+        self.cloud.ask_cell = lambda _cell, select, *args: select(None, *args)
+        self.cloud.aggregates_of.return_value = self.aggregates
+        self.cloud.host_state_cls = lambda host, *_: types.SimpleNamespace(
             host=host
         )
 
@@ -73,7 +71,7 @@ class ServersTestCase(testtools.TestCase):
             listed.get_by_filters.return_value = instances
             self.listed = listed
             self.ctxt = ctxt.return_value
-            return list(servers.Servers(self.scheduler).read('cell', 'h'))
+            return list(servers.Servers(self.cloud).read('cell', 'h'))
 
     def test_pages(self):
         with mock.patch.object(servers, 'PAGE', 2):

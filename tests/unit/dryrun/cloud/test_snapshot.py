@@ -6,6 +6,7 @@ import datetime
 from unittest import mock
 
 import ddt
+import fixtures
 from nova import context
 from nova import objects
 from nova.objects import cell_mapping
@@ -17,6 +18,7 @@ from oslo_utils import timeutils
 import testtools
 
 from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import snapshot
 
 objects.register_all()
@@ -49,6 +51,27 @@ def make_manager(*states):
     manager._asked.ask.return_value = {}, {}
     manager._get_host_states = mock.Mock(return_value=states)
     return manager
+
+
+class ReadTestCase(testtools.TestCase):
+    def test_a_change_is_there_from_the_beginning_to_the_end(self):
+        conf = snapshot.CONF
+        supposed = change.Change(options=[('scheduler.workers', '77')])
+        made = []
+
+        def make(*given):
+            made.append((given, conf.scheduler.workers))
+            return 'cloud'
+
+        self.useFixture(fixtures.MockPatchObject(snapshot, 'Snapshot', make))
+        before = conf.scheduler.workers
+        with snapshot.read(supposed, settled=True, asked='cells') as cloud:
+            self.assertEqual(('cloud', 77), (cloud, conf.scheduler.workers))
+        self.assertEqual([(('cells', True), 77)], made)
+        self.assertEqual(before, conf.scheduler.workers)
+        with snapshot.read():
+            pass
+        self.assertEqual(((None, False), before), made[-1])
 
 
 @ddt.ddt
@@ -252,8 +275,8 @@ class ComputeNodesTestCase(testtools.TestCase):
 class AggregatesTestCase(testtools.TestCase):
     def test_the_copy_is_made_once(self):
         """For every server that an audit judges, and each that could move."""
-        scheduler = object.__new__(snapshot.Snapshot)
-        scheduler.aggs_by_id = {1: 'aggregate'}
+        cloud = object.__new__(snapshot.Snapshot)
+        cloud.aggs_by_id = {1: 'aggregate'}
         with (
             mock.patch.object(snapshot.change, 'copy_aggregates') as copy,
             mock.patch.object(snapshot.api_db, 'get_engine') as engine,
@@ -261,7 +284,5 @@ class AggregatesTestCase(testtools.TestCase):
             copy.side_effect = lambda found, dialect: [*found, dialect]
             engine.return_value.dialect.name = 'mysql'
             for _ in range(2):
-                self.assertEqual(
-                    ['aggregate', 'mysql'], scheduler.aggregates_copy
-                )
+                self.assertEqual(['aggregate', 'mysql'], cloud.aggregates_copy)
         self.assertEqual(1, copy.call_count)

@@ -64,7 +64,8 @@ class Client:
         if self.refusal:
             return None, None, None
         found = self.candidates[: form._limit]
-        return [object()] * len(found), dict.fromkeys(found), None
+        summaries = {name: {'resources': {}} for name in found}
+        return [object()] * len(found), summaries, None
 
 
 def a_filter(name, change, module='nova.scheduler.request_filter'):
@@ -80,7 +81,7 @@ class PlacementTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.client = Client()
-        self.scheduler = mock.Mock(
+        self.cloud = mock.Mock(
             providers=placement.Providers(self.client),
             hosts={
                 name: types.SimpleNamespace(
@@ -90,6 +91,7 @@ class PlacementTestCase(testtools.TestCase):
             },
             aggs_by_id={},
             filter_cls_map={},
+            supposed=None,
         )
         self.matrix = matrix.Matrix({name: name for name in HOSTS})
         self.spec = objects.RequestSpec(
@@ -133,7 +135,7 @@ class PlacementTestCase(testtools.TestCase):
     def ask(self):
         """Return the answer, and the hosts that each constraint refuses."""
         found = candidates.ask(
-            self.scheduler, self.matrix, mock.sentinel.ctxt, self.spec
+            self.cloud, self.matrix, mock.sentinel.ctxt, self.spec
         )
         self.columns = {
             one.constraint: column

@@ -17,10 +17,11 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import request_state
+from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
-from tests.unit.dryrun.cloud import test_claims
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
 
 
@@ -53,10 +54,14 @@ class Weigher(weights.BaseHostWeigher):
         return float(host_state.host[1:])
 
 
-class Manager(host_manager.HostManager):
-    """nova's, with hosts of the test's own."""
+class Manager(snapshot.Snapshot):
+    """Hosts of the test's own, of nine CPUs."""
 
     def __init__(self, test):
+        server = clouds.Placement()
+        for name in test.names:
+            server.add(name, VCPU=9)
+        clouds.connect(self, server)
         self.hosts = {
             name: types.SimpleNamespace(
                 host=name,
@@ -107,11 +112,11 @@ class HostsTestCase(testtools.TestCase):
         return state
 
     def allocation(self, name):
-        return test_claims.request(**{name: {'VCPU': 4}})
+        return clouds.make_request(**{name: {'VCPU': 4}})
 
     def judge(self):
         """Return whom each constraint refuses, and the order."""
-        scheduler = Manager(self)
+        cloud = Manager(self)
         candidates = types.SimpleNamespace(
             requests=[self.allocation(name) for name in self.candidates],
             summaries={
@@ -123,7 +128,7 @@ class HostsTestCase(testtools.TestCase):
         outside = {*self.names}.difference(self.candidates)
         self.matrix.add('placement', '', '', dict.fromkeys(outside, refusal))
         judging = hosts.Hosts(
-            scheduler,
+            cloud,
             self.matrix,
             mock.MagicMock(),
             self.request,

@@ -50,15 +50,15 @@ class ReasonsTestCase(testtools.TestCase):
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
         classes = {cls.__name__: cls for cls in FILTERS}
-        scheduler = mock.Mock(
+        cloud = mock.Mock(
             aggs_by_id=dict(enumerate(AGGREGATES)),
             filter_cls_map=classes,
             hosts={name: mock.Mock(host=name) for name in ('h1', 'h3')},
         )
-        scheduler.aggregates_of = lambda host: [
+        cloud.aggregates_of = lambda host: [
             one for one in AGGREGATES if host in one.hosts
         ]
-        self.reasons = reasons.Reasons(scheduler, base.request_spec())
+        self.reasons = reasons.Reasons(cloud, base.request_spec())
 
     @ddt.data(
         ('resources', 'VCPU:4', 'lack VCPU', 'VCPU'),

@@ -2,7 +2,6 @@
 
 """The request of a server to be, without nova's database and Glance."""
 
-import argparse
 import types
 
 import ddt
@@ -18,6 +17,7 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.queries import fields
 from tests.unit.request_filters import base
@@ -34,7 +34,7 @@ class RequestTestCase(testtools.TestCase):
         super().setUp()
         self.config = self.useFixture(config_fixture.Config(nova.conf.CONF))
         self.ctxt = context.RequestContext('user', 'project', is_admin=True)
-        self.scheduler = types.SimpleNamespace(
+        self.cloud = types.SimpleNamespace(
             hosts={'1': Host('h', 'n', 'c'), '2': Host('host2', 'host2', 'c')},
             zones={'z', 'mars-1', 'other'},
             silent_cells={},
@@ -53,26 +53,12 @@ class RequestTestCase(testtools.TestCase):
         return self.useFixture(fixtures.MockPatchObject(place, name)).mock
 
     def wanted(self, **arguments):
-        return argparse.Namespace(
-            **{
-                'flavor': 'tiny',
-                'image': None,
-                'image_property': [],
-                'hint': [],
-                'server_group': None,
-                'availability_zone': None,
-                'project': uuids.project,
-                'boot_from_volume': False,
-                **arguments,
-            }
-        )
+        return question.Question(project=uuids.project, **arguments)
 
     def build(self, **arguments):
         wanted = self.wanted(**arguments)
         image = request.get_image(self.ctxt, wanted)
-        return request.build(
-            self.ctxt, self.scheduler, wanted, self.flavor, image
-        )
+        return request.build(self.ctxt, self.cloud, wanted, self.flavor, image)
 
     def assertInvalid(self, where, expected, call, *args, **kwargs):
         error = self.assertRaises(
@@ -87,11 +73,13 @@ class RequestTestCase(testtools.TestCase):
 class BuildTestCase(RequestTestCase):
     def test_everything_named(self):
         spec = self.build(
-            hint=[('a', '1'), ('b', '2'), ('a', '3')],
+            hints=[('a', '1'), ('b', '2'), ('a', '3')],
             boot_from_volume=True,
+            instances=3,
         )
         self.assertEqual({'a': ['1', '3'], 'b': ['2']}, spec.scheduler_hints)
         self.assertTrue(spec.is_bfv)
+        self.assertEqual(3, spec.num_instances)
 
     def test_zone_and_forced_host(self):
         spec = self.build(availability_zone='z:h:n')
@@ -120,14 +108,14 @@ class BuildTestCase(RequestTestCase):
         self.build(availability_zone=text)
 
     def test_a_host_of_a_silent_cell(self):
-        self.scheduler.silent_cells['c'] = 'gone'
+        self.cloud.silent_cells['c'] = 'gone'
         spec = self.build(availability_zone='z:absent')
         self.assertEqual(['absent'], spec.force_hosts)
 
     def test_a_new_server_is_no_rebuild(self):
         """Whatever a member or the operator writes."""
         spec = self.build(
-            hint=[(fields.CHECK_TYPE, 'rebuild')], availability_zone='z:h:n'
+            hints=[(fields.CHECK_TYPE, 'rebuild')], availability_zone='z:h:n'
         )
         self.assertTrue(utils.request_is_rebuild(spec))
         self.assertTrue(fields.pretends_rebuild(spec))
@@ -135,9 +123,9 @@ class BuildTestCase(RequestTestCase):
 
     @ddt.data(
         {'server_group': uuids.group},
-        {'hint': [('group', uuids.group)]},
+        {'hints': [('group', uuids.group)]},
         # The option is the group, whatever a hint says.
-        {'server_group': uuids.group, 'hint': [('group', uuids.other)]},
+        {'server_group': uuids.group, 'hints': [('group', uuids.other)]},
     )
     def test_server_group(self, arguments):
         spec = self.build(**arguments)
@@ -171,10 +159,15 @@ class NamedTestCase(RequestTestCase):
         found = request.get_flavor(self.ctxt, 'f')
         self.assertIs(self.by_name.return_value, found)
 
+    def test_a_flavor_that_was_read_before(self):
+        one = flavor()
+        self.assertIs(one, request.get_flavor(self.ctxt, one))
+        self.by_id.assert_not_called()
+
     @ddt.data(('h', None), ('h:n', 'n'), ('h:', None))
     @ddt.unpack
     def test_destination(self, text, node):
-        found = request.destination(self.scheduler, text)
+        found = request.destination(self.cloud, text)
         self.assertEqual('h', found.host)
         self.assertEqual(node, found.node if 'node' in found else None)
 
@@ -184,7 +177,7 @@ class NamedTestCase(RequestTestCase):
             '--destination',
             'a host of a compute node: ',
             request.destination,
-            self.scheduler,
+            self.cloud,
             text,
         )
         self.assertIn('host2', error.expected)
@@ -195,8 +188,14 @@ class NamedTestCase(RequestTestCase):
 class ImageTestCase(RequestTestCase):
     def image(self, *properties, image=uuids.image):
         return request.get_image(
-            self.ctxt, self.wanted(image=image, image_property=properties)
+            self.ctxt, self.wanted(image=image, image_properties=properties)
         )
+
+    def test_one_that_was_read_before(self):
+        """It may have what nova takes from its database alone."""
+        one = {'id': uuids.image, 'properties': {'hw_architecture': 'old'}}
+        self.assertEqual(one, self.image(image=one))
+        self.glance.assert_not_called()
 
     def test_none(self):
         self.assertEqual({'properties': {}}, self.image(image=None))

@@ -78,7 +78,7 @@ class ServerTestCase(testtools.TestCase):
             instance_group=None,
             requested_destination=None,
         )
-        self.scheduler = mock.Mock(
+        self.cloud = mock.Mock(
             target_cell=lambda ctxt, cell: contextlib.nullcontext(ctxt)
         )
         place = 'nova_ext_sched.dryrun.decision.server'
@@ -122,7 +122,7 @@ class ServerTestCase(testtools.TestCase):
         return value
 
     def server(self):
-        return explain_server.Server(self.scheduler, self.ctxt, uuids.server)
+        return explain_server.Server(self.cloud, self.ctxt, uuids.server)
 
     def assertInvalid(self, expected, call, *args):
         error = self.assertRaises(exception.InvalidValue, call, *args)
@@ -308,6 +308,6 @@ class OperationsTestCase(ServerTestCase):
             (['h1'], ['n1']), (spec.force_hosts, spec.force_nodes)
         )
         checker, _, instance, image = validate.call_args.args
-        self.assertIs(self.scheduler.placement, checker.report_client)
+        self.assertIs(self.cloud.placement, checker.report_client)
         self.assertIs(self.instance, instance)
         self.assertEqual(uuids.other, image)

@@ -9,14 +9,14 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import shortage
-from tests.unit.dryrun.cloud import test_claims
+from tests.unit.dryrun.cloud import clouds
 
 HOSTS = {'big': 'host1', 'small': 'host2', 'none': 'host3', 'shared': 'host4'}
 
 
 def summary(root, **resources):
     return {
-        **test_claims.summary(**resources),
+        **clouds.make_summary(**resources),
         'root_provider_uuid': root,
     }
 

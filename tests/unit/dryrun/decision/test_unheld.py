@@ -23,27 +23,27 @@ class UnheldTestCase(testtools.TestCase):
         super().setUp()
         self.useFixture(
             fixtures.MonkeyPatch(
-                'nova_ext_sched.queries.group_members.select_build_requests',
+                'nova_ext_sched.queries.servers.select_build_requests',
                 lambda ctxt, uuids: [],
             )
         )
-        self.scheduler = mock.Mock(
+        self.cloud = mock.Mock(
             silent_cells={},
             hosts={
                 uuid: snapshot.Host(name, name, 'cell')
                 for uuid, name in HOSTS.items()
             },
         )
-        self.scheduler.ask_cells.return_value = {}
-        self.scheduler.providers.get_allocations.side_effect = lambda uuid: {
+        self.cloud.ask_cells.return_value = {}
+        self.cloud.providers.get_allocations.side_effect = lambda uuid: {
             f'consumer{uuid}': {'resources': {'VCPU': 2}}
         }
-        self.types = self.scheduler.providers.get_consumer_type
+        self.types = self.cloud.providers.get_consumer_type
         self.types.return_value = 'unknown'
 
     def find(self, missing=2):
         lacking = {uuid: {'VCPU': missing} for uuid in HOSTS}
-        return unheld.find(self.scheduler, lacking)
+        return unheld.find(self.cloud, lacking)
 
     def test_fifty_hosts_are_asked(self):
         found = self.find()
@@ -59,7 +59,7 @@ class UnheldTestCase(testtools.TestCase):
         self.assertIn('alone: 0 (none). ', self.find(3)['sentence'])
 
     def test_fifty_consumers_are_asked_about(self):
-        self.scheduler.providers.get_allocations.side_effect = lambda uuid: {
+        self.cloud.providers.get_allocations.side_effect = lambda uuid: {
             f'consumer{uuid}{n}': {'resources': {'VCPU': 1}} for n in '12'
         }
         self.assertEqual(25, len(self.find()['hosts']))
@@ -78,7 +78,7 @@ class UnheldTestCase(testtools.TestCase):
             self.assertEqual(expected, found and len(found['hosts']))
 
     def test_a_silent_cell(self):
-        self.scheduler.silent_cells['cell'] = 'no answer'
+        self.cloud.silent_cells['cell'] = 'no answer'
         self.assertIsNone(self.find())
 
     def test_full_hosts(self):

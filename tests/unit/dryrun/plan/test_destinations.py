@@ -1,191 +1,498 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What placement's answer is after moves; tests/functional asks nova."""
+"""Where servers go: nova's scheduler on small clouds, asked as little as can.
 
-import copy
-import types
+tests/functional asks nova itself.
+"""
+
 from unittest import mock
 
+import ddt
+import fixtures
 from nova import objects
+from nova.scheduler import filters
+from nova.scheduler.filters import affinity_filter
 import testtools
 
+from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.queries import sources
-from tests.unit.dryrun.cloud import test_claims
-from tests.unit.dryrun.cloud import test_snapshot
-from tests.unit.dryrun.plan import test_providers
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
 
-SPEC = objects.RequestSpec(instance_group=None)
+WHOLE, PART = likeness.Key('x', True), likeness.Key('x', False)
 
 
-class Scheduler:
-    """Hosts a to d."""
+class TakesFilter(filters.BaseHostFilter):
+    """Takes the candidates of a host away."""
 
-    def __init__(self):
-        self.hosts = {
-            uuid: types.SimpleNamespace(name=f'name of {uuid}')
-            for uuid in 'abcd'
-        }
-        self.states = {}
-        self.aggregates_copy = []
-        self.silent_cells = {}
-        self.placement = None
+    __module__ = 'nova.x'
+
+    def filter_all(self, states, spec_obj):
+        for state in states:
+            if state.uuid == 'a':
+                state.allocation_candidates = []
+            yield state
+
+
+class ChoiceFilter(filters.BaseHostFilter):
+    """Refuses a host with a single candidate."""
+
+    __module__ = 'nova.x'
+
+    def host_passes(self, host_state, spec_obj):
+        return len(host_state.allocation_candidates) > 1
 
 
 class DestinationsTestCase(testtools.TestCase):
+    """Hosts a to d; nova's weigher prefers a, then b, and so on."""
+
     def setUp(self):
         super().setUp()
-        self.scheduler = Scheduler()
-        self.destinations = destinations.Destinations(self.scheduler)
-        self.answer = test_providers.make_answer()
-
-    def test_an_older_hypervisor_is_passed_over(self):
-        mine = types.SimpleNamespace(
-            spec_obj=SPEC, may_move_to=lambda _source, target: target == 'new'
+        self.request_filters = []
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
+                self.request_filters,
+            )
         )
-        with (
-            mock.patch.object(self.destinations, '_find_source'),
-            mock.patch.object(self.destinations, 'judge') as judge,
-        ):
-            judge.return_value = None, ['old', 'new']
-            self.assertEqual('new', self.destinations.find(mine))
-            judge.return_value = None, ['old']
-            self.assertIsNone(self.destinations.find(mine))
+        self.filter = clouds.KnownFilter()
+        self.make('abcd')
 
-    def ask(self, *_, **__):
-        nowhere = {'m': frozenset(), 'x': frozenset()}
-        self.places = sources.current.place(nowhere)
-        return self.answer
-
-    def judge(self, spec=SPEC):
-        """Return the hosts that nova's filters would be asked about."""
-        with (
-            mock.patch.object(destinations.candidates, 'ask', self.ask),
-            mock.patch.object(destinations.hosts, 'Hosts') as judge,
-        ):
-            judge.return_value.judge.return_value = [
-                types.SimpleNamespace(allocation_candidates=found, uuid=uuid)
-                for uuid, found in (('a', ['x']), ('b', []))
-            ]
-            self.matrix, states = self.destinations.judge(spec)
-        self.assertEqual(
-            [] if self.answer is None else ['a'],
-            [state.uuid for state in states],
+    def make(self, hosts):
+        self.cloud = clouds.Cloud(
+            hosts, [self.filter, affinity_filter.DifferentHostFilter()]
         )
-        if self.answer is None:
-            judge.assert_not_called()
-            return None
-        *_, self.spec, candidates = judge.call_args.args
-        offered = {
-            uuid for one in candidates.requests for uuid in one['allocations']
-        }
-        self.assertEqual(offered, candidates.summaries.keys())
-        return sorted(offered)
+        for n, state in enumerate(self.cloud.states.values()):
+            state.free_ram_mb = 900_000 - 1000 * n
+        self.server = self.cloud.server
+        self.places = destinations.Destinations(self.cloud)
 
-    def take(self, host, number):
-        """Let a server move to a host."""
-        known = self.destinations.providers
-        known._claims.learn(self.answer.summaries)
-        known.move(
-            test_claims.request(**{host: {'VCPU': number}}),
-            {'allocations': {}},
-            None,
+    def prepare(self, key=WHOLE, uuid='server', fixed=(), **fields):
+        """Return a server that is to be evacuated.
+
+        :param fixed: UUIDs of the hosts that it may not go to
+        """
+        spec = clouds.make_spec(**fields)
+        like = self.places.find_like(key, spec.obj_clone)
+        mine = movable.Evacuation(clouds.make_evacuee(uuid), spec, like)
+        mine.may_move_to = lambda state: state.uuid not in fixed
+        return mine
+
+    def find(self, mine=None):
+        found = self.places.find(mine or self.prepare())
+        return found and found.uuid
+
+    def fill(self, future, hosts):
+        """Let a server of one CPU come to each host."""
+        for number, host in enumerate(hosts):
+            target = self.cloud.find_target(host, **{host: {'VCPU': 1}})
+            spec = clouds.make_spec()
+            self.assertTrue(future.come(f'{host}{number}', spec, target))
+
+    def judge(self, spec=None, **fields):
+        self.matrix, left = self.places.judge(
+            spec or clouds.make_spec(**fields)
         )
-        self.destinations.moved['server'] = host
+        return ''.join(state.uuid for state in left)
 
-    def test_request_that_ends(self):
-        self.answer = None
-        self.assertIsNone(self.judge())
+    def refused(self, name):
+        names = [one.constraint for one in self.matrix.constraints]
+        return self.matrix.columns[names.index(name)].refused
+
+
+@ddt.ddt
+class JudgeTestCase(DestinationsTestCase):
+    def test_nothing_refuses(self):
+        self.assertEqual('abcd', self.judge())
+        self.places.begin({'hosta', 'hostc', 'unknown'})
+        self.assertEqual('bd', self.judge())
+        self.places.begin(frozenset())
+        self.assertEqual('abcd', self.judge())
+
+    def test_a_request_that_ends(self):
+        def refuse(ctxt, spec_obj):
+            raise destinations.nova_exception.RequestFilterFailed(reason='no')
+
+        self.request_filters.append(refuse)
+        self.assertEqual('', self.judge())
+        self.assertIsNotNone(self.matrix.end)
+        self.assertEqual([], self.filter.asked)
+
+    def test_a_host_without_a_candidate_that_is_left(self):
+        self.cloud.enabled_filters.append(TakesFilter())
+        self.assertEqual('bcd', self.judge())
+        self.assertEqual('b', self.find())
 
     def test_what_moves_fill(self):
-        self.take('a', 2)
-        self.take('b', 3)
-        self.assertEqual(['a', 'c'], self.judge())
-        [column] = self.matrix.columns
-        self.assertEqual(
-            {'b': (refusals.Refusal('are full (VCPU)', 'VCPU'),)},
-            column.refused,
-        )
+        with self.cloud.fork() as future:
+            self.assertEqual('abcd', self.judge(vcpus=3))
+            self.fill(future, 'bb')
+            self.assertEqual('acd', self.judge(vcpus=3))
+            self.assertEqual(
+                {'b': (refusals.Refusal('are full (VCPU)', 'VCPU'),)},
+                self.refused('moves before this one'),
+            )
+            self.assertEqual('abcd', self.judge(vcpus=2))
+        self.assertEqual('abcd', self.judge(vcpus=3))
+
+    def test_what_is_not_known(self):
+        self.server.add('disks', traits=[clouds.SHARES], DISK_GB=30)
+        on_d = self.cloud.stand('one', 'd')
+        self.server.hold('one', d={'VCPU': 4}, disks={'DISK_GB': 9})
+        spec = clouds.make_spec()
+        spec.flavor.root_gb = 9
+        with self.cloud.fork() as future:
+            self.assertEqual('abc', self.judge(spec))
+            self.assertEqual([], self.matrix.remarks)
+            future.move(on_d, spec, self.cloud.find_target('a'))
+            self.assertEqual('abc', self.judge(spec))
+            [remark] = self.matrix.remarks
+            self.assertIn('left hostd:noded open', remark)
 
     def test_a_group_stands_where_its_members_moved(self):
-        group = objects.InstanceGroup(members=['m'], hosts=['old'])
-        spec = objects.RequestSpec(instance_group=group)
-        self.scheduler.states = {
-            'b': types.SimpleNamespace(host='new', instances={'m': None}),
-            'c': types.SimpleNamespace(host='other', instances={'x': None}),
-        }
-        self.judge(spec)
-        self.assertEqual(['old'], self.spec.instance_group.hosts)
-        self.take('b', 1)
-        self.destinations.moved['m'] = 'new'
-        self.judge(spec)
-        self.assertEqual(['new'], self.spec.instance_group.hosts)
+        seen = []
+
+        def look(ctxt, spec_obj):
+            if spec_obj.instance_group:
+                seen.append(spec_obj.instance_group.hosts)
+                seen.append(sources.current.place({'m': frozenset()})['m'])
+
+        self.request_filters.append(look)
+        group = objects.InstanceGroup(
+            uuid='g', members=['m'], hosts=['hostd'], policy='x'
+        )
+        spec = clouds.make_spec(instance_group=group)
+        one = self.cloud.stand('m', 'd')
+        mine = self.prepare(PART, instance_group=group)
+        with self.cloud.fork() as future:
+            self.judge(spec)
+            future.move(one, clouds.make_spec(), self.cloud.find_target('b'))
+            self.judge(spec)
+            self.find(mine)
         # The request filters too see it there.
-        self.assertEqual({'m': {'new'}, 'x': set()}, self.places)
+        moved = [['hostb'], {'hostb'}]
+        self.assertEqual([['hostd'], frozenset(), *moved, *moved], seen)
         # The request itself is left as it is.
-        self.assertEqual(['old'], group.hosts)
+        self.assertEqual(['hostd'], group.hosts)
 
 
-class MoveTestCase(testtools.TestCase):
-    """Hosts a, where a server is, b and c."""
-
-    def setUp(self):
-        super().setUp()
-        self.scheduler = Scheduler()
-        self.scheduler.states = {
-            uuid: test_snapshot.make_state(uuid) for uuid in 'abc'
-        }
-        self.scheduler.states['a'].instances = {'server': None}
-        self.scheduler.states['a'].num_instances = 1
-        self.destinations = destinations.Destinations(self.scheduler)
-        self.destinations.providers._claims.learn(
-            {uuid: test_claims.summary(VCPU=(4, 2)) for uuid in 'abc'}
+@ddt.ddt
+class LikeTestCase(DestinationsTestCase):
+    def test_like_requests_are_judged_once(self):
+        make = mock.Mock(side_effect=clouds.make_spec)
+        one = self.places.find_like(WHOLE, make)
+        self.assertEqual('abcd', ''.join(self.filter.asked))
+        other = self.places.find_like(PART, make)
+        self.assertIs(one.shared, other.shared)
+        self.assertEqual((True, False), (one.is_whole, other.is_whole))
+        make.assert_called_once_with()
+        another = likeness.Key('y', True)
+        self.assertIsNot(
+            one.shared, self.places.find_like(another, make).shared
         )
+        self.assertEqual([*'abcd'], [*one.shared.requests])
+        # What the request filters change is not asked of them again.
+        self.assertIsNot(one.shared.spec_obj, one.shared.judged)
 
-    def move(self):
-        spec = base.request_spec()
-        spec.numa_topology = spec.pci_requests = spec.instance_group = None
-        spec.requested_resources = []
-        target = copy.copy(self.scheduler.states['b'])
-        target.allocation_candidates = [test_claims.request(b={'VCPU': 2})]
-        self.destinations.move(
-            types.SimpleNamespace(
-                spec_obj=spec,
-                instance=types.SimpleNamespace(
-                    uuid='server',
-                    host='hosta',
-                    node='nodea',
-                    numa_topology=None,
-                ),
-                held=test_claims.request(a={'VCPU': 2}),
-            ),
-            target,
+    def test_what_is_of_one_server_is_not_shared(self):
+        group = objects.InstanceGroup(hosts=[])
+        hints = {'different_host': ['one']}
+        self.cloud.stand('one', 'a')
+        spec = clouds.make_spec(
+            ignore_hosts=['hostb'],
+            instance_group=group,
+            scheduler_hints=hints,
         )
+        shared = self.places.find_like(PART, lambda: spec).shared
+        self.assertEqual({*'abcd'}, {*shared.requests})
 
-    def describe(self):
-        return {
-            uuid: (
-                sorted(state.instances),
-                state.num_instances,
-                state.free_ram_mb,
-                self.destinations.providers._claims.get_free(uuid, 'VCPU'),
+    def test_requests_of_which_nothing_is_known(self):
+        self.assertIsNone(self.places.find_like(None, None))
+        self.cloud.enabled_filters.append(clouds.AtMostFilter())
+        self.assertIsNone(self.prepare().like)
+
+    @ddt.data((10, 2), (9, 1), (4, 0))
+    @ddt.unpack
+    def test_what_is_kept(self, most, kept):
+        """Each has four hosts, and counts for one more."""
+        with mock.patch.object(destinations, '_MOST_KEPT', most):
+            self.places = destinations.Destinations(self.cloud)
+            for text in 'xyy':
+                self.prepare(likeness.Key(text, True))
+        self.assertEqual(kept, len(self.places._kept))
+
+    @ddt.data(WHOLE, PART, None)
+    def test_count(self, key):
+        self.places.begin({'hosta', 'hostb'})
+        self.assertEqual(2, self.places.count(self.prepare(key)))
+
+
+@ddt.ddt
+class FindTestCase(DestinationsTestCase):
+    @ddt.data(WHOLE, PART, None)
+    def test_the_best_that_may_take_it(self, key):
+        self.assertEqual('a', self.find(self.prepare(key)))
+        mine = self.prepare(key, fixed='ab')
+        self.assertEqual('c', self.find(mine))
+        self.places.begin({'hostc'})
+        self.assertEqual('d', self.find(mine))
+        self.places.begin({'hostc', 'hostd'})
+        self.assertIsNone(self.find(mine))
+
+    @ddt.data(WHOLE, PART, None)
+    def test_what_others_took(self, key):
+        mine = self.prepare(key, vcpus=2)
+        with self.cloud.fork() as future:
+            self.fill(future, 'aaab')
+            took = ''
+            while (target := self.places.find(mine)) is not None:
+                took += target.uuid
+                self.assertTrue(future.come(took, mine.spec_obj, target))
+            self.assertEqual('bccdd', ''.join(sorted(took)))
+        self.assertEqual('a', self.find(mine))
+
+    def test_of_equal_hosts_the_first(self):
+        """As nova takes it, whatever was touched."""
+        for key in (WHOLE, PART, None):
+            for state in self.cloud.states.values():
+                state.free_ram_mb = 1000
+            mine = self.prepare(key)
+            with self.cloud.fork() as future:
+                self.fill(future, 'dcb')
+                for state in self.cloud.states.values():
+                    state.free_ram_mb = 1000
+                self.assertEqual('a', self.find(mine))
+
+    def test_only_the_best_are_asked_and_those_that_others_touched(self):
+        """One after the other; one that refused not again."""
+        self.make('abcdefghijklmn')
+        mine = self.prepare()
+        asked = self.filter.asked
+        asked.clear()
+        self.assertEqual('a', self.find(mine))
+        self.assertEqual(['a'], asked)
+        self.filter.most = 0
+        with self.cloud.fork() as future:
+            self.fill(future, 'ma')
+            asked.clear()
+            self.assertIsNone(self.find(mine))
+            self.assertEqual([*'abcdefghijkm'], sorted(asked))
+            asked.clear()
+            with self.cloud.fork() as inner:
+                self.assertIsNone(self.find(mine))
+                self.assertEqual([], asked)
+                self.fill(inner, 'm')
+                self.assertIsNone(self.find(mine))
+                self.assertEqual(['m'], asked)
+                asked.clear()
+            self.assertIsNone(self.find(mine))
+            self.assertEqual([], asked)
+
+    def test_one_that_refuses_goes_on_to_refuse(self):
+        self.filter.most = 1
+        mine = self.prepare()
+        with self.cloud.fork() as future:
+            self.fill(future, 'a')
+            self.filter.asked.clear()
+            for _ in range(2):
+                self.assertEqual('b', self.find(mine))
+            self.assertEqual(1, self.filter.asked.count('a'))
+        # What was judged in a fork is of the fork.
+        self.assertEqual('a', self.find(mine))
+        # Where none is left, nobody is asked anew.
+        mine = self.prepare(likeness.Key('y', True), fixed='abcd')
+        self.filter.asked.clear()
+        self.assertIsNone(self.find(mine))
+        self.assertEqual([], self.filter.asked)
+
+    def test_hosts_that_were_touched(self):
+        """Also before this fork; some are no destinations."""
+        self.make('abcdefghijklmn')
+        self.server.hold('x', d={'VCPU': 4})
+        mine = self.prepare()
+        self.cloud.under_way = {'x': {'hostd'}}
+        with self.cloud.fork() as future:
+            future.count_under_way()
+            self.fill(future, 'an')
+            self.cloud.states['n'].free_ram_mb = 10**9
+            for barred, expected in (({'hosta'}, 'n'), ({'hostn'}, 'a')):
+                self.places.begin(barred)
+                self.assertEqual(expected, self.find(mine))
+                with self.cloud.fork():
+                    self.assertEqual(expected, self.find(mine))
+
+    def test_what_hosts_share_may_have_gone_to_another(self):
+        self.server.add('disks', traits=[clouds.SHARES], DISK_GB=30)
+        mine = self.prepare(vcpus=1)
+        mine.spec_obj.flavor.root_gb = 20
+        for key in (likeness.Key('disk', True), likeness.Key('disk', False)):
+            mine.like = self.places.find_like(key, mine.spec_obj.obj_clone)
+            with self.cloud.fork() as future:
+                target = self.places.find(mine)
+                self.assertEqual('a', target.uuid)
+                self.assertEqual(
+                    {'a', 'disks'},
+                    {*target.allocation_candidates[0]['allocations']},
+                )
+                mine.go(future, target)
+                self.assertIsNone(self.find(mine))
+            self.assertEqual('a', self.find(mine))
+
+    def test_what_hosts_share_may_come_back(self):
+        """A host that nobody touched is judged by the requests that fit."""
+        for name in ('disks', 'others'):
+            self.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
+        mine = self.prepare(vcpus=1)
+        mine.spec_obj.flavor.root_gb = 20
+        key = likeness.Key('disk', True)
+        mine.like = self.places.find_like(key, mine.spec_obj.obj_clone)
+        self.cloud.enabled_filters.append(ChoiceFilter())
+        for uuid, requests in mine.like.shared.requests.items():
+            requests.append(
+                clouds.make_request(
+                    **{uuid: {'VCPU': 1}, 'others': {'DISK_GB': 20}}
+                )
             )
-            for uuid, state in self.scheduler.states.items()
-        }
+        with self.cloud.fork() as future:
+            target = self.places.find(mine)
+            self.assertEqual('a', target.uuid)
+            mine.go(future, target)
+            self.assertIsNone(self.find(mine))
+        with self.cloud.fork() as future:
+            self.fill(future, 'aaaa')
+            self.assertEqual('b', self.find(mine))
 
-    def test_move(self):
-        before = self.scheduler.states['b']
-        self.move()
+
+@ddt.ddt
+class ProposalTestCase(DestinationsTestCase):
+    """A server of which nova reads more than it has in common with others."""
+
+    def prepare(self, key=PART, like=None, **fields):
+        mine = super().prepare(key, **fields)
+        shared = self.places.make_shared(like or clouds.make_spec())
+        mine.like = destinations.Like(shared, key.is_whole)
+        return mine
+
+    def test_its_own_hints_decide(self):
+        self.cloud.stand('one', 'a')
+        hints = {'different_host': ['one']}
+        mine = self.prepare(scheduler_hints=hints)
+        self.assertEqual('b', self.find(mine))
+        # Those of the others do not.
+        self.assertEqual('a', self.find(self.prepare()))
+
+    def test_its_own_question_decides(self):
+        """Of each host that its filters leave, the best first."""
+        flavor = base.flavor(extra_specs={'trait:T': 'required'})
+        self.server.providers['c'].traits = {'T'}
+        mine = self.prepare(flavor=flavor)
+        self.server.asked.clear()
+        self.assertEqual('c', self.find(mine))
+        asked = [one for one in self.server.asked if '_candidates' in one]
+        # nova asks for the host's own providers.
         self.assertEqual(
-            {
-                'a': ([], 0, 1064, 4),
-                'b': (['server'], 1, 936, 0),
-                'c': ([], 0, 1000, 2),
-            },
-            self.describe(),
+            [True] * 3,
+            [
+                f'in_tree={host}' in url
+                for host, url in zip('abc', asked, strict=True)
+            ],
         )
-        self.assertEqual({'server': 'hostb'}, self.destinations.moved)
-        self.assertEqual({'a'}, self.destinations.providers._left)
-        self.assertEqual({}, before.instances)
+        # Each question is asked once.
+        self.server.asked.clear()
+        self.find(mine)
+        self.assertEqual([], self.server.asked)
+        self.assertIsNone(mine.spec_obj.requested_destination)
+
+    def test_more_hosts_are_proposed(self):
+        self.make('abcdefghijklmn')
+        self.server.providers['l'].traits = {'T'}
+        flavor = base.flavor(extra_specs={'trait:T': 'required'})
+        self.assertEqual('l', self.find(self.prepare(flavor=flavor)))
+        self.assertIn('in_tree=l', self.server.asked[-1])
+
+    def test_where_none_of_the_proposed_will_do(self):
+        """Its own question on all hosts decides."""
+        flavor = base.flavor(extra_specs={'trait:T': 'required'})
+        self.server.providers['d'].traits = {'T'}
+        with mock.patch.object(destinations, 'PROPOSED', 2):
+            mine = self.prepare(flavor=flavor)
+            self.assertEqual('d', self.find(mine))
+        mine = self.prepare(like=clouds.make_spec(vcpus=5))
+        self.assertEqual('a', self.find(mine))
+
+    def test_its_own_candidates_go_on(self):
+        """Not those of the shared answer."""
+        self.server.add('disks', traits=[clouds.SHARES], DISK_GB=30)
+        like = clouds.make_spec()
+        like.flavor.root_gb = 20
+        mine = self.prepare(like=like)
+        [request] = self.places.find(mine).allocation_candidates
+        self.assertEqual({'a'}, {*request['allocations']})
+
+    def test_a_request_filter_that_refuses_it(self):
+        def refuse(ctxt, spec_obj):
+            if spec_obj.project_id == 'mine':
+                raise destinations.nova_exception.RequestFilterFailed(
+                    reason='no'
+                )
+
+        self.request_filters.append(refuse)
+        self.assertIsNone(self.find(self.prepare(project_id='mine')))
+
+
+class ExplainTestCase(DestinationsTestCase):
+    def explain(self, mine):
+        self.matrix, left = self.places.explain(mine)
+        return left and {*map(str, (getattr(s, 'uuid', s) for s in left))}
+
+    def test_like_servers_are_explained_once(self):
+        self.places.begin({'hosta'})
+        mine = self.prepare()
+        self.filter.most = 0
+        self.assertFalse(self.explain(mine))
+        self.assertEqual(
+            {'a': (refusals.IGNORED,)}, self.refused('ignore_hosts')
+        )
+        self.assertEqual({*'bcd'}, {*self.refused('KnownFilter')})
+        self.filter.asked.clear()
+        self.explain(self.prepare())
+        self.assertEqual([], self.filter.asked)
+        # Another plan asks anew.
+        self.places.begin(frozenset())
+        self.filter.most = 9
+        self.assertEqual({*'abcd'}, self.explain(mine))
+
+    def test_others_by_themselves(self):
+        self.filter.most = 0
+        for key in (PART, None):
+            self.explain(self.prepare(key))
+            self.filter.asked.clear()
+            self.assertFalse(self.explain(self.prepare(key)))
+            self.assertTrue(self.filter.asked)
+
+    def test_hosts_that_are_left(self):
+        """The hypervisors refuse them."""
+        for key in (WHOLE, None):
+            self.places.begin({'hosta'})
+            self.assertEqual({*'bcd'}, self.explain(self.prepare(key)))
+
+
+@ddt.ddt
+class UsesOnlyTestCase(DestinationsTestCase):
+    @ddt.data(
+        ('ab', True),
+        ('a', True),
+        ('ad', False),
+        ('d', False),
+        # A host that shares what it has.
+        ('d', True, 'd'),
+    )
+    @ddt.unpack
+    def test_request(self, providers, expected, host='a'):
+        """Provider b is within a; d is shared."""
+        self.server.providers['d'].traits = {clouds.SHARES}
+        one = clouds.make_request(**{uuid: {'VCPU': 1} for uuid in providers})
+        self.assertIs(expected, destinations.uses_only(one, host, self.cloud))

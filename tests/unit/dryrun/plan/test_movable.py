@@ -13,6 +13,7 @@ from nova.compute import vm_states
 import testtools
 
 from nova_ext_sched.dryrun.plan import movable
+from tests.unit.dryrun.cloud import clouds
 
 LIVE = {vm_states.ACTIVE, vm_states.PAUSED}
 COLD = {vm_states.STOPPED}
@@ -38,8 +39,8 @@ def make_instance(vm_state, task_state=None, pci=False, locked=False):
 
 
 @ddt.ddt
-class KindTestCase(testtools.TestCase):
-    def find_kind(self, *args, up=True, **kwargs):
+class MethodTestCase(testtools.TestCase):
+    def find_method(self, *args, up=True, **kwargs):
         instance = make_instance(*args, **kwargs)
         with (
             mock.patch.object(movable.servicegroup, 'API') as api,
@@ -59,7 +60,7 @@ class KindTestCase(testtools.TestCase):
         ):
             api.return_value.service_is_up.return_value = up
             try:
-                return movable._find_kind(
+                return movable._find_method(
                     context.get_admin_context(), instance
                 )
             except movable.NotMovable as exc:
@@ -74,7 +75,7 @@ class KindTestCase(testtools.TestCase):
         )
     )
     def test_states(self, vm_state):
-        found = self.find_kind(vm_state)
+        found = self.find_method(vm_state)
         if vm_state in LIVE | COLD:
             self.assertEqual('live' if vm_state in LIVE else 'cold', found)
         else:
@@ -97,26 +98,71 @@ class KindTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_what_has_to_be_done_first(self, state, said, first):
-        self.assertIn(said, self.find_kind(*state))
+        self.assertIn(said, self.find_method(*state))
         self.assertIn(first, self.first)
 
     def test_live_or_cold(self):
         """An administrator moves a locked one all the same."""
-        self.assertEqual('live', self.find_kind(vm_states.ACTIVE, locked=True))
+        self.assertEqual(
+            'live', self.find_method(vm_states.ACTIVE, locked=True)
+        )
         # With a device.
-        self.assertEqual('cold', self.find_kind(vm_states.ACTIVE, pci=True))
+        self.assertEqual('cold', self.find_method(vm_states.ACTIVE, pci=True))
 
     @ddt.data(vm_states.ACTIVE, vm_states.STOPPED)
     def test_the_host_is_down(self, vm_state):
         self.assertEqual(
             'nova-compute of host1 is down',
-            self.find_kind(vm_state, up=False),
+            self.find_method(vm_state, up=False),
         )
         self.assertEqual('start it, or evacuate the server', self.first)
 
 
 @ddt.ddt
-class HypervisorsTestCase(testtools.TestCase):
+class MigrationTestCase(testtools.TestCase):
+    """A server on host a, of a hypervisor qemu of version 5."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud()
+        self.instance = self.cloud.stand('one', 'a')
+        self.instance.image_ref = 'image'
+        self.instance.get_network_info = list
+        self.spec = clouds.make_spec(ignore_hosts=['old'])
+        for state in self.cloud.states.values():
+            state.hypervisor_type, state.hypervisor_version = 'qemu', 5
+
+    def make(self, method, barred=()):
+        """Return it, with the method of explain that prepared it."""
+
+        def start(mine, cloud, ctxt, uuid):
+            mine.spec_obj, mine.uuid = self.spec, uuid
+            mine._cloud = cloud
+            mine._cell = types.SimpleNamespace(uuid='cell1')
+
+        server = movable.explain_server.Server
+        with (
+            mock.patch.object(server, '__init__', start),
+            mock.patch.object(server, '_instance') as target,
+            mock.patch.object(server, 'live_migrate') as live,
+            mock.patch.object(server, 'migrate') as cold,
+            mock.patch.object(movable, '_find_method', return_value=method),
+        ):
+            target.return_value.__enter__.return_value = None, self.instance
+            found = movable.Migration(self.cloud, 'one', barred)
+        self.prepared = live.call_count, cold.call_count
+        return found
+
+    @ddt.data((movable.LIVE, (1, 0)), (movable.COLD, (0, 1)))
+    @ddt.unpack
+    def test_it_goes_neither_where_it_is_nor_to_barred_hosts(
+        self, method, prepared
+    ):
+        found = self.make(method, ['hostb', 'hostc'])
+        self.assertEqual(prepared, self.prepared)
+        self.assertEqual(['hosta', 'hostb', 'hostc'], self.spec.ignore_hosts)
+        self.assertEqual((method, None), (found.method, found.like))
+
     @ddt.data(
         ('live', ('qemu', 5), True),
         ('live', ('qemu', 6), True),
@@ -125,43 +171,44 @@ class HypervisorsTestCase(testtools.TestCase):
         ('cold', ('qemu', 4), True),
     )
     @ddt.unpack
-    def test_versions(self, kind, target, expected):
-        source, target = (
-            types.SimpleNamespace(hypervisor_type=one, hypervisor_version=two)
-            for one, two in (('qemu', 5), target)
-        )
-        mine = object.__new__(movable.Movable)
-        mine.kind = kind
-        self.assertEqual(expected, mine.may_move_to(source, target))
-        self.assertTrue(mine.may_move_to(None, target))
+    def test_hypervisors(self, method, target, expected):
+        mine, state = self.make(method), self.cloud.states['b']
+        state.hypervisor_type, state.hypervisor_version = target
+        self.assertEqual(expected, mine.may_move_to(state))
+        # Of a node that is gone nobody knows.
+        self.instance.node = 'gone'
+        self.assertTrue(mine.may_move_to(state))
 
+    def test_what_it_has_in_common_with_others(self):
+        live, cold = map(self.make, (movable.LIVE, movable.COLD))
+        self.assertNotEqual(live.find_key().text, cold.find_key().text)
+        key = live.find_key()
+        self.spec.instance_uuid, self.spec.ignore_hosts = 'other', ['x']
+        self.assertEqual(key, live.find_key())
+        # nova evacuates and migrates within a cell.
+        live._cell.uuid = 'cell2'
+        self.assertNotEqual(key.text, live.find_key().text)
 
-@ddt.ddt
-class MovableTestCase(testtools.TestCase):
-    @ddt.data(
-        (vm_states.ACTIVE, 'live_migrate'), (vm_states.STOPPED, 'migrate')
-    )
-    @ddt.unpack
-    def test_it_goes_neither_where_it_is_nor_to_barred_hosts(
-        self, vm_state, prepare
-    ):
-        spec = types.SimpleNamespace(ignore_hosts=['old'])
-
-        def start(mine, scheduler, ctxt, uuid):
-            mine.spec_obj = spec
-
-        server = movable.explain_server.Server
-        kind = movable.LIVE if vm_state == vm_states.ACTIVE else movable.COLD
-        with (
-            mock.patch.object(server, '__init__', start),
-            mock.patch.object(server, '_instance') as target,
-            mock.patch.object(server, prepare) as prepared,
-            mock.patch.object(movable, '_find_kind', return_value=kind),
+    def test_go(self):
+        """It leaves its host, which an evacuated one still counts on."""
+        mine, target = self.make(movable.LIVE), self.cloud.find_target('b')
+        node, other = self.cloud.find_node('hosta', 'nodea'), None
+        instance = clouds.make_evacuee('one')
+        for one, left in (
+            (mine, ()),
+            (movable.Evacuation(instance, self.spec, None, node), ['one']),
+            (movable.Evacuation(instance, self.spec, None, other), ['one']),
         ):
-            target.return_value.__enter__.return_value = (
-                None,
-                mock.Mock(host='host1'),
-            )
-            movable.Movable(mock.Mock(), 'uuid', ['host2', 'host3'])
-        prepared.assert_called_once_with()
-        self.assertEqual(['host1', 'host2', 'host3'], spec.ignore_hosts)
+            self.assertTrue(one.may_move_to(target))
+            with self.cloud.fork() as future:
+                self.assertIs(True, one.go(future, target))
+                self.assertEqual({'one': 'hostb'}, future.moved)
+                self.assertEqual([*left], [*self.cloud.states['a'].instances])
+                # Another took the room.
+                full = self.cloud.find_target('c', c={'VCPU': 5})
+                self.assertIs(False, one.go(future, full))
+        self.assertEqual('evacuate', one.method)
+        # What the servers of a node have is read at once.
+        self.assertIn(
+            f'/resource_providers?in_tree={node}', self.cloud.server.asked
+        )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How many servers may come, on clouds of plain data; nova is in functional.
+"""How many servers may come, on small clouds; nova itself is in functional.
 
 A host has room for some units; a server takes its size of them.
 """
@@ -10,109 +10,45 @@ import types
 from unittest import mock
 
 import ddt
+import fixtures
 import hypothesis
 from hypothesis import strategies as st
 import testtools
 
+from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import shared
 from nova_ext_sched.dryrun.plan import spare
+from tests.unit.dryrun.cloud import clouds
 
 NOT_MOVABLE = movable.NotMovable('it is being built', '')
 
 
-class Places:
-    """Stands for Shared and Grown: the host with most room is the best."""
-
-    def __init__(self, before, hosts=()):
-        self.free = dict(before.free)
-        self.scheduler = types.SimpleNamespace(
-            states={
-                host: types.SimpleNamespace(
-                    host=host, cell_uuid='c', instances={}, aggregates=[]
-                )
-                for host in self.free
-            }
-        )
-
-    def make_kind(self, spec_obj):
-        return shared.Kind(spec_obj, spec_obj, dict.fromkeys(self.free, []))
-
-    def add(self, like, host, takes):
-        self.free[host] -= takes
-
-    def fill(self, like):
-        """The last host by name is filled first."""
-        size = like.spec_obj.flavor.memory_mb
-        for host in sorted(self.free, reverse=True):
-            while self.free[host] >= size:
-                self.add(like, host, size)
-                yield host, size
-
-    def judge_again(self, mine):
-        return mine
-
-    def begin(self, hosts):
-        self.left, self.moved = hosts, {}
-        self.room = dict(self.free)
-
-    def count(self, mine):
-        return len(self._fitting(mine))
-
-    def find(self, mine):
-        found = max(self._fitting(mine), key=self.room.get, default=None)
-        return found and types.SimpleNamespace(host=found)
-
-    def move(self, mine, target):
-        self.room[target.host] -= mine.spec_obj.flavor.memory_mb
-        self.moved[mine.uuid] = target.host
-
-    def _fitting(self, mine):
-        return [
-            host
-            for host, free in sorted(self.room.items())
-            if host not in self.left and free >= mine.spec_obj.flavor.memory_mb
-        ]
+def make_flavor(size):
+    return types.SimpleNamespace(flavorid='1', name='x', size=size)
 
 
-def make_spec(size):
-    flavor = types.SimpleNamespace(memory_mb=size, vcpus=0)
-    return types.SimpleNamespace(flavor=flavor, instance_group=None)
-
-
-def count_stuck(places, hosts, movables):
-    """Return how many servers find no host, of hosts that fail."""
-    places.begin(hosts)
-    finding = order.Order(
-        places.scheduler,
-        (),
-        prepare=movables.get,
-        found=places,
-        is_hardest_first=True,
-        explains=False,
-    )
-    plan = finding.make([plans.Leaving(u, '', '', '', []) for u in movables])
-    return len(plan.without_place)
-
-
+@ddt.ddt
 class SpareTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        for target, name, fake in (
-            (spare, 'Grown', Places),
-            (request, 'get_image', mock.Mock()),
+        self.gone = set()
+        for name, fake in (
+            ('nova.scheduler.request_filter.ALL_REQUEST_FILTERS', []),
+            (f'{request.__name__}.get_image', mock.Mock()),
+            (f'{gone.__name__}.find', lambda _, uuids: self.gone & uuids),
             (
-                request,
-                'build',
-                lambda _, __, ___, size, _image: make_spec(size),
+                f'{request.__name__}.build',
+                lambda _, __, ___, flavor, _image: clouds.make_spec(
+                    flavor.size
+                ),
             ),
         ):
-            patch = mock.patch.object(target, name, fake)
-            patch.start()
-            self.addCleanup(patch.stop)
+            self.useFixture(fixtures.MonkeyPatch(name, fake))
 
     def spare(self, free, standing, size):
         """Let each host fail, and return what is counted.
@@ -122,43 +58,63 @@ class SpareTestCase(testtools.TestCase):
             does not evacuate
         :param size: of the new servers
         """
-        self.now = Places(types.SimpleNamespace(free=free))
-        found = spare.Spare(self.now, size)
+        cloud = clouds.Cloud('')
+        for host, units in free.items():
+            cloud.add_node(host, VCPU=units, MEMORY_MB=64 * units)
+            cloud.states[host].free_ram_mb = 64 * units
+        self.places = destinations.Destinations(cloud)
+        # Like servers are judged before anything is supposed.
+        self.prepare('', size)
+        before = cloud.describe()
+        found = spare.Spare(self.places, make_flavor(size))
         self.failures = []
         for host in free:
             movables = {
-                f'{host}-{n}': shared.Evacuee(
-                    f'{host}-{n}', make_spec(number), None
-                )
-                if number
-                else NOT_MOVABLE
+                f'{host}-{n}': self.prepare(f'{host}-{n}', number)
                 for n, number in enumerate(standing.get(host, ()))
             }
-            failure = host, {host}, movables
-            stuck = count_stuck(self.now, {host}, movables)
-            self.failures.append((*failure, stuck))
-            found.check(*failure, stuck)
+            stuck = self.find_stuck({f'host{host}'}, movables)
+            self.failures.append(
+                spare.Evacuated(host, {f'host{host}'}, movables, stuck)
+            )
+        found.check(self.failures)
+        self.assertEqual(before, cloud.describe())
         return found
 
-    def is_worse(self, found, number):
+    def prepare(self, uuid, size):
+        if size is None:
+            return NOT_MOVABLE
+        spec = clouds.make_spec(size)
+        key = likeness.Key(f'{size}', True)
+        like = self.places.find_like(key, spec.obj_clone)
+        return movable.Evacuation(clouds.make_evacuee(uuid), spec, like)
+
+    def find_stuck(self, hosts, movables):
+        """Return the servers that find no host, of hosts that fail."""
+        self.places.begin(hosts)
+        leaving = order.put_hardest_first(
+            [plans.Leaving(uuid, '', '', '', []) for uuid in movables],
+            movables,
+            self.places,
+        )
+        with self.places.cloud.fork() as future:
+            made = order.Order(self.places, movables).make(future, leaving)
+        return {one.server for one in made.without_place}
+
+    def is_worse(self, found, number, size):
         """Return whether a failure is, with so many more servers."""
-        for _, hosts, movables, stuck in self.failures:
-            places = Places(self.now)
-            mine = dict(movables)
-            for n, (host, size) in enumerate(found._came[:number]):
-                places.add(None, host, size)
-                if host in hosts:
-                    mine[f'{n}'] = shared.Evacuee(
-                        f'{n}', make_spec(size), None
-                    )
-            if count_stuck(places, hosts, mine) > stuck:
-                return True
+        for one in self.failures:
+            with self.places.cloud.fork() as future:
+                mine = dict(one.movables)
+                for uuid, target in found._came[:number]:
+                    future.come(uuid, clouds.make_spec(size), target)
+                    if target.host in one.hosts:
+                        mine[uuid] = self.prepare(uuid, size)
+                stuck = self.find_stuck(one.hosts, mine)
+                if len(stuck) > len(one.stuck):
+                    return True
         return False
 
-
-@ddt.ddt
-class CheckTestCase(SpareTestCase):
-    # The last host by name gets the first ones.
     @ddt.data(
         # Nothing stands: the new ones alone.
         ({'a': 4, 'b': 4}, {}, 1, (8, 4, 'a')),
@@ -178,14 +134,51 @@ class CheckTestCase(SpareTestCase):
     )
     @ddt.unpack
     def test_one_more_is_one_too_many(self, free, standing, size, expected):
-        found = self.spare(free, standing, size)
+        found = self.spare(free, standing, size).describe()
         self.assertEqual(
-            expected, (len(found._came), found._number, found._failure)
+            (*expected, False),
+            tuple(
+                found[key] for key in ('fit', 'spare', 'failure', 'or_more')
+            ),
         )
 
+    @ddt.data(
+        # By those that are there no failure is worse.
+        ((), {'a-0', 'a-1'}, 4),
+        (('a-0',), {'a-1'}, 4),
+        # One that is there finds no host any more.
+        ((), {'a-1'}, 0),
+        (('a-0',), {'a-0'}, 0),
+        (('a-0',), set(), 0),
+    )
+    @ddt.unpack
+    def test_two_that_find_no_host_then(self, stuck, gone, expected):
+        found = self.spare({'a': 2, 'b': 2}, {}, 1)
+        found._number, self.gone = 4, gone
+        movables = {'a-0': NOT_MOVABLE, 'a-1': NOT_MOVABLE}
+        one = spare.Evacuated('a', {'nothing'}, movables, {*stuck})
+        found.check([one])
+        self.assertEqual(expected, found.describe()['spare'])
+
+    def test_there_are_no_more_than_are_counted(self):
+        with mock.patch.object(spare, '_MOST', 3):
+            found = self.spare({'a': 4, 'b': 4}, {}, 1).describe()
+        self.assertEqual(
+            {
+                'id': '1',
+                'name': 'x',
+                'fit': 3,
+                'or_more': True,
+                'spare': 3,
+                'failure': '',
+            },
+            found,
+        )
+
+    @hypothesis.settings(max_examples=15)
     @hypothesis.given(
-        st.lists(st.integers(0, 9), min_size=1, max_size=4),
-        st.lists(st.lists(st.integers(1, 5), max_size=4), max_size=4),
+        st.lists(st.integers(0, 6), min_size=1, max_size=3),
+        st.lists(st.lists(st.integers(1, 5), max_size=3), max_size=3),
         st.integers(1, 4),
     )
     def test_one_more_makes_a_failure_worse(self, free, standing, size):
@@ -193,9 +186,9 @@ class CheckTestCase(SpareTestCase):
         standing = dict(zip('abcd', standing, strict=False))
         found = self.spare(free, standing, size)
         if found._failure:
-            self.assertTrue(self.is_worse(found, found._number + 1))
+            self.assertTrue(self.is_worse(found, found._number + 1, size))
         else:
             self.assertEqual(len(found._came), found._number)
         if len({size, *itertools.chain(*standing.values())}) == 1:
             # Which host takes a server is all the same.
-            self.assertFalse(self.is_worse(found, found._number))
+            self.assertFalse(self.is_worse(found, found._number, size))

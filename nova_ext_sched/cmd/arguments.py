@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the library is asked, made of the arguments of commands."""
+
+import argparse
+import typing
+
+from nova_ext_sched import exception
+from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.decision import question
+
+
+def make_change(parsed_args: argparse.Namespace) -> change.Change:
+    """Return the change of :func:`nova_ext_sched.cli.options.add_change`.
+
+    :raises exception.InvalidValue: metadata has another form
+    """
+    metadata = []
+    for name, item in parsed_args.aggregate_property:
+        key, equals, value = item.partition('=')
+        if not key or not equals:
+            raise exception.InvalidValue(
+                where='--aggregate-property', expected='KEY=VALUE', got=item
+            )
+        metadata.append((name, key, value))
+    return change.Change(
+        options=parsed_args.option,
+        metadata=metadata,
+        no_metadata=parsed_args.no_aggregate_property,
+        hosts=parsed_args.aggregate_host,
+        no_hosts=parsed_args.no_aggregate_host,
+    )
+
+
+def make_question(
+    parsed_args: argparse.Namespace, **others: typing.Any
+) -> question.Question:
+    """Return the server of :func:`nova_ext_sched.cli.options.add_server`.
+
+    :param others: fields that are not among its options
+    """
+    return question.Question(
+        image=parsed_args.image,
+        image_properties=parsed_args.image_property,
+        boot_from_volume=parsed_args.boot_from_volume,
+        availability_zone=parsed_args.availability_zone,
+        project=parsed_args.project,
+        server_group=parsed_args.server_group,
+        hints=parsed_args.hint,
+        **others,
+    )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What ``nova-ext-sched audit`` does with its arguments."""
+
+import argparse
+from collections.abc import Iterator
+import sys
+
+from nova_ext_sched import messages
+from nova_ext_sched.cmd import arguments
+from nova_ext_sched.cmd.audit import report
+from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.cloud import snapshot
+
+
+def audit(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> tuple[auditor.Auditor, list[report.Finding]]:
+    """Return an auditor that has judged all servers, and what it found."""
+    wanted = arguments.make_change(parsed_args)
+    with snapshot.read(wanted, settled=True) as cloud:
+        auditing = auditor.make(
+            cloud,
+            parsed_args.policy,
+            parsed_args.host,
+            parsed_args.aggregate,
+            parsed_args.project,
+        )
+        advance(total=auditing.count())
+        findings: list[report.Finding] = []
+        for server in auditing.judge(advance):
+            if not parsed_args.summary:
+                findings += _describe(server)
+    return auditing, findings
+
+
+def _describe(server: servers.Server) -> Iterator[report.Finding]:
+    name = messages.clean(server.name)
+    # Of tens of thousands of servers, most have these of others.
+    project, host = map(sys.intern, (server.project_id, server.host))
+    for policy, reason in server.found:
+        yield (server.uuid, name, project, host, policy, sys.intern(reason))

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What ``nova-ext-sched mend``, ``drain`` and ``survive`` do."""
+
+import argparse
+from collections.abc import Sequence
+import typing
+
+from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.cmd import arguments
+from nova_ext_sched.cmd.moves import report
+from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.cloud import chosen
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.plan import drain
+from nova_ext_sched.dryrun.plan import mend
+from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import survive
+
+
+def plan_mend(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> cli_report.Report:
+    """Return the report of a plan after which no policy is violated."""
+    wanted = arguments.make_change(parsed_args)
+    with snapshot.read(wanted, settled=True) as cloud:
+        auditing = auditor.make(
+            cloud,
+            parsed_args.policy,
+            parsed_args.host,
+            parsed_args.aggregate,
+            parsed_args.project,
+        )
+        plan = mend.make(auditing, advance)
+        totals = auditing.totals
+        found, _ = cli_report.begin(
+            totals.head, *totals.remarks, counts=totals.counts
+        )
+        return report.make(
+            plan, [found], auditing.faults, bool(totals.not_judged)
+        )
+
+
+def plan_drain(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> cli_report.Report:
+    """Return the report of a plan after which hosts are empty."""
+    wanted = arguments.make_change(parsed_args)
+    with snapshot.read(wanted, settled=True) as cloud:
+        hosts = chosen.find(
+            cloud, parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
+        )
+        plan = drain.make(cloud, hosts, advance)
+        unread = drain.find_unread(cloud, hosts)
+        found = drain.describe(cloud, hosts, plan, unread)
+        return report.make(plan, found, cloud.faults, bool(unread))
+
+
+def plan_survive(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> tuple[
+    list[plans.Failure],
+    list[dict[str, typing.Any]],
+    Sequence[str],
+    Sequence[str],
+    Sequence[plans.Leaving],
+]:
+    """Return what comes of failures; see the planner of the same name."""
+    wanted = arguments.make_change(parsed_args)
+    with snapshot.read(wanted, settled=True) as cloud:
+        return survive.make(
+            cloud,
+            parsed_args.flavor,
+            parsed_args.by,
+            parsed_args.host,
+            parsed_args.aggregate,
+            advance,
+        )

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What ``nova-ext-sched-status`` does with its arguments."""
+
+from collections.abc import Sequence
+
+from nova import config
+from nova import objects
+from oslo_upgradecheck import upgradecheck
+
+from nova_ext_sched import conf
+from nova_ext_sched.cmd.status import checks
+
+
+def check(argv: Sequence[str]) -> int:
+    """Run ``upgrade check``; return its exit status.
+
+    :param argv: the command line, with the files of configuration at the
+        front
+    :raises oslo_config.cfg.Error: nova.conf cannot be read
+    """
+    objects.register_all()
+    conf.register_opts(checks.CONF)
+    upgradecheck.register_cli_options(checks.CONF, checks.Checks())
+    # For --json, which it looks up there.
+    upgradecheck.CONF = checks.CONF
+    # As nova's own commands do: libraries of nova's, osprofiler for one, read
+    # options that only this registers.
+    config.parse_args(argv, init_rpc=False)
+    # A value of ours that is not of its form, as what nova itself reads; where
+    # nothing of ours is loaded, no check reads all of them.
+    conf.check_values(checks.CONF)
+    status: int = checks.CONF.command.action_fn()
+    return status

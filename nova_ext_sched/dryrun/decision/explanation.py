@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Why a request has no valid host, or where it would go.
+
+A script asks as the commands do, once nova has nova-scheduler's nova.conf
+(:mod:`..cloud.process`)::
+
+    with snapshot.read() as cloud:
+        asked = question.Question(flavor='m1.small', project=project)
+        found = explanation.explain(cloud, asked)
+        print(found.describe()['answer']['sentence'])
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+import contextlib
+import dataclasses
+import typing
+
+from nova import exception as nova_exception
+
+from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import candidates
+from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import remarks
+from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.dryrun.decision import server
+from nova_ext_sched.dryrun.decision import stages
+from nova_ext_sched.dryrun.decision import unheld
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """What the scheduler says of a request, and of every host.
+
+    :ivar request: what is asked, as the document has it
+    :ivar matrix: all constraints are in
+    """
+
+    request: document.Document
+    matrix: matrix.Matrix
+
+    def describe(
+        self, detailed: Collection[str] | None = None
+    ) -> document.Document:
+        """Return everything as one document, of ``schema.json``.
+
+        :param detailed: UUIDs of the hosts to list; None for all
+        """
+        return document.build(self.matrix, self.request, detailed)
+
+
+def explain(
+    cloud: snapshot.Snapshot,
+    asked: question.Question,
+    advance: progress.Advance = progress.silent,
+    closely: bool = True,
+) -> Explanation:
+    """Ask the scheduler's code a question; see :mod:`.stages`.
+
+    :param advance: called after each constraint
+    :param closely: whether to look, too, for allocations that nobody has, and
+        for why nova-scheduler may have decided otherwise
+    :raises question.InvalidQuestion: something that is named does not exist,
+        or contradicts itself
+    :raises reasons.FilterFailed: a filter raised what nova does not expect
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    found = stages.start(cloud, advance=advance)
+    ctxt, spec_obj, mine = _prepare(cloud, asked, found)
+    described = document.describe_request(
+        spec_obj, asked.operation, asked.server, mine.name if mine else None
+    )
+    stages.explain(cloud, found, ctxt, spec_obj)
+    if closely:
+        found.unheld = unheld.find(cloud, unheld.find_full(found))
+        remarks.add(cloud, found, asked.operation, spec_obj, mine)
+    return Explanation(described, found)
+
+
+def _prepare(
+    cloud: snapshot.Snapshot,
+    asked: question.Question,
+    found: matrix.Matrix,
+) -> tuple[typing.Any, typing.Any, server.Server | None]:
+    """Make the request that nova-conductor would send to the scheduler.
+
+    :param found: ends where conductor refuses the request without asking the
+        scheduler
+    :returns: a nova RequestContext of the project, a nova RequestSpec, and the
+        server if it exists
+    """
+    ctxt = process.context(asked.project)
+    arguments: dict[str, typing.Any] = {}
+    if asked.destination:
+        arguments['destination'] = request.destination(
+            cloud, asked.destination
+        )
+    if asked.server is None:
+        flavor = request.get_flavor(ctxt, asked.flavor)
+        image = request.get_image(ctxt, asked)
+        spec_obj = request.build(ctxt, cloud, asked, flavor, image)
+        spec_obj.requested_destination = arguments.get('destination')
+        with _conducting(found):
+            request.set_up_group(ctxt, spec_obj)
+        return ctxt, spec_obj, None
+    mine = server.Server(cloud, ctxt, asked.server, asked.stored)
+    mine.spec_obj.num_instances = asked.instances
+    if asked.operation == 'resize':
+        arguments['flavor'] = request.get_flavor(ctxt, asked.flavor)
+    elif asked.operation == 'rebuild':
+        arguments['image'] = request.get_image(ctxt, asked)
+    with _conducting(found):
+        getattr(mine, asked.operation.replace('-', '_'))(**arguments)
+    return ctxt, mine.spec_obj, mine
+
+
+@contextlib.contextmanager
+def _conducting(found: matrix.Matrix) -> Iterator[None]:
+    """Note where nova-conductor refuses without asking the scheduler."""
+    try:
+        yield
+    except nova_exception.NoValidHost as exc:
+        found.stop('conductor', 'image traits', candidates.get_reason(exc))
+    except nova_exception.UnsupportedPolicyException as exc:
+        found.stop('conductor', 'server group', exc.format_message())

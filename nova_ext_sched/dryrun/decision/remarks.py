@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Why nova-scheduler may have decided otherwise than is found here."""
+
+import contextlib
+import typing
+
+from oslo_utils import timeutils
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import server
+from nova_ext_sched.queries import fields
+from nova_ext_sched.request_filters import reservation
+
+
+def add(
+    cloud: snapshot.Snapshot,
+    found: matrix.Matrix,
+    operation: str,
+    spec_obj: typing.Any,
+    mine: server.Server | None,
+) -> None:
+    """Add to the remarks why the scheduler may have decided otherwise.
+
+    :param operation: of :class:`.question.Question`
+    :param spec_obj: a nova RequestSpec, as it was judged
+    :param mine: the server, if it exists
+    """
+    if spec_obj.project_id is None:
+        closed = []
+        # The request filter says why it refuses it.
+        with contextlib.suppress(exception.RequestRefused):
+            wanted = reservation.compile_request(spec_obj)
+            closed = sorted(
+                f'aggregate {messages.clean(aggregate.name)} has {items}'
+                for aggregate in cloud.aggs_by_id.values()
+                if any(key in aggregate.metadata for key in wanted.required)
+                and (items := wanted.closing_items(aggregate.metadata))
+            )
+        if closed:
+            found.remarks.append(
+                f'No project was given (--project), and the reservation '
+                f'depends on it: {messages.first_few(closed)}'
+            )
+    if fields.pretends_rebuild(spec_obj):
+        found.remarks.append(
+            f'The request has the scheduler hint {fields.CHECK_TYPE}=rebuild '
+            f'and is no rebuild. nova asks neither its request filters nor '
+            f'placement, and skips host filters that do not run on rebuild. '
+            f'Those of nova-ext-sched judge every host all the same'
+        )
+    if mine is None:
+        return
+    if mine.never_landed and found.finds_host and operation == 'boot':
+        found.remarks.append(
+            'The server is in ERROR, so nova found no host when it was '
+            'created, and it finds one now. Either the cloud has changed '
+            'since (hosts, their use, aggregates, the flavor), or the '
+            'server was created with "host" or "hypervisor_hostname", '
+            'which nova does not store'
+        )
+    if mine.building_since is not None:
+        seconds = timeutils.delta_seconds(
+            mine.building_since, timeutils.utcnow(with_timezone=True)
+        )
+        found.remarks.append(
+            f'The server is in BUILD for '
+            f'{messages.count("minute", int(seconds // 60))}: nova has noted '
+            f'neither a host nor a fault. If that lasts, nova-conductor '
+            f'did not get the request, ended, or could not store the '
+            f'fault: its log says which. nova does not try again: delete '
+            f'the server and create it anew'
+        )

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Moves of a server group's members, beside others that are under way."""
+
+import threading
+
+import fixtures
+from nova.virt import fake
+
+from tests.functional import nodes
+from tests.functional import plans
+from tests.functional import test_drain
+from tests.functional import test_survive
+
+
+class UnderWayTestCase(test_drain.DrainTestCase):
+    """nova's filters do not see where a member goes (LP 1821755)."""
+
+    weights = {f'host{n}': 700 - n for n in range(1, 6)}
+
+    def setUp(self):
+        super().setUp()
+        self.may_end = threading.Event()
+        self.addCleanup(self.may_end.set)
+        migrate = fake.FakeDriver.live_migration
+
+        def migrate_slowly(*args, **kwargs):
+            self.may_end.wait(60)
+            migrate(*args, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.virt.fake.FakeDriver.live_migration', migrate_slowly
+            )
+        )
+
+    def begin_migration(self, server, host):
+        self.admin_api.post_server_action(
+            server['id'],
+            {'os-migrateLive': {'host': host, 'block_migration': 'auto'}},
+        )
+        self._wait_for_migration_status(server, ['running'])
+
+    def test_both_hosts_of_a_migration_count(self):
+        hints = self.group(limit=1)
+        member, other = (
+            self.boot(hints=hints, az=f'nova:{host}')
+            for host in ('host1', 'host3')
+        )
+        plain = self.boot(host='host1')
+        self.begin_migration(other, 'host2')
+        plan = self.plan('host1', by=test_drain.command.Drain)
+        self.assertEqual(
+            {
+                (member['id'], 'host1', 'host4'),
+                (plain['id'], 'host1', 'host2'),
+            },
+            {*self.moves(plan)},
+        )
+        self.may_end.set()
+        self._wait_for_server_parameter(
+            other, {'OS-EXT-SRV-ATTR:host': 'host2', 'status': 'ACTIVE'}
+        )
+        self.carry_out(plan)
+        self.assertEqual([], self.found())
+
+
+class NodesTestCase(
+    nodes.NodesMixin, test_survive.EvacuationMixin, plans.PlanTestCase
+):
+    """The servers of a nova-compute count for each of its nodes (ironic)."""
+
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+
+    def test_one_of_a_group_goes_to_a_host_of_many_nodes(self):
+        hints = self.group(limit=1)
+        for host in ('host1', 'host3'):
+            self.aggregate(host, [host], failure_domain='rack')
+            self.boot(hints=hints, az=f'nova:{host}')
+        self.add_nodes('host2', 2)
+        self.assertFailure(
+            'rack',
+            '--by',
+            'domain',
+            moves=['host2'],
+            stuck=[('anti-affinity', '')],
+        )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Moves by NUMA cells and PCI devices, with nova's libvirt driver.
+
+See :mod:`.test_capacity_devices`.
+"""
+
+import fixtures
+from nova.tests import fixtures as nova_fixtures
+
+from nova_ext_sched.cmd.moves import command
+from tests.functional import explain
+from tests.functional import plans
+from tests.functional import test_survive
+from tests.long import test_capacity_devices
+
+
+class MovesBase(
+    test_survive.EvacuationMixin,
+    plans.MovesMixin,
+    test_capacity_devices.DevicesBase,
+):
+    dedicated = None
+
+    def setUp(self):
+        super().setUp()
+        self.admin_api = self.api
+        self.useFixture(nova_fixtures.AllServicesCurrent())
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova.virt.libvirt.driver.LibvirtDriver'
+                '.migrate_disk_and_power_off',
+                return_value='{}',
+            )
+        )
+
+    def boot_stopped(self, flavor, host):
+        server = self.boot(flavor, host=host)
+        self.api.post_server_action(server['id'], {'os-stop': None})
+        return self._wait_for_state_change(server, 'SHUTOFF')
+
+    def plan(self, host):
+        """Return a plan that empties a host, of cold moves.
+
+        Its servers are alike, and asked about once.
+        """
+        with test_survive.counting() as judged:
+            found = explain.Output(
+                *explain.call(command.Drain, 'drain', host, '-f', 'json')
+            )
+        plan = found.read('cmd/moves/schema.json')
+        self.assertEqual(
+            {'cold'}, {one['kind'] for one in plan['moves']}, plan
+        )
+        # And once more, why the last one has no place.
+        self.assertEqual(2, len(judged))
+        return plan
+
+
+class CellsTestCase(MovesBase):
+    """CPUs are shared, and the memory of a cell is enough for two servers.
+
+    Placement has room for five on a host, the cells for four.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.one = self.large(1, 3000, **{'hw:numa_nodes': '1'})
+
+    def test_hosts_that_fail(self):
+        for host in (*['host1'] * 3, *['host2'] * 2):
+            self.boot(self.one, host=host)
+        self.assertEqual(3, self.count_spare(self.one)[1])
+        [failure] = [
+            one
+            for one in self.survive()['failures']
+            if one['failure'] == 'host1'
+        ]
+        self.assertEqual(
+            (['host2'] * 2, ['NUMATopologyFilter']),
+            (
+                [one['to'] for one in failure['moves']],
+                [one['cause'] for one in failure['without_place']],
+            ),
+        )
+        self.fail_hosts(failure)
+
+    def test_a_host_that_is_to_be_empty(self):
+        for host in (*['host1'] * 3, *['host2'] * 2):
+            self.boot_stopped(self.one, host)
+        plan = self.plan('host1')
+        self.assertEqual(2, len(plan['moves']))
+        [stuck] = plan['without_place']
+        self.assertEqual('NUMATopologyFilter', stuck['cause'])
+        self.carry_out(plan)
+
+
+class DevicesTestCase(MovesBase):
+    """Three devices on each host."""
+
+    def test_a_host_that_is_to_be_empty(self):
+        flavor = self.large(1, **{'pci_passthrough:alias': 'nic:1'})
+        for host in (*['host1'] * 3, 'host2'):
+            self.boot_stopped(flavor, host)
+        plan = self.plan('host1')
+        self.assertEqual(2, len(plan['moves']))
+        self.assertEqual(1, len(plan['without_place']))
+        self.carry_out_devices(plan)
+
+    def carry_out_devices(self, plan):
+        self.carry_out(plan)
+
+
+class DevicesInPlacementTestCase(DevicesTestCase):
+    """Each device is a provider in the host's tree."""
+
+    in_placement = True
+
+    def carry_out_devices(self, plan):
+        # On a cold migration nova-compute takes any device, not that which
+        # the scheduler took: the next move may find neither free.
+        self.carry_out({'moves': plan['moves'][:1]})

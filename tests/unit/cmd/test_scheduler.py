@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import argparse
+import contextlib
+import importlib.metadata
+import io
+import logging
+import subprocess
+import sys
+from unittest import mock
+
+import ddt
+import testtools
+
+from nova_ext_sched.cli import main
+from nova_ext_sched.cmd import scheduler
+from nova_ext_sched.cmd.explain import command as explain
+
+# Options of every command, and then one of them, in a process of its own.
+WITHOUT_NOVA = """
+import importlib.metadata
+import sys
+sys.modules['nova'] = None
+from nova_ext_sched.cli import main
+for found in importlib.metadata.entry_points(group=main.NAMESPACE):
+    found.load()(None, None).get_parser(found.name)
+sys.exit(main.main(['explain', '--flavor', 'x']))
+"""
+
+
+class WithoutNovaTestCase(testtools.TestCase):
+    def test_without_nova(self):
+        """Options need none, and what a command does says where to run it."""
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', WITHOUT_NOVA],
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual((2, ''), (done.returncode, done.stdout))
+        self.assertNotIn('Traceback', done.stderr)
+        self.assertIn("nova-scheduler's environment", done.stderr)
+        # No sentence names the command twice.
+        self.assertEqual(1, done.stderr.count('nova-ext-sched'))
+
+
+class LoadTestCase(testtools.TestCase):
+    def test_what_every_command_does_is_there(self):
+        """What it is, where nova is ready and not before."""
+        found = importlib.metadata.entry_points(group=main.NAMESPACE)
+        for one in found:
+            class_ = one.load()
+            if issubclass(class_, scheduler.Command):
+                command = class_(mock.Mock(), None)
+                with mock.patch.object(command, 'configure') as configure:
+                    configure.side_effect = ZeroDivisionError
+                    self.assertRaises(ZeroDivisionError, command.load, 'args')
+                    configure.side_effect = None
+                    work = command.load('args')
+                configure.assert_called_with('args')
+                folder, _, _ = class_.__module__.rpartition('.')
+                self.assertEqual(f'{folder}.run', work.__name__)
+
+
+@ddt.ddt
+class ConfigureTestCase(testtools.TestCase):
+    def configure(self, patch=lambda: None, debug=True):
+        """Configure a command where this patches nova's threads."""
+        command = explain.Explain(mock.Mock(), None)
+        command.app_args = argparse.Namespace(debug=debug)
+        parsed_args = argparse.Namespace(config_file=[], config_dir=[])
+        with (
+            mock.patch('nova.monkey_patch.patch', patch, create=True),
+            mock.patch(
+                'nova_ext_sched.dryrun.cloud.process.configure'
+            ) as call,
+        ):
+            command.configure(parsed_args)
+        call.assert_called_once_with([], [])
+
+    def test_of_each_release(self):
+        """Up to nova 32 there is no choice."""
+        calls = []
+        self.configure(lambda backend='eventlet': calls.append(backend))
+        self.configure(lambda: calls.append(None))
+        self.assertEqual(['threading', None], calls)
+
+    def test_eventlet_s_complaint_is_not_shown(self):
+        """Of locks older than its patch; by a logger without a parent."""
+
+        def patch():
+            logging.Logger('eventlet').error('1 RLock(s) were not greened')
+
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            self.configure(patch)
+            self.assertEqual('', err.getvalue())
+            patch()
+            self.assertIn('greened', err.getvalue())
+
+    @ddt.data((False, False), (True, True))
+    @ddt.unpack
+    def test_a_cell_that_does_not_answer(self, debug, is_logged):
+        """nova has a traceback for each."""
+        for name in ('nova', 'nova.context', 'neutronclient'):
+            logger = logging.getLogger(name)
+            self.addCleanup(logger.setLevel, logger.level)
+            logger.setLevel(logging.NOTSET)
+        self.configure(debug=debug)
+        logger = logging.getLogger('nova.context')
+        self.assertEqual(is_logged, logger.isEnabledFor(logging.ERROR))

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Small clouds: hosts in memory, and a placement that nova's client asks."""
+
+import collections
+import dataclasses
+import types
+from urllib import parse
+
+from nova import objects
+from nova.scheduler import filters
+from nova.scheduler import weights
+from nova.scheduler.weights import ram
+import os_traits
+
+from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import mirror
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import snapshot
+from tests.unit.dryrun.cloud import test_snapshot
+from tests.unit.request_filters import base
+
+SHARES = os_traits.MISC_SHARES_VIA_AGGREGATE
+
+
+@dataclasses.dataclass
+class Provider:
+    """A resource provider: of each resource class its total."""
+
+    inventory: dict
+    root: str
+    traits: set = dataclasses.field(default_factory=set)
+    limits: dict = dataclasses.field(default_factory=dict)
+
+
+class Placement:
+    """Placement's answers; tests/functional holds them against its own.
+
+    :ivar held: what consumers have, by provider
+    :ivar asked: the URLs
+    """
+
+    def __init__(self):
+        self.providers = {}
+        self.held = {}
+        self.asked = []
+
+    def add(self, uuid, root=None, traits=(), **inventory):
+        self.providers[uuid] = Provider(inventory, root or uuid, {*traits})
+
+    def hold(self, consumer, **allocations):
+        """Let a consumer have what it has of providers."""
+        self.held[consumer] = allocations
+
+    def used(self, uuid):
+        found = collections.Counter()
+        for allocations in self.held.values():
+            found.update(allocations.get(uuid, {}))
+        return found
+
+    # What nova's client calls.
+
+    def get(self, url, microversion=None, global_request_id=None):
+        self.asked.append(url)
+        path, _, text = url.partition('?')
+        first, *rest = path.strip('/').split('/')
+        body = getattr(self, f'_{first}')(parse.parse_qsl(text), *rest)
+        return types.SimpleNamespace(status_code=200, json=lambda: body)
+
+    def _allocations(self, _, consumer):
+        held = self.held.get(consumer)
+        if held is None:
+            return {'allocations': {}}
+        return {
+            'allocations': {
+                provider: {'generation': 7, 'resources': dict(resources)}
+                for provider, resources in held.items()
+            },
+            'consumer_generation': 1,
+            'project_id': 'project',
+            'user_id': 'user',
+        }
+
+    def _resource_providers(self, params, uuid=None, part=None):
+        if uuid is None:
+            return {
+                'resource_providers': [
+                    {'uuid': name, 'root_provider_uuid': one.root}
+                    for name, one in self.providers.items()
+                    if all(self._has(name, *param) for param in params)
+                ]
+            }
+        if part == 'aggregates':
+            return {'aggregates': ['all']}
+        one = self.providers[uuid]
+        return {
+            'inventories': {
+                name: {
+                    'total': total,
+                    'reserved': 0,
+                    'allocation_ratio': 1.0,
+                    'min_unit': 1,
+                    'max_unit': total,
+                    'step_size': 1,
+                    **one.limits,
+                }
+                for name, total in one.inventory.items()
+            },
+            'usages': self.used(uuid),
+            'allocations': {
+                consumer: {
+                    'resources': allocations[uuid],
+                    'consumer_generation': 1,
+                }
+                for consumer, allocations in self.held.items()
+                if uuid in allocations
+            },
+        }
+
+    def _has(self, uuid, key, value):
+        one = self.providers[uuid]
+        if key == 'in_tree':
+            return one.root == value
+        if key == 'required':
+            return value in one.traits
+        return key == 'member_of'
+
+    def _allocation_candidates(self, params):
+        asked = dict(params)
+        amounts = {
+            name: int(amount)
+            for name, _, amount in (
+                one.partition(':') for one in asked['resources'].split(',')
+            )
+        }
+        found = {}
+        for uuid, one in self.providers.items():
+            traits = [*filter(None, asked.get('required', '').split(','))]
+            if (
+                one.root != uuid
+                or SHARES in one.traits
+                or asked.get('in_tree', uuid) != uuid
+                or any(
+                    (name.strip('!') in one.traits) == name.startswith('!')
+                    for name in traits
+                )
+            ):
+                continue
+            others = () if 'in_tree' in asked else self.providers
+            gives = {}
+            for name, amount in amounts.items():
+                for by in (uuid, *others):
+                    free = self.providers[by].inventory.get(name, 0)
+                    if amount <= free - self.used(by)[name] and (
+                        by == uuid or SHARES in self.providers[by].traits
+                    ):
+                        gives.setdefault(by, {})[name] = amount
+                        break
+            if sum(map(len, gives.values())) == len(amounts):
+                found[uuid] = make_request(**gives)
+        return {
+            'allocation_requests': [*found.values()],
+            'provider_summaries': {
+                uuid: self._summarize(uuid)
+                for one in found.values()
+                for uuid in one['allocations']
+            },
+        }
+
+    def _summarize(self, uuid):
+        one, used = self.providers[uuid], self.used(uuid)
+        resources = {
+            name: (total, used[name]) for name, total in one.inventory.items()
+        }
+        return {'root_provider_uuid': one.root, **make_summary(**resources)}
+
+
+def make_request(**allocations):
+    """Return an allocation request: of each provider what it gives."""
+    return {
+        'allocations': {
+            provider: {'resources': resources}
+            for provider, resources in allocations.items()
+        },
+        'mappings': {'': list(allocations)},
+    }
+
+
+def make_summary(**resources):
+    """Return a provider's summary: of each class what it has and uses."""
+    return {
+        'resources': {
+            name: {'capacity': capacity, 'used': used}
+            for name, (capacity, used) in resources.items()
+        }
+    }
+
+
+def connect(cloud, server):
+    """Give a snapshot what it needs to fork.
+
+    :param server: a :class:`Placement`
+    """
+    cloud.supposed, cloud.versions = None, {}
+    cloud.placement = object.__new__(mirror.ReportClient)
+    cloud.placement._client = server
+    cloud.providers = placement.Providers(cloud.placement)
+    cloud.aggregates_copy = change.copy_aggregates(())
+
+
+class AtMostFilter(filters.BaseHostFilter):
+    """Takes at most so many servers on a host; knows whom it was asked about.
+
+    Nobody knows what it reads.
+    """
+
+    def __init__(self, most=9):
+        self.most, self.asked = most, []
+
+    def host_passes(self, host_state, spec_obj):
+        self.asked.append(host_state.uuid)
+        return host_state.num_instances < self.most
+
+
+class KnownFilter(AtMostFilter):
+    """The same as one of nova's."""
+
+    __module__ = 'nova.x'
+
+
+class Cloud(snapshot.Snapshot):
+    """Hosts by the letters of their names, each with one node and four CPUs.
+
+    nova's filters judge, and its weigher of free memory orders.
+    """
+
+    def __init__(self, hosts='abc', host_filters=()):
+        vars(self).update(vars(test_snapshot.make_manager()))
+        self.server = Placement()
+        connect(self, self.server)
+        self.states, self.hosts = {}, {}
+        self._read_at = test_snapshot.timeutils.utcnow()
+        self._hosts = {'cell1': snapshot._Hosts([], [], {})}
+        for host in hosts:
+            self.add_node(host)
+        self.enabled_filters = [*host_filters]
+        self.filter_handler = filters.HostFilterHandler()
+        self.filter_cls_map, self.aggs_by_id = {}, {}
+        self.weighers = [ram.RAMWeigher()]
+        self.weight_handler = weights.HostWeightHandler()
+        self.under_way = {}
+
+    def add_node(self, uuid, host=None, **inventory):
+        state = test_snapshot.make_state(uuid)
+        state.host = host or state.host
+        self.states[uuid] = state
+        self.hosts[uuid] = snapshot.Host(
+            state.host, state.nodename, state.cell_uuid
+        )
+        self._hosts['cell1'].computes.append(
+            objects.ComputeNode(
+                uuid=uuid, host=state.host, hypervisor_hostname=state.nodename
+            )
+        )
+        self.server.add(uuid, **{'VCPU': 4, 'MEMORY_MB': 999, **inventory})
+
+    def stand(self, server, on, **more):
+        """Let a server stand on a host, and return the nova Instance."""
+        state, instance = self.states[on], objects.Instance(uuid=server)
+        state.num_instances += 1
+        state.instances[server] = instance
+        self.server.hold(server, **{on: {'VCPU': 1, 'MEMORY_MB': 64}, **more})
+        return types.SimpleNamespace(
+            uuid=server,
+            host=state.host,
+            node=state.nodename,
+            numa_topology=None,
+        )
+
+    def find_target(self, host, **allocations):
+        """Return a HostState as the filters leave it, with a candidate."""
+        [state] = self.get_host_states_by_uuids(None, [host], None)
+        one = {host: {'VCPU': 1, 'MEMORY_MB': 64}, **allocations}
+        state.allocation_candidates = [make_request(**one)]
+        return state
+
+    def describe(self):
+        """Return all that a fork may change."""
+        return {
+            uuid: (
+                sorted(state.instances),
+                state.num_instances,
+                state.free_ram_mb,
+                self.versions.get(uuid, 0),
+                id(state),
+            )
+            for uuid, state in self.states.items()
+        }
+
+
+def make_evacuee(uuid):
+    """Return what is known of an Instance of a host that fails."""
+    return types.SimpleNamespace(uuid=uuid, info_cache=None)
+
+
+def make_spec(vcpus=1, **fields):
+    """Return a nova RequestSpec of one small server."""
+    flavor = base.flavor(extra_specs={})
+    flavor.vcpus, flavor.memory_mb = vcpus, 64 * vcpus
+    return base.request_spec(
+        **{
+            'flavor': flavor,
+            'num_instances': 1,
+            'instance_uuid': 'server',
+            'availability_zone': None,
+            'instance_group': None,
+            'ignore_hosts': [],
+            'numa_topology': None,
+            'pci_requests': None,
+            'user_id': 'user',
+            **fields,
+        }
+    )

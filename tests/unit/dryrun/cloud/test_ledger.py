@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is claimed in memory; tests/functional holds it against placement."""
+
+import ddt
+import testtools
+
+from nova_ext_sched.dryrun.cloud import ledger
+
+
+def make_body(generation=None, **allocations):
+    return {
+        'allocations': {
+            provider: {'resources': resources}
+            for provider, resources in allocations.items()
+        },
+        'consumer_generation': generation,
+        'project_id': 'p',
+    }
+
+
+@ddt.ddt
+class LedgerTestCase(testtools.TestCase):
+    """A host of 10 CPUs, of which the server ``old`` has 4, and two more.
+
+    One is over full: its server ``much`` has more than there is.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.placement = {
+            'old': make_body(3, host={'VCPU': 4}),
+            'much': make_body(1, full={'VCPU': 8}),
+        }
+        self.rooms = {
+            'host': {'VCPU': {'capacity': 10, 'used': 4}},
+            'full': {'VCPU': {'capacity': 5, 'used': 8}},
+            'disks': {'DISK_GB': {'capacity': 30.0, 'used': 0}},
+        }
+        self.asked = []
+        self.ledger = self.make()
+
+    def make(self, before=None):
+        def read(consumer):
+            self.asked.append(consumer)
+            return self.placement.get(consumer, ledger.NOTHING)
+
+        return ledger.Ledger(read, self.rooms.__getitem__, before)
+
+    def put(self, consumer, *args, **allocations):
+        response = self.ledger.put(consumer, make_body(*args, **allocations))
+        self.assertEqual(response.status_code == 204, bool(response))
+        return response.status_code
+
+    def get(self, consumer):
+        response = self.ledger.get(consumer)
+        self.assertEqual(200, response.status_code)
+        return response.json()
+
+    @ddt.data(
+        # Of a consumer: its generation, what it is to have.
+        (204, 'new', None, {'host': {'VCPU': 6}}),
+        (409, 'new', None, {'host': {'VCPU': 7}}),
+        # What it had is given back in the same breath.
+        (204, 'old', 3, {'host': {'VCPU': 10}}),
+        (409, 'old', 3, {'host': {'VCPU': 11}}),
+        # No worse than before, though it is more than there is.
+        (204, 'much', 1, {'full': {'VCPU': 8}}),
+        (204, 'much', 1, {'full': {'VCPU': 7}}),
+        (409, 'much', 1, {'full': {'VCPU': 9}}),
+        (409, 'new', None, {'full': {'VCPU': 1}}),
+        # All of it, or nothing.
+        (409, 'new', None, {'host': {'VCPU': 1}, 'disks': {'DISK_GB': 31}}),
+        (409, 'new', None, {'host': {'VCPU': 7}, 'disks': {'DISK_GB': 1}}),
+        (204, 'new', None, {'host': {'VCPU': 1}, 'disks': {'DISK_GB': 30}}),
+        # It has no such inventory.
+        (409, 'new', None, {'host': {'PCPU': 1}}),
+        (204, 'old', 3, {}),
+    )
+    @ddt.unpack
+    def test_amounts(self, expected, consumer, generation, allocations):
+        before = self.get(consumer)
+        self.assertEqual(
+            expected, self.put(consumer, generation, **allocations)
+        )
+        if expected == 204:
+            self.assertEqual(
+                make_body(**allocations)['allocations'],
+                self.get(consumer)['allocations'],
+            )
+        else:
+            self.assertEqual(before, self.get(consumer))
+            self.assertEqual(6, self.ledger.get_free('host', 'VCPU'))
+        self.assertIs(expected == 204, self.ledger.is_changed)
+
+    @ddt.data(
+        # The consumer, what it is given for its generation.
+        ('old', 3, 204),
+        ('old', 2, 409),
+        ('old', None, 409),
+        ('new', None, 204),
+        ('new', 0, 409),
+    )
+    @ddt.unpack
+    def test_generations(self, consumer, given, status):
+        wanted = make_body(given, host={'VCPU': 1})
+        response = self.ledger.put(consumer, wanted)
+        self.assertEqual(status, response.status_code)
+        if status == 204:
+            known = self.get(consumer)['consumer_generation']
+            self.assertEqual((given or 0) + 1, known)
+            # And so on.
+            self.assertEqual(409, self.put(consumer, given))
+            self.assertEqual(204, self.put(consumer, known))
+            # Placement forgets a consumer that has nothing.
+            self.assertEqual(ledger.NOTHING, self.get(consumer))
+            self.assertEqual(204, self.put(consumer, host={'VCPU': 1}))
+            return
+        [error] = response.json()['errors']
+        # What nova's client looks at.
+        self.assertEqual('placement.concurrent_update', error['code'])
+        self.assertIn('consumer generation conflict', error['detail'])
+        self.assertIn('consumer generation conflict', response.text)
+
+    def test_what_exceeds_the_capacity(self):
+        response = self.ledger.put('new', make_body(host={'VCPU': 7}))
+        [error] = response.json()['errors']
+        self.assertEqual('placement.undefined_code', error['code'])
+        self.assertIn("'VCPU' on resource provider 'host'", error['detail'])
+
+    def test_several_consumers_at_once(self):
+        """As move_allocations asks: one hands on what it has."""
+        bodies = {'old': make_body(3), 'new': make_body(host={'VCPU': 9})}
+        self.assertEqual(204, self.ledger.post(bodies).status_code)
+        self.assertEqual(ledger.NOTHING, self.get('old'))
+        self.assertEqual(1, self.ledger.get_free('host', 'VCPU'))
+        # One of them is too much, and so all are.
+        bodies = {
+            'new': make_body(1, host={'VCPU': 8}),
+            'other': make_body(host={'VCPU': 3}),
+        }
+        self.assertEqual(409, self.ledger.post(bodies).status_code)
+        self.assertEqual(1, self.ledger.get_free('host', 'VCPU'))
+        self.assertEqual(ledger.NOTHING, self.get('other'))
+
+    def test_what_is_read_is_the_readers(self):
+        """nova's client changes what it was given, to put it."""
+        self.put('new', host={'VCPU': 1})
+        for consumer in ('old', 'new'):
+            found = self.get(consumer)
+            found['allocations'] = {}
+            self.assertNotEqual(found, self.get(consumer))
+
+    def test_one_that_goes_on_from_another(self):
+        self.put('new', host={'VCPU': 5})
+        before, self.ledger = self.ledger, self.make(self.ledger)
+        self.assertTrue(self.ledger.is_changed)
+        self.assertEqual(before.get('new').json(), self.get('new'))
+        self.assertEqual(409, self.put('other', host={'VCPU': 2}))
+        self.assertEqual(204, self.put('new', 1))
+        self.assertEqual(204, self.put('other', host={'VCPU': 2}))
+        # That one stays as it is.
+        self.assertEqual(1, before.get_free('host', 'VCPU'))
+        self.assertEqual({}, before.get('other').json()['allocations'])
+        self.assertEqual(4, self.ledger.get_free('host', 'VCPU'))
+
+    @ddt.data(
+        ({'host': {'VCPU': 6}}, []),
+        ({'host': {'VCPU': 7}}, ['VCPU']),
+        ({'host': {'VCPU': 7, 'A': 1}, 'disks': {'DISK_GB': 31}},
+         ['A', 'DISK_GB', 'VCPU']),
+        ({'host': {'VCPU': 7}, 'full': {'VCPU': 1}}, ['VCPU']),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_what_is_lacking(self, allocations, expected):
+        self.assertEqual(
+            expected, self.ledger.find_lacking(make_body(**allocations))
+        )
+
+    def test_capacities_are_whole(self):
+        self.rooms['disks']['DISK_GB']['capacity'] = 30.6
+        self.assertEqual(30, self.ledger.get_free('disks', 'DISK_GB'))
+
+
+class CollectTestCase(testtools.TestCase):
+    def test_what_consumers_hold(self):
+        """Of a host, a device in it, and disks that others use too."""
+
+        def one(**resources):
+            return {'resources': resources, 'consumer_generation': 2}
+
+        found = ledger.collect(
+            {
+                'host': {'a': one(VCPU=1), 'b': one(VCPU=2)},
+                'nic': {'a': one(NET=3)},
+            },
+            {'disks': {'b': one(DISK_GB=4), 'elsewhere': one(DISK_GB=5)}},
+        )
+        self.assertEqual(
+            {
+                'a': (2, {'host': {'VCPU': 1}, 'nic': {'NET': 3}}),
+                'b': (2, {'host': {'VCPU': 2}, 'disks': {'DISK_GB': 4}}),
+            },
+            {
+                consumer: (
+                    body['consumer_generation'],
+                    {
+                        provider: held['resources']
+                        for provider, held in body['allocations'].items()
+                    },
+                )
+                for consumer, body in found.items()
+            },
+        )

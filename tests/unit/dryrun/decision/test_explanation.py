@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""One question from its request to the answer, without nova's databases.
+
+tests/functional asks a real nova.
+"""
+
+import dataclasses
+import types
+
+import ddt
+import fixtures
+from nova import exception as nova_exception
+import testtools
+
+from nova_ext_sched.dryrun.decision import explanation
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import question
+
+
+class Server:
+    """Stands for a server; notes its operation."""
+
+    name = 'web'
+
+    def __init__(self, cloud, ctxt, uuid, stored):
+        self.asked = cloud.asked
+        self.problem = cloud.problem
+        self.spec_obj = stored or types.SimpleNamespace(made='stored')
+        self.asked.append(('Server', ctxt, uuid))
+
+    def __getattr__(self, operation):
+        def prepare(**arguments):
+            self.asked.append((operation, arguments))
+            if self.problem:
+                raise self.problem
+
+        return prepare
+
+
+@ddt.ddt
+class ExplainTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.asked = []
+        self.matrix = matrix.Matrix({})
+        self.cloud = types.SimpleNamespace(asked=self.asked, problem=None)
+        for name, replacement in {
+            'cloud.process.context': lambda project: f'of {project}',
+            'decision.server.Server': Server,
+            'decision.request.get_flavor': lambda _, name: f'flavor {name}',
+            'decision.request.get_image': (
+                lambda _, asked: f'image {asked.image}'
+            ),
+            'decision.request.build': self.build,
+            'decision.request.set_up_group': self.set_up_group,
+            'decision.request.destination': lambda _, text: f'to {text}',
+            'decision.stages.start': lambda cloud, advance: self.matrix,
+            'decision.stages.explain': self.schedule,
+            'decision.remarks.add': self.remark,
+            'decision.unheld.find_full': lambda found: 'full',
+            'decision.unheld.find': self.find_unheld,
+            'decision.document.describe_request': (
+                lambda spec, *given: (spec.made, *given)
+            ),
+        }.items():
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f'nova_ext_sched.dryrun.{name}', replacement
+                )
+            )
+
+    def build(self, ctxt, cloud, asked, flavor, image):
+        self.asked.append(('build', ctxt, flavor, image))
+        return types.SimpleNamespace(made='new')
+
+    def set_up_group(self, ctxt, spec_obj):
+        if self.cloud.problem:
+            raise self.cloud.problem
+
+    def schedule(self, cloud, found, ctxt, spec_obj):
+        self.spec_obj = spec_obj
+        spec_obj.made = 'changed'
+
+    def find_unheld(self, cloud, full):
+        self.asked.append(('unheld', full))
+
+    def remark(self, cloud, found, operation, spec_obj, mine):
+        self.asked.append(('remark', operation, mine and mine.name))
+
+    def explain(self, closely=False, **asked):
+        found = explanation.explain(
+            self.cloud, question.Question(**asked), closely=closely
+        )
+        self.assertIs(self.matrix, found.matrix)
+        return found.request
+
+    def test_a_new_server(self):
+        """It is described as it was before the scheduler changed it."""
+        self.assertEqual(
+            ('new', 'boot', None, None),
+            self.explain(
+                flavor='x', image='y', project='p', destination='h:n'
+            ),
+        )
+        self.assertEqual(
+            [('build', 'of p', 'flavor x', 'image y')], self.asked
+        )
+        self.assertEqual('to h:n', self.spec_obj.requested_destination)
+
+    @ddt.data(
+        ('boot', {}, {}),
+        ('migrate', {}, {}),
+        ('live-migrate', {'destination': 'h'}, {'destination': 'to h'}),
+        ('resize', {'flavor': 'x'}, {'flavor': 'flavor x'}),
+        ('rebuild', {'image': 'y'}, {'image': 'image y'}),
+    )
+    @ddt.unpack
+    def test_an_operation(self, operation, given, arguments):
+        self.assertEqual(
+            ('stored', operation, 'uuid', 'web'),
+            self.explain(server='uuid', operation=operation, **given),
+        )
+        self.assertEqual(
+            [
+                ('Server', 'of None', 'uuid'),
+                (operation.replace('-', '_'), arguments),
+            ],
+            self.asked,
+        )
+        self.assertEqual(1, self.spec_obj.num_instances)
+
+    def test_a_stored_request_of_several(self):
+        stored = types.SimpleNamespace(made='mine')
+        self.explain(server='uuid', stored=stored, instances=3)
+        self.assertIs(stored, self.spec_obj)
+        self.assertEqual(3, stored.num_instances)
+
+    def test_closely(self):
+        self.explain(closely=True, server='uuid')
+        self.explain(closely=True, flavor='x')
+        looked = [one for one in self.asked if one[0] in ('unheld', 'remark')]
+        self.assertEqual(
+            [
+                ('unheld', 'full'),
+                ('remark', 'boot', 'web'),
+                ('unheld', 'full'),
+                ('remark', 'boot', None),
+            ],
+            looked,
+        )
+
+    @ddt.data(
+        (nova_exception.NoValidHost(reason='x'), 'image traits', 'x'),
+        (
+            nova_exception.UnsupportedPolicyException(reason='x'),
+            'server group',
+            'ServerGroup policy is not supported: x',
+        ),
+    )
+    @ddt.unpack
+    def test_refused_by_conductor(self, problem, name, reason):
+        self.cloud.problem = problem
+        for asked in ({'server': 'uuid'}, {'flavor': 'x'}):
+            self.matrix.end = None
+            self.explain(**asked)
+            self.assertEqual(
+                ('conductor', name, reason),
+                dataclasses.astuple(self.matrix.end)[:3],
+            )

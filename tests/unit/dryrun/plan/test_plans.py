@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from unittest import mock
+
+import ddt
+import testtools
+
+from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import plans
+
+GROUP = plans.Group('group', 'web', 1, 2, 1, 1)
+
+
+def make_leaving(uuid, class_=plans.Leaving, **kwargs):
+    return class_(uuid, f'name {uuid}', 'p', 'host1', ['isolation'], **kwargs)
+
+
+def make_plan():
+    return plans.Plan(
+        [
+            make_leaving(
+                uuid, plans.Move, to='host2', expected='host2', kind='live'
+            )
+            for uuid in 'ab'
+        ],
+        [
+            make_leaving(
+                uuid, plans.Stuck, reason='why', cause='state', would_help=''
+            )
+            for uuid in 'cd'
+        ],
+        list(map(make_leaving, 'ef')),
+        [GROUP],
+    )
+
+
+@ddt.ddt
+class LeaveOutGoneTestCase(testtools.TestCase):
+    @ddt.data('', 'a', 'c', 'e', 'bdf', 'abcdef')
+    def test_what_is_left(self, gone):
+        whole, cloud = make_plan(), mock.sentinel.cloud
+        with mock.patch.object(
+            order.gone, 'find', return_value=set(gone)
+        ) as find:
+            made = order.leave_out_gone(cloud, whole, softly=False)
+        find.assert_called_once_with(cloud, mock.ANY, False)
+        self.assertEqual([*'abcdef'], sorted(find.call_args[0][1]))
+        for name in ('moves', 'without_place', 'mended_by_others'):
+            self.assertEqual(
+                [
+                    one
+                    for one in getattr(whole, name)
+                    if one.server not in gone
+                ],
+                getattr(made, name),
+            )
+        self.assertEqual([GROUP], made.groups)
+        self.assertEqual(list(map(make_leaving, gone)), made.deleted_meanwhile)

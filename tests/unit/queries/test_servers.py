@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from unittest import mock
+
+from nova import context
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models
+from oslo_utils.fixture import uuidsentinel as uuids
+import sqlalchemy as sa
+from sqlalchemy import orm
+import testtools
+
+from nova_ext_sched.queries import servers
+from tests import databases
+
+objects.register_all()
+
+
+def server(uuid, host='h1', vm_state='active', **fields):
+    return models.Instance(uuid=uuid, host=host, vm_state=vm_state, **fields)
+
+
+def move(status, source='h1', dest='h2', uuid=uuids.moving, deleted=0):
+    return models.Migration(
+        instance_uuid=uuid,
+        status=status,
+        source_compute=source,
+        dest_compute=dest,
+        deleted=deleted,
+    )
+
+
+def build_request(uuid):
+    return api_models.BuildRequest(
+        instance_uuid=uuid, project_id='p', instance='{}'
+    )
+
+
+class SelectsMixin:
+    """The selects, on one kind of database."""
+
+    backend = None
+
+    def setUp(self):
+        super().setUp()
+        database = self.useFixture(databases.Database(self.backend))
+        self.engine = database.replace(main_db.context_manager)
+        tables = [
+            model.__table__
+            for model in (
+                models.Instance,
+                models.Migration,
+                models.ComputeNode,
+            )
+        ]
+        if self.backend == 'mysql':
+            # Without nova's indices, of which one is too long for the models'
+            # own definition.
+            with self.engine.begin() as connection:
+                for table in tables:
+                    connection.execute(
+                        sa.schema.CreateTable(
+                            table, include_foreign_key_constraints=[]
+                        )
+                    )
+        else:
+            models.BASE.metadata.create_all(self.engine, tables=tables)
+        self.api_engine = database.replace(api_db.context_manager)
+        for model in (
+            api_models.CellMapping,
+            api_models.InstanceMapping,
+            api_models.BuildRequest,
+        ):
+            model.__table__.create(self.api_engine)
+        self.ctxt = context.get_admin_context()
+
+    def add(self, *rows):
+        with orm.Session(self.engine) as session, session.begin():
+            for row in rows:
+                session.add(row)
+                session.flush()
+
+    def places(self, *wanted):
+        return servers.select_places(self.ctxt, list(wanted))
+
+    def test_places(self):
+        self.add(
+            server(uuids.on),
+            server(uuids.claimed, vm_state='building'),
+            server(uuids.broken, vm_state='error'),
+            server(uuids.gone, deleted=5),
+            server(uuids.hidden, hidden=True),
+            server(uuids.other),
+        )
+        self.assertEqual(
+            {uuids.on: {'h1'}, uuids.claimed: {'h1'}, uuids.broken: {'h1'}},
+            self.places(
+                uuids.on,
+                uuids.claimed,
+                uuids.broken,
+                uuids.gone,
+                uuids.hidden,
+                uuids.absent,
+            ),
+        )
+
+    def test_each_state_without_a_host(self):
+        """Rows of the table of states."""
+        for vm_state, task_state, expected in (
+            ('building', None, {None}),
+            ('building', 'deleting', {None}),
+            # nova-api and conductor, and nova-compute before it claims.
+            ('shelved_offloaded', 'unshelving', {None}),
+            ('shelved_offloaded', 'spawning', {None}),
+            ('shelved_offloaded', None, set()),
+            ('shelved_offloaded', 'deleting', set()),
+            ('shelved_offloaded', 'soft-deleting', set()),
+            # It failed, and an unshelving that did keeps its task.
+            ('error', None, None),
+            ('error', 'unshelving', None),
+            ('error', 'spawning', None),
+        ):
+            uuid = getattr(uuids, f'{vm_state} {task_state}')
+            self.add(server(uuid, None, vm_state, task_state=task_state))
+            self.assertEqual(
+                expected,
+                self.places(uuid).get(uuid),
+                f'{vm_state}, {task_state}',
+            )
+
+    def test_a_resize_that_is_reverted(self):
+        """The destination says reverted before the source has the server."""
+        self.add(
+            server(
+                uuids.moving, 'h2', 'resized', task_state='resize_reverting'
+            ),
+            move('reverted', 'h8', 'h9'),
+            move('reverted', 'h1', 'h2'),
+            move('reverted', 'h6', 'h7', deleted=3),
+        )
+        self.assertEqual(
+            {uuids.moving: {'h1', 'h2'}}, self.places(uuids.moving)
+        )
+
+    def test_the_other_copy_of_a_resize_to_another_cell(self):
+        """nova shows a copy before it hides the other, in another cell.
+
+        Of two cells that are asked at once, one may answer before that and
+        the other after it.
+        """
+        self.add(
+            server(uuids.moving, vm_state='resized', hidden=True),
+            move('confirmed', 'h8', 'h9'),
+        )
+        self.assertEqual({}, self.places(uuids.moving))
+        self.add(move('finished'))
+        self.assertEqual(
+            {uuids.moving: {'h1', 'h2'}}, self.places(uuids.moving)
+        )
+
+    def test_both_ends_of_a_move(self):
+        for number, (status, deleted, expected) in enumerate(
+            [
+                ('accepted', 0, {'h1', 'h2'}),
+                ('running', 0, {'h1', 'h2'}),
+                ('finished', 0, {'h1', 'h2'}),
+                ('reverted', 0, {'h1'}),
+                ('confirmed', 0, {'h1'}),
+                ('completed', 0, {'h1'}),
+                ('error', 0, {'h1'}),
+                ('running', 7, {'h1'}),
+            ]
+        ):
+            uuid = getattr(uuids, f'moving{number}')
+            self.add(server(uuid), move(status, uuid=uuid, deleted=deleted))
+            self.assertEqual(expected, self.places(uuid)[uuid], status)
+
+    def test_host_and_both_ends_of_each_move(self):
+        """Where records disagree, a member counts wherever it may be."""
+        self.add(server(uuids.moving), move('running', 'h2', 'h3'))
+        self.assertEqual(
+            {'h1', 'h2', 'h3'}, self.places(uuids.moving)[uuids.moving]
+        )
+        self.add(move('running', 'h4', None))
+        self.assertEqual(
+            {'h1', 'h2', 'h3', 'h4', None},
+            self.places(uuids.moving)[uuids.moving],
+        )
+
+    def test_a_move_of_a_server_without_a_host(self):
+        """An evacuation or an unshelving whose source is gone."""
+        for vm_state, waits in (
+            ('building', {None}),
+            ('shelved_offloaded', set()),
+            ('error', set()),
+        ):
+            uuid = getattr(uuids, vm_state)
+            self.add(server(uuid, None, vm_state), move('accepted', uuid=uuid))
+            self.assertEqual({'h1', 'h2'} | waits, self.places(uuid)[uuid])
+
+    def test_a_move_of_a_deleted_server(self):
+        self.add(server(uuids.moving, deleted=3), move('running'))
+        self.assertEqual({}, self.places(uuids.moving))
+
+    def test_compute_hosts(self):
+        def node(uuid, host, deleted=0):
+            return models.ComputeNode(
+                uuid=uuid,
+                host=host,
+                # As with ironic: many nodes of one host.
+                hypervisor_hostname=f'node {uuid}',
+                deleted=deleted,
+                vcpus=1,
+                memory_mb=1,
+                local_gb=1,
+                vcpus_used=0,
+                memory_mb_used=0,
+                local_gb_used=0,
+                hypervisor_type='fake',
+                hypervisor_version=1,
+                cpu_info='',
+            )
+
+        self.add(
+            node(uuids.one, 'h1'),
+            node(uuids.two, 'h1'),
+            node(uuids.gone, 'h2', deleted=3),
+            node(uuids.other, 'h3'),
+        )
+        self.assertEqual(
+            {uuids.one: 'h1', uuids.two: 'h1'},
+            servers.select_compute_hosts(
+                self.ctxt, [uuids.one, uuids.two, uuids.gone, uuids.device]
+            ),
+        )
+
+    def add_to_api(self, *rows):
+        with orm.Session(self.api_engine) as session, session.begin():
+            for row in rows:
+                session.add(row)
+                session.flush()
+
+    def test_cells(self):
+        """Two cells besides cell0, and what has none."""
+        cell0 = objects.CellMapping.CELL0_UUID
+        for number, uuid in enumerate((uuids.cell1, uuids.cell2, cell0), 1):
+            self.add_to_api(api_models.CellMapping(id=number, uuid=uuid))
+        expected = []
+        for number, (cell, building, found) in enumerate(
+            [
+                (1, False, uuids.cell1),
+                (2, False, uuids.cell2),
+                # conductor is about to delete the build request.
+                (2, True, uuids.cell2),
+                (None, True, None),
+                # Deleted before it had a cell; found no host.
+                (None, False, None),
+                (3, False, None),
+            ]
+        ):
+            uuid = getattr(uuids, f'server{number}')
+            mapping = api_models.InstanceMapping(
+                instance_uuid=uuid, cell_id=cell, project_id='p'
+            )
+            self.add_to_api(mapping)
+            if building:
+                self.add_to_api(build_request(uuid))
+            expected.append((uuid, found, building))
+        asked = [uuid for uuid, _, _ in expected] + [uuids.absent]
+        self.assertCountEqual(expected, servers.select_cells(self.ctxt, asked))
+        with mock.patch.object(servers, '_CHUNK', 2):
+            self.assertCountEqual(
+                expected, servers.select_cells(self.ctxt, asked)
+            )
+
+    def test_build_requests(self):
+        for uuid in (uuids.one, uuids.two, uuids.other):
+            self.add_to_api(build_request(uuid))
+        self.assertEqual(
+            {uuids.one, uuids.two},
+            set(
+                servers.select_build_requests(
+                    self.ctxt, [uuids.one, uuids.two, uuids.gone]
+                )
+            ),
+        )
+
+
+class SQLiteTestCase(SelectsMixin, testtools.TestCase):
+    backend = 'sqlite'
