@@ -37,6 +37,15 @@ class TakesFilter(filters.BaseHostFilter):
             yield state
 
 
+class ChoiceFilter(filters.BaseHostFilter):
+    """Refuses a host with a single candidate."""
+
+    __module__ = 'nova.x'
+
+    def host_passes(self, host_state, spec_obj):
+        return len(host_state.allocation_candidates) > 1
+
+
 class DestinationsTestCase(testtools.TestCase):
     """Hosts a to d; nova's weigher prefers a, then b, and so on."""
 
@@ -258,26 +267,29 @@ class FindTestCase(DestinationsTestCase):
                 self.assertEqual('a', self.find(mine))
 
     def test_only_the_best_are_asked_and_those_that_others_touched(self):
-        """One after the other, until one passes."""
+        """One after the other; one that refused not again."""
         self.make('abcdefghijklmn')
         mine = self.prepare()
         asked = self.filter.asked
         asked.clear()
         self.assertEqual('a', self.find(mine))
         self.assertEqual(['a'], asked)
-        asked.clear()
+        self.filter.most = 0
         with self.cloud.fork() as future:
-            self.fill(future, 'm')
-            self.filter.most = 0
-            self.assertIsNone(self.find(mine))
-            self.assertEqual([*'abcdefghijm'], sorted(asked))
+            self.fill(future, 'ma')
             asked.clear()
-            # None is asked again that no claim changed.
+            self.assertIsNone(self.find(mine))
+            self.assertEqual([*'abcdefghijkm'], sorted(asked))
+            asked.clear()
+            with self.cloud.fork() as inner:
+                self.assertIsNone(self.find(mine))
+                self.assertEqual([], asked)
+                self.fill(inner, 'm')
+                self.assertIsNone(self.find(mine))
+                self.assertEqual(['m'], asked)
+                asked.clear()
             self.assertIsNone(self.find(mine))
             self.assertEqual([], asked)
-            self.fill(future, 'm')
-            self.assertIsNone(self.find(mine))
-            self.assertEqual(['m'], asked)
 
     def test_one_that_refuses_goes_on_to_refuse(self):
         self.filter.most = 1
@@ -328,6 +340,30 @@ class FindTestCase(DestinationsTestCase):
                 mine.go(future, target)
                 self.assertIsNone(self.find(mine))
             self.assertEqual('a', self.find(mine))
+
+    def test_what_hosts_share_may_come_back(self):
+        """A host that nobody touched is judged by the requests that fit."""
+        for name in ('disks', 'others'):
+            self.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
+        mine = self.prepare(vcpus=1)
+        mine.spec_obj.flavor.root_gb = 20
+        key = likeness.Key('disk', True)
+        mine.like = self.places.find_like(key, mine.spec_obj.obj_clone)
+        self.cloud.enabled_filters.append(ChoiceFilter())
+        for uuid, requests in mine.like.shared.requests.items():
+            requests.append(
+                clouds.make_request(
+                    **{uuid: {'VCPU': 1}, 'others': {'DISK_GB': 20}}
+                )
+            )
+        with self.cloud.fork() as future:
+            target = self.places.find(mine)
+            self.assertEqual('a', target.uuid)
+            mine.go(future, target)
+            self.assertIsNone(self.find(mine))
+        with self.cloud.fork() as future:
+            self.fill(future, 'aaaa')
+            self.assertEqual('b', self.find(mine))
 
 
 @ddt.ddt
