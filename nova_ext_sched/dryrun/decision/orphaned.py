@@ -80,7 +80,7 @@ def find(
     consumers that nova does not know; a select in each cell.
 
     :param lacking: what :func:`find_full` returned
-    :returns: what the document has of them (``orphaned``); None where there are
+    :returns: what the document has of them (``unheld``); None where there are
         none, or a cell is silent
     :raises placement.PlacementFailed: placement does not answer
     """
