@@ -12,6 +12,7 @@ import pathlib
 import time
 import typing
 
+from nova_ext_sched import exception
 from nova_ext_sched.cli import base
 
 
@@ -61,7 +62,15 @@ class Command(base.Command):
             try:
                 write(parsed_args.metrics, self.cmd_name, status, self.measure)
             except OSError as exc:
-                return self._fail(exc, base.FAULT)
+                # It names a temporary file beside that.
+                return self._fail(
+                    exception.InvalidValue(
+                        where='--metrics',
+                        expected='a file that can be written',
+                        got=f'{parsed_args.metrics} ({exc.strerror or exc})',
+                    ),
+                    base.FAULT,
+                )
         return status
 
     def measure(self) -> Iterable[Figure]:

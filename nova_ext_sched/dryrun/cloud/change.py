@@ -11,6 +11,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import types
@@ -145,8 +146,9 @@ def made(wanted: Change) -> Iterator[None]:
         another form
     """
     with contextlib.ExitStack() as stack:
-        for option, value in dict(wanted.options).items():
-            stack.enter_context(_overridden(option, value))
+        for option in dict(wanted.options):
+            values = [value for one, value in wanted.options if one == option]
+            stack.enter_context(_overridden(option, values))
         if (
             wanted.metadata
             or wanted.no_metadata
@@ -164,13 +166,20 @@ def made(wanted: Change) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _overridden(option: str, value: str) -> Iterator[None]:
-    """Let an option of nova.conf have another value."""
+def _overridden(option: str, values: Sequence[str]) -> Iterator[None]:
+    """Let an option of nova.conf have another value.
+
+    :param values: the last one counts; of an option that nova.conf may have
+        in several lines, each is a line
+    """
     group, _, name = option.rpartition('.')
-    before = _read(name, group)
+    before, value = _read(name, group), values[-1]
     try:
         CONF.set_override(name, value, group or None)
-    except cfg.NoSuchOptError as exc:
+        if len(value) > 1 and _read(name, group) == list(value):
+            # oslo.config takes the letters of a text for the lines.
+            CONF.set_override(name, list(values), group or None)
+    except (cfg.NoSuchOptError, cfg.NoSuchGroupError) as exc:
         raise exception.InvalidValue(
             where='--option',
             expected='[group.]name of an option of nova.conf',

@@ -123,7 +123,9 @@ class MetricsTestCase(testtools.TestCase):
             self.assertEqual(
                 (
                     base.FAULT,
-                    'nova-ext-sched count: No space left on device\n',
+                    'nova-ext-sched count: --metrics: expected a file that can '
+                    f"be written, got '{self.path} (No space left on device)'"
+                    '\n',
                 ),
                 self.run_command(values={'x': 3}),
             )
@@ -132,7 +134,9 @@ class MetricsTestCase(testtools.TestCase):
         # leave what it could not rename.
         self.assertEqual([self.path], list(self.folder.glob('*.prom')))
         self.path = self.folder / 'gone' / 'a.prom'
-        self.assertEqual(base.FAULT, self.run_command()[0])
+        status, text = self.run_command()
+        self.assertEqual(base.FAULT, status)
+        self.assertIn(f"'{self.path} (No such file or directory)'", text)
 
     def test_an_interrupted_run(self):
         self.run_command(values={'x': 2})

@@ -157,6 +157,7 @@ class MadeTestCase(testtools.TestCase):
         self.assertNotEqual(7, CONF.scheduler.workers)
 
 
+@ddt.ddt
 class OptionsTestCase(testtools.TestCase):
     """As if nova.conf had them, until the end."""
 
@@ -188,6 +189,31 @@ class OptionsTestCase(testtools.TestCase):
         options = ('scheduler.workers', 'x'), ('scheduler.workers', '7')
         with self.made(*options):
             self.assertEqual(7, CONF.scheduler.workers)
+
+    def test_one_of_several_lines(self):
+        """Not its letters; each value is a line."""
+        before = CONF.filter_scheduler.available_filters
+        lines = 'nova.scheduler.filters.all_filters', 'mine.all_filters'
+        options = [
+            ('filter_scheduler.available_filters', line) for line in lines
+        ]
+        for given in (options, options[1:]):
+            with self.made(*given):
+                self.assertEqual(
+                    [value for _, value in given],
+                    CONF.filter_scheduler.available_filters,
+                )
+        with self.made(('filter_scheduler.enabled_filters', 'A,B')):
+            self.assertEqual(['A', 'B'], CONF.filter_scheduler.enabled_filters)
+        self.assertEqual(before, CONF.filter_scheduler.available_filters)
+
+    @ddt.data('nothing.workers', 'scheduler.nothing', 'nothing')
+    def test_one_that_is_unknown(self, option):
+        with (
+            testtools.ExpectedException(exception.InvalidValue, '.*--option'),
+            self.made((option, '7')),
+        ):
+            pass
 
     def test_one_that_was_overridden_already(self):
         CONF.set_override('workers', 5, 'scheduler')
