@@ -70,11 +70,11 @@ class TogetherTestCase(reservations.ReservationTestCase):
                 )
 
         self.assertBootsOn('h3')
-        self.assertEqual([['trait:'], ['reservation:']], statements)
+        self.assertEqual([['trait'], ['reservation']], statements)
         # Projects matter only to a request that names a reservation.
         self.assertBootsOn('h2', flavor=self.consuming('a'))
         self.assertEqual(
-            [['trait:'], ['reservation:', 'filter_tenant_id']], statements[2:]
+            [['trait'], ['reservation', 'filter_tenant_id']], statements[2:]
         )
         sa.event.remove(engine, 'before_cursor_execute', record)
         # Required by its key, forbidden by its trait: no host.

@@ -15,15 +15,15 @@ from unittest import mock
 import ddt
 from nova.scheduler import manager
 
+from nova_ext_sched import simulator
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd import simulate
 from nova_ext_sched.cmd.simulate import report
 from nova_ext_sched.simulator import check
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import worker
 from tests.functional import shared  # noqa: F401
 
-SCENARIOS = pathlib.Path(simulate.__file__).parent / 'scenarios'
+SCENARIOS = pathlib.Path(simulator.__file__).parent / 'scenarios'
 
 
 @ddt.ddt
@@ -70,6 +70,10 @@ class ScenariosTest(unittest.TestCase):
         ):
             found = [row['Plain Result'] for row in rows]
             self.assertIn(report.WRONG, found, out.getvalue())
+
+    def test_there_are_scenarios(self):
+        """Else the test above is none."""
+        self.assertLess(10, len([*SCENARIOS.glob('*.yaml')]))
 
     def test_a_late_cast_undoes_no_change_of_an_aggregate(self):
         data = check.load(
