@@ -123,9 +123,9 @@ class MetricsTestCase(testtools.TestCase):
             self.assertEqual(
                 (
                     base.FAULT,
-                    'nova-ext-sched count: --metrics: expected a file that can '
-                    f"be written, got '{self.path} (No space left on device)'"
-                    '\n',
+                    'nova-ext-sched count: --metrics: expected a file that '
+                    f"can be written, got '{self.path} (No space left on "
+                    f"device)'\n",
                 ),
                 self.run_command(values={'x': 3}),
             )
