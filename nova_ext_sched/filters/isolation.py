@@ -62,7 +62,12 @@ def _judge_isolation(spec_obj: typing.Any) -> base.Judge:
     except Exception as exc:
         # Flavors and images are operators' and users' data: what nova cannot
         # read in them must not open a host.
-        LOG_ONCE.warning(
+        tell = (
+            LOG_ONCE.info
+            if isolation_request.is_faulty_by_image(spec_obj)
+            else LOG_ONCE.warning
+        )
+        tell(
             f'IsolatedAggregatesFilter rejects every isolated host, because '
             f'it cannot read which traits flavor '
             f'{messages.clean(fields.flavor_name(spec_obj))} and its image '

@@ -36,16 +36,34 @@ def required_traits(request_spec: typing.Any) -> set[str]:
         cannot read
     """
     if not image_counts() or fields.pretends_rebuild(request_spec):
-        # A shallow copy. nova takes a request without an image for one
-        # without properties.
-        request_spec = objects.RequestSpec(
-            **{
-                field: getattr(request_spec, field)
-                for field in request_spec.fields
-                if field in request_spec and field != 'image'
-            }
-        )
+        request_spec = _without_image(request_spec)
     return read_requested(request_spec)
+
+
+def is_faulty_by_image(request_spec: typing.Any) -> bool:
+    """Return whether nova can read a request but for its image.
+
+    Members write images.
+
+    :param request_spec: of which nova cannot read what it requires
+    """
+    try:
+        read_requested(_without_image(request_spec))
+    except Exception:
+        return False
+    return True
+
+
+def _without_image(request_spec: typing.Any) -> typing.Any:
+    # A shallow copy. nova takes a request without an image for one without
+    # properties.
+    return objects.RequestSpec(
+        **{
+            field: getattr(request_spec, field)
+            for field in request_spec.fields
+            if field in request_spec and field != 'image'
+        }
+    )
 
 
 def read_requested(request_spec: typing.Any) -> set[str]:

@@ -93,10 +93,11 @@ def _read_traits_of(request_spec: typing.Any) -> tuple[set[str], Set[str]]:
             queried = asked.read_requested(request_spec)
         return required, queried | request_spec.root_required
     except Exception as exc:
-        # Nothing but the request is read: members write the image.
+        # Nothing but the request is read.
         raise exception.RequestRefused(
             'nova cannot read what flavor and image require',
             messages.describe(exc),
+            by_member=asked.is_faulty_by_image(request_spec),
         ) from None
 
 

@@ -23,6 +23,7 @@ from nova_ext_sched.cli import metrics
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.request_filters import blazar
 from nova_ext_sched.request_filters import failure_domain
+from nova_ext_sched.request_filters import isolation
 from nova_ext_sched.request_filters import reservation
 from tests import documentation
 from tests.unit import test_documentation_messages as messages
@@ -157,6 +158,7 @@ class MembersTestCase(base.RequestFilterTestCase):
                 '%(message)s',
             )
         )
+        self.image = objects.ImageMeta(properties=objects.ImageMetaProps())
         self.items = [('A', 'agg-a', 'reservation:a', 'true')]
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_by_name_or_value', lambda *_: [])
@@ -182,6 +184,7 @@ class MembersTestCase(base.RequestFilterTestCase):
             group='filter_scheduler', enabled_filters=['Other', *enabled]
         )
         spec = base.request_spec(
+            image=self.image,
             flavor=base.flavor(extra_specs=extra_specs or {}),
             scheduler_hints=hints,
             instance_uuid=uuids.me,
@@ -237,6 +240,30 @@ class MembersTestCase(base.RequestFilterTestCase):
                 hints,
                 {'reservation:gone': 'true'},
             ),
+        )
+
+    @ddt.data(
+        # nova's own conflict of flavor and image
+        (
+            {'os:secure_boot': 'required'},
+            {'os_secure_boot': 'disabled'},
+            'MembersAskInVain',
+        ),
+        # the flavor alone cannot be read
+        ({'hw:maxphysaddr_mode': 'x'}, {}, 'NovaSchedulerRefusesMany'),
+    )
+    @ddt.unpack
+    def test_what_nova_cannot_read(self, extra_specs, properties, expected):
+        self.config(
+            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
+        )
+        self.items = [('A', 'agg-a', 'trait:X', 'required')]
+        self.image = objects.ImageMeta(
+            properties=objects.ImageMetaProps(**properties)
+        )
+        self.assertEqual(
+            {expected},
+            self.counted(isolation.isolate_aggregates, {}, extra_specs),
         )
 
     def test_an_image_that_names_what_is_not(self):
