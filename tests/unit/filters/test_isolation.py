@@ -83,6 +83,15 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(1, self.output.output.count('division by zero'))
         self.assertIn('flavor small', self.output.output)
 
+    def test_image_that_nova_cannot_read_is_no_warning(self):
+        """A member wrote it, in a rebuild too."""
+        image = objects.ImageMeta(
+            properties=objects.ImageMetaProps(os_secure_boot='disabled')
+        )
+        flavor = {'os:secure_boot': 'required', **requiring('X')}
+        self.assertFalse(self.passes(requiring('X'), flavor, image=image))
+        self.assertNotIn('rejects every isolated', self.output.output)
+
     def test_request_that_cannot_be_read_names_no_reservation(self):
         self.config(
             group='nova_ext_sched',
