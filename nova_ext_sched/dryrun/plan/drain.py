@@ -6,7 +6,6 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Set
 import contextlib
-import dataclasses
 import typing
 
 from nova import exception as nova_exception
@@ -67,13 +66,8 @@ def make(
     advance(total=len(leaving))
     movables = order.prepare(leaving, prepare)
     leaving = order.put_hardest_first(leaving, movables, places)
-    with cloud.fork() as future:
-        future.count_under_way()
-        plan = order.Order(places, movables, advance).make(future, leaving)
-        stuck = order.StuckExplainer(places, movables, kept).explain(
-            plan.without_place
-        )
-    plan = dataclasses.replace(plan, without_place=[*stuck, *held])
+    plan = order.plan_moves(places, movables, kept, leaving, advance=advance)
+    plan.without_place.extend(held)
     # One that was deleted softly has its host until it is deleted for good.
     return order.leave_out_gone(cloud, plan, softly=False)
 

@@ -54,20 +54,17 @@ def make(
     movables = order.prepare(
         (*must, *may), lambda uuid: movable.Migration(cloud, uuid)
     )
-    with cloud.fork() as future:
-        future.count_under_way()
-        plan = order.Order(places, movables, advance).make(
-            future,
-            must,
-            may,
-            lambda one: is_mended(
-                auditing.policies, by_uuid[one.server], future.moved
-            ),
-        )
-        stuck = order.StuckExplainer(places, movables, kept).explain(
-            plan.without_place
-        )
-    plan = dataclasses.replace(plan, without_place=stuck)
+    plan = order.plan_moves(
+        places,
+        movables,
+        kept,
+        must,
+        may,
+        lambda one, moved: is_mended(
+            auditing.policies, by_uuid[one.server], moved
+        ),
+        advance,
+    )
     return order.leave_out_gone(cloud, plan)
 
 

@@ -319,6 +319,34 @@ class StuckExplainer:
         return answer['sentence'].rstrip('.'), cause, next(names, ''), helps
 
 
+def plan_moves(
+    places: destinations.Destinations,
+    movables: Movables,
+    policies: Collection[str],
+    must: Sequence[plans.Leaving],
+    may: Sequence[plans.Leaving] = (),
+    may_stay: Callable[[plans.Leaving, Mapping[str, str]], bool] = (
+        lambda _one, _moved: False
+    ),
+    advance: Callable[[], object] = lambda: None,
+) -> plans.Plan:
+    """Return moves that are made in a fork, and why others are not.
+
+    :param policies: see :class:`StuckExplainer`; the others as of
+        :class:`Order`
+    :param may_stay: takes the hosts of the servers that moved, too, by UUID
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    with places.cloud.fork() as future:
+        future.count_under_way()
+        plan = Order(places, movables, advance).make(
+            future, must, may, lambda one: may_stay(one, future.moved)
+        )
+        explainer = StuckExplainer(places, movables, policies)
+        stuck = explainer.explain(plan.without_place)
+    return dataclasses.replace(plan, without_place=stuck)
+
+
 def leave_out_gone(
     cloud: snapshot.Snapshot, plan: plans.Plan, softly: bool = True
 ) -> plans.Plan:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
-import dataclasses
 import functools
 import gc
 import typing
@@ -150,15 +149,10 @@ class Survival:
             leaving, lambda uuid: self._prepare(*stored[uuid], hosts)
         )
         leaving = order.put_hardest_first(leaving, movables, places)
-        with self.cloud.fork() as future:
-            future.count_under_way()
-            plan = order.Order(places, movables, advance).make(future, leaving)
-            stuck = order.StuckExplainer(
-                places, movables, self._policies
-            ).explain(plan.without_place)
-        plan = order.leave_out_gone(
-            self.cloud, dataclasses.replace(plan, without_place=stuck)
+        plan = order.plan_moves(
+            places, movables, self._policies, leaving, advance=advance
         )
+        plan = order.leave_out_gone(self.cloud, plan)
         deleted += plan.deleted_meanwhile
         self.deleted |= {one.server: one for one in deleted}
         if self.spares:
