@@ -159,9 +159,19 @@ class Destinations:
 
         :raises Exception: as :meth:`judge`
         """
-        if mine.like is None:
+        like = mine.like
+        if like is None:
             return len(self.judge(mine.spec_obj)[1])
-        return len(mine.like.shared.requests.keys() - self.barred)
+        left = [one for one in like.shared.requests if one not in self.barred]
+        if like.is_whole:
+            return len(left)
+        spec_obj = self._run_request_filters(mine.spec_obj)
+        if spec_obj is None:
+            return 0
+        asked = {uuid: like.shared.requests[uuid] for uuid in left[:PROPOSED]}
+        passing = self._filter(spec_obj, self._read_states(spec_obj, asked))
+        # Others are not worth the time.
+        return len(passing) + len(left) - len(asked)
 
     def find(self, mine: 'movable.Movable') -> typing.Any:
         """Return where a server would go now: a HostState, or None.

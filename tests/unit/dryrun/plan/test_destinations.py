@@ -384,6 +384,18 @@ class ProposalTestCase(DestinationsTestCase):
         # Those of the others do not.
         self.assertEqual('a', self.find(self.prepare()))
 
+    def test_count(self):
+        """By its own filters; what is not worth asking counts."""
+        self.cloud.stand('one', 'a')
+        hints = {'different_host': ['one']}
+        mine = self.prepare(scheduler_hints=hints)
+        self.assertEqual(3, self.places.count(mine))
+        with mock.patch.object(destinations, 'PROPOSED', 2):
+            self.assertEqual(3, self.places.count(mine))
+        with mock.patch.object(self.places, '_run_request_filters') as run:
+            run.return_value = None
+            self.assertEqual(0, self.places.count(mine))
+
     def test_its_own_question_decides(self):
         """Of each host that its filters leave, the best first."""
         flavor = base.flavor(extra_specs={'trait:T': 'required'})
