@@ -39,7 +39,7 @@ ENDED = (
     'cancelled',
     'done',
 )
-_REVERTED = 'reverted'
+REVERTED = 'reverted'
 
 # What a server without a host has to do where it does not get one.
 _LEAVING = (None, task_states.DELETING, task_states.SOFT_DELETING)
@@ -162,7 +162,7 @@ def select_places(
         context.session, _places_query(), uuids
     ):
         servers[uuid] = host, vm_state, task_state, hidden
-        if status == _REVERTED:
+        if status == REVERTED:
             # The newest one is the last.
             reverted[uuid] = frozenset(ends)
         elif status:

@@ -38,9 +38,6 @@ from nova_ext_sched.queries import servers
 
 CONF = nova.conf.CONF
 
-# Of a migration; ENDED has the others.
-_REVERTED = 'reverted'
-
 # Databases limit the number of values in one statement.
 _HOSTS_AT_ONCE = 1000
 
@@ -435,7 +432,7 @@ def _select_under_way(context: typing.Any) -> list[typing.Any]:
         migration.dest_compute,
     ).where(
         migration.deleted == 0,
-        migration.status.not_in((*servers.ENDED, _REVERTED)),
+        migration.status.not_in((*servers.ENDED, servers.REVERTED)),
     )
     return list(context.session.execute(query))
 
