@@ -115,7 +115,8 @@ List a trait here only if no host outside the aggregates that require it has
 it. Placement is then asked to leave out hosts with the trait
 (``root_required=!TRAIT``) in place of the aggregates that require it, so that
 the query grows with the number of traits, not of aggregates. A host of such
-an aggregate without the trait is left to ``IsolatedAggregatesFilter``.
+an aggregate without the trait is left to ``IsolatedAggregatesFilter``. Only
+traits of a host's own provider count, not those of its devices.
 
 Use this option if you have more isolated aggregates than
 ``max_forbidden_aggregates``, or if ``max_placement_results`` cuts off

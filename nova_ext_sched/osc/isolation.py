@@ -68,7 +68,8 @@ class ListIsolation(Command):
             default='',
             help='the value of [nova_ext_sched] forbid_by_trait in nova.conf; '
             'also lists hosts that have one of these traits outside the '
-            'aggregates that require it',
+            'aggregates that require it (root_required: the trait of a device '
+            'does not count)',
         )
         return parser
 
@@ -81,11 +82,12 @@ class ListIsolation(Command):
         patterns = map(str.strip, parsed_args.forbid_by_trait.split(','))
         declared = isolation.DeclaredTraits(filter(None, patterns))
         cloud = self.read_cloud(by_name=True)
-        return isolation_report.make(
+        found = [
             (agg, isolation_findings.find(agg, cloud, declared))
             for agg in cloud.aggregates
             if agg.has_trait_keys
-        )
+        ]
+        return isolation_report.make(found, cloud)
 
 
 class SyncIsolation(Command):

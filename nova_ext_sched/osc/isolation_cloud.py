@@ -27,6 +27,9 @@ T = typing.TypeVar('T')
 #: Prefix of the trait that records that sync gave another trait.
 RECORD = 'CUSTOM_NOVA_EXT_SCHED_SYNCED_'
 
+# The trait of a provider that others use, those of its aggregates.
+_SHARES = 'MISC_SHARES_VIA_AGGREGATE'
+
 #: How many requests are under way at once.
 WORKERS = 4
 
@@ -77,6 +80,8 @@ class Node:
     :ivar uuid: of the compute node, which is the provider's UUID
     :ivar traits: those of the provider that faults and plans depend on
     :ivar aggregates: UUIDs of those of the provider that they depend on
+    :ivar elsewhere: names of the other providers that its servers can take
+        from, in its tree or shared, by each of these traits that they have
     """
 
     host: str
@@ -84,6 +89,25 @@ class Node:
     uuid: str
     traits: frozenset[str] = dataclasses.field(compare=False)
     aggregates: frozenset[str] = dataclasses.field(compare=False)
+    elsewhere: Mapping[str, list[str]] = dataclasses.field(
+        default_factory=dict, compare=False
+    )
+
+    def offers(self, trait: str) -> bool:
+        """Return whether any request that requires a trait finds it."""
+        return trait in self.traits or trait in self.elsewhere
+
+
+class Place(typing.NamedTuple):
+    """Where hosts have a trait that is not their own provider's.
+
+    A request finds them only if it takes from such a provider, for example
+    a device, or storage that is shared.
+    """
+
+    trait: str
+    providers: list[str]
+    hosts: list[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +142,23 @@ class Cloud:
         """Return the traits that a host's isolated aggregates require."""
         return get_traits(self.isolated_by_host.get(host, ()))
 
+    def find_elsewhere(self, aggregate: Aggregate) -> Iterable[Place]:
+        """Yield the traits that hosts of an aggregate have elsewhere."""
+        nodes = [
+            node
+            for host in aggregate.hosts
+            for node in self.nodes_by_host.get(host, ())
+        ]
+        for trait in aggregate.traits:
+            mine = [
+                node
+                for node in nodes
+                if trait not in node.traits and trait in node.elsewhere
+            ]
+            if mine:
+                names = {name for n in mine for name in n.elsewhere[trait]}
+                yield Place(trait, sorted(names), self.name_hosts(mine))
+
     def name_hosts(self, nodes: Iterable[Node]) -> list[str]:
         """Return the hosts of nodes; of several of one host, each node."""
         return sorted(
@@ -148,13 +189,15 @@ def read(
         )
         for found in compute.aggregates(microversion=_MICROVERSION)
     ]
-    listed = _list_nodes(compute, client.resource_providers(), by_name)
+    providers = client.resource_providers()
+    listed = _list_nodes(compute, providers, by_name)
     known = client.traits()
     wanted = get_traits(aggregates)
     traits = {
         trait
         for trait in client.traits(associated=True)
         if trait in wanted
+        or trait == _SHARES
         or trait.startswith(RECORD)
         or RECORD + trait in known
     }
@@ -170,9 +213,10 @@ def read(
     has = collections.defaultdict(set)
     with futures.ThreadPoolExecutor(WORKERS) as pool:
         answers = pool.map(client.resource_providers, queries.values())
-        for name, providers in zip(queries, answers, strict=True):
-            for provider in providers:
+        for name, answer in zip(queries, answers, strict=True):
+            for provider in answer:
                 has[provider['uuid']].add(name)
+    elsewhere = _find_elsewhere(client, providers, has, wanted & traits)
     nodes = [
         Node(
             host=host,
@@ -180,6 +224,7 @@ def read(
             uuid=uuid,
             traits=frozenset(has[uuid] & traits),
             aggregates=frozenset(has[uuid] - traits),
+            elsewhere=elsewhere[uuid],
         )
         for host, name, uuid in listed
     ]
@@ -223,6 +268,35 @@ def _list_nodes(
         )
         if found.id in uuids
     ]
+
+
+def _find_elsewhere(
+    client: placement.PlacementClient,
+    providers: Iterable[Mapping[str, typing.Any]],
+    has: Mapping[str, set[str]],
+    traits: set[str],
+) -> Mapping[str, Mapping[str, list[str]]]:
+    """Return which providers have traits for each root, by the root's UUID.
+
+    Two requests for each sharing provider that has one of the traits.
+
+    :param has: what each provider has of what was asked for
+    """
+    found: dict[str, dict[str, list[str]]] = collections.defaultdict(dict)
+    for provider in providers:
+        uuid, root = provider['uuid'], provider['root_provider_uuid']
+        if mine := has[uuid] & traits:
+            roots = {root}
+            if _SHARES in has[uuid] and (shared := client.aggregates(uuid)):
+                query = objects.RequestGroup(required_aggregates=[shared])
+                roots.update(
+                    member['root_provider_uuid']
+                    for member in client.resource_providers(query)
+                )
+            for one in roots - {uuid}:
+                for trait in mine:
+                    found[one].setdefault(trait, []).append(provider['name'])
+    return found
 
 
 def get_traits(aggregates: Iterable[Aggregate]) -> set[str]:

@@ -7,7 +7,8 @@ let the right requests in and keep the others out,
 
 * placement must know each trait that the aggregate requires,
 * the resource provider of each of the aggregate's hosts must have each of
-  them (nova documents a shell loop for it), and
+  them (nova documents a shell loop for it), or another provider that its
+  servers can take from, as that of a device, and
 * it must be in the placement aggregate of the same UUID (nova does that when
   the host is added; it is missing where placement was down then).
 
@@ -172,7 +173,7 @@ def _find_in_hosts(
         yield Finding('no-provider', problem, hosts)
     present = list(itertools.chain(*nodes.values()))
     for trait in filter(cloud.traits.__contains__, aggregate.traits):
-        lacking = [node for node in present if trait not in node.traits]
+        lacking = [node for node in present if not node.offers(trait)]
         if hosts := cloud.name_hosts(lacking):
             problem = f'the resource provider lacks {trait}'
             is_reported = isolation_plan.is_reported(trait)
@@ -235,6 +236,7 @@ def _find_outside(
         if hosts := cloud.name_hosts(
             node
             for node in cloud.nodes
+            # root_required asks the host's own provider alone.
             if trait in node.traits
             and trait not in cloud.get_required_traits(node.host)
         ):

@@ -24,6 +24,8 @@ no        no      no              nothing
 ========  ======  ==============  =====================================
 
 *Required* is what the isolated aggregates of the provider's host require.
+What the host has elsewhere, as on the provider of a device, is not given to
+its own: requests would then get the host's other devices too.
 """
 
 from collections.abc import Callable
@@ -204,10 +206,10 @@ def _create(trait: str) -> Step:
 
 def _add(node: isolation_cloud.Node, traits: list[str]) -> Iterable[Step]:
     reported = list(filter(is_reported, traits))
-    given = set(traits).difference(reported)
+    given = set(traits).difference(reported, node.elsewhere)
     decide = functools.partial(add_traits, traits=given)
     yield from _update(Change.ADD_TRAITS, node, decide)
-    if lacking := [name for name in reported if name not in node.traits]:
+    if lacking := [name for name in reported if not node.offers(name)]:
         yield Step(
             Change.ADD_TRAITS,
             lacking,

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import itertools
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
@@ -16,7 +17,7 @@ from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
 
 #: The columns of the aggregates, and those of the changes.
-COLUMNS = ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults')
+COLUMNS = ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults', 'Elsewhere')
 STEP_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
 
 # What people see of many names, kinds of faults, or aggregates without faults;
@@ -30,7 +31,9 @@ _MOST_CHANGES = 15
 Judged = tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
 
 
-def make(found: Iterable[Judged]) -> report.Report:
+def make(
+    found: Iterable[Judged], cloud: isolation_cloud.Cloud
+) -> report.Report:
     """Return the report of aggregates, the worst first, then by name.
 
     :param found: every aggregate with a ``trait:`` key
@@ -68,6 +71,18 @@ def make(found: Iterable[Judged]) -> report.Report:
         sections.append(
             report.Section('Without faults:', lines, _FEW, 'aggregate')
         )
+    places = [list(cloud.find_elsewhere(one)) for one, _ in (*faulty, *fine)]
+    # Two aggregates may have the same hosts.
+    if lines := dict.fromkeys(
+        f'{place.trait} on provider {_few(place.providers)}: '
+        f'{_few(place.hosts)}'
+        for place in itertools.chain(*places)
+    ):
+        text = (
+            'Not on the provider of the host itself, so only requests that '
+            'take from these providers find the hosts:'
+        )
+        sections.append(report.Section(text, [*lines], _FEW, 'trait'))
     rows = [
         (
             one.id,
@@ -79,8 +94,12 @@ def make(found: Iterable[Judged]) -> report.Report:
                 [finding._asdict() for finding in findings],
                 '\n'.join(f'{f.kind}: {describe(f)}' for f in findings),
             ),
+            report.Cell(
+                [place._asdict() for place in mine],
+                ', '.join(place.trait for place in mine),
+            ),
         )
-        for one, findings in (*faulty, *fine)
+        for (one, findings), mine in zip((*faulty, *fine), places, strict=True)
     ]
     status = base.SOME_FOUND if faulty else base.FINE
     return report.Report(sentence, sections, rows, status=status)

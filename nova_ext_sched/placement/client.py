@@ -148,6 +148,10 @@ class PlacementClient(adapters.Base):
             )
         return frozenset(missing)
 
+    def aggregates(self, uuid: str) -> frozenset[str]:
+        """Return the UUIDs of the aggregates that a provider is in."""
+        return self._exchange(_AGGREGATES, uuid)[0]
+
     def update_traits(self, uuid: str, decide: Decide) -> frozenset[str]:
         """Give a provider the traits that ``decide`` returns.
 

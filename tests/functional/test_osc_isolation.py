@@ -6,6 +6,7 @@ import json
 
 import fixtures
 from nova.api import auth
+from oslo_utils.fixture import uuidsentinel
 import webob.exc
 
 from nova_ext_sched.osc import isolation_cloud
@@ -160,6 +161,68 @@ class ListTest(IsolationTestCase):
             self.faults('--forbid-by-trait', 'CUSTOM_LICENSED_*')['fine'],
         )
         self.assertEqual(before, self.state())
+
+
+class ProvidersTest(IsolationTestCase):
+    """A trait of a device or of storage serves requests that take from it."""
+
+    def provide(self, name, resource, *traits, parent=None):
+        """Create a provider with one of a resource class."""
+        body = {'name': name, 'parent_provider_uuid': parent}
+        provider = self.placement.post(
+            '/resource_providers', body, version='1.20'
+        ).body['uuid']
+        self._set_inventory(provider, {'resource_class': resource, 'total': 1})
+        self._set_provider_traits(provider, list(traits))
+        return provider
+
+    def test_traits_elsewhere(self):
+        self._create_trait(GPU)
+        parent = self.providers['host1']
+        device = self.provide('gpu_a', 'VGPU', GPU, parent=parent)
+        self.provide('gpu_b', 'VGPU', parent=parent)
+        storage = self.provide(
+            'pool', 'DISK_GB', SSD, 'MISC_SHARES_VIA_AGGREGATE'
+        )
+        self.require('gpu', ['host1'], GPU)
+        ssd = self.require('ssd', ['host2'], SSD)
+        self._set_aggregate(storage, uuidsentinel.pool)
+        self.set_membership('host2', ssd, uuidsentinel.pool)
+
+        self.assertEqual({'gpu': [], 'ssd': []}, self.faults())
+        self.assertEqual(
+            [
+                [{'trait': GPU, 'providers': ['gpu_a'], 'hosts': ['host1']}],
+                [{'trait': SSD, 'providers': ['pool'], 'hosts': ['host2']}],
+            ],
+            [row['Elsewhere'] for row in self.openstack.json(*LIST)],
+        )
+        # A device is neither in forbid_by_trait's query nor outside of it.
+        self.aggregate('plain', ['host1'], metadata={f'trait:{GPU}': 'x'})
+        self.assertEqual(
+            [], self.faults('--forbid-by-trait', f'{GPU},{SSD}')['gpu']
+        )
+        before = self.state()
+        self.assertEqual([], self.sync('--prune'))
+        self.assertEqual(before, self.state())
+
+        wants_gpu = self.flavor(
+            specs={'resources:VGPU': '1', f'trait:{GPU}': 'required'}
+        )
+        server = self.assertBootsOn('host1', flavor=wants_gpu)
+        self.assertEqual(
+            {'VGPU': 1},
+            self._get_allocations_by_server_uuid(server['id'])[device][
+                'resources'
+            ],
+        )
+        # Not the other device, which has not the trait.
+        self.assertNoValidHost(flavor=wants_gpu)
+        wants_ssd = self.flavor(disk=1, specs={f'trait:{SSD}': 'required'})
+        server = self.assertBootsOn('host2', flavor=wants_ssd)
+        self.assertIn(
+            storage, self._get_allocations_by_server_uuid(server['id'])
+        )
 
 
 class SyncTest(IsolationTestCase):

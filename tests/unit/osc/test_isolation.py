@@ -158,6 +158,26 @@ Without faults:
             self.out.getvalue(),
         )
 
+    def test_traits_on_other_providers(self):
+        nodes = [
+            make_node('a', aggregates=['uuid1'], CUSTOM_X=['a_gpu1', 'a_gpu2'])
+        ]
+        cloud = make_cloud([make_aggregate(1, ['a'], X)], nodes, known=[X])
+        self.assertEqual(0, self.run_command(cloud))
+        self.assertEqual(
+            """\
+1 aggregate with a trait: key, no faults.
+
+Without faults:
+  agg1, 1 host: requires CUSTOM_X
+
+Not on the provider of the host itself, so only requests that take from these
+  providers find the hosts:
+  CUSTOM_X on provider a_gpu1, a_gpu2: a
+""",
+            self.out.getvalue(),
+        )
+
     def test_every_kind_has_a_consequence(self):
         """Those of the page, in its words."""
         page = (

@@ -70,6 +70,35 @@ class FaultsTestCase(testtools.TestCase):
             ),
         )
 
+    def test_a_trait_on_another_provider_is_not_missing(self):
+        self.assertEqual(
+            [('trait-missing', 'h2')],
+            self.find(
+                make_aggregate(1, ['h1', 'h2'], X),
+                [
+                    make_node('h1', aggregates=['uuid1'], CUSTOM_X=['gpu']),
+                    make_node('h2', aggregates=['uuid1'], CUSTOM_Y=['gpu']),
+                ],
+            ),
+        )
+
+    def test_only_the_root_is_outside(self):
+        """forbid_by_trait asks placement for root_required."""
+        aggregate = make_aggregate(1, ['h1'], X)
+        inside = make_node('h1', X, aggregates=['uuid1'])
+        for node, found in (
+            (make_node('h2', X), [('trait-outside', 'h2')]),
+            (make_node('h2', CUSTOM_X=['gpu']), []),
+        ):
+            self.assertEqual(
+                found,
+                self.find(
+                    aggregate,
+                    [inside, node],
+                    declared=isolation.DeclaredTraits([X]),
+                ),
+            )
+
     @ddt.data((X, True), ('HW_CPU_X86_VMX', False))
     @ddt.unpack
     def test_who_gives_a_trait_that_is_missing(self, trait, by_sync):

@@ -27,13 +27,14 @@ def make_aggregate(number, hosts, *traits):
     )
 
 
-def make_node(host, *traits, aggregates=(), name=None):
+def make_node(host, *traits, aggregates=(), name=None, **elsewhere):
     return isolation_cloud.Node(
         host=host,
         name=name or host,
         uuid=f'provider of {name or host}',
         traits=frozenset(traits),
         aggregates=frozenset(aggregates),
+        elsewhere=elsewhere,
     )
 
 
