@@ -52,7 +52,6 @@ class LedgerTest(base.PlacementTestCase):
         }
         self.real = report.SchedulerReportClient(adapter=self.raw)
         self.dry = cloud_placement.ReportClient(adapter=self.raw)
-        self.rooms = cloud_placement.Providers(self.dry)
 
     def shrink(self, total):
         """Let a host have less than what consumers hold of it."""
@@ -128,8 +127,10 @@ class LedgerTest(base.PlacementTestCase):
         # It may be over full then; what comes after that is in the ledger.
         if total < 6:
             self.shrink(total)
+        # It remembers what it has read.
+        providers = cloud_placement.Providers(self.dry)
         rooms = {
-            uuid: self.rooms._get_inventories(uuid)
+            uuid: providers.get_inventories(uuid)
             for uuid in self.uuids.values()
         }
         known = {

@@ -275,6 +275,9 @@ class Providers:
         #: Returns what the provider of a host itself has and uses of each
         #: resource class, as summaries have it, by its UUID.
         self.get_inventories = functools.cache(self._get_inventories)
+        #: Returns what placement stores of a provider's resource classes,
+        #: without their use, by its UUID.
+        self.get_stored = functools.cache(self._get_stored)
         self._get_shared_allocations = functools.cache(self.get_allocations)
         self._answers: dict[tuple[str, ...], Candidates] = {}
         # What providers of any answer had and used, by UUID.
@@ -409,9 +412,9 @@ class Providers:
         return {same(uuid, uuid): same(root, root) for uuid, root in pairs}
 
     def _get_inventories(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
-        url = f'/resource_providers/{uuid}'
-        found = self._get(f'{url}/inventories').get('inventories', {})
-        used = self._get(f'{url}/usages').get('usages', {})
+        found = self.get_stored(uuid)
+        url = f'/resource_providers/{uuid}/usages'
+        used = self._get(url).get('usages', {})
         return {
             name: {
                 **one,
@@ -422,6 +425,11 @@ class Providers:
             }
             for name, one in found.items()
         }
+
+    def _get_stored(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
+        url = f'/resource_providers/{uuid}/inventories'
+        found: dict[str, typing.Any] = self._get(url).get('inventories', {})
+        return found
 
     def _get_summaries(self, resource: str) -> dict[str, typing.Any]:
         found = self._get(f'/allocation_candidates?resources={resource}:1')

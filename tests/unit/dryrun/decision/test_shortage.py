@@ -129,6 +129,65 @@ class ShortagesTestCase(testtools.TestCase):
         self.assertEqual(kind, refusals['big'].kind)
         self.assertEqual({'big': most}, free)
 
+    @ddt.data(('a', 'b'), ('b', 'a'))
+    @ddt.unpack
+    def test_equal_capacity_and_other_limits(self, small, large):
+        client = Client(
+            {'DISK_GB': {u: summary(u, DISK_GB=(64, 60)) for u in 'ab'}},
+            {
+                small: {'DISK_GB': {'max_unit': 4}},
+                large: {'DISK_GB': {'max_unit': 64}},
+            },
+        )
+        refusals, _, free = self.explain(client, 16, ['a', 'b'])
+        self.assertEqual('are too small (DISK_GB)', refusals[small].kind)
+        self.assertEqual('are full (DISK_GB)', refusals[large].kind)
+        self.assertEqual({'a': 4, 'b': 4}, free)
+
+    @ddt.data(
+        # How many give less; what is said of the last host.
+        (0, 'are full (DISK_GB)', True),
+        (1, 'lack DISK_GB', False),
+        (39, 'are too small (DISK_GB)', False),
+    )
+    @ddt.unpack
+    def test_of_many_some_are_asked(self, small, kind, lifts):
+        hosts = [f'h{n:02}' for n in range(40)]
+        client = Client(
+            {'DISK_GB': {u: summary(u, DISK_GB=(64, 60)) for u in hosts}},
+            {
+                u: {'DISK_GB': {'max_unit': 4 if n < small else 64}}
+                for n, u in enumerate(hosts)
+            },
+        )
+        refusals, found, _ = self.explain(client, 16, hosts)
+        last = refusals['h39']
+        self.assertEqual((kind, lifts), (last.kind, last.lifts))
+        self.assertEqual(33, len(client.asked))
+        self.assertEqual(8 if small == 1 else 0, found.unknown)
+
+    @ddt.data(
+        # The amount; why not, and what one server could get.
+        (1, 'give no server such an amount (DISK_GB)', 6),
+        (4, 'give no server such an amount (DISK_GB)', 6),
+        (9, 'are full (DISK_GB)', 6),
+        (12, 'are too small (DISK_GB)', 6),
+    )
+    @ddt.unpack
+    def test_units(self, amount, kind, most):
+        client = Client(
+            {'DISK_GB': {'big': summary('big', DISK_GB=(20, 12))}},
+            {
+                'big': {
+                    'DISK_GB': {'min_unit': 3, 'max_unit': 9, 'step_size': 3}
+                }
+            },
+        )
+        refusals, found, free = self.explain(client, amount, ['big'])
+        self.assertEqual(kind, refusals['big'].kind)
+        self.assertEqual(kind == 'are full (DISK_GB)', refusals['big'].lifts)
+        self.assertEqual({'big': most}, free)
+
     def test_a_host_with_not_one_unit_free(self):
         """It is in the candidates for another class."""
         client = Client(
