@@ -143,15 +143,21 @@ class SyncIsolation(Command):
                     got=aggregate.metadata,
                 )
         steps = isolation_plan.make(cloud, selected, parsed_args.prune)
+        said = []
+        if parsed_args.prune and selected:
+            said = [
+                'Of hosts outside these aggregates no trait was looked at: '
+                'sync --prune without a name does that.'
+            ]
         if parsed_args.dry_run:
             status = base.SOME_FOUND if steps else base.FINE
-            return isolation_report.make_of_steps(steps, status)
-        faults = self._carry_out(steps)
+            return isolation_report.make_of_steps(steps, status, *said)
+        said += self._carry_out(steps)
         done = isolation_plan.Status.DONE
         status = base.FINE
         if any(step.status != done for step in steps):
             status = base.FAULT
-        return isolation_report.make_of_steps(steps, status, *faults)
+        return isolation_report.make_of_steps(steps, status, *said)
 
     def _carry_out(self, steps: Sequence[isolation_plan.Step]) -> list[str]:
         """Make the changes; return what ended that early."""

@@ -90,6 +90,11 @@ KINDS = {
         'Requests without the trait never land on these hosts',
         'Remove the trait from the hosts, or from forbid_by_trait',
     ),
+    'leftover-trait': Kind(
+        'An earlier sync gave the trait, and a server that requires it can '
+        'land on these hosts, which have left the aggregates',
+        'Run sync --prune without a name',
+    ),
     'force-metadata-check': Kind(
         'The aggregate forces nothing', f'Correct the value with {_SET}'
     ),
@@ -232,6 +237,8 @@ def _find_outside(
             "host is not in nova's aggregate",
             hosts,
         )
+    for trait in aggregate.traits:
+        yield from find_leftovers(cloud, trait)
     for trait in filter(declared.__contains__, aggregate.traits):
         if hosts := cloud.name_hosts(
             node
@@ -246,3 +253,21 @@ def _find_outside(
                 f'aggregates that require it have it',
                 hosts,
             )
+
+
+def find_leftovers(
+    cloud: isolation_cloud.Cloud, trait: str
+) -> Iterable[Finding]:
+    """Yield which hosts have a trait of sync's that is not required of them.
+
+    :param trait: of one aggregate or more, or of none any more
+    """
+    given = {trait, isolation_cloud.RECORD + trait}
+    if hosts := cloud.name_hosts(
+        node
+        for node in cloud.nodes
+        if given <= node.traits
+        and trait not in cloud.get_required_traits(node.host)
+    ):
+        problem = f'no aggregate of the hosts requires {trait}'
+        yield Finding('leftover-trait', problem, hosts)

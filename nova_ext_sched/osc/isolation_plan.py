@@ -178,7 +178,7 @@ def remove_traits(
     :param current: what the provider has at the time of the write
     """
     records = current & isolation_cloud.get_records(traits)
-    return current - records - _get_recorded(records)
+    return current - records - get_recorded(records)
 
 
 def is_reported(trait: str) -> bool:
@@ -222,12 +222,12 @@ def _add(node: isolation_cloud.Node, traits: list[str]) -> Iterable[Step]:
 def _remove(
     node: isolation_cloud.Node, required: Collection[str]
 ) -> Iterable[Step]:
-    traits = _get_recorded(node.traits).difference(required)
+    traits = get_recorded(node.traits).difference(required)
     decide = functools.partial(remove_traits, traits=traits)
     return _update(Change.REMOVE_TRAITS, node, decide)
 
 
-def _get_recorded(traits: Iterable[str]) -> set[str]:
+def get_recorded(traits: Iterable[str]) -> set[str]:
     """Return the traits whose records are among the traits."""
     record = isolation_cloud.RECORD
     return {

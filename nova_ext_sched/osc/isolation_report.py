@@ -50,8 +50,18 @@ def make(
         for kind in dict.fromkeys(finding.kind for finding in one[1])
     )
     kinds = sorted(by_kind.items(), key=lambda item: _rank(item[1], [item[0]]))
+    # Of traits that no aggregate requires any more.
+    deserted = [
+        finding
+        for trait in sorted(
+            isolation_plan.get_recorded(cloud.traits)
+            - isolation_cloud.get_traits(cloud.aggregates)
+        )
+        for finding in isolation_findings.find_leftovers(cloud, trait)
+    ]
     sentence, sections = report.begin(
         *_list_sentences(faulty, len(found)),
+        *map(_tell_deserted, deserted),
         counts=[(len(mine), kind) for kind, mine in kinds],
     )
     shown = kinds[:_FEW]
@@ -73,7 +83,7 @@ def make(
         )
     places = [list(cloud.find_elsewhere(one)) for one, _ in (*faulty, *fine)]
     # Two aggregates may have the same hosts.
-    if lines := dict.fromkeys(
+    if apart := dict.fromkeys(
         f'{place.trait} on provider {_few(place.providers)}: '
         f'{_few(place.hosts)}'
         for place in itertools.chain(*places)
@@ -82,8 +92,8 @@ def make(
             'Not on the provider of the host itself, so only requests that '
             'take from these providers find the hosts:'
         )
-        sections.append(report.Section(text, [*lines], _FEW, 'trait'))
-    rows = [
+        sections.append(report.Section(text, [*apart], _FEW, 'trait'))
+    rows: list[tuple[object, ...]] = [
         (
             one.id,
             one.name,
@@ -101,8 +111,27 @@ def make(
         )
         for (one, findings), mine in zip((*faulty, *fine), places, strict=True)
     ]
-    status = base.SOME_FOUND if faulty else base.FINE
+    rows += [
+        (
+            '',
+            '',
+            '',
+            report.Cell([]),
+            report.Cell(finding.hosts),
+            report.Cell(
+                [finding._asdict()], f'{finding.kind}: {describe(finding)}'
+            ),
+            report.Cell([]),
+        )
+        for finding in deserted
+    ]
+    status = base.SOME_FOUND if faulty or deserted else base.FINE
     return report.Report(sentence, sections, rows, status=status)
+
+
+def _tell_deserted(finding: isolation_findings.Finding) -> str:
+    remedy = isolation_findings.KINDS[finding.kind].remedy
+    return f'{finding.kind}: {describe(finding)}. {remedy}.'
 
 
 def _few(names: Sequence[str]) -> str:
@@ -191,16 +220,16 @@ def _tell_kind(kind: str, mine: Sequence[Judged], most: int) -> report.Section:
 
 
 def make_of_steps(
-    steps: Sequence[isolation_plan.Step], status: int, *faults: str
+    steps: Sequence[isolation_plan.Step], status: int, *remarks: str
 ) -> report.Report:
     """Return the report of what sync did or would do: the totals, by result.
 
     Equal changes are one line, with the traits or the hosts that they are
     about.
 
-    :param faults: sentences on what ended it early
+    :param remarks: sentences on what was not looked at, or ended it early
     """
-    sentence, sections = report.begin(isolation_run.sum_up(steps), *faults)
+    sentence, sections = report.begin(isolation_run.sum_up(steps), *remarks)
     record = isolation_cloud.RECORD
     by_result: dict[
         str, dict[tuple[isolation_plan.Change, str], list[str]]

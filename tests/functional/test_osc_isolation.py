@@ -282,6 +282,15 @@ class SyncTest(IsolationTestCase):
         for host in ('host1', 'host2'):
             self.remove_host('windows', host)
         self.assertEqual([], self.sync())
+        self.assertEqual(
+            [
+                ('leftover-trait', 'host1', 'host2'),
+                ('leftover-trait', 'host1'),
+            ],
+            self.faults()['windows'],
+        )
+        self.assertEqual([], self.sync('--prune', 'windows'))
+        self.assertIn('Of hosts outside these aggregates', self.errors)
         before = self.state()
         expected = [
             (
@@ -309,6 +318,10 @@ class SyncTest(IsolationTestCase):
         # The aggregate is gone, the record is not.
         self.remove_host('windows', 'host3')
         self.admin_api.delete_aggregate(self.aggregate_ids['windows'])
+        self.assertEqual(
+            {'': [('leftover-trait', 'host3')]},
+            self.faults(),
+        )
         self.sync('--prune')
         self.assertEqual(set(), self.traits('host3'))
 
