@@ -98,6 +98,14 @@ class Rule:
             bits |= REFUSED
         return bits, faults
 
+    @property
+    def unmet(self) -> str:
+        """That no aggregate of the cloud offers what the flavor wants."""
+        return (
+            f'{self._spec}: no aggregate has {self._key} with a value that '
+            f'{self._value} accepts, so servers with the flavor find no host'
+        )
+
     def reason(self, offers: Offers) -> str:
         """Return why hosts are rejected that have these aggregates."""
         if self.fault is not None:

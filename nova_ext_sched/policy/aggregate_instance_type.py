@@ -216,6 +216,27 @@ class Decision:
             found += self._examine(name, key, value, flag)[1]
         return found
 
+    def find_unmet(self, aggregates: Iterable[Mapping[str, str]]) -> list[str]:
+        """Return a sentence for each extra spec that nothing satisfies.
+
+        :param aggregates: the metadata of all aggregates of the cloud
+        """
+        met = 0
+        for metadata in aggregates:
+            if not self.is_refused_by(metadata):
+                met |= self.read(metadata) >> 1
+        return [
+            rule.unmet
+            for rules in self._rules.values()
+            for place, rule in rules
+            if rule.fault is None and (self._mandatory & ~met) >> place & 1
+        ]
+
+    def is_refused_by(self, metadata: Mapping[str, str]) -> bool:
+        """Return whether an aggregate refuses the flavor by itself."""
+        bits = self.read(metadata)
+        return bool((bits >> 2 | bits >> 3) & self._every)
+
     def _failing(self, bits: int) -> int:
         # Bit PRESENT of every rule by which the host is rejected.
         every = self._every

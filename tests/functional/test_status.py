@@ -287,6 +287,28 @@ class DataTest(DataTestCase):
             'Correct the extra specs with openstack flavor set',
         )
 
+    def test_keys_that_never_meet(self):
+        self.filters(NOVA, OURS, enabled=['AggregateInstanceTypeFilter'])
+        self.aggregate('hdd', disk='hdd', force_metadata_check='true')
+        self.flavor('ssd', disk='ssd')
+        self.assertCheck(
+            'Extra specs of flavors',
+            WARNING,
+            "flavor ssd: extra spec 'disk': no aggregate has 'disk' with a "
+            "value that 'ssd' accepts, so servers with the flavor find no "
+            'host.',
+        )
+        self.assertCheck(
+            'Metadata of aggregates',
+            WARNING,
+            'aggregate hdd: force_metadata_check is on, and no flavor agrees '
+            'with disk=hdd, so no server can land on its hosts.',
+        )
+        self.flavor('hdd', disk='<or> hdd <or> *')
+        self.aggregate('ssd', disk='ssd')
+        for check in ('Metadata of aggregates', 'Extra specs of flavors'):
+            self.assertCheck(check, SUCCESS)
+
     def test_many_problems_are_counted(self):
         for number in range(13):
             self.aggregate(f'a{number:02}', **{'trait:CUSTOM_A': 'yes'})

@@ -55,6 +55,7 @@ class OperatorsData(typing.NamedTuple):
             for name, metadata in sorted(self.aggregates.items()):
                 yield from aggregate_instance_type.find_slips(name, metadata)
             yield from self._check_instance_types('aggregate ')
+            yield from self._check_forced()
 
     def check_uses(self) -> Iterator[str]:
         """Yield what aggregates are not used for, and what would help."""
@@ -127,6 +128,8 @@ class OperatorsData(typing.NamedTuple):
                     )
         if _INSTANCE_TYPE.is_on(self.conf):
             yield from self._check_instance_types('flavor ')
+            for decision in self._decide():
+                yield from decision.find_unmet(self.aggregates.values())
 
     @property
     def _items(self) -> Iterator[tuple[str, str, str, str]]:
@@ -167,6 +170,49 @@ class OperatorsData(typing.NamedTuple):
                     f'Make a flavor that requires them'
                 )
 
+    def _decide(self) -> Iterator[aggregate_instance_type.Decision]:
+        """Yield the decision for a flavor without extra specs, then each."""
+        for name, specs in [
+            ('without extra specs', {}),
+            *sorted(self.flavors.items()),
+        ]:
+            yield aggregate_instance_type.Decision(
+                name,
+                specs,
+                self.conf.nova_ext_sched.force_metadata_check_ignored_keys,
+                self._rules.prefixes,
+            )
+
+    def _check_forced(self) -> Iterator[str]:
+        """Yield which aggregates force keys that no flavor agrees with."""
+        # The first is no flavor of the cloud.
+        _, *decisions = self._decide()
+        flag = force_metadata_check.FLAG
+
+        def refuses_all(metadata: Mapping[str, str]) -> bool:
+            refused = [one.is_refused_by(metadata) for one in decisions]
+            return bool(refused) and all(refused)
+
+        for name, metadata in sorted(self.aggregates.items()):
+            if force_metadata_check.read(metadata) and refuses_all(metadata):
+                # Those that do it alone, or else all of them together.
+                alone = {
+                    key: value
+                    for key, value in metadata.items()
+                    if refuses_all({flag: metadata[flag], key: value})
+                }
+                keys = messages.first_few(
+                    [
+                        f'{key}={value}'
+                        for key, value in sorted((alone or metadata).items())
+                    ]
+                )
+                yield (
+                    f'aggregate {messages.clean(name)}: {flag} is on, and no '
+                    f'flavor agrees with {keys}, so no server can land on '
+                    f'its hosts'
+                )
+
     def _check_instance_types(self, subject: str) -> Iterator[str]:
         """Yield what AggregateInstanceTypeFilter cannot read of a subject.
 
@@ -175,16 +221,7 @@ class OperatorsData(typing.NamedTuple):
         """
         # A fault of an aggregate is met by every flavor.
         found: dict[str, None] = {}
-        for name, specs in [
-            ('without extra specs', {}),
-            *sorted(self.flavors.items()),
-        ]:
-            decision = aggregate_instance_type.Decision(
-                name,
-                specs,
-                self.conf.nova_ext_sched.force_metadata_check_ignored_keys,
-                self._rules.prefixes,
-            )
+        for decision in self._decide():
             found |= dict.fromkeys(decision.request_faults)
             for aggregate, metadata in sorted(self.aggregates.items()):
                 # Odd where there is something to report.

@@ -41,6 +41,49 @@ def data(aggregates, flavors, enabled=(), **options):
 @ddt.ddt
 class OperatorsDataTestCase(testtools.TestCase):
     @ddt.data(
+        # Extra specs of the flavor; metadata of the aggregates; what never
+        # meets: the flavor's key, the aggregate's.
+        ({'ssd': 'true'}, [{}], True, False),
+        ({'ssd': 'true'}, [{'ssd': 'false'}, {'hdd': 'true'}], True, False),
+        ({'ssd': 'true'}, [{'ssd': 'false'}, {'ssd': 'true'}], False, False),
+        ({'ssd': '*'}, [{'ssd': 'false'}], False, False),
+        ({'ssd': '*'}, [{}], True, False),
+        ({'ssd': '~'}, [{}], False, False),
+        ({'ssd': '<or> true <or> ~'}, [{'ssd': 'false'}], False, False),
+        (
+            {f'{operators_data.aggregate_instance_type.SCOPE}:ssd': '1'},
+            [{}],
+            True,
+            False,
+        ),
+        ({'hw:ssd': 'true'}, [{}], False, False),
+        # Forced: the key alone offers, and the aggregate refuses all the same.
+        ({'ssd': '1'}, [{'force': '1', 'ssd': '1', 'hdd': '1'}], True, True),
+        ({'ssd': '1'}, [{'force': '1', 'ssd': '1', 'hdd': '~'}], False, False),
+        ({}, [{'force': '1', 'ssd': '1'}], False, True),
+        ({}, [{'force': '0', 'ssd': '1'}], False, False),
+    )
+    @ddt.unpack
+    def test_keys_that_never_meet(self, specs, aggregates, flavor, aggregate):
+        found = data(
+            {
+                str(number): {
+                    {'force': 'force_metadata_check'}.get(key, key): value
+                    for key, value in metadata.items()
+                }
+                for number, metadata in enumerate(aggregates)
+            },
+            {'f': specs},
+            enabled=[TYPE],
+        )
+        words = 'so servers with the flavor find no host'
+        said = [one for one in found.check_flavors() if words in one]
+        self.assertEqual(flavor, bool(said), said)
+        words = 'no flavor agrees with'
+        said = [one for one in found.check_aggregates() if words in one]
+        self.assertEqual(aggregate, bool(said), said)
+
+    @ddt.data(
         ('trait:CUSTOM_X', 'required', False),
         ('trait:CUSTOM_X', 'forbidden', False),
         ('trait1:CUSTOM_X', 'required', False),
@@ -155,6 +198,7 @@ class OperatorsDataTestCase(testtools.TestCase):
             'flag': {'force_metadata_check': 'ja'},
             'forced': {'force_metadata_check': 'yes', 'gpu': '<or>'},
             'words': {'ram': 'plenty'},
+            'met': {'ssd': 'true', 'ram': '8'},
             'reserved': {'force_metadata_check': 'yes', 'blazar:x': '<or>'},
             'zone': {'force_metadata_check': 'yes', 'zone': '<or>'},
         }
@@ -209,7 +253,7 @@ class OperatorsDataTestCase(testtools.TestCase):
             placement_req_required_member_prefix=['r:'],
         )
         found = [*both.check_aggregates(), *both.check_flavors()]
-        self.assertEqual(4, len(found), found)
+        self.assertEqual(5, len(found), found)
         for fault in found:
             self.assertTrue(fault.isprintable(), ascii(fault))
 
