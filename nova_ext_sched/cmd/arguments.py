@@ -6,7 +6,9 @@ import argparse
 import typing
 
 from nova_ext_sched import exception
+from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 
 
@@ -29,6 +31,22 @@ def make_change(parsed_args: argparse.Namespace) -> change.Change:
         no_metadata=parsed_args.no_aggregate_property,
         hosts=parsed_args.aggregate_host,
         no_hosts=parsed_args.no_aggregate_host,
+    )
+
+
+def make_auditor(
+    parsed_args: argparse.Namespace, cloud: snapshot.Snapshot
+) -> auditor.Auditor:
+    """Return one of :func:`nova_ext_sched.cli.options.add_selection`.
+
+    :raises exception.InvalidValue: what is named does not exist
+    """
+    return auditor.make(
+        cloud,
+        parsed_args.policy,
+        parsed_args.host,
+        parsed_args.aggregate,
+        parsed_args.project,
     )
 
 

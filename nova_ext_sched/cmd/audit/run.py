@@ -21,13 +21,7 @@ def audit(
     """Return an auditor that has judged all servers, and what it found."""
     wanted = arguments.make_change(parsed_args)
     with snapshot.read(wanted, settled=True) as cloud:
-        auditing = auditor.make(
-            cloud,
-            parsed_args.policy,
-            parsed_args.host,
-            parsed_args.aggregate,
-            parsed_args.project,
-        )
+        auditing = arguments.make_auditor(parsed_args, cloud)
         advance(total=auditing.count())
         findings: list[report.Finding] = []
         for server in auditing.judge(advance):

@@ -107,7 +107,7 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
     )
 
     work = 'nova_ext_sched.cmd.moves.run'
-    _failures: Sequence[typing.Any]
+    _outcome: typing.Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -145,15 +145,16 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         run = self.load(parsed_args)
         with progress.bar(sys.stderr, 'Evacuating servers') as advance:
-            self._failures, *said = run.plan_survive(parsed_args, advance)
-        return plan_report.make_survival(self._failures, parsed_args.by, *said)
+            self._outcome = run.plan_survive(parsed_args, advance)
+        return plan_report.make_survival(self._outcome, parsed_args.by)
 
     def measure(self) -> Iterator[metrics.Figure]:
-        bad = sum(bool(one.without_place) for one in self._failures)
+        failures = self._outcome.failures
+        bad = sum(bool(one.without_place) for one in failures)
         yield metrics.Figure(
             'failures',
             'Hosts or failure domains that can fail one at a time, so that '
             'each server finds another host, and those that cannot.',
             'survived',
-            {'yes': len(self._failures) - bad, 'no': bad},
+            {'yes': len(failures) - bad, 'no': bad},
         )

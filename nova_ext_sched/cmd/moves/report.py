@@ -103,23 +103,14 @@ def make(
     return report.Report(sentence, sections, rows, make_document, status)
 
 
-def make_survival(
-    failures: Sequence[plans.Failure],
-    by: str,
-    flavors: Sequence[dict[str, typing.Any]],
-    remarks: Sequence[str],
-    faults: Sequence[str],
-    deleted: Sequence[plans.Leaving] = (),
-) -> report.Report:
+def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
     """Return the report of hosts that fail.
 
     :param by: ``host`` or ``domain``
-    :param flavors: what the document has of them
-    :param remarks: sentences on what was not asked
-    :param faults: sentences on what could not be read
-    :param deleted: servers that were deleted meanwhile
     """
-    remarks = [*remarks, *_count_deleted(deleted)]
+    failures, flavors = outcome.failures, outcome.flavors
+    faults = outcome.faults
+    remarks = [*outcome.remarks, *_count_deleted(outcome.deleted_meanwhile)]
     noun = {'host': 'host', 'domain': 'failure domain'}[by]
     bad = [one for one in failures if one.without_place]
     head = f'No {noun} holds a server' + ', of those read' * bool(faults)
@@ -168,14 +159,13 @@ def make_survival(
 
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
+        described = dataclasses.asdict(outcome)
+        del described['remarks']
         return {
             **heading.make(FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
             'by': by,
-            'failures': list(map(dataclasses.asdict, failures)),
-            'flavors': list(flavors),
-            'deleted_meanwhile': list(map(dataclasses.asdict, deleted)),
-            'faults': list(faults),
+            **described,
         }
 
     stuck = [stuck for one in bad for stuck in one.without_place]

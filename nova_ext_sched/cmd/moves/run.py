@@ -3,14 +3,11 @@
 """What ``nova-ext-sched mend``, ``drain`` and ``survive`` do."""
 
 import argparse
-from collections.abc import Sequence
-import typing
 
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.moves import report
 from nova_ext_sched.dryrun import progress
-from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import drain
@@ -25,13 +22,7 @@ def plan_mend(
     """Return the report of a plan after which no policy is violated."""
     wanted = arguments.make_change(parsed_args)
     with snapshot.read(wanted, settled=True) as cloud:
-        auditing = auditor.make(
-            cloud,
-            parsed_args.policy,
-            parsed_args.host,
-            parsed_args.aggregate,
-            parsed_args.project,
-        )
+        auditing = arguments.make_auditor(parsed_args, cloud)
         plan = mend.make(auditing, advance)
         totals = auditing.totals
         found, _ = cli_report.begin(
@@ -59,14 +50,8 @@ def plan_drain(
 
 def plan_survive(
     parsed_args: argparse.Namespace, advance: progress.Advance
-) -> tuple[
-    list[plans.Failure],
-    list[dict[str, typing.Any]],
-    Sequence[str],
-    Sequence[str],
-    Sequence[plans.Leaving],
-]:
-    """Return what comes of failures; see the planner of the same name."""
+) -> plans.Outcome:
+    """Return what comes of failures."""
     wanted = arguments.make_change(parsed_args)
     with snapshot.read(wanted, settled=True) as cloud:
         return survive.make(

@@ -122,8 +122,6 @@ class Destinations:
     ) -> Like | None:
         """Return what is known of like requests; None if there are none.
 
-        Before anything is supposed.
-
         :param key: what :func:`.likeness.of_request` returned
         :param make: returns a nova RequestSpec, which is changed
         :raises Exception: as :meth:`judge`
@@ -144,8 +142,13 @@ class Destinations:
         """Return the answer for all requests that are like one.
 
         :param spec_obj: a nova RequestSpec; it is changed
+        :raises RuntimeError: a fork is open: the answer would be its alone
         :raises Exception: as :meth:`judge`
         """
+        if self.cloud.supposed:
+            raise RuntimeError(
+                'a shared answer: expected the cloud as it is, got a fork'
+            )
         spec_obj.ignore_hosts = []
         spec_obj.instance_group = None
         spec_obj.scheduler_hints = {}

@@ -118,3 +118,20 @@ class Failure:
     def servers(self) -> int:
         """How many stand there."""
         return len(self.moves) + len(self.without_place)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What comes of failures, each as if nothing else had failed.
+
+    :ivar flavors: what the document has of those whose servers may still come
+    :ivar deleted_meanwhile: servers that are nothing of these any more
+    :ivar remarks: sentences on what was not asked
+    :ivar faults: sentences on what could not be read
+    """
+
+    failures: list[Failure]
+    flavors: list[dict[str, typing.Any]]
+    deleted_meanwhile: list[Leaving]
+    remarks: list[str]
+    faults: list[str]

@@ -15,12 +15,14 @@ import dataclasses
 import types
 import typing
 
+from nova import objects
 from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
@@ -62,8 +64,10 @@ class Spare:
         ctxt, wanted = process.context(), question.Question()
         image = request.get_image(ctxt, wanted)
         places.begin(frozenset())
-        self._shared = places.make_shared(
-            request.build(ctxt, places.cloud, wanted, flavor, image)
+        spec_obj = request.build(ctxt, places.cloud, wanted, flavor, image)
+        self._shared = places.make_shared(spec_obj)
+        self._is_known = likeness.are_known(
+            places.cloud.enabled_filters, spec_obj
         )
         self._by_cell: dict[str, destinations.Shared] = {}
         # The UUID of each, and the HostState where it goes.
@@ -130,6 +134,15 @@ class Spare:
     def _prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
         """Return a server that comes, or one that leaves a host of a cell."""
         shared = self._shared
+        new = types.SimpleNamespace(uuid=uuid, info_cache=None)
+        if not self._is_known:
+            spec_obj = shared.spec_obj.obj_clone()
+            spec_obj.instance_uuid = uuid
+            if cell:
+                spec_obj.requested_destination = objects.Destination(
+                    cell=self._places.cloud.cells[cell]
+                )
+            return movable.Evacuation(new, spec_obj, None)
         if cell:
             # nova evacuates no server to a host of another cell.
             if cell not in self._by_cell:
@@ -144,7 +157,6 @@ class Spare:
                 )
             shared = self._by_cell[cell]
         like = destinations.Like(shared, is_whole=True)
-        new = types.SimpleNamespace(uuid=uuid, info_cache=None)
         return movable.Evacuation(new, shared.spec_obj, like)
 
     def describe(self) -> dict[str, typing.Any]:

@@ -257,20 +257,12 @@ def make(
     hosts: Collection[str] = (),
     aggregates: Collection[str] = (),
     advance: progress.Advance = progress.silent,
-) -> tuple[
-    list[plans.Failure],
-    list[dict[str, typing.Any]],
-    Sequence[str],
-    Sequence[str],
-    Sequence[plans.Leaving],
-]:
+) -> plans.Outcome:
     """Return what comes of failures.
 
     :param flavors: names or IDs of those whose servers may still come
     :param by: see :meth:`Survival.find`; ``hosts`` and ``aggregates`` too
     :param advance: called after each server
-    :returns: it, what the document has of flavors, remarks, what could not be
-        read, and the servers that were deleted meanwhile
     :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
@@ -280,7 +272,10 @@ def make(
         # They stay until the process ends; as capacity does.
         gc.freeze()
     found = [one for one in survey.fail(failures, advance) if one.servers]
-    spares = survey.describe_flavors()
-    remarks = [f'{remark}.'] if remark else []
-    deleted = [*survey.deleted.values()]
-    return found, spares, remarks, cloud.faults, deleted
+    return plans.Outcome(
+        found,
+        survey.describe_flavors(),
+        [*survey.deleted.values()],
+        [f'{remark}.'] if remark else [],
+        cloud.faults,
+    )

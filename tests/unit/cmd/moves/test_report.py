@@ -196,9 +196,9 @@ class SurvivalTestCase(testtools.TestCase):
         flavors=(),
         deleted=(),
     ):
-        self.made = report.make_survival(
-            failures, by, flavors, remarks, faults, deleted
-        )
+        rest = map(list, (flavors, deleted, remarks, faults))
+        outcome = plans.Outcome(failures, *rest)
+        self.made = report.make_survival(outcome, by)
         stream = io.StringIO()
         cli_report.write(stream, self.made.sections, 80)
         return stream.getvalue().splitlines()

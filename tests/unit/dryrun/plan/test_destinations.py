@@ -197,6 +197,20 @@ class LikeTestCase(DestinationsTestCase):
         # What the request filters change is not asked of them again.
         self.assertIsNot(one.shared.spec_obj, one.shared.judged)
 
+    def test_not_in_a_fork(self):
+        """What is shared holds for the cloud as it is."""
+        one = self.places.find_like(WHOLE, clouds.make_spec)
+        with self.cloud.fork():
+            again = self.places.find_like(WHOLE, clouds.make_spec)
+            self.assertIs(one.shared, again.shared)
+            error = self.assertRaises(
+                RuntimeError,
+                self.places.find_like,
+                likeness.Key('y', True),
+                clouds.make_spec,
+            )
+        self.assertIn('expected the cloud as it is, got a fork', str(error))
+
     def test_what_is_of_one_server_is_not_shared(self):
         group = objects.InstanceGroup(hosts=[])
         hints = {'different_host': ['one']}

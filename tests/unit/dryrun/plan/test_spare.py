@@ -13,6 +13,7 @@ import ddt
 import fixtures
 import hypothesis
 from hypothesis import strategies as st
+from nova.scheduler import filters
 import testtools
 
 from nova_ext_sched.dryrun.cloud import gone
@@ -30,6 +31,16 @@ NOT_MOVABLE = movable.NotMovable('it is being built', '')
 
 def make_flavor(size):
     return types.SimpleNamespace(flavorid='1', name='x', size=size)
+
+
+class InTurnFilter(filters.BaseHostFilter):
+    """Refuses the host b until a holds a server."""
+
+    def __init__(self, cloud):
+        self._cloud = cloud
+
+    def host_passes(self, host_state, spec_obj):
+        return host_state.uuid == 'a' or self._cloud.states['a'].instances
 
 
 @ddt.ddt
@@ -50,15 +61,17 @@ class SpareTestCase(testtools.TestCase):
         ):
             self.useFixture(fixtures.MonkeyPatch(name, fake))
 
-    def spare(self, free, standing, size):
+    def spare(self, free, standing, size, filters=()):
         """Let each host fail, and return what is counted.
 
         :param free: the units that each host has now
         :param standing: the sizes of servers by host; None for one that nova
             does not evacuate
         :param size: of the new servers
+        :param filters: make a host filter each, of the cloud
         """
         cloud = clouds.Cloud('')
+        cloud.enabled_filters += [make(cloud) for make in filters]
         for host, units in free.items():
             cloud.add_node(host, VCPU=units, MEMORY_MB=64 * units)
             cloud.states[host].free_ram_mb = 64 * units
@@ -141,6 +154,11 @@ class SpareTestCase(testtools.TestCase):
                 found[key] for key in ('fit', 'spare', 'failure', 'or_more')
             ),
         )
+
+    def test_a_filter_of_which_nothing_is_known(self):
+        """It opens a host that it refused before."""
+        found = self.spare({'a': 2, 'b': 2}, {}, 1, [InTurnFilter]).describe()
+        self.assertEqual((4, 2), (found['fit'], found['spare']))
 
     @ddt.data(
         # By those that are there no failure is worse.
