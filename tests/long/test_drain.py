@@ -2,8 +2,12 @@
 
 """What a drain says of groups, states, and cells that are down."""
 
+import contextlib
+
 from nova import context
 from nova import objects
+from nova.tests.functional.api import client
+import sqlalchemy as sa
 
 from nova_ext_sched.cmd.moves import command
 from tests.functional import base
@@ -66,6 +70,40 @@ class PlanTestCase(test_drain.DrainTestCase):
         ):
             _, err, status = explain.call(command.Drain, 'drain', *argv)
             self.assertEqual(2, status, err)
+        self.a_host_without_a_compute_node()
+
+    def a_host_without_a_compute_node(self):
+        """nova moves none of its servers."""
+        with self.cell_engine().begin() as connection:
+            connection.execute(
+                sa.text(
+                    'UPDATE compute_nodes SET deleted = id '
+                    "WHERE host = 'host3'"
+                )
+            )
+        for argv in (('host3',), ('--aggregate', 'racks')):
+            plan = self.plan(*argv, by=command.Drain)
+            self.assertIn('0 of 1 host is empty', plan['answer']['sentence'])
+            [stuck] = plan['without_place']
+            self.assertEqual(
+                (
+                    'nova cannot move it: nova has no compute node of host3',
+                    'state',
+                    'start nova-compute there, or evacuate the server',
+                ),
+                tuple(map(stuck.get, ('reason', 'cause', 'would_help'))),
+            )
+        for action in (
+            {'os-migrateLive': {'host': None, 'block_migration': 'auto'}},
+            {'migrate': None},
+        ):
+            with contextlib.suppress(client.OpenStackApiException):
+                self.admin_api.post_server_action(stuck['server'], action)
+            self._wait_for_migration_status({'id': stuck['server']}, ['error'])
+            self._wait_for_server_parameter(
+                {'id': stuck['server']}, {'OS-EXT-STS:task_state': None}
+            )
+            self.assertEqual('host3', self.host_of({'id': stuck['server']}))
 
     def test_hosts_and_servers_in_states(self):
         plan = self.drain('host1')

@@ -12,6 +12,7 @@ import nova.conf
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import named
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.policy import failure_domain
 
@@ -33,18 +34,20 @@ def find(
     :param where: what names hosts, for messages
     :raises exception.InvalidValue: it does not exist
     """
+    found = {*names}
     known = {host.host for host in cloud.hosts.values()}
-    found = set()
-    for name in names:
+    if not found <= known:
+        # Servers may stand where there is no compute node any more.
+        known = known.union(*servers.Servers(cloud).count().values())
+    for name in sorted(found - known):
         # It may be one of a cell that does not answer.
-        if name not in known and not cloud.silent_cells:
+        if not cloud.silent_cells:
             raise exception.InvalidValue(
                 where=where,
-                expected='a host of a compute node: '
+                expected='a host with a compute node or a server: '
                 + messages.nearest(name, known),
                 got=name,
             )
-        found.add(name)
     for name in aggregates:
         found |= {*named.find_aggregate(cloud.aggs_by_id.values(), name).hosts}
     by_domain = group(cloud) if domains else {}

@@ -36,7 +36,7 @@ def make(
     :raises placement.PlacementFailed: placement does not answer
     """
     nodes = [one for one in cloud.hosts.values() if one.host in hosts]
-    found = cloud.ask_cells(_select, nodes)
+    found = cloud.ask_cells(_select, sorted(hosts), nodes)
     leaving, held = [], []
     for instances, migrations in found.values():
         leaving += [plans.describe(one, one.host) for one in instances]
@@ -115,12 +115,14 @@ def describe(
 
 
 def _select(
-    cctxt: typing.Any, nodes: Collection[snapshot.Node]
+    cctxt: typing.Any,
+    hosts: Collection[str],
+    nodes: Collection[snapshot.Node],
 ) -> tuple[list[typing.Any], list[tuple[typing.Any, str]]]:
     """Return nova Instances on hosts, and Migrations of others, with hosts."""
     instances = [
         one
-        for host in sorted({node.host for node in nodes})
+        for host in hosts
         for one in objects.InstanceList.get_by_host(cctxt, host, [])
     ]
     migrations = []

@@ -48,12 +48,12 @@ _FIRST = {
 class NotMovable(Exception):
     """nova would refuse to move a server wherever it went, and why.
 
-    :ivar first: what has to be done before
+    :ivar first: what has to be done before; empty where nobody knows
     """
 
     def __init__(self, why: str, first: str = '') -> None:
         super().__init__(why)
-        self.first = first or 'bring it to another status'
+        self.first = first
 
 
 class Movable(typing.Protocol):
@@ -101,7 +101,7 @@ class Migration(explain_server.Server):
     :ivar method: :data:`LIVE` or :data:`COLD`
     :ivar instance: the nova Instance, with its NUMA topology
     :ivar like: as of :class:`Movable`
-    :raises NotMovable: nova-api would refuse both, or nova-compute is down
+    :raises NotMovable: nova would refuse both, or nova-compute is down
     :raises exception.InvalidValue: nova has no request of it
     """
 
@@ -118,6 +118,15 @@ class Migration(explain_server.Server):
         with self._instance() as (cctxt, instance):
             self.method = _find_method(cctxt, instance)
             self.instance = instance
+        node = cloud.find_node(instance.host, instance.node)
+        if node is None:
+            # Both tasks of nova-conductor look it up.
+            host = messages.clean(instance.host)
+            raise NotMovable(
+                f'nova has no compute node of {host}',
+                'start nova-compute there, or evacuate the server',
+            )
+        self._node = node
         if self.method == LIVE:
             self.live_migrate()
         else:
@@ -133,11 +142,9 @@ class Migration(explain_server.Server):
 
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; the hypervisors decide."""
-        cloud, instance = self._cloud, self.instance
-        node = cloud.find_node(instance.host, instance.node)
-        if self.method == COLD or node is None:
+        if self.method == COLD:
             return True
-        source = cloud.states[node]
+        source = self._cloud.states[self._node]
         try:
             live_migrate.LiveMigrationTask._check_compatible_with_source_hypervisor(
                 types.SimpleNamespace(
@@ -208,7 +215,7 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
         _ask('resize', ctxt, instance)
     except nova_exception.InstanceInvalidState as exc:
         attr, state = exc.kwargs['attr'], str(exc.kwargs['state'])
-        first = _FIRST.get(state, '')
+        first = _FIRST.get(state, 'bring it to another status')
         if attr == 'task_state':
             first = 'wait until that has ended'
         raise NotMovable(f'its {attr} is {state}', first) from exc

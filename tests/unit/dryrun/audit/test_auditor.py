@@ -155,6 +155,8 @@ class MakeTestCase(testtools.TestCase):
                 for host in 'abc'
             },
             silent_cells={},
+            # A host of servers, without a compute node.
+            ask_cells=mock.Mock(return_value={'cell': {'d': 2}}),
         )
 
     def make(self, **chosen):
@@ -168,6 +170,7 @@ class MakeTestCase(testtools.TestCase):
         for chosen, hosts in (
             ({}, None),
             ({'host': 'a'}, {'a'}),
+            ({'host': 'd'}, {'d'}),
             ({'aggregate': 'rack1'}, {'a', 'b'}),
             ({'aggregate': '1', 'host': 'a'}, {'a'}),
             ({'aggregate': 'uuid1', 'host': 'c'}, set()),
@@ -179,6 +182,10 @@ class MakeTestCase(testtools.TestCase):
             exception.InvalidValue, self.make, host='nohost'
         )
         self.assertEqual('--host', error.where)
+        self.assertEqual(
+            'a host with a compute node or a server: a, b, c, d',
+            error.expected,
+        )
         # It may be one of a cell that does not answer.
         self.cloud.silent_cells = {'cell': 'why'}
         self.assertEqual({'nohost'}, self.make(host='nohost'))

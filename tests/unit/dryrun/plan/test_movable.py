@@ -175,9 +175,13 @@ class MigrationTestCase(testtools.TestCase):
         mine, state = self.make(method), self.cloud.states['b']
         state.hypervisor_type, state.hypervisor_version = target
         self.assertEqual(expected, mine.may_move_to(state))
-        # Of a node that is gone nobody knows.
+
+    @ddt.data(movable.LIVE, movable.COLD)
+    def test_a_compute_node_that_is_gone(self, method):
         self.instance.node = 'gone'
-        self.assertTrue(mine.may_move_to(state))
+        error = self.assertRaises(movable.NotMovable, self.make, method)
+        self.assertEqual('nova has no compute node of hosta', str(error))
+        self.assertIn('start nova-compute there', error.first)
 
     def test_what_it_has_in_common_with_others(self):
         live, cold = map(self.make, (movable.LIVE, movable.COLD))
