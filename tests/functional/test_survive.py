@@ -365,16 +365,21 @@ class CommandTestCase(SurviveTestCase):
             ['isolation'], [one['cause'] for one in first['without_place']]
         )
         self.assertEqual([[]] * 2, [one['without_place'] for one in others])
-        families = parser.text_string_to_metric_families(path.read_text())
-        self.assertEqual(
-            {'yes': 2, 'no': 1},
-            {
-                one.labels['survived']: one.value
-                for family in families
-                if family.name == 'nova_ext_sched_failures'
-                for one in family.samples
-            },
-        )
+        for name, label, expected in (
+            ('failures', 'survived', {'yes': 2, 'no': 1}),
+            ('stranded_servers', 'for_want_of', {'room': 1, 'state': 0}),
+        ):
+            self.assertEqual(
+                expected,
+                {
+                    one.labels[label]: one.value
+                    for family in parser.text_string_to_metric_families(
+                        path.read_text()
+                    )
+                    if family.name == f'nova_ext_sched_{name}'
+                    for one in family.samples
+                },
+            )
 
 
 class DeletedTestCase(SurviveTestCase):

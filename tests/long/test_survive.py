@@ -2,7 +2,10 @@
 
 """How many servers may come; failures in cells, and of hosts with devices."""
 
+import contextlib
 from unittest import mock
+
+from nova.tests.functional.api import client
 
 from nova_ext_sched.dryrun.plan import spare
 from tests.functional import plans
@@ -28,6 +31,60 @@ class RackTestCase(test_survive.SurviveTestCase):
         self.assertEqual(
             '0 of 2 failure domains can fail, one at a time; 2 cannot.',
             document['answer']['sentence'],
+        )
+
+
+class StatesTestCase(test_survive.SurviveTestCase):
+    weights = {'host1': 200, 'host2': 100}
+
+    def test_whether_there_would_be_room_otherwise(self):
+        """In the order that is said; nova agrees once the state is set."""
+        self.boot(flavor=self.flavor(vcpu=4), az='nova:host1')
+        paused = [
+            self.boot(flavor=self.flavor(vcpu=number), az='nova:host1')
+            for number in (2, 3)
+        ]
+        for one in paused:
+            self.admin_api.post_server_action(one['id'], {'pause': None})
+            self._wait_for_state_change(one, 'PAUSED')
+        self.assertEqual(0, self.count_bad(self.survive()))
+        self.boot(flavor=self.flavor(vcpu=2), az='nova:host2')
+        document = self.survive()
+        # host1 has no room for that one either.
+        self.assertEqual(2, self.count_bad(document))
+        failure = document['failures'][0]
+        # The large one first; there is no room for the other.
+        self.assertEqual(
+            [
+                (paused[1]['id'], 'state', ''),
+                (paused[0]['id'], 'state', 'VCPU'),
+            ],
+            [
+                (one['server'], one['cause'], one['cause_then'])
+                for one in failure['without_place']
+            ],
+        )
+        self.fail_hosts(failure)
+        for one, host in zip(paused[::-1], ('host2', 'host1'), strict=True):
+            self.reset_state(one, 'active')
+            with contextlib.suppress(client.OpenStackApiException):
+                self.evacuate(one['id'])
+            self._wait_for_server_parameter(
+                one, {'OS-EXT-STS:task_state': None}
+            )
+            self.assertEqual(host, self.host_of(one))
+
+    def count_bad(self, document):
+        self.assertIn(
+            'nova would not evacuate 2 servers as they are.',
+            document['answer']['sentence'],
+        )
+        return sum(
+            any(
+                one['cause'] != 'state' or one['cause_then']
+                for one in failure['without_place']
+            )
+            for failure in document['failures']
         )
 
 

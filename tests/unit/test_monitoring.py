@@ -29,6 +29,7 @@ OF_RUNS = {
     'nova_ext_sched_exit_status',
     'nova_ext_sched_failures',
     'nova_ext_sched_policy_violations',
+    'nova_ext_sched_stranded_servers',
     'nova_ext_sched_success_timestamp_seconds',
 }
 COMMANDS = {

@@ -102,8 +102,8 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
 
     _epilog = (
         'Exit status: 0 each can fail; 1 something could not be read or '
-        'judged; 2 wrong usage; 3 a server finds no host, or no more of a '
-        'flavor may come.'
+        'judged; 2 wrong usage; 3 a server finds no host, nova would not '
+        'evacuate one as it is, or no more of a flavor may come.'
     )
 
     work = 'nova_ext_sched.cmd.moves.run'
@@ -149,12 +149,23 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
         return plan_report.make_survival(self._outcome, parsed_args.by)
 
     def measure(self) -> Iterator[metrics.Figure]:
-        failures = self._outcome.failures
-        bad = sum(bool(one.without_place) for one in failures)
+        outcome = self._outcome
+        failures = outcome.failures
+        bad = sum(bool(one.without_room) for one in failures)
         yield metrics.Figure(
             'failures',
             'Hosts or failure domains that can fail one at a time, so that '
             'each server finds another host, and those that cannot.',
             'survived',
             {'yes': len(failures) - bad, 'no': bad},
+        )
+        yield metrics.Figure(
+            'stranded_servers',
+            'Servers that find no host when theirs fails (room), and those '
+            'that nova would not evacuate as they are (state).',
+            'for_want_of',
+            {
+                'room': len(outcome.without_room),
+                'state': len(outcome.refused),
+            },
         )

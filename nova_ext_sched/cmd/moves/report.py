@@ -6,6 +6,7 @@ import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from collections.abc import Sized
 import dataclasses
 import typing
 
@@ -110,9 +111,13 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
     """
     failures, flavors = outcome.failures, outcome.flavors
     faults = outcome.faults
-    remarks = [*outcome.remarks, *_count_deleted(outcome.deleted_meanwhile)]
+    remarks = [
+        *_count_refused(outcome.refused),
+        *outcome.remarks,
+        *_count_deleted(outcome.deleted_meanwhile),
+    ]
     noun = {'host': 'host', 'domain': 'failure domain'}[by]
-    bad = [one for one in failures if one.without_place]
+    bad = [one for one in failures if one.without_room]
     head = f'No {noun} holds a server' + ', of those read' * bool(faults)
     if failures:
         head = (
@@ -126,12 +131,12 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
         wide = max(len(one.failure) for one in bad[:_MOST_FAILURES])
         lines: list[report.Line] = []
         for one in bad:
-            number = f'{len(one.without_place)} of {one.servers}'
+            number = f'{len(one.without_room)} of {one.servers}'
             if not lines:
                 number += ' servers find no host'
             lines.append(
                 report.Line(
-                    f'{number}: {_count_causes(one.without_place)}',
+                    f'{number}: {_count_causes(one.without_room)}',
                     f'{messages.clean(one.failure):<{wide}}',
                 )
             )
@@ -143,7 +148,13 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
         sections.append(_list_moves(failures[0].moves))
     for one in bad[:_MOST_DETAILED]:
         title = f'No host for these of {messages.clean(one.failure)}:'
-        sections.append(_list_stuck(title, one.without_place))
+        sections.append(_list_stuck(title, one.without_room))
+    as_they_are = [
+        one for one in outcome.refused.values() if not one.has_no_room
+    ]
+    if as_they_are:
+        title = 'There is a host for these, once nova evacuates them:'
+        sections.append(_list_stuck(title, as_they_are))
     rows = [
         (failure.failure, turn, one.server, one.name, one.project, one.host)
         + end
@@ -153,7 +164,11 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
                 (turn, one, (one.to or '', ''))
                 for turn, one in enumerate(failure.moves, 1)
             ),
-            *(('', one, ('', one.cause)) for one in failure.without_place),
+            *(
+                ('', one, ('', ', '.join(filter(None, causes))))
+                for one in failure.without_place
+                for causes in [(one.cause, one.cause_then)]
+            ),
         )
     ]
 
@@ -168,7 +183,7 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
             **described,
         }
 
-    stuck = [stuck for one in bad for stuck in one.without_place]
+    stuck = [stuck for one in failures for stuck in one.without_place]
     status = _find_status(stuck, bool(faults))
     if any(one['spare'] == 0 for one in flavors):
         status = status or base.SOME_FOUND
@@ -176,10 +191,19 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
 
 
 def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:
-    causes = {one.cause for one in stuck}
+    causes = {cause for one in stuck for cause in (one.cause, one.cause_then)}
     if is_fault or plans.FAULT in causes:
         return base.FAULT
     return base.SOME_FOUND if causes else base.FINE
+
+
+def _count_refused(refused: Sized) -> Iterator[str]:
+    if number := len(refused):
+        are = messages.agree(number, 'it is', 'they are')
+        yield (
+            f'nova would not evacuate {messages.count("server", number)} as '
+            f'{are}.'
+        )
 
 
 def _count_deleted(deleted: Sequence[plans.Leaving]) -> Iterator[str]:
@@ -222,7 +246,8 @@ def _list_stuck(title: str, stuck: Sequence[plans.Stuck]) -> report.Section:
 def _count_causes(stuck: Iterable[plans.Stuck]) -> str:
     """Return the causes, each with its number where there are several."""
     causes = collections.Counter(
-        one.cause + f' ({one.name_of_cause})' * bool(one.name_of_cause)
+        (one.cause_then or one.cause)
+        + f' ({one.name_of_cause})' * bool(one.name_of_cause)
         for one in stuck
     ).most_common(_MOST_CAUSES)
     return ', '.join(

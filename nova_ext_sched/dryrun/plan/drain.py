@@ -44,7 +44,7 @@ def make(
             plans.Stuck(
                 **vars(plans.describe(migration.instance, host)),
                 reason=f'its {migration.migration_type} is {migration.status}',
-                cause='state',
+                cause=plans.STATE,
                 would_help='confirm or revert it, or wait until it has ended',
             )
             for migration, host in migrations

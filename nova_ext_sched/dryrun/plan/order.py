@@ -79,14 +79,19 @@ def put_hardest_first(
 ) -> list[plans.Leaving]:
     """Return servers with the fewest hosts first; of these, the largest.
 
+    Those that nova does not move as they are go last, in the same order.
+
     :raises placement.PlacementFailed: placement does not answer
     """
 
     def rank(one: plans.Leaving) -> tuple[float, ...]:
-        mine = movables[one.server]
+        mine: movable.Movable | Exception | None = movables[one.server]
+        is_refused = isinstance(mine, movable.NotMovable)
+        if isinstance(mine, movable.NotMovable):
+            mine = mine.then
         # It has no place, and takes none from others.
         number, size = math.inf, None
-        if not isinstance(mine, Exception):
+        if mine is not None and not isinstance(mine, Exception):
             try:
                 number, size = places.count(mine), mine.spec_obj.flavor
             except placement.PlacementFailed:
@@ -94,7 +99,8 @@ def put_hardest_first(
             except Exception:
                 # Its turn says why.
                 pass
-        return (number, -size.memory_mb, -size.vcpus) if size else (number,)
+        sizes = (-size.memory_mb, -size.vcpus) if size else ()
+        return is_refused, number, *sizes
 
     return sorted(leaving, key=rank)
 
@@ -215,14 +221,8 @@ class Order:
         mine = self.movables[one.server]
         if isinstance(mine, Exception):
             return None
-        try:
-            target = self.places.find(mine)
-            if target is None or not mine.go(future, target):
-                return None
-        except placement.PlacementFailed:
-            raise
-        except Exception:
-            # It is named among those without a place.
+        target = _go(self.places, future, mine)
+        if target is None:
             return None
         self._moved.add(one.server)
         self.advance()
@@ -238,43 +238,64 @@ class Order:
         )
 
 
+def _go(
+    places: destinations.Destinations,
+    future: fork.Fork,
+    mine: movable.Movable,
+) -> typing.Any:
+    """Let a server go where it has a place now; return it, or None.
+
+    :returns: the nova HostState
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    try:
+        target = places.find(mine)
+        if target is not None and mine.go(future, target):
+            return target
+    except placement.PlacementFailed:
+        raise
+    except Exception:
+        # It is named among those without a place.
+        pass
+    return None
+
+
 @dataclasses.dataclass
 class StuckExplainer:
     """Says why servers have no place, and what would help.
 
+    ===============================  =====================================
+    a server                         what is said
+    ===============================  =====================================
+    that nova moves                  what refuses all hosts
+    that nova does not move as it    that; and if it is known how it would
+    is                               be moved otherwise, what refuses all
+                                     hosts then, after the moves and after
+                                     those before it have gone too
+    of which nobody could be asked   the fault
+    ===============================  =====================================
+
     :param policies: the names of those that nobody is asked to give up
+    :param future: the fork that is open, with the moves
     """
 
     places: destinations.Destinations
     movables: Movables
     policies: Collection[str]
+    future: fork.Fork
 
     def explain(self, stuck: Iterable[plans.Stuck]) -> list[plans.Stuck]:
-        """Return servers with the reasons, in the fork that is open.
+        """Return servers with the reasons.
 
         :raises placement.PlacementFailed: placement does not answer
         """
         return list(map(self._explain, stuck))
 
     def _explain(self, one: plans.Stuck) -> plans.Stuck:
-        helps = name = ''
-        try:
-            mine = self.movables[one.server]
-            if isinstance(mine, Exception):
-                raise mine
-            found, states = self.places.explain(mine)
-        except placement.PlacementFailed:
-            raise
-        except movable.NotMovable as exc:
-            reason, cause = f'nova cannot move it: {exc}', 'state'
-            helps = exc.first
-        except Exception as exc:
-            reason, cause = messages.describe(exc), plans.FAULT
-        else:
-            reason, cause, name, helps = self._describe_refusals(found)
-            if states:
-                reason = 'the hypervisors of all hosts left are older'
-                cause, name = _HYPERVISOR, ''
+        mine = self.movables[one.server]
+        if isinstance(mine, movable.NotMovable):
+            return self._explain_refused(one, mine)
+        reason, cause, name, helps = self._ask(mine)
         return dataclasses.replace(
             one,
             reason=reason,
@@ -282,6 +303,40 @@ class StuckExplainer:
             name_of_cause=name,
             would_help=helps,
         )
+
+    def _explain_refused(
+        self, one: plans.Stuck, mine: movable.NotMovable
+    ) -> plans.Stuck:
+        reason, helps, then = f'nova cannot move it: {mine}', [mine.first], ''
+        if mine.then and _go(self.places, self.future, mine.then) is None:
+            why, then, _, lifting = self._ask(mine.then)
+            reason += f'. If it could: {why}'
+            helps.append(lifting)
+        return dataclasses.replace(
+            one,
+            reason=reason,
+            cause=plans.STATE,
+            would_help='; then '.join(filter(None, helps)),
+            cause_then=then,
+        )
+
+    def _ask(
+        self, mine: movable.Movable | Exception
+    ) -> tuple[str, str, str, str]:
+        """Return what :meth:`_describe_refusals` does, or the fault."""
+        try:
+            if isinstance(mine, Exception):
+                raise mine
+            found, states = self.places.explain(mine)
+        except placement.PlacementFailed:
+            raise
+        except Exception as exc:
+            return messages.describe(exc), plans.FAULT, '', ''
+        reason, cause, name, helps = self._describe_refusals(found)
+        if states:
+            reason = 'the hypervisors of all hosts left are older'
+            cause, name = _HYPERVISOR, ''
+        return reason, cause, name, helps
 
     def _describe_refusals(
         self, found: matrix.Matrix
@@ -342,7 +397,7 @@ def plan_moves(
         plan = Order(places, movables, advance).make(
             future, must, may, lambda one: may_stay(one, future.moved)
         )
-        explainer = StuckExplainer(places, movables, policies)
+        explainer = StuckExplainer(places, movables, policies, future)
         stuck = explainer.explain(plan.without_place)
     return dataclasses.replace(plan, without_place=stuck)
 

@@ -9,6 +9,8 @@ from nova_ext_sched import messages
 
 #: The cause of a server that nova or a filter could not be asked about.
 FAULT = 'fault'
+#: The cause of a server that nova does not move as it is.
+STATE = 'state'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,16 +57,30 @@ class Stuck(Leaving):
     """A server that has no place after all moves.
 
     :ivar reason: the answer of explain
-    :ivar cause: the same in a word: ``state`` where nova does not move it,
-        :data:`FAULT` where nobody knows
+    :ivar cause: the same in a word: :data:`STATE` where nova does not move
+        it, :data:`FAULT` where nobody knows
     :ivar would_help: what to lift; empty where nothing is known
     :ivar name_of_cause: what is counted within it, such as an aggregate
+    :ivar cause_then: of one with the cause :data:`STATE`, why it has no place
+        even if nova moved it, in a word; empty where it has one, or nobody
+        asked
     """
 
     reason: str
     cause: str
     would_help: str
     name_of_cause: str = ''
+    cause_then: str = ''
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nova does not move it as it is."""
+        return self.cause == STATE
+
+    @property
+    def has_no_room(self) -> bool:
+        """Whether it has no place even if nova moved it, or nobody knows."""
+        return bool(self.cause_then) or not self.is_refused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +135,11 @@ class Failure:
         """How many stand there."""
         return len(self.moves) + len(self.without_place)
 
+    @property
+    def without_room(self) -> list[Stuck]:
+        """Those that find no host, as they are or once nova moves them."""
+        return [one for one in self.without_place if one.has_no_room]
+
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -135,3 +156,22 @@ class Outcome:
     deleted_meanwhile: list[Leaving]
     remarks: list[str]
     faults: list[str]
+
+    @property
+    def refused(self) -> dict[str, Stuck]:
+        """The servers that nova would not evacuate as they are, by UUID."""
+        return {
+            one.server: one
+            for failure in self.failures
+            for one in failure.without_place
+            if one.is_refused
+        }
+
+    @property
+    def without_room(self) -> dict[str, Stuck]:
+        """The servers that find no host, by UUID."""
+        return {
+            one.server: one
+            for failure in self.failures
+            for one in failure.without_room
+        }

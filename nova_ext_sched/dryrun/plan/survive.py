@@ -22,6 +22,7 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
@@ -186,14 +187,34 @@ class Survival:
         :raises movable.NotMovable: nova-api would not evacuate it
         """
         key = text and likeness.of_request(cell, instance, text)
-        self._check(instance, cell, key or None)
+        problem = self._check(instance, cell, key or None)
+        if problem is None:
+            return self._make(instance, key or None, hosts)
+        mine = None
+        try:
+            mine = self._make(instance, key or None, hosts)
+        except placement.PlacementFailed:
+            raise
+        except Exception:
+            # How it would be moved is not known; that it is not is.
+            pass
+        # Of all that are alike it is the same.
+        raise movable.NotMovable(str(problem), problem.first, mine)
+
+    def _make(
+        self,
+        instance: typing.Any,
+        key: likeness.Key | None,
+        hosts: Set[str],
+    ) -> movable.Evacuation:
+        """Return a server that is evacuated whatever nova-api says."""
 
         def make() -> typing.Any:
             mine = explain_server.Server(self.cloud, self._ctxt, instance.uuid)
             mine.evacuate()
             return mine.spec_obj
 
-        like = self._places.find_like(key or None, make)
+        like = self._places.find_like(key, make)
         if like and like.is_whole:
             spec_obj = like.shared.spec_obj
         else:
@@ -204,13 +225,14 @@ class Survival:
 
     def _check(
         self, instance: typing.Any, cell: str, key: likeness.Key | None
-    ) -> None:
-        """Ask nova-api whether it evacuates a server, once for all alike.
+    ) -> movable.NotMovable | None:
+        """Return why nova-api would not evacuate a server, if it would not.
 
-        It looks at the server's state, flavor, image and devices, at its
-        shares, and at the service of its host.
+        It is asked once for all that are alike. It looks at the server's
+        state, flavor, image and devices, at its shares, and at the service of
+        its host.
 
-        :raises movable.NotMovable: it does not
+        :raises movable.NotMovable: the server, or its host, is gone
         """
         shares = self._shares.get(cell)
         alike: object = None
@@ -235,8 +257,7 @@ class Survival:
                     raise
                 problem = exc
             self._checked[alike] = problem
-        if (found := self._checked[alike]) is not None:
-            raise found
+        return self._checked[alike]
 
     @functools.cached_property
     def _shares(self) -> dict[str, set[str]]:

@@ -44,7 +44,10 @@ def make_plan(moves=(), without_place=(), mended=(), groups=(), deleted=()):
 
 
 def make_failure(name, *causes, to='host2'):
-    """Return a failure with one move, and a server without place by cause."""
+    """Return a failure with one move, and a server without place by cause.
+
+    :param causes: ``CAUSE``, ``CAUSE/NAME`` or ``state: CAUSE THEN``
+    """
     return plans.Failure(
         name,
         [name],
@@ -54,9 +57,10 @@ def make_failure(name, *causes, to='host2'):
                 number,
                 class_=plans.Stuck,
                 reason='why',
-                cause=cause.partition('/')[0],
+                cause=cause.partition(': ')[0].partition('/')[0],
                 would_help='',
                 name_of_cause=cause.partition('/')[2],
+                cause_then=cause.partition(': ')[2],
             )
             for number, cause in enumerate(causes, 2)
         ],
@@ -235,7 +239,45 @@ class SurvivalTestCase(testtools.TestCase):
             ['host2', '', 'host2'], [row[-2] for row in rows if row[1] == 1]
         )
 
-    @ddt.data((3, 'VCPU', []), (1, plans.FAULT, []), (1, 'VCPU', ['Down.']))
+    def test_servers_that_nova_would_not_evacuate_as_they_are(self):
+        """A host can fail where there is room; both are said."""
+        failures = [
+            make_failure('a', 'state'),
+            make_failure('b', 'state: VCPU', 'VCPU'),
+        ]
+        lines = self.tell(failures)
+        self.assertEqual(
+            [
+                '1 of 2 hosts can fail, one at a time; 1 cannot:',
+                '  b  2 of 3 servers find no host: VCPU',
+                'nova would not evacuate 1 server as it is.',
+                '',
+                'No host for these of b:',
+            ],
+            lines[:5],
+        )
+        self.assertNotIn('There is a host for these', str(lines))
+        schemas.validate(self.made.document(), 'cmd/moves/schema.json')
+        self.assertIn('state, VCPU', [row[-1] for row in self.made.rows])
+        lines = self.tell(failures[:1])
+        self.assertEqual(
+            [
+                '1 of 1 host can fail, one at a time.',
+                'nova would not evacuate 1 server as it is.',
+            ],
+            lines[:2],
+        )
+        self.assertIn(
+            'There is a host for these, once nova evacuates them:', lines
+        )
+
+    @ddt.data(
+        (3, 'VCPU', []),
+        (3, 'state', []),
+        (1, plans.FAULT, []),
+        (1, f'state: {plans.FAULT}', []),
+        (1, 'VCPU', ['Down.']),
+    )
     @ddt.unpack
     def test_exit_status(self, status, cause, faults):
         self.tell([make_failure('host1', cause)], faults=faults)

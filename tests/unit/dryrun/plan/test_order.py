@@ -47,7 +47,7 @@ class Server:
     size: int
     label: int
     group: int = 0
-    fixed: bool = False
+    fixed: bool | str = False
 
 
 class Toy:
@@ -204,9 +204,7 @@ class PlanTestCase(testtools.TestCase):
 
         def prepare(_, uuid, barred=()):
             mine = servers[uuid]
-            if mine.fixed:
-                raise movable.NotMovable('it is shelved', 'unshelve it')
-            return types.SimpleNamespace(
+            found = types.SimpleNamespace(
                 spec_obj=types.SimpleNamespace(
                     uuid=uuid,
                     flavor=types.SimpleNamespace(
@@ -227,6 +225,10 @@ class PlanTestCase(testtools.TestCase):
                 method='live',
                 go=lambda future, target: future.go(uuid, barred, target),
             )
+            if mine.fixed:
+                then = found if mine.fixed == 'asked' else None
+                raise movable.NotMovable('it is shelved', 'unshelve it', then)
+            return found
 
         places = order.destinations
         with (
@@ -278,7 +280,9 @@ class PlanTestCase(testtools.TestCase):
         leaving = order.put_hardest_first(leaving, movables, self.toy)
         advance = mock.Mock()
         ordering = order.Order(self.toy, movables, advance)
-        explainer = order.StuckExplainer(self.toy, movables, (LABEL, GROUP))
+        explainer = order.StuckExplainer(
+            self.toy, movables, (LABEL, GROUP), self.toy
+        )
         with self.toy.fork():
             made = ordering.make(self.toy, leaving)
             stuck = explainer.explain(made.without_place)
@@ -385,6 +389,37 @@ class OrderTestCase(PlanTestCase):
             [(one.server, one.cause) for one in made.without_place],
         )
         self.assertEqual('unshelve it', made.without_place[-1].would_help)
+
+    def test_whether_there_would_be_room_otherwise(self):
+        """They go last, the hardest first, each beside those before it."""
+        servers = {
+            'a': Server('h1', 1, 0, fixed='asked'),
+            'b': Server('h1', 2, 0, fixed='asked'),
+            'c': Server('h1', 3, 0),
+            'd': Server('h1', 1, 0, fixed='asked'),
+            'e': Server('h1', 1, 1, fixed='asked'),
+            'f': Server('h1', 1, 0, fixed=True),
+        }
+        made = self.empty(
+            {'h1': Host(9, 0), 'h2': Host(6, 0)}, servers, ['h1']
+        )
+        self.assertEqual(['c'], [one.server for one in made.moves])
+        found = {one.server: one for one in made.without_place}
+        self.assertEqual([*'ebadf'], [*found])
+        self.assertEqual(
+            {'e': LABEL, 'b': '', 'a': '', 'd': 'VCPU', 'f': ''},
+            {uuid: one.cause_then for uuid, one in found.items()},
+        )
+        self.assertEqual({plans.STATE}, {one.cause for one in found.values()})
+        self.assertEqual([*'ed'], [u for u in found if found[u].has_no_room])
+        why = 'nova cannot move it: it is shelved'
+        self.assertEqual(
+            (why, 'unshelve it'), (found['a'].reason, found['a'].would_help)
+        )
+        self.assertIn(f'{why}. If it could: 0 of 2 hosts', found['d'].reason)
+        self.assertEqual(
+            'unshelve it; then VCPU on 1 host', found['d'].would_help
+        )
 
     def test_what_a_group_loses(self):
         """A host that none of its members had before is no loss."""
