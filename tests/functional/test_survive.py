@@ -211,10 +211,13 @@ class NovaApiTestCase(SurviveTestCase):
             if one['cause'] == 'state'
         ]
 
-    def test_a_share(self):
-        """nova-api evacuates no server that has one."""
+    def test_a_share_and_a_device(self):
+        """nova-api evacuates no server that has a share or a vTPM."""
         servers = [self.boot(host='host1')['id'] for _ in range(2)]
         for one in servers:
+            self.set_image(one, hw_tpm_version='2.0', hw_tpm_model='tpm-crb')
+            self.assertEqual([one], self.find_refused())
+            self.set_image(one)
             self.share(one)
             self.assertEqual([one], self.find_refused())
             if one == servers[-1]:
@@ -222,6 +225,19 @@ class NovaApiTestCase(SurviveTestCase):
                     'host1', stuck=[('state', '')], moves=['host2']
                 )
             self.unshare(one)
+
+    def set_image(self, server, **properties):
+        """Let a server have these of its image, as a rebuild would."""
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            found = objects.Instance.get_by_uuid(
+                cctxt, server, expected_attrs=['system_metadata']
+            )
+            for name in ('hw_tpm_version', 'hw_tpm_model'):
+                found.system_metadata.pop(f'image_{name}', None)
+            for name, value in properties.items():
+                found.system_metadata[f'image_{name}'] = value
+            found.save()
 
     def share(self, server):
         """Let a server have a share, as if Manila had given it."""

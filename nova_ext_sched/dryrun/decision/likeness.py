@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import typing
 
+from nova import utils
 import nova.conf
 from oslo_serialization import jsonutils
 
@@ -229,9 +230,19 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
         if spec.pop(name, None):
             is_alone = False
     kept = {name: spec[name] for name in spec if name not in _OWN_OF_REQUEST}
+    # nova's copy of the image: another rebuild with the same one may have
+    # other properties, which the request spec does not get.
+    copied = sorted(
+        item
+        for item in instance.system_metadata.items()
+        if item[0].startswith(utils.SM_IMAGE_PROP_PREFIX)
+    )
     common = (
         kind,
         sorted(set(ports), key=str),
+        copied,
+        # Specs of old releases do not say whether it boots from a volume.
+        bool(instance.image_ref),
         has_all,
         _drop_changes(kept),
     )

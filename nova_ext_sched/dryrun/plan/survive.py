@@ -137,7 +137,7 @@ class Survival:
         for host in sorted(hosts & self._cells.keys()):
             for cell in self._cells[host]:
                 for instance, text in self._servers.read_stored(
-                    cell, host, attrs=('info_cache',)
+                    cell, host, attrs=('info_cache', 'system_metadata')
                 ):
                     stored[instance.uuid] = instance, cell, text
                     one = plans.describe(instance, host)

@@ -187,7 +187,13 @@ def make_vif(physical_network='p', **fields):
 
 
 def make_key(
-    number=0, kind='live', vifs=(), image_ref='image', text=None, **changed
+    number=0,
+    kind='live',
+    vifs=(),
+    image_ref='image',
+    copied='qemu',
+    text=None,
+    **changed,
 ):
     """Return the key of a server's request, with fields as given."""
     uuid = UUIDS[number]
@@ -205,7 +211,10 @@ def make_key(
         **changed,
     }
     instance = types.SimpleNamespace(
-        uuid=uuid, image_ref=image_ref, get_network_info=lambda: vifs
+        uuid=uuid,
+        image_ref=image_ref,
+        get_network_info=lambda: vifs,
+        system_metadata={'image_hw': copied, 'boot_roles': uuid},
     )
     stored = json.dumps(make_object(['id', 'flavor'][:number], **spec))
     return likeness.of_request(
@@ -259,6 +268,8 @@ class RequestTestCase(testtools.TestCase):
     @ddt.data(
         {'kind': 'cold'},
         {'project_id': 'other'},
+        # It was rebuilt with the same image, which had other properties then.
+        {'copied': 'vmware'},
         {'flavor': make_object(name='large')},
         {'availability_zone': 'z'},
         {'image': make_object(id='i'), 'image_ref': 'i'},

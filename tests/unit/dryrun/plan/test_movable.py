@@ -128,6 +128,7 @@ class MigrationTestCase(testtools.TestCase):
         self.instance = self.cloud.stand('one', 'a')
         self.instance.image_ref = 'image'
         self.instance.get_network_info = list
+        self.instance.system_metadata = {}
         self.spec = clouds.make_spec(ignore_hosts=['old'])
         for state in self.cloud.states.values():
             state.hypervisor_type, state.hypervisor_version = 'qemu', 5
