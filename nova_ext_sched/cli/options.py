@@ -74,10 +74,18 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         '--aggregate',
         metavar='AGGREGATE',
-        help='only servers on hosts of this aggregate (name, UUID or ID)',
+        action='append',
+        default=[],
+        help='only servers on hosts of this aggregate (name, UUID or ID), and '
+        'on those of --host (may be repeated)',
     )
     which.add_argument(
-        '--host', metavar='HOST', help='only servers on this host'
+        '--host',
+        metavar='HOST',
+        action='append',
+        default=[],
+        help='only servers on this host, and on those of --aggregate (may be '
+        'repeated)',
     )
     which.add_argument(
         '--project', metavar='ID', help='only servers of this project'

@@ -40,9 +40,14 @@ class PoliciesTestCase(audits.AuditTestCase):
             ],
             rows,
         )
-        other = ('--host', 'host1', '--aggregate', 'windows')
+        other = ('--host', 'host1')
         for argv in (other, ('--project', 'f00d' * 8)):
             self.assertEqual([], self.found(*argv))
+        # The hosts of both, as for drain and survive.
+        self.assertEqual(
+            [(server['id'], 'host2', 'isolation')],
+            self.found(*other, '--aggregate', 'windows'),
+        )
         # The request filter alone keeps requests out, so it is on, ...
         enabled = 'filter_scheduler.enabled_filters='
         self.assertEqual(

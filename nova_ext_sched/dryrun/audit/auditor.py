@@ -89,22 +89,19 @@ class Auditor:
 def make(
     cloud: snapshot.Snapshot,
     policies: Collection[str] = (),
-    host: str | None = None,
-    aggregate: str | None = None,
+    hosts: Collection[str] = (),
+    aggregates: Collection[str] = (),
     project: str | None = None,
 ) -> Auditor:
     """Return an auditor of the servers that are named.
 
     :param policies: the names of those to judge by; empty for all that are on
-    :param host: the name of the only host to look at
-    :param aggregate: the name, UUID or ID of the only one to look at
+    :param hosts: the names of those to look at
+    :param aggregates: names, UUIDs or IDs of those whose hosts to look at too
     :param project: see :class:`Auditor`
     :raises exception.InvalidValue: what is named does not exist
     """
-    hosts = None
-    if host is not None:
-        hosts = selection.find(cloud, [host], (), where='--host')
-    if aggregate is not None:
-        found = selection.find(cloud, (), [aggregate])
-        hosts = found & (hosts or found)
-    return Auditor(cloud, policies, hosts, project)
+    found = None
+    if hosts or aggregates:
+        found = selection.find(cloud, hosts, aggregates, where='--host')
+    return Auditor(cloud, policies, found, project)

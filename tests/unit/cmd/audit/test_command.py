@@ -84,13 +84,15 @@ class OutputTestCase(testtools.TestCase):
 
     def test_what_is_judged(self):
         self.run_command(Auditor())
-        self.assertEqual([[], None, None, None], self.chosen)
+        self.assertEqual([[], [], [], None], self.chosen)
         self.run_command(
             Auditor(),
             *('--policy', 'isolation', '--policy', 'blazar'),
             *('--host', 'h', '--aggregate', 'a', '--project', 'p'),
         )
-        self.assertEqual([['isolation', 'blazar'], 'h', 'a', 'p'], self.chosen)
+        self.assertEqual(
+            [['isolation', 'blazar'], ['h'], ['a'], 'p'], self.chosen
+        )
 
     def test_summary(self):
         auditing = Auditor(finding(1), finding(2))

@@ -46,7 +46,7 @@ class MendTestCase(testtools.TestCase):
             status = called.run(parsed)
         configure.assert_called_once_with(parsed)
         read.assert_called_once_with(None, True)
-        make.assert_called_once_with(read.return_value, [], None, None, None)
+        make.assert_called_once_with(read.return_value, [], [], [], None)
         planned.assert_called_once_with(judged, mock.ANY)
         return status
 

@@ -169,17 +169,18 @@ class MakeTestCase(testtools.TestCase):
     def test_hosts(self):
         for chosen, hosts in (
             ({}, None),
-            ({'host': 'a'}, {'a'}),
-            ({'host': 'd'}, {'d'}),
-            ({'aggregate': 'rack1'}, {'a', 'b'}),
-            ({'aggregate': '1', 'host': 'a'}, {'a'}),
-            ({'aggregate': 'uuid1', 'host': 'c'}, set()),
+            ({'hosts': ['a']}, {'a'}),
+            ({'hosts': ['d']}, {'d'}),
+            ({'aggregates': ['rack1']}, {'a', 'b'}),
+            # Those of both, as in drain and survive.
+            ({'aggregates': ['1'], 'hosts': ['a']}, {'a', 'b'}),
+            ({'aggregates': ['uuid1'], 'hosts': ['c']}, {'a', 'b', 'c'}),
         ):
             self.assertEqual(hosts, self.make(**chosen))
 
     def test_unknown_host(self):
         error = self.assertRaises(
-            exception.InvalidValue, self.make, host='nohost'
+            exception.InvalidValue, self.make, hosts=['nohost']
         )
         self.assertEqual('--host', error.where)
         self.assertEqual(
@@ -188,7 +189,7 @@ class MakeTestCase(testtools.TestCase):
         )
         # It may be one of a cell that does not answer.
         self.cloud.silent_cells = {'cell': 'why'}
-        self.assertEqual({'nohost'}, self.make(host='nohost'))
+        self.assertEqual({'nohost'}, self.make(hosts=['nohost']))
 
     def test_project_and_policies(self):
         self.make(project='p', policies=['reservation'])
