@@ -110,7 +110,7 @@ class ResilienceTest(test_watch.WatchTestCase):
             self.boot(expected_state='ERROR')
             [record] = self.recorded()
         self.assertEqual('no hosts', record['constraint'])
-        [remark] = record['explanation']['remarks']
+        [remark] = record['explanation']['faults']
         self.assertIn('The hosts of cell cell1 are not counted', remark)
 
     def no_placement(self, method='get'):

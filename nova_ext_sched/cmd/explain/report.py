@@ -62,6 +62,8 @@ def make(
     sections += [_tell_query(query) for query in found['query'] if all_]
     answer = found['answer']
     status = base.FINE if answer['finds_host'] else base.SOME_FOUND
+    if _get_faults(found):
+        status = base.FAULT
     return report.Report(
         answer['sentence'], sections, rows, lambda: found, status
     )
@@ -111,6 +113,8 @@ def _tell_answer(found: Document) -> Iterator[report.Section]:
     answer, end = found['answer'], found['answer']['end']
     if late := answer.get('late'):
         yield report.Section(f'{late}.')
+    for fault in _get_faults(found):
+        yield report.Section(f'{fault.rstrip(".")}.', apart=False)
     yield report.Section(_describe_server(found['request']), apart=False)
     head, why = document.tell(found)
     if not answer['finds_host']:
@@ -124,6 +128,11 @@ def _tell_answer(found: Document) -> Iterator[report.Section]:
         yield report.Section(f'{unheld["sentence"]}.')
     for remark in found['remarks']:
         yield report.Section(f'{remark.rstrip(".")}.')
+
+
+def _get_faults(found: Document) -> Sequence[str]:
+    # Records of old releases have none.
+    return found.get('faults', ())
 
 
 def _tell_freed(found: Document) -> Iterator[report.Section]:

@@ -173,7 +173,7 @@ class Survey:
             self.cloud.weighers = []
         found = stages.start(self.cloud)
         remarks.add(self.cloud, found, 'boot', spec_obj, None)
-        self.remarks |= dict.fromkeys(found.remarks)
+        self.remarks |= dict.fromkeys(found.faults + found.remarks)
         offered = candidates.ask(
             self.cloud, found, self._ctxt, spec_obj, is_limited=False
         )

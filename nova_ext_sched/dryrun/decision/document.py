@@ -94,7 +94,7 @@ def build(
         **dataclasses.asdict(found),
     }
     head, why = tell(document)
-    said = head, ', '.join(why), *document['remarks']
+    said = *found.faults, head, ', '.join(why), *found.remarks
     document['answer']['sentence'] = _join(*said)
     return document
 

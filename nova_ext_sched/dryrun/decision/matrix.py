@@ -167,7 +167,9 @@ class Matrix:
     :ivar shortage: why not every instance of the request finds a host, though
         hosts are left
     :ivar unheld: what :func:`.orphaned.find` returned
-    :ivar remarks: sentences about what could not be seen
+    :ivar faults: sentences about cells that did not answer: the figures lack
+        their hosts
+    :ivar remarks: sentences about what could not be seen besides
     """
 
     answer: Answer
@@ -176,6 +178,7 @@ class Matrix:
     hosts: list[HostAnswer]
     order: list[Place]
     unheld: dict[str, typing.Any] | None
+    faults: list[str]
     remarks: list[str]
 
     def __init__(
@@ -191,6 +194,7 @@ class Matrix:
         self.query = []
         self.order = []
         self.unheld = None
+        self.faults = []
         self.remarks = []
         self.left = {*names}
         self.end: End | None = None

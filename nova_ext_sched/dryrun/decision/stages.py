@@ -32,11 +32,14 @@ def start(
         whole,
         advance,
     )
-    found.remarks = [
-        f'The hosts of cell {cloud.cell_name(uuid)} are not counted, '
-        f'because its database does not answer: {reason}'
-        for uuid, reason in cloud.silent_cells.items()
-    ]
+    enabled = {cell.uuid for cell in cloud.enabled_cells}
+    for uuid, reason in cloud.silent_cells.items():
+        # nova-scheduler does not ask a disabled cell.
+        said = found.faults if uuid in enabled else found.remarks
+        said.append(
+            f'The hosts of cell {cloud.cell_name(uuid)} are not counted, '
+            f'because its database does not answer: {reason}'
+        )
     return found
 
 

@@ -7,7 +7,9 @@ import io
 import ddt
 from nova import objects
 import testtools
+from testtools import matchers
 
+from nova_ext_sched.cli import base as base_command
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd.explain import report
 from nova_ext_sched.dryrun.decision import document
@@ -100,6 +102,21 @@ def tell(found, **changed):
 
 @ddt.ddt
 class AnswerTestCase(testtools.TestCase):
+    def test_cell_did_not_answer(self):
+        """Nobody knows whether one of its hosts has room."""
+        for passes in (False, True):
+            found = hosts(2)
+            if passes:
+                found.prefer('0', 1.0)
+            found.faults = ['The hosts of cell b are not counted']
+            built = document.build(found, request())
+            self.assertEqual(base_command.FAULT, report.make(built).status)
+            for text in (write(built), built['answer']['sentence']):
+                self.assertThat(
+                    text,
+                    matchers.StartsWith('The hosts of cell b are not counted.'),
+                )
+
     def test_no_host(self):
         self.assertEqual(
             f"""\
