@@ -138,19 +138,21 @@ def _get_faults(found: Document) -> Sequence[str]:
 def _tell_freed(found: Document) -> Iterator[report.Section]:
     """Yield what to lift, and which flavor would fit."""
     freed = found['answer']['freed']
-    yield report.Section(
-        'Hosts that lifting one constraint alone would free:'
-        if freed
-        else 'No constraint lifted alone would free a host.',
-        [report.Line(one['cause'], one['hosts']) for one in freed],
-        _MOST_CAUSES,
-        'cause',
-    )
     capacities = {
         one['capacity']['resource']: one['capacity']
         for one in found['constraints']
         if one['capacity'] and one['capacity']['fits']
     }
+    title = 'Hosts that lifting one constraint alone would free:'
+    if not freed:
+        title = 'No constraint lifted alone would free a host'
+        title += '; a smaller flavor would.' if capacities else '.'
+    yield report.Section(
+        title,
+        [report.Line(one['cause'], one['hosts']) for one in freed],
+        _MOST_CAUSES,
+        'cause',
+    )
     for resource, capacity in capacities.items():
         others = ' and others' * (capacity['fits'] > 1)
         yield report.Section(

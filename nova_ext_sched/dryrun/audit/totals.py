@@ -18,6 +18,7 @@ class Totals:
     :param policies: the names of the policies that are judged
     :ivar servers: number of servers that were read
     :ivar violating: number of those that violate a policy
+    :ivar several: number of those that violate more than one
     :ivar not_judged: number of those that a policy could not judge
     :ivar policies: number of servers that violate each policy
     """
@@ -25,6 +26,7 @@ class Totals:
     def __init__(self, policies: Iterable[str]) -> None:
         self.servers = 0
         self.violating = 0
+        self.several = 0
         self.not_judged = 0
         self.policies = dict.fromkeys(policies, 0)
         # By place, and by place and policy.
@@ -39,6 +41,7 @@ class Totals:
         if not violated:
             return
         self.violating += 1
+        self.several += len(violated) > 1
         for policy in violated:
             # One that ends in policies.BY_HINT is not among them before.
             self.policies[policy] = self.policies.get(policy, 0) + 1
@@ -94,12 +97,19 @@ class Totals:
 
     @property
     def remarks(self) -> list[str]:
-        """A sentence on the servers that cannot be judged, if there are."""
-        if not (self.policies and self.not_judged):
-            return []
-        return [
-            f'{messages.count("server", self.not_judged)} cannot be judged.'
-        ]
+        """Sentences on servers that count twice, or cannot be judged."""
+        said = []
+        if several := self.several:
+            verb = messages.agree(several, 'violates', 'violate')
+            counts = messages.agree(several, 'counts', 'count')
+            said.append(
+                f'{messages.count("server", several)} {verb} several '
+                f'policies, and {counts} in each.'
+            )
+        if self.policies and self.not_judged:
+            servers = messages.count('server', self.not_judged)
+            said.append(f'{servers} cannot be judged.')
+        return said
 
     @property
     def counts(self) -> list[tuple[int, str]]:

@@ -284,7 +284,7 @@ class Matrix:
             )
             for column in self.columns
         ]
-        for cached in ('causes', '_ranks'):
+        for cached in ('causes', '_only', '_ranks'):
             vars(found).pop(cached, None)
         return found
 
@@ -312,7 +312,7 @@ class Matrix:
             if column.judged:
                 # What refuses them elsewhere has the same cause.
                 constraint.alone = sum(
-                    len(self.causes[uuid]) == 1 for uuid in column.refused
+                    uuid in self._only for uuid in column.refused
                 )
             if constraint.capacity:
                 self._complete(constraint.capacity, column.free)
@@ -413,6 +413,21 @@ class Matrix:
                 found[uuid].update(one.cause for one in refused)
         return {uuid: frozenset(causes) for uuid, causes in found.items()}
 
+    @functools.cached_property
+    def _only(self) -> dict[str, str]:
+        """The only cause to refuse each host that it would free, by UUID."""
+        fixed = {
+            uuid
+            for column in self.columns
+            for uuid, refused in column.refused.items()
+            if not refused[0].lifts
+        }
+        return {
+            uuid: next(iter(causes))
+            for uuid, causes in self.causes.items()
+            if uuid not in fixed and len(causes) == 1
+        }
+
     def count_freed(self) -> list[dict[str, typing.Any]]:
         """Return each ``cause`` that would free ``hosts`` if it were lifted.
 
@@ -420,18 +435,7 @@ class Matrix:
         first. A host that a filter could not be asked about counts as one
         that passes it. Nothing frees a host that is too small.
         """
-        fixed = {
-            uuid
-            for column in self.columns
-            for uuid, refused in column.refused.items()
-            if not refused[0].lifts
-        }
-        counts = collections.Counter(
-            cause
-            for uuid, causes in self.causes.items()
-            if uuid not in fixed and len(causes) == 1
-            for cause in causes
-        )
+        counts = collections.Counter(self._only.values())
         return [
             {'cause': cause, 'hosts': counts[cause]}
             for cause in self._rank(counts)

@@ -147,6 +147,7 @@ class TextTestCase(ReportTestCase):
                 '13 of 13 servers violate a policy:',
                 '  13  isolation',
                 '   1  anti-affinity',
+                '1 server violates several policies, and counts in each.',
                 '',
                 'By project:',
                 '  13  project: anti-affinity 1, isolation 13',

@@ -40,6 +40,11 @@ class TotalsTestCase(testtools.TestCase):
         self.add([], 'rack1')
         self.assertEqual((3, 2, 0), self.counts())
         self.assertEqual({'a': 2, 'b': 0, 'c': 1}, self.totals.policies)
+        self.assertTold(
+            '2 of 3 servers violate a policy',
+            ['1 server violates several policies, and counts in each.'],
+            [(2, 'a'), (1, 'c')],
+        )
         policies = {'a': 2, 'c': 1}
         lines = list(self.totals.lines())
         self.assertEqual(
