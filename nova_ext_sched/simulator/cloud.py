@@ -19,7 +19,9 @@ import typing
 
 import fixtures
 from nova import context as nova_context
+from nova import exception as nova_exception
 from nova import objects
+from nova.api.validation.extra_specs import validators
 from nova.compute import flavors
 import nova.conf
 from nova.scheduler.client import report
@@ -31,6 +33,7 @@ from nova.volume import cinder
 from oslo_utils import uuidutils
 
 from nova_ext_sched import conf
+from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.simulator import explanations
 from nova_ext_sched.simulator import fixtures as sim_fixtures
@@ -40,6 +43,7 @@ from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import weigher
 
 CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
 
 #: The image of servers that name none.
 DEFAULT_IMAGE = 'default'
@@ -333,7 +337,22 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
 
 
 def _make_flavor(declared: scenario.Flavor) -> str:
-    """Make a flavor, whose extra specs were checked (options.keywords)."""
+    """Make a flavor, as nova-api does below microversion 2.86.
+
+    From there on it refuses some extra specs.
+    """
+    for key, value in declared.extra_specs.items():
+        try:
+            validators.validate(key, value)
+        except nova_exception.ValidationError as exc:
+            LOG.warning(
+                'Flavor %(flavor)s: nova-api takes its extra spec below '
+                'microversion 2.86 only: %(reason)s',
+                {
+                    'flavor': messages.quoted(declared.name),
+                    'reason': messages.clean(exc.format_message()),
+                },
+            )
     flavor = flavors.create(
         declared.name,
         declared.memory_mb,

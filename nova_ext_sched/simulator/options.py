@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import importlib.metadata
 import typing
 
-from nova import exception as nova_exception
-from nova.api.validation.extra_specs import validators
 import nova.conf
 from nova.scheduler import filters as nova_filters
 from oslo_config import cfg
@@ -120,7 +118,7 @@ def _without_ours(names: Iterable[str]) -> list[str]:
 def keywords() -> dict[str, typing.Any]:
     """Return the keywords of the schema that nova's own code checks."""
     conf.register_opts(CONF)
-    return {'nova_conf': _check_options, 'extra_specs': _check_extra_specs}
+    return {'nova_conf': _check_options}
 
 
 def _check_options(
@@ -151,20 +149,6 @@ def _check_options(
                 expected,
                 got + schema.suggest([got], [*known]),
                 (group, option),
-            )
-
-
-def _check_extra_specs(
-    validator: object, on: bool, specs: typing.Any, form: object
-) -> Iterator[schema.KeywordError]:
-    for key, value in _items(specs):
-        try:
-            validators.validate(key, str(value))
-        except nova_exception.ValidationError as exc:
-            yield schema.KeywordError(
-                'what nova-api takes',
-                messages.clean(exc.format_message()),
-                [key],
             )
 
 

@@ -212,15 +212,27 @@ class SimulatorTest(unittest.TestCase):
 
     def test_fault_that_nova_finds(self):
         done = self.run_command(
-            SMALL.replace(
-                "{'trait:CUSTOM_FENCED': required}}",
-                '{hw:cpu_policy: sometimes}}',
-            )
+            SMALL.replace('filtering: true', 'filtering: sometimes')
         )
 
         self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
         self.assertRegex(
             done.stderr,
-            r'^scenario\.yaml: flavors\.fenced\.extra_specs\.hw:cpu_policy: '
-            r'expected what nova-api takes, got .*sometimes',
+            r'^scenario\.yaml: nova_conf\.[\w.]+_filtering: '
+            r'expected a value of its type .*sometimes',
         )
+
+    def test_extra_specs_that_new_microversions_refuse(self):
+        """nova-api takes any below 2.86, and so flavors have them."""
+        done = self.run_command(
+            SMALL.replace(
+                "FENCED': required}}",
+                "FENCED': required, 'capabilities:profile': gold, "
+                "'hw:emulator_threads_policy': often}}",
+            )
+        )
+
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        text = ' '.join(done.stdout.split())
+        self.assertEqual(2, text.count("Flavor 'fenced': nova-api takes"))
+        self.assertIn("'capabilities:profile' does not appear", text)

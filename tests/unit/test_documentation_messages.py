@@ -254,7 +254,7 @@ class MessagesTestCase(testtools.TestCase):
                 str(path)
                 for path in PACKAGE.rglob('*.py')
                 if path not in MODULES
-                and not {'simulate', 'watch'}.intersection(path.parts)
+                and not {'simulator', 'watch'}.intersection(path.parts)
                 and logs.search(path.read_text())
             ],
         )
