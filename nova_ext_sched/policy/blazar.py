@@ -70,6 +70,7 @@ DECLARATION = declaration.Policy(
     summary='Hosts that Blazar manages take only requests of their leases.',
     refuses='are managed by Blazar',
     lacks='are in no pool that the request names',
+    closes=True,
     request_filter='blazar_reservations',
     host_filter=HOST_FILTER,
     # The request filter does nothing without the host filter.

@@ -40,6 +40,8 @@ class Policy:
     :ivar without_host_filter: likewise, where its host filter is not enabled
     :ivar counts_group: whether it refuses hosts for the members of the
         request's server group that they hold
+    :ivar closes: whether it closes hosts to all requests that do not ask for
+        them: why others have no host is told before
     """
 
     name: str
@@ -54,6 +56,7 @@ class Policy:
     without_request_filter: str = ''
     without_host_filter: str = ''
     counts_group: bool = False
+    closes: bool = False
 
     def stages(self, conf: typing.Any) -> list[str]:
         """Return its filters that nova.conf names: none, one or both.

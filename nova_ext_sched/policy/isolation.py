@@ -48,6 +48,7 @@ DECLARATION = declaration.Policy(
     summary='Aggregates with ``trait:<NAME>=required`` take only requests '
     'that require these traits.',
     refuses='are isolated',
+    closes=True,
     request_filter='isolate_aggregates',
     host_filter='IsolatedAggregatesFilter',
     turned_on_by='[nova_ext_sched] enable_isolated_aggregate_filtering',

@@ -75,6 +75,7 @@ DECLARATION = declaration.Policy(
     'that name the key.',
     refuses='are reserved',
     lacks='are in no aggregate that the request names',
+    closes=True,
     request_filter='reserved_aggregates',
     host_filter='IsolatedAggregatesFilter',
     turned_on_by='[nova_ext_sched] placement_req_required_member_prefix, '

@@ -181,10 +181,11 @@ class SituationsTestCase(SurviveTestCase):
         document = self.assertFailure(
             'host1',
             stuck=[
-                ('VCPU', ''),
                 # A member of the group, for which host4 is full.
-                ('isolation', 'windows'),
+                ('anti-affinity', ''),
                 ('required=CUSTOM_WINDOWS', ''),
+                # host2 is full; the others are not of its lease.
+                ('reservation', ''),
                 ('state', ''),
             ],
         )

@@ -186,7 +186,9 @@ class Hosts:
         enabled = {cell.uuid for cell in cloud.enabled_cells}
         cell = snapshot.get_cell(self.spec_obj)
         allowed = {cell} if cell else enabled
-        disabled = refusals.Refusal('are in a disabled cell', 'disabled cell')
+        disabled = refusals.Refusal(
+            'are in a disabled cell', 'disabled cell', rank=refusals.CLOSED
+        )
         elsewhere = reasons.refusal(reasons.CELL)
         self.found.add(
             'cell',

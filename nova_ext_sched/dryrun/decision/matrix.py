@@ -284,7 +284,7 @@ class Matrix:
             )
             for column in self.columns
         ]
-        for cached in ('causes', '_only', '_ranks'):
+        for cached in ('causes', 'ranked', '_only', '_unwanted', '_ranks'):
             vars(found).pop(cached, None)
         return found
 
@@ -316,7 +316,7 @@ class Matrix:
                 )
             if constraint.capacity:
                 self._complete(constraint.capacity, column.free)
-        reasons = refusals.group(self.count_reasons())
+        reasons = refusals.group(self.count_reasons(), self.ranked)
         self.answer = Answer(
             sentence='',
             finds_host=self.finds_host,
@@ -438,24 +438,21 @@ class Matrix:
         counts = collections.Counter(self._only.values())
         return [
             {'cause': cause, 'hosts': counts[cause]}
-            for cause in self._rank(counts)
+            for cause in self.ranked
             if counts[cause]
         ]
 
     def count_reasons(self) -> list[tuple[refusals.Refusal, int]]:
         """Return why hosts are refused, with causes; each host counts once.
 
-        A host that several causes refuse counts for the cause that refuses
-        the most hosts of all: where no host is large enough, every host
-        counts for that.
+        A host that several causes refuse counts for the first of
+        :attr:`ranked`: where no host is large enough, every host counts for
+        that. One that the request does not want counts for that alone,
+        because nothing else could open it.
         """
-        rank = self._rank(
-            collections.Counter(
-                itertools.chain.from_iterable(self.causes.values())
-            )
-        )
         chosen = {
-            uuid: min(causes, key=rank.index)
+            uuid: self._unwanted.get(uuid)
+            or min(causes, key=self.ranked.index)
             for uuid, causes in self.causes.items()
         }
         counts: collections.Counter[refusals.Refusal] = collections.Counter()
@@ -467,15 +464,49 @@ class Matrix:
                         counts[refusal] += 1
         return list(counts.items())
 
-    def _rank(self, counts: Mapping[str, int]) -> list[str]:
-        """Return the causes, the one that counts most first.
+    @functools.cached_property
+    def _unwanted(self) -> dict[str, str]:
+        """The cause to leave out each host the request does not want."""
+        return {
+            uuid: one.cause
+            for column in self.columns
+            for uuid, refused in column.refused.items()
+            for one in refused
+            if one.rank == refusals.UNWANTED
+        }
 
-        Of as many hosts, the first in the scheduler's order.
+    @functools.cached_property
+    def ranked(self) -> list[str]:
+        """The causes, what stands most in the request's way first.
+
+        It is what would free most hosts if it were lifted alone; of as many,
+        what refuses most; of as many, the first in the scheduler's order. What
+        no request asks for, and what this one does not want, comes after all
+        others, whatever it refuses (:attr:`.refusals.Refusal.rank`).
         """
-        causes = dict.fromkeys(
-            cause for one in self.constraints for cause in sorted(one.causes)
+        ranks: dict[str, int] = {}
+        for column in self.columns:
+            # What refuses only hosts that are not wanted is in no way.
+            found = {
+                (one.cause, max(one.rank, least))
+                for uuid, refused in column.refused.items()
+                for least in (refusals.UNWANTED * (uuid in self._unwanted),)
+                for one in refused
+            }
+            for cause, rank in sorted(found):
+                ranks[cause] = min(rank, ranks.get(cause, rank))
+        freed = collections.Counter(self._only.values())
+        counts = collections.Counter(
+            itertools.chain.from_iterable(
+                causes
+                for uuid, causes in self.causes.items()
+                if uuid not in self._unwanted
+            )
         )
-        return sorted(causes, key=lambda cause: -counts[cause])
+        return sorted(
+            ranks,
+            key=lambda cause: (ranks[cause], -freed[cause], -counts[cause]),
+        )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -38,16 +38,18 @@ DISABLED = declaration.Policy(
     refuses='are disabled',
     request_filter='compute_status_filter',
     host_filter='ComputeFilter',
+    closes=True,
 )
 TENANT = declaration.Policy(
     name='tenant isolation',
     refuses='are for other projects',
     request_filter='require_tenant_aggregate',
     host_filter='AggregateMultiTenancyIsolation',
+    closes=True,
 )
 # No filter of nova's: HostManager itself, and in_tree of the query.
 REQUESTED_HOST = declaration.Policy(
-    name=refusals.REQUESTED_HOST, refuses='are not the requested host'
+    name='requested host', refuses='are not the requested host'
 )
 CELL = declaration.Policy(
     name='requested cell', refuses='are not in the requested cell'
@@ -306,11 +308,19 @@ def refusal(
     :param aggregate: its name, as the operator wrote it
     :param lacks: whether the host is refused for what it is not in
     """
+    rank = refusals.IN_THE_WAY
+    if policy in (REQUESTED_HOST, CELL):
+        rank = refusals.UNWANTED
+    elif policy.closes and not lacks:
+        rank = refusals.CLOSED
     return refusals.Refusal(
         policy.lacks if lacks and policy.lacks else policy.refuses,
         policy.name,
         messages.clean(aggregate),
         detail,
+        # No server leaves its cell.
+        lifts=policy is not CELL,
+        rank=rank,
     )
 
 

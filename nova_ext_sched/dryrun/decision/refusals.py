@@ -8,11 +8,10 @@ from collections.abc import Sequence
 import dataclasses
 import typing
 
-# What leaves out hosts that the request does not want: where anything else
-# refuses a host, that is the answer.
-REQUESTED_HOST = 'requested host'
-IGNORED_HOST = 'ignore_hosts'
-_UNWANTED = (IGNORED_HOST, REQUESTED_HOST)
+#: What stands in a request's way is told first; then what is closed to all
+#: that do not ask for it, as disabled hosts are; then what leaves out hosts
+#: that the request itself does not want.
+IN_THE_WAY, CLOSED, UNWANTED = range(3)
 
 #: The label of what nothing else is said of.
 OTHER = 'other'
@@ -35,6 +34,7 @@ class Refusal(typing.NamedTuple):
     :ivar label: stands for a cause that members of projects have written
         some of, where words must be few, in the labels of metrics; empty for
         any other cause
+    :ivar rank: :data:`IN_THE_WAY`, :data:`CLOSED` or :data:`UNWANTED`
     """
 
     kind: str
@@ -44,10 +44,13 @@ class Refusal(typing.NamedTuple):
     more: tuple['Refusal', ...] = ()
     lifts: bool = True
     label: str = ''
+    rank: int = IN_THE_WAY
 
 
 #: Why a host is refused that the request leaves out.
-IGNORED = Refusal('are excluded by the request', IGNORED_HOST, lifts=False)
+IGNORED = Refusal(
+    'are excluded by the request', 'ignore_hosts', lifts=False, rank=UNWANTED
+)
 
 
 @dataclasses.dataclass
@@ -87,30 +90,40 @@ def say(refusal: Refusal) -> str:
     return singular(refusal.kind) + detail
 
 
-def group(refusals: Iterable[tuple[Refusal, int]]) -> list[Reason]:
+def group(
+    refusals: Iterable[tuple[Refusal, int]], causes: Sequence[str] = ()
+) -> list[Reason]:
     """Return refusals by kind.
 
     This is how reasons are ranked, wherever a refusal is told by one of them:
-    by most hosts. That the request itself leaves hosts out comes last.
+    by :attr:`Refusal.rank`, and within by most hosts.
 
     :param refusals: with numbers of hosts
+    :param causes: those that are told first, in this order
     """
+    order = {cause: place for place, cause in enumerate(causes)}
     kinds: dict[str, list[tuple[Refusal, int]]] = {}
     for refusal, number in refusals:
         kinds.setdefault(refusal.kind, []).append((refusal, number))
+    reasons = [
+        Reason(
+            kind,
+            found[0][0].cause,
+            found[0][0].label or found[0][0].cause,
+            sum(number for _, number in found),
+            _ranked('name', found),
+            _ranked('detail', found),
+        )
+        for kind, found in kinds.items()
+    ]
     return sorted(
-        (
-            Reason(
-                kind,
-                found[0][0].cause,
-                found[0][0].label or found[0][0].cause,
-                sum(number for _, number in found),
-                _ranked('name', found),
-                _ranked('detail', found),
-            )
-            for kind, found in kinds.items()
+        reasons,
+        key=lambda one: (
+            order.get(one.cause, len(order)),
+            kinds[one.reason][0][0].rank,
+            -one.hosts,
+            one.reason,
         ),
-        key=lambda one: (one.cause in _UNWANTED, -one.hosts, one.reason),
     )
 
 

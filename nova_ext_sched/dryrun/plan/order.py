@@ -31,18 +31,12 @@ from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.dryrun.decision import reasons
-from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 
 # Causes of which it is said what lifting them would free.
 _MOST_HELPS = 3
-
-# Causes that keep every move from hosts: it stays in its cell, and leaves its
-# host.
-_OF_MOVES = frozenset((reasons.CELL.name, refusals.IGNORED_HOST))
 
 # The cause where the scheduler leaves hosts that are older than the server's.
 _HYPERVISOR = 'hypervisor'
@@ -344,23 +338,11 @@ class StuckExplainer:
         """Return what refuses all hosts, in a word, its name, what helps."""
         described = document.build(found, {}, detailed=())
         answer: dict[str, typing.Any] = described['answer']
-        # Nobody asks to give up a policy that is to be kept, nor the cell.
-        kept = _OF_MOVES.union(self.policies)
-        freed = [by for by in answer['freed'] if by['cause'] not in kept]
-        # What keeps every move from hosts is the cause only where nothing else
-        # is: of many cells, one has few of the hosts.
-        causes = [
-            one['cause']
-            for one in answer['reasons']
-            if answer['end'] is None and one['cause'] not in _OF_MOVES
+        # Nobody asks to give up a policy that is to be kept.
+        freed = [
+            by for by in answer['freed'] if by['cause'] not in self.policies
         ]
-        # Hosts that are to be empty are disabled, which keeps nobody there.
-        causes.sort(key=reasons.DISABLED.name.__eq__)
-        cause, *_ = (
-            *(by['cause'] for by in freed),
-            *causes,
-            answer['cause'] or _HYPERVISOR,
-        )
+        cause = answer['cause'] or _HYPERVISOR
         helps = ', or '.join(
             f'{by["cause"]} on {messages.count("host", by["hosts"])}'
             for by in freed[:_MOST_HELPS]

@@ -44,9 +44,9 @@ def hosts(number, digits=1):
     return matrix.Matrix({str(n): f'host{n:0{digits}}' for n in range(number)})
 
 
-def refuse(found, uuids, kind='are out', cause='', name='F', **fields):
+def refuse(found, uuids, kind='are out', cause='', name='F', rank=0, **fields):
     """Add a host filter that refuses these hosts."""
-    refusal = refusals.Refusal(kind, cause)
+    refusal = refusals.Refusal(kind, cause, rank=rank)
     found.add(
         'host filter', name, refused=dict.fromkeys(uuids, refusal), **fields
     )
@@ -378,7 +378,9 @@ class CauseTestCase(testtools.TestCase):
         found = hosts(9)
         for name, cause, uuids in columns:
             # Each constraint has words of its own.
-            refuse(found, uuids, f'are refused by {name}', cause, name)
+            kind = f'are refused by {name}'
+            rank = refusals.UNWANTED if name == 'n' else refusals.IN_THE_WAY
+            refuse(found, uuids, kind, cause, name, rank)
         return found
 
     @ddt.data(

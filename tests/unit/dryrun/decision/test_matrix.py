@@ -119,6 +119,64 @@ class MatrixTestCase(testtools.TestCase):
             found.count_reasons(),
         )
 
+    def test_a_host_that_is_not_wanted_counts_for_that(self):
+        """Whatever else refuses it: nothing could open it."""
+        named = refusal('host', 'are not named', rank=refusals.UNWANTED)
+        full = refusal('VCPU', 'are full')
+        found = build(
+            dict.fromkeys('12345', full), dict.fromkeys('1234', named)
+        )
+        self.assertEqual(['VCPU', 'host'], found.ranked)
+        self.assertEqual({named: 4, full: 1}, dict(found.count_reasons()))
+
+    def test_what_stands_in_the_way(self):
+        """Not what most hosts say; explain, plans and watch tell the same.
+
+        Full host 5 would take it if it were not in a full rack; all others
+        are closed to it whatever comes.
+        """
+        elsewhere = refusal('cell', 'are elsewhere', rank=refusals.UNWANTED)
+        closed = refusal('isolation', 'are isolated', rank=refusals.CLOSED)
+        full = refusal('VCPU', 'are full')
+        rack = refusal('failure-domain', 'are in a full failure domain')
+        for expected, columns in (
+            # Of all that stands in the way: what alone would free a host.
+            (
+                ['failure-domain', 'VCPU', 'isolation', 'cell'],
+                (
+                    dict.fromkeys('12', elsewhere),
+                    dict.fromkeys('34', closed),
+                    dict.fromkeys('123', full),
+                    {'5': rack},
+                ),
+            ),
+            # What no request asks for is the answer where nothing else is.
+            (['isolation', 'cell'], ({'1': elsewhere}, {'2': closed})),
+            # Nor does what refuses hosts that the request does not want.
+            (
+                ['isolation', 'cell', 'VCPU'],
+                (
+                    dict.fromkeys('12', elsewhere),
+                    {'3': closed},
+                    dict.fromkeys('12', full),
+                ),
+            ),
+            # A policy that a request asks something of is in its way.
+            (
+                ['isolation', 'cell'],
+                (
+                    dict.fromkeys('12', elsewhere),
+                    {'3': closed},
+                    {'4': closed._replace(rank=refusals.IN_THE_WAY)},
+                ),
+            ),
+        ):
+            found = build(*columns)
+            self.assertEqual(expected, found.ranked)
+            found.conclude()
+            self.assertEqual(expected[0], found.answer.cause)
+            self.assertEqual(expected[0], found.answer.reasons[0].cause)
+
     @ddt.data(
         ('', '', False),
         ('1', '', True),
@@ -186,7 +244,14 @@ class GroupTestCase(testtools.TestCase):
             ],
             refusals.group(
                 [
-                    (refusal('ignore_hosts', 'are excluded'), 9),
+                    (
+                        refusal(
+                            'ignore_hosts',
+                            'are excluded',
+                            rank=refusals.UNWANTED,
+                        ),
+                        9,
+                    ),
                     (refusal(kind='lack T'), 1),
                     (refusal(kind='are down'), 1),
                     (refusal('isolation', 'are isolated', name='windows'), 1),

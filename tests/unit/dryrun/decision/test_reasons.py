@@ -276,8 +276,9 @@ class ExplainFilterTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_services(self, disabled, expected):
+        rank = refusals.CLOSED if disabled else refusals.IN_THE_WAY
         self.assertEqual(
-            refusals.Refusal(*expected),
+            refusals.Refusal(*expected, rank=rank),
             self.explain(ComputeFilter(), service={'disabled': disabled}),
         )
 

@@ -153,17 +153,19 @@ class Toy:
         found = matrix.Matrix({host: host for host in self.hosts})
         causes = {host: self.refusals(spec.uuid, host) for host in self.hosts}
         for host in {here, *spec.barred} & self.hosts.keys():
-            causes[host] = [refusals.IGNORED_HOST]
-        for cause in (LABEL, GROUP, 'VCPU', refusals.IGNORED_HOST):
+            causes[host] = [refusals.IGNORED.cause]
+        for refusal in (
+            refusals.Refusal('are closed', LABEL, rank=refusals.CLOSED),
+            *(refusals.Refusal(f'are {one}', one) for one in (GROUP, 'VCPU')),
+            refusals.IGNORED,
+        ):
             found.add(
                 'placement',
-                cause,
+                refusal.cause,
                 refused={
-                    host: refusals.Refusal(
-                        f'are {cause}', lifts=cause != refusals.IGNORED_HOST
-                    )
+                    host: refusal
                     for host, mine in causes.items()
-                    if cause in mine
+                    if refusal.cause in mine
                 },
             )
         return found, [
