@@ -145,7 +145,7 @@ class MatrixTestCase(ExplainTestCase):
         )
         memory = line(answer, 'resources=MEMORY_MB:99999')
         self.assertEqual(
-            (3, 1, 0), tuple(memory[k] for k in ('refused', 'alone', 'left'))
+            (3, 0, 0), tuple(memory[k] for k in ('refused', 'alone', 'left'))
         )
 
     def every_constraint_says_its_word_of_a_host(self):

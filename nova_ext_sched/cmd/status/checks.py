@@ -180,8 +180,8 @@ class Checks(upgradecheck.UpgradeCommands):
             return _failure(
                 f'nova-scheduler will not start: [filter_scheduler] '
                 f'enabled_filters names {messages.first_few(unknown)}, which '
-                f'no line of available_filters has. Correct the name or add '
-                f'the line.'
+                f'no line of available_filters has. Correct the name, add the '
+                f'line, or remove the name if nova no longer has the filter.'
             )
         problems = filters.find_contradictions(self._host_filters, in_use)
         if filters.NOVA_FILTERS not in lines:

@@ -131,7 +131,10 @@ class Reasons:
         if part.key == 'resources':
             resource = value.partition(':')[0]
             return refusal_by_resource(f'lack {resource}', resource)
-        if part.key == 'member_of':
+        zone = fields.get_field(self.spec_obj, 'availability_zone')
+        if policy is AVAILABILITY_ZONE and zone:
+            kind = f'are not in the availability zone {messages.clean(zone)}'
+        elif part.key == 'member_of':
             kind = f'are in none of the aggregates {self._names(part)}'
         elif part.key == 'group':
             kind = f'lack a provider for group {messages.clean(str(part))}'

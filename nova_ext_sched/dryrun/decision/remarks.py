@@ -5,6 +5,7 @@
 import contextlib
 import typing
 
+import nova.conf
 from oslo_utils import timeutils
 
 from nova_ext_sched import exception
@@ -14,6 +15,8 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import reservation
+
+CONF = nova.conf.CONF
 
 
 def add(
@@ -45,6 +48,14 @@ def add(
                 f'No project was given (--project), and the reservation '
                 f'depends on it: {messages.first_few(closed)}'
             )
+    zone = fields.get_field(spec_obj, 'availability_zone')
+    zones = {one.availability_zone for one in cloud.aggs_by_id.values()}
+    # The default zone is that of hosts in no aggregate with one.
+    if zone and zone not in {*zones, CONF.default_availability_zone}:
+        found.remarks.append(
+            f'No aggregate has the availability zone {messages.clean(zone)} '
+            f'that the request is for: nova ignores it'
+        )
     if fields.pretends_rebuild(spec_obj):
         found.remarks.append(
             f'The request has the scheduler hint {fields.CHECK_TYPE}=rebuild '

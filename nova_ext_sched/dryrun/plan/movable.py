@@ -32,8 +32,8 @@ LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
 # What has to be done first, by the state that keeps nova from a move.
 _FIRST = {
     'building': 'wait until it is built, or delete it',
-    'error': 'mend its fault and set its state (openstack server set --state '
-    'active)',
+    'error': 'mend its fault and set its state (openstack server set '
+    '--auto-approve --state active)',
     'rescued': 'unrescue it',
     'resized': 'confirm or revert its resize (openstack server resize '
     'confirm)',

@@ -106,6 +106,16 @@ class ReasonsTestCase(testtools.TestCase):
         part = query.Part('resources', f'{resource}:4')
         self.assertEqual(expected, self.reasons.lacking(part).label)
 
+    def test_a_zone_goes_by_its_name(self):
+        """Its aggregates have names that no user knows."""
+        self.reasons.spec_obj.availability_zone = 'az1'
+        part = query.Part('member_of', 'in:u1,u9')
+        found = self.reasons.lacking(part, reasons.AVAILABILITY_ZONE)
+        self.assertEqual(
+            ('are not in the availability zone az1', 'availability zone'),
+            (found.kind, found.cause),
+        )
+
     def test_a_trait_that_only_isolated_hosts_have(self):
         part = query.Part('root_required', '!X')
         found = self.reasons.lacking(part, isolation.DECLARATION)

@@ -84,7 +84,7 @@ class MethodTestCase(testtools.TestCase):
 
     @ddt.data(
         ((vm_states.RESIZED,), 'resized', 'confirm or revert its resize'),
-        ((vm_states.ERROR,), 'error', 'set --state active'),
+        ((vm_states.ERROR,), 'error', 'set --auto-approve --state active'),
         ((vm_states.BUILDING, task_states.SPAWNING), 'building', 'wait until'),
         ((vm_states.SOFT_DELETED,), 'soft-delete', 'delete --force'),
         (
