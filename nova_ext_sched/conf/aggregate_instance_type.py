@@ -23,9 +23,11 @@ aggregate's value as plain text.
 Possible values:
 
 * A comma-separated list of metadata keys, exactly as they are written in the
-  aggregates. An empty list also forces ``availability_zone``: a flavor
-  without an extra spec of that name is then rejected. Keys with a prefix of
-  reserved aggregates are never forced.
+  aggregates. A ``*`` at the end stands for any characters:
+  ``filter_tenant_id*`` is for ``filter_tenant_id1`` too. An empty list
+  also forces ``availability_zone``: a flavor without an extra spec of that
+  name is then rejected. Keys with a prefix of reserved aggregates are never
+  forced.
 
 Related options:
 

@@ -106,7 +106,8 @@ class Decision:
     combined by ``|``. :meth:`judge` does the same and adds the reason.
 
     :param flavor: the flavor's name, for reasons and faults
-    :param ignored: metadata keys that no aggregate forces
+    :param ignored: metadata keys that no aggregate forces; with ``*`` at the
+        end all that begin so
     :param reserved_prefixes: prefixes of keys that belong to another policy
     """
 
@@ -121,6 +122,10 @@ class Decision:
         # The empty prefix would be that of every key.
         self._reserved = tuple(filter(None, reserved_prefixes))
         self._unforced = {force_metadata_check.FLAG, _GROUP_POLICY, *ignored}
+        self._unforced_prefixes = (
+            *self._reserved,
+            *(name[:-1] for name in ignored if name.endswith('*')),
+        )
         # The rules of each key, each with the place of its bits.
         self._rules: dict[str, list[_PlacedRule]] = {}
         # Bit PRESENT of every rule, and of those that want a value even where
@@ -267,7 +272,7 @@ class Decision:
         return (
             bool(flag)
             and key not in self._unforced
-            and not key.startswith(self._reserved)
+            and not key.startswith(self._unforced_prefixes)
         )
 
     def _add_spec(self, spec: str, value: str) -> None:

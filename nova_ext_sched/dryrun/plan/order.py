@@ -38,6 +38,9 @@ from nova_ext_sched.dryrun.plan import plans
 # Causes of which it is said what lifting them would free.
 _MOST_HELPS = 3
 
+# Policies of server groups that do not want to stand apart.
+_TOGETHER = ('affinity', 'soft-affinity')
+
 # The cause where the scheduler leaves hosts that are older than the server's.
 _HYPERVISOR = 'hypervisor'
 
@@ -169,7 +172,8 @@ class Order:
         groups = {}
         for move in moves:
             mine = typing.cast(movable.Movable, self.movables[move.server])
-            if group := mine.spec_obj.instance_group:
+            group = mine.spec_obj.instance_group
+            if group and group.policy not in _TOGETHER:
                 groups[group.uuid] = group
         after = list(self.cloud.states.values()) if groups else []
         found = []

@@ -242,6 +242,9 @@ class DecisionTestCase(testtools.TestCase):
         ('', True, True),
         ('force_metadata_check', False, True),
         ('availability_zone', False, True),
+        ('filter_tenant_id', False, True),
+        ('filter_tenant_id1', False, True),
+        ('filter_tenant', True, True),
         ('group_policy', False, False),
         ('reservation:1', False, False),
     )
@@ -249,7 +252,7 @@ class DecisionTestCase(testtools.TestCase):
     def test_which_keys(self, key, forced, compared):
         metadata = {**FORCE, key: '1'}
         rules = {
-            'ignored': ['availability_zone'],
+            'ignored': ['availability_zone', 'filter_tenant_id*'],
             'reserved_prefixes': ['', 'reservation:'],
         }
         self.assertIs(not forced, judge({}, metadata, **rules).passes)

@@ -199,6 +199,8 @@ class Policies:
 
 
 class PlanTestCase(testtools.TestCase):
+    group_policy = 'anti-affinity'
+
     @contextlib.contextmanager
     def cloud(self, hosts, servers):
         """Let nova's part be played by a toy."""
@@ -217,6 +219,7 @@ class PlanTestCase(testtools.TestCase):
                     and types.SimpleNamespace(
                         uuid=mine.group,
                         name=f'group {mine.group}',
+                        policy=self.group_policy,
                         members=[
                             other
                             for other in servers
@@ -453,6 +456,9 @@ class OrderTestCase(PlanTestCase):
             mock.patch.object(Toy, 'violated', lambda *_: []),
         ):
             made = self.empty(hosts, servers, ['h1', 'h4'])
+            for self.group_policy in ('affinity', 'soft-affinity'):
+                united = self.empty(hosts, servers, ['h1', 'h4'])
+                self.assertEqual([], united.groups)
         self.assertEqual(4, len(made.moves))
         self.assertEqual(
             [
