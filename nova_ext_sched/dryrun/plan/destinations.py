@@ -203,15 +203,18 @@ class Destinations:
         :raises Exception: as :meth:`judge`
         """
         if mine.like is None or not mine.like.is_whole:
-            return self.judge(mine.spec_obj, whole=True)
-        shared = mine.like.shared
-        if shared not in self._explained:
-            spec_obj = shared.spec_obj.obj_clone()
-            # The server of which it is may be gone, and its ports.
-            spec_obj.instance_uuid = mine.uuid
-            spec_obj.ensure_network_information(mine.instance)
-            self._explained[shared], _ = self._judge(spec_obj, True)
-        found = self._explained[shared].copy(without=self.barred)
+            judged, _ = self.judge(mine.spec_obj, whole=True)
+        else:
+            shared = mine.like.shared
+            if shared not in self._explained:
+                spec_obj = shared.spec_obj.obj_clone()
+                # The server of which it is may be gone, and its ports.
+                spec_obj.instance_uuid = mine.uuid
+                spec_obj.ensure_network_information(mine.instance)
+                self._explained[shared], _ = self._judge(spec_obj, True)
+            judged = self._explained[shared]
+        # Whatever else refuses them: hosts to be empty are disabled too.
+        found = judged.copy(without=self.barred)
         found.add(
             'requested host',
             'ignore_hosts',

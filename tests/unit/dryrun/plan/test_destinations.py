@@ -499,6 +499,15 @@ class ExplainTestCase(DestinationsTestCase):
             self.assertFalse(self.explain(self.prepare(key)))
             self.assertTrue(self.filter.asked)
 
+    def test_hosts_that_are_barred_are_so_for_all(self):
+        """Whatever else refuses them."""
+        self.places.begin({'hosta'})
+        self.filter.most = 0
+        for key in (WHOLE, PART, None):
+            self.assertFalse(self.explain(self.prepare(key)))
+            self.assertEqual({*'bcd'}, {*self.refused('KnownFilter')})
+            self.assertEqual({'a'}, {*self.matrix.columns[-1].refused})
+
     def test_hosts_that_are_left(self):
         """The hypervisors refuse them."""
         for key in (WHOLE, None):
