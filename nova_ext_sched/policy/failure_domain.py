@@ -193,12 +193,17 @@ class Spread:
         self.key = key
         self.domains = domains
         self.held: collections.Counter[str] = collections.Counter()
-        self.without_domain = []
-        for member, on in sorted(hosts.items()):
-            mine = {name for host in on for name in domains.get(host, ())}
-            self.add(mine)
-            if on and not mine:
-                self.without_domain.append(member)
+        self.without_domain: list[str] = []
+        # Many members share what hosts they are on.
+        members = collections.defaultdict(list)
+        for member, on in hosts.items():
+            members[frozenset(on)].append(member)
+        for hosts_of, alike in members.items():
+            mine = {name for one in hosts_of for name in domains.get(one, ())}
+            self.held.update(dict.fromkeys(mine, len(alike)))
+            if hosts_of and not mine:
+                self.without_domain += alike
+        self.without_domain.sort()
 
     def add(self, domains: Iterable[str]) -> None:
         """Count one more member, on a host in these domains."""

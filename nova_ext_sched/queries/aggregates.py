@@ -24,6 +24,11 @@ from nova_ext_sched.queries import sources
 # Databases limit the parameters of one statement; all take this many.
 _MOST_HOSTS = 1000
 
+# Not the classes: SQLAlchemy's ORM takes longer than the database.
+_AGGREGATES = models.Aggregate.__table__
+_METADATA = models.AggregateMetadata.__table__
+_MEMBERS = models.AggregateHost.__table__
+
 
 class HostValue(typing.NamedTuple):
     """The value of one key in one aggregate, for one host or for none."""
@@ -84,11 +89,11 @@ def get_by_name_or_value(
 # what members write is a parameter, and is not kept.
 @functools.lru_cache(maxsize=16)
 def _name_or_value_query(key: str, prefixes: tuple[str, ...]) -> sa.Select:
-    metadata = models.AggregateMetadata
+    metadata = _METADATA.c
     begins = [_begins_with(metadata.value, prefix) for prefix in prefixes]
     return _select_items(isouter=True).where(
         sa.or_(
-            models.Aggregate.name.in_(sa.bindparam('names', expanding=True)),
+            _AGGREGATES.c.name.in_(sa.bindparam('names', expanding=True)),
             sa.and_(metadata.key == key, sa.or_(sa.false(), *begins)),
         )
     )
@@ -103,7 +108,7 @@ def _begins_with(text: typing.Any, prefix: str) -> typing.Any:
 
 @functools.lru_cache(maxsize=16)
 def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
-    key = sa.func.ltrim(models.AggregateMetadata.key)
+    key = sa.func.ltrim(_METADATA.c.key)
     return _select_items().where(
         sa.or_(
             *(
@@ -115,10 +120,12 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
 
 
 def _select_items(*columns: typing.Any, isouter: bool = False) -> sa.Select:
-    one, metadata = models.Aggregate, models.AggregateMetadata
-    return sa.select(
-        one.uuid, one.name, metadata.key, metadata.value, *columns
-    ).join(metadata, metadata.aggregate_id == one.id, isouter=isouter)
+    one, metadata = _AGGREGATES.c, _METADATA.c
+    return (
+        sa.select(one.uuid, one.name, metadata.key, metadata.value, *columns)
+        .select_from(_AGGREGATES)
+        .join(_METADATA, metadata.aggregate_id == one.id, isouter=isouter)
+    )
 
 
 def get_values(
@@ -159,7 +166,7 @@ def get_hosts(context: typing.Any) -> Mapping[str, Collection[str]]:
         known, hosts = _hosts.get(engine, (None, {}))
         if known != version:
             found = collections.defaultdict(list)
-            query = _select_hosts(models.AggregateHost.host)
+            query = _select_hosts(_MEMBERS.c.host)
             for uuid, host in session.execute(query):
                 found[uuid].append(host)
             _hosts[engine] = version, hosts = version, found
@@ -170,8 +177,8 @@ def get_hosts(context: typing.Any) -> Mapping[str, Collection[str]]:
 # time or, within a second, another ID.
 _version_of_hosts = sa.select(
     sa.func.count(),
-    sa.func.sum(models.AggregateHost.id),
-    sa.func.max(models.AggregateHost.created_at),
+    sa.func.sum(_MEMBERS.c.id),
+    sa.func.max(_MEMBERS.c.created_at),
 )
 
 # By engine: the version, and the hosts by the UUID of their aggregate.
@@ -182,21 +189,21 @@ _hosts: weakref.WeakKeyDictionary[
 
 @functools.cache
 def _values_query(of_hosts: bool) -> sa.Select:
-    member = models.AggregateHost
-    joined = member.aggregate_id == models.Aggregate.id
+    member = _MEMBERS.c
+    joined = member.aggregate_id == _AGGREGATES.c.id
     if of_hosts:
         hosts = sa.bindparam('hosts', expanding=True)
         joined = sa.and_(joined, member.host.in_(hosts))
     return (
         _select_items(member.host)
-        .outerjoin(member, joined)
-        .where(models.AggregateMetadata.key == sa.bindparam('key'))
+        .outerjoin(_MEMBERS, joined)
+        .where(_METADATA.c.key == sa.bindparam('key'))
     )
 
 
 def get_host_counts(context: typing.Any) -> dict[str, int]:
     """Return the number of hosts of each aggregate that has one, by UUID."""
-    query = _select_hosts(sa.func.count()).group_by(models.Aggregate.uuid)
+    query = _select_hosts(sa.func.count()).group_by(_AGGREGATES.c.uuid)
     return dict(_read(context, query))
 
 
@@ -208,7 +215,7 @@ def get_uuids_by_hosts(
     Names are compared without case, as nova compares forced hosts.
     """
     query = _select_hosts().where(
-        sa.func.lower(models.AggregateHost.host).in_(
+        sa.func.lower(_MEMBERS.c.host).in_(
             [host.lower() for host in hosts]
         )
     )
@@ -216,7 +223,8 @@ def get_uuids_by_hosts(
 
 
 def _select_hosts(*columns: typing.Any) -> sa.Select:
-    member = models.AggregateHost
-    return sa.select(models.Aggregate.uuid, *columns).join(
-        member, member.aggregate_id == models.Aggregate.id
+    return (
+        sa.select(_AGGREGATES.c.uuid, *columns)
+        .select_from(_AGGREGATES)
+        .join(_MEMBERS, _MEMBERS.c.aggregate_id == _AGGREGATES.c.id)
     )

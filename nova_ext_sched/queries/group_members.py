@@ -59,8 +59,9 @@ class Members(typing.NamedTuple):
     def hosts(self) -> dict[str, frozenset[str]]:
         """The hosts of the members that have any."""
         hosts = {
-            uuid: frozenset(name for name in on if name is not None)
-            | self.allocated.get(uuid, frozenset())
+            uuid: on
+            if None not in on and uuid not in self.allocated
+            else (on - {None}) | self.allocated.get(uuid, frozenset())
             for uuid, on in self.places.items()
         }
         return {uuid: on for uuid, on in hosts.items() if on}

@@ -21,6 +21,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 import sqlalchemy as sa
 
+from nova_ext_sched.policy import memo
 from nova_ext_sched.queries import sources
 
 # Databases limit the parameters of one statement; all take this many.
@@ -158,16 +159,21 @@ def select_places(
     moves: dict[str, sources.Places] = {}
     reverted: dict[str, sources.Places] = {}
     servers = {}
+    places: dict[str, sources.Places] = {}
+    on_host = memo.Memo(lambda host: frozenset((host,)))
     for uuid, host, vm_state, task_state, hidden, status, *ends in _execute(
         context.session, _places_query(), uuids
     ):
+        if host and not hidden and not status:
+            # Most just stand there, many on one host.
+            places[uuid] = on_host[host]
+            continue
         servers[uuid] = host, vm_state, task_state, hidden
         if status == REVERTED:
             # The newest one is the last.
             reverted[uuid] = frozenset(ends)
         elif status:
             moves[uuid] = moves.get(uuid, frozenset()).union(ends)
-    places: dict[str, sources.Places] = {}
     for uuid, (host, vm_state, task_state, hidden) in servers.items():
         on = moves.get(uuid, frozenset())
         if task_state == task_states.RESIZE_REVERTING:
