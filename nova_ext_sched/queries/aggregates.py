@@ -215,9 +215,7 @@ def get_uuids_by_hosts(
     Names are compared without case, as nova compares forced hosts.
     """
     query = _select_hosts().where(
-        sa.func.lower(_MEMBERS.c.host).in_(
-            [host.lower() for host in hosts]
-        )
+        sa.func.lower(_MEMBERS.c.host).in_([host.lower() for host in hosts])
     )
     return {uuid for (uuid,) in _read(context, query)}
 

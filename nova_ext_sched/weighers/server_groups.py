@@ -51,19 +51,21 @@ from nova_ext_sched.queries import group_members
 LOG_ONCE = log_once.LogOnce(__name__)
 
 _SECONDS = 600
-# Hosts of all groups together: some 25 MB.
-_HOSTS = 100_000
+# Hosts of all groups together: some 12 MB.
+_HOSTS = 40_000
+# What a group takes besides, in hosts.
+_GROUP = 3
 
 
 class ServerGroups:
     """What is remembered of groups. A scheduler has one such object."""
 
     def __init__(self) -> None:
-        # By group and host. A group without small hosts weighs something too.
+        # By group and host. Most groups have no small host.
         self._small: cachetools.TTLCache[
             str, cachetools.TTLCache[str, round_robin.Host]
         ] = cachetools.TTLCache(
-            _HOSTS, _SECONDS, getsizeof=lambda hosts: len(hosts) + 1
+            _HOSTS, _SECONDS, getsizeof=lambda hosts: len(hosts) + _GROUP
         )
         # nova-scheduler works in threads, or in greenlets.
         self._lock = threading.Lock()

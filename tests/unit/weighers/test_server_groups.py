@@ -464,7 +464,7 @@ class MemoryTestCase(ServerGroupsTestCase):
         self.assertEqual(600, server_groups._SECONDS)
 
     def test_more_hosts_than_can_be_remembered(self):
-        with mock.patch.object(server_groups, '_HOSTS', 3):
+        with mock.patch.object(server_groups, '_HOSTS', 5):
             self.groups = server_groups.ServerGroups()
         small = [state(name, vcpus_used=7) for name in 'abc']
         self.assertEqual({'a': 1, 'b': 1, 'c': 1}, self.room(*small))
@@ -476,7 +476,7 @@ class MemoryTestCase(ServerGroupsTestCase):
         self.assertEqual({}, self.room())
 
     def test_many_groups_without_small_hosts(self):
-        with mock.patch.object(server_groups, '_HOSTS', 20):
+        with mock.patch.object(server_groups, '_HOSTS', 60):
             self.groups = server_groups.ServerGroups()
         for number in range(100):
             self.room(state('a'), group=str(number))
