@@ -3,23 +3,15 @@
 """A cloud of many kinds of hosts, and what its scheduler really decided."""
 
 import copy
-import typing
 
-import fixtures
-from nova.scheduler import manager as scheduler_manager
 from nova.tests.fixtures import neutron
 from oslo_utils import uuidutils
 
 from tests import distributions
 from tests.functional import base
+from tests.functional import decisions
 from tests.functional import explain
 from tests.functional import explain_driver
-
-
-class Decision(typing.NamedTuple):
-    """What nova-scheduler answered: hosts, none where NoValidHost."""
-
-    hosts: tuple[str, ...]
 
 
 class RandomCloudTestCase(base.CloudTestCase):
@@ -67,34 +59,8 @@ class RandomCloudTestCase(base.CloudTestCase):
             initial_disk_allocation_ratio=1.0,
             shelved_offload_time=0,
         )
-        self.decisions = self._record_decisions()
+        self.decisions = decisions.record(self)
         super().setUp()
-
-    def _record_decisions(self):
-        decisions = []
-        select = scheduler_manager.SchedulerManager.select_destinations
-
-        def record(manager, *args, **kwargs):
-            try:
-                found = select(manager, *args, **kwargs)
-            except BaseException:
-                decisions.append(Decision(()))
-                raise
-            decisions.append(
-                Decision(tuple(one[0].service_host for one in found))
-            )
-            return found
-
-        # What oslo.messaging looks at.
-        for name in ('__name__', '__doc__'):
-            setattr(record, name, getattr(select, name))
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.manager.SchedulerManager.select_destinations',
-                record,
-            )
-        )
-        return decisions
 
     def network_providers(self, host):
         """Create what neutron's agent reports for a host: bandwidth."""
@@ -114,8 +80,8 @@ class RandomCloudTestCase(base.CloudTestCase):
                 version='1.20',
             )
             parent = uuid
-        self._set_inventory(
-            parent,
+        answer = self.placement.put(
+            f'/resource_providers/{parent}/inventories',
             {
                 'resource_provider_generation': 0,
                 'inventories': {
@@ -124,6 +90,7 @@ class RandomCloudTestCase(base.CloudTestCase):
                 },
             },
         )
+        self.assertEqual(200, answer.status, answer.body)
         self._set_provider_traits(parent, list(traits))
 
     def port(self):
