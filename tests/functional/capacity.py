@@ -45,6 +45,11 @@ class Answer(explain.Output):
 class TruthMixin:
     """Compares what the command says with what nova does."""
 
+    #: Exit statuses: of an answer, and where something was found.
+    statuses = (0, 3)
+    #: Whether nova chooses the hosts that the answer names.
+    says_where = True
+
     def capacity(self, *args):
         """Run the command for every host."""
         return run(*args, '--hosts', '-f', 'json')
@@ -61,7 +66,7 @@ class TruthMixin:
         answer = self.capacity(*args)
         [one] = answer.flavors
         self.assertEqual(number, one['servers'], answer)
-        self.assertEqual(0 if number else 3, answer.status)
+        self.assertEqual(self.statuses[not number], answer.status)
         rooms = answer.rooms
         if one['hosts'] is None:
             self.assertIn(
@@ -79,15 +84,23 @@ class TruthMixin:
             self.boot(flavor=flavor, **server)['OS-EXT-SRV-ATTR:host']
             for _ in range(number)
         ]
-        if one['hosts'] is not None:
+        if one['hosts'] is not None and self.says_where:
             found = {host: hosts.count(host) for host in hosts}
             self.assertEqual(rooms, found)
         self.assertNoValidHost(flavor=flavor, **server)
         after = self.capacity(*args)
         self.assertEqual({}, after.rooms)
         self.assertEqual(0, after.flavors[0]['servers'])
-        self.assertEqual(3, after.status)
+        self.assertEqual(self.statuses[True], after.status)
         return answer
+
+    def limit(self, host, class_, **fields):
+        """Change a host's inventory of a resource class in placement."""
+        provider = self._get_provider_uuid_by_host(host)
+        url = f'/resource_providers/{provider}/inventories'
+        found = self.placement.get(url).body
+        found['inventories'][class_].update(fields)
+        self.placement.put(url, found)
 
 
 class CapacityTestCase(TruthMixin, base.CloudTestCase):
@@ -114,14 +127,6 @@ class CapacityTestCase(TruthMixin, base.CloudTestCase):
         return self.assertTruth(
             number, self.large(vcpu, disk=disk, specs=specs), *args, **server
         )
-
-    def limit(self, host, class_, **fields):
-        """Change a host's inventory of a resource class in placement."""
-        provider = self._get_provider_uuid_by_host(host)
-        url = f'/resource_providers/{provider}/inventories'
-        found = self.placement.get(url).body
-        found['inventories'][class_].update(fields)
-        self.placement.put(url, found)
 
 
 def run(*args):

@@ -8,7 +8,6 @@ names none, and nova chooses.
 
 from tests.functional import plans
 from tests.functional import sharing
-from tests.functional import test_drain
 from tests.functional import test_survive
 
 
@@ -62,24 +61,3 @@ class EvacuationTestCase(
         failure, _ = self.survive()['failures']
         self.assertEqual(1, len(failure['without_place']))
         self.fail_hosts(failure)
-
-
-class DrainTestCase(sharing.StorageMixin, test_drain.DrainTestCase):
-    def test_nova_chooses_the_host(self):
-        self.share(35, *self.weights)
-        flavor = self.flavor(vcpu=1, disk=10)
-        # One that is forced to a host would get no disk there.
-        on_storage, stopped = (self.boot(flavor=flavor) for _ in range(2))
-        self.api.post_server_action(stopped['id'], {'os-stop': None})
-        self._wait_for_state_change(stopped, 'SHUTOFF')
-        without_disk = self.boot(host='host1')
-        plan = self.drain('host1')
-        self.assertEqual([], plan['without_place'])
-        self.assertEqual(
-            {
-                (on_storage['id'], 'live', None),
-                (stopped['id'], 'cold', None),
-                (without_disk['id'], 'live', 'host2'),
-            },
-            {(one['server'], one['kind'], one['to']) for one in plan['moves']},
-        )

@@ -34,8 +34,11 @@ class DevicesBase(
     ADDITIONAL_FILTERS = ('NUMATopologyFilter', 'PciPassthroughFilter')
     host_filters = ADDITIONAL_FILTERS
     in_placement = False
+    hosts = ('host1', 'host2')
     #: [compute] cpu_dedicated_set
     dedicated = '0-11'
+    #: Those of each cell; None for small ones alone.
+    mempages = None
 
     def setUp(self):
         self.flags(
@@ -50,11 +53,15 @@ class DevicesBase(
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         self.flags(cpu_dedicated_set=self.dedicated, group='compute')
         super().setUp()
-        for host in ('host1', 'host2'):
+        for host in self.hosts:
             self.start_compute(
                 hostname=host,
                 host_info=fakelibvirt.HostInfo(
-                    cpu_nodes=2, cpu_sockets=1, cpu_cores=3, cpu_threads=2
+                    cpu_nodes=2,
+                    cpu_sockets=1,
+                    cpu_cores=3,
+                    cpu_threads=2,
+                    mempages=self.mempages,
                 ),
                 pci_info=fakelibvirt.HostPCIDevicesInfo(
                     num_pci=3, numa_node=1

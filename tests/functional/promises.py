@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the commands say of a cloud, nova then does: five promises.
+
+A row is a cloud, a class with :class:`Row`: the first line of its docstring
+is its name in the table of contributor/testing.rst. It has a method for each
+promise, or the reason why that has no meaning there
+(tests/unit/test_promises.py). All are asked of one cloud in turn, so that
+services start once.
+"""
+
+import functools
+import typing
+
+import fixtures
+from nova import context
+from nova.virt import fake
+
+from nova_ext_sched.cmd.audit import command as audit_command
+from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.osc import isolation_run
+from tests.functional import base
+from tests.functional import capacity
+from tests.functional import decisions
+from tests.functional import explain
+from tests.functional import openstackclient
+from tests.functional import plans
+from tests.functional import test_survive
+
+#: In this order: who finds no host is out of the way, and hosts fail late.
+PROMISES = ('explain', 'isolation', 'moves', 'survive', 'capacity')
+TRAIT = 'CUSTOM_PROMISED'
+SCHEMA = 'cmd/moves/schema.json'
+
+
+class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
+    """One cloud, of which five promises are asked."""
+
+    #: Whether the hosts of a request may weigh the same.
+    ties = False
+    #: The promises that have no meaning in this cloud, and why.
+    meaningless: typing.ClassVar[dict[str, str]] = {}
+    #: The promises that are not kept yet, and what differs.
+    broken: typing.ClassVar[dict[str, str]] = {}
+    #: What each host has room for, as placement is asked.
+    room = 'MEMORY_MB:1'
+
+    def setUp(self):
+        # SQLite takes one writer at a time.
+        for module in (isolation_run, isolation_cloud):
+            self.useFixture(fixtures.MockPatchObject(module, 'WORKERS', new=1))
+        self.flags(
+            initial_cpu_allocation_ratio=1.0,
+            initial_ram_allocation_ratio=1.0,
+            initial_disk_allocation_ratio=1.0,
+        )
+        # The scheduler answers each host that is left, not three.
+        self.flags(max_attempts=20, group='scheduler')
+        # nova-compute would refuse a group's servers on a forced host.
+        self.flags(disable_group_policy_check_upcall=True, group='workarounds')
+        self.decisions = decisions.record(self)
+        super().setUp()
+        self.openstack = self.useFixture(
+            openstackclient.OpenStackClient(
+                self.api_fixture.base_url,
+                {'placement': self.placement.fixture.endpoint},
+            )
+        )
+
+    def test_promises(self):
+        self.build()
+        for name in PROMISES:
+            if name not in self.meaningless and name not in self.broken:
+                getattr(self, f'promise_{name}')()
+
+    def build(self):
+        """Make the cloud what it is, after its services have started."""
+
+    def boot_stopped(self, **server):
+        """Boot a server and stop it, so that its move is a cold one."""
+        server = self.boot(**server)
+        self.api.post_server_action(server['id'], {'os-stop': None})
+        return self._wait_for_state_change(server, 'SHUTOFF')
+
+    # explain
+
+    def assertExplained(self, **server):
+        """Let explain name hosts, and nova choose among these; return it.
+
+        :param server: see ``boot``
+        """
+        is_found, server = self.explain(**server)
+        self.assertTrue(is_found)
+        return server
+
+    def assertRefused(self, **server):
+        """Let explain name no host, and nova find none."""
+        is_found, _ = self.explain(**server)
+        self.assertFalse(is_found)
+
+    def explain(self, **server):
+        """Let explain answer, and nova the same.
+
+        :param server: see ``boot``
+        :returns: whether there was a host, and the server
+        """
+        answer = explain.run(*self.arguments(**server), '-f', 'json')
+        self.assertIn(answer.status, self.statuses, answer)
+        is_found = answer.order != []
+        self.assertEqual(self.statuses[not is_found], answer.status, answer)
+        before = len(self.decisions)
+        made = (self.boot if is_found else self.assertNoValidHost)(**server)
+        # None where conductor refuses.
+        for decision in self.decisions[before : before + 1]:
+            found = (*decision.hosts, *decision.alternates)
+            # nova's alternates are of one cell.
+            said = [
+                host
+                for host in answer.order
+                if self.cell_of(host) == self.cell_of(found[0])
+            ]
+            if self.ties:
+                self.assertEqual(sorted(found), sorted(said), answer)
+            else:
+                self.assertEqual([*found], said, answer)
+                self.assertEqual(answer.order[:1], [*decision.hosts])
+        return is_found, made
+
+    def cell_of(self, host):
+        return getattr(self, 'cells', {}).get(host, 'cell1')
+
+    def assertMoveExplained(self, server):
+        """Let explain name hosts for a server that stands, and nova too.
+
+        The server is where it was then.
+        """
+        answer = explain.run(
+            *('--server', server['id'], '--operation', 'migrate'),
+            *('-f', 'json'),
+        )
+        before = len(self.decisions)
+        self.api.post_server_action(server['id'], {'migrate': None})
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.api.post_server_action(server['id'], {'revertResize': None})
+        self._wait_for_state_change(server, 'ACTIVE')
+        [decision] = self.decisions[before:]
+        self.assertEqual(
+            answer.order, [*decision.hosts, *decision.alternates], answer
+        )
+
+    def arguments(
+        self, *, flavor=None, image=None, hints=None, az=None, host=None
+    ):
+        """Yield the arguments that say what ``boot`` is told."""
+        for name, value in (
+            ('flavor', flavor or self.plain_flavor),
+            ('image', image or self.plain_image),
+            ('availability-zone', az),
+            ('destination', host),
+            ('project', self.api.project_id),
+            *(('hint', f'{key}={one}') for key, one in (hints or {}).items()),
+        ):
+            if value is not None:
+                yield from (f'--{name}', value)
+
+    # capacity
+
+    def assertCounted(self, least=1, **server):
+        """Let capacity count, and nova make as many and refuse one more.
+
+        :param least: how many there must be
+        :param server: see ``boot``
+        """
+        _, flavor, *args = self.arguments(**server)
+        server.pop('flavor', None)
+        [one] = self.capacity('--flavor', flavor, *args).flavors
+        self.assertIn(one['servers'], range(least, 12), one)
+        self.assertTruth(one['servers'], flavor, *args, **server)
+
+    # moves
+
+    def assertDrained(self, *argv, kinds=('live',), stuck=()):
+        """Let drain plan, and nova make the moves; hosts then hold the rest.
+
+        :param argv: of the command; hosts
+        :param kinds: of moves that the plan must have
+        :param stuck: the causes of those that have no place
+        """
+        plan = self._plan(command.Drain, 'drain', argv, kinds, stuck)
+        self.carry_out(plan)
+        # nova-scheduler counts the members of a group on the source of a
+        # live migration until nova-compute's periodic task says otherwise.
+        for compute in self.computes.values():
+            compute.manager._sync_scheduler_instance_info(
+                context.get_admin_context()
+            )
+        # One that is resized is said to be on both of its hosts.
+        self.assertLessEqual(
+            {
+                one['id']
+                for one in self.admin_api.get_servers()
+                if one['OS-EXT-SRV-ATTR:host'] in argv
+            },
+            {one['server'] for one in plan['without_place']},
+        )
+        return plan
+
+    def assertMended(self, *argv, kinds=('live',), stuck=()):
+        """Let mend plan, and nova make the moves; audit then finds the rest.
+
+        See assertDrained.
+        """
+        plan = self._plan(command.Mend, 'mend', argv, kinds, stuck)
+        self.carry_out(plan)
+        out, err, status = explain.call(
+            audit_command.Audit, 'audit', '-f', 'json'
+        )
+        self.assertEqual(3 if stuck else 0, status, out + err)
+        return plan
+
+    def _plan(self, class_, name, argv, kinds, stuck):
+        found = explain.Output(
+            *explain.call(class_, name, *argv, '-f', 'json')
+        )
+        plan = found.read(SCHEMA)
+        self.assertEqual(self.statuses == (1, 1), plan['faults'] != [])
+        self.assertEqual(
+            {*kinds}, {one['kind'] for one in plan['moves']}, plan
+        )
+        self.assertStuck(stuck, plan)
+        self.assertEqual(self.statuses[bool(stuck)], found.status, found.err)
+        return plan
+
+    def assertStuck(self, causes, plan):
+        """Check the causes of the servers that a plan has no place for."""
+        self.assertEqual(
+            sorted(causes),
+            sorted(one['cause'] for one in plan['without_place']),
+            plan,
+        )
+
+    # survive
+
+    def assertFails(self, *argv, stuck=()):
+        """Let survive say how, and nova evacuate the servers; some must go.
+
+        :param argv: of the command; what fails
+        :param stuck: the causes of the servers that stay
+        """
+        [failure] = self.survive(*argv)['failures']
+        self.assertNotEqual([], failure['moves'], failure)
+        self.assertStuck(stuck, failure)
+        self.fail_hosts(failure)
+
+    # isolation
+
+    def assertIsolates(self, *hosts, without=()):
+        """Let list and sync say which hosts placement offers, and ask it.
+
+        Hosts become an isolated aggregate for a while.
+
+        :param without: those of them that sync cannot help, whose fault stays
+        """
+        self.join(*hosts)
+        self._require('required')
+        self._create_trait(TRAIT)
+        self.assertEqual(
+            {*hosts}, self._list_faults('trait-missing', 'no-provider')
+        )
+        self.assertEqual(set(), self._offered())
+        status, out, err = self.openstack.run_apart(
+            'aggregate', 'isolation', 'sync', 'promised'
+        )
+        self.assertEqual(bool(without), status, out + err)
+        self.assertEqual(
+            {*without}, self._list_faults('trait-missing', 'no-provider')
+        )
+        self.assertEqual({*hosts} - {*without}, self._offered())
+        self._require(None)
+
+    def join(self, *hosts):
+        """Add hosts to what becomes isolated, those that it lacks."""
+        joined = self._promised['hosts']
+        for host in hosts:
+            if host not in joined:
+                self.admin_api.add_host_to_aggregate(
+                    self._promised['id'], host
+                )
+                joined.append(host)
+
+    @functools.cached_property
+    def _promised(self):
+        made = self.admin_api.post_aggregate(
+            {'aggregate': {'name': 'promised', 'availability_zone': None}}
+        )
+        return {**made, 'hosts': []}
+
+    def _require(self, value):
+        self.admin_api.post_aggregate_action(
+            self._promised['id'],
+            {'set_metadata': {'metadata': {f'trait:{TRAIT}': value}}},
+        )
+
+    def _list_faults(self, *kinds):
+        """Return the hosts where no server can land, by the list."""
+        [listed] = [
+            one
+            for one in self.openstack.json('aggregate', 'isolation', 'list')
+            if one['Name'] == 'promised'
+        ]
+        return {
+            host
+            for fault in listed['Faults']
+            if fault['kind'] in kinds
+            for host in fault['hosts']
+        }
+
+    def _offered(self):
+        """Return the hosts that placement offers to who requires the trait."""
+        found = self.placement.get(
+            f'/allocation_candidates?resources={self.room}&required={TRAIT}',
+            version='1.36',
+        ).body['provider_summaries']
+        return {
+            one['service']['host']
+            for one in self.admin_api.api_get('/os-hypervisors/detail').body[
+                'hypervisors'
+            ]
+            if one['id'] in found
+        }
+
+
+class CloudRow(Row, base.CloudTestCase):
+    """Four hosts of 10 CPUs, 8 GiB and 1 TiB; host1 is the first choice."""
+
+    weights = {'host1': 400, 'host2': 300, 'host3': 200, 'host4': 100}
+
+    def setUp(self):
+        # nova's plainest fake keeps a server that has left, and refuses it
+        # when it comes back.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.virt.fake.FakeDriver.post_live_migration',
+                fake.FakeLiveMigrateDriver.post_live_migration,
+            )
+        )
+        super().setUp()

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The five promises of clouds whose hosts are not all alike, or not there.
+
+See :mod:`tests.functional.promises`.
+"""
+
+import fixtures
+from nova.virt import fake
+import sqlalchemy as sa
+
+from tests.functional import base
+from tests.functional import nodes
+from tests.functional import promises
+
+
+class BareMetalDriver(fake.MediumFakeDriver):
+    """Each node is one server's, as ironic reports it."""
+
+    def update_provider_tree(self, provider_tree, nodename, allocations=None):
+        provider_tree.update_inventory(
+            nodename,
+            {
+                'CUSTOM_BAREMETAL': {
+                    'total': 1,
+                    'reserved': 0,
+                    'min_unit': 1,
+                    'max_unit': 1,
+                    'step_size': 1,
+                    'allocation_ratio': 1.0,
+                }
+            },
+        )
+
+
+class BareMetalRow(nodes.NodesMixin, promises.CloudRow):
+    """Bare metal: three nodes of one nova-compute."""
+
+    meaningless = {
+        'moves': 'ironic moves no server',
+        'survive': 'ironic evacuates no server',
+    }
+    compute_driver = 'fake.BareMetalDriver'
+    weights = {'host1': 100}
+    ties = True
+    # nova-api shows the host of a server, and not its node.
+    says_where = False
+    room = 'CUSTOM_BAREMETAL:1'
+
+    def setUp(self):
+        # nova loads drivers of its own package alone.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.virt.fake.BareMetalDriver', BareMetalDriver
+            )
+        )
+        super().setUp()
+
+    def build(self):
+        self.add_nodes('host1', 2)
+        self.metal = self.flavor(
+            specs={
+                'resources:CUSTOM_BAREMETAL': '1',
+                **{
+                    f'resources:{one}': '0'
+                    for one in ('VCPU', 'MEMORY_MB', 'DISK_GB')
+                },
+            }
+        )
+
+    def promise_explain(self):
+        self.assertExplained(flavor=self.metal)
+        self.assertRefused()
+
+    def promise_isolation(self):
+        self.assertIsolates('host1')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.metal)
+
+
+class DownRow(promises.CloudRow):
+    """Hosts that are down or disabled."""
+
+    weights = {**promises.CloudRow.weights, 'host5': 50, 'host6': 10}
+
+    def build(self):
+        for host in ('host1', 'host2', 'host3'):
+            self.boot(az=f'nova:{host}')
+        self.set_service('host1', status='disabled')
+        self.set_service('host2', forced_down=True)
+        self.set_service('host4', status='disabled', forced_down=True)
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertRefused(host='host1')
+        self.assertRefused(flavor=self.flavor(vcpu=10), host='host3')
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2', 'host3')
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class GoneMixin:
+    """A host one of whose rows is gone."""
+
+    def mark_deleted(self, table, host):
+        with self.cell_engine().begin() as connection:
+            connection.execute(
+                sa.text(f'UPDATE {table} SET deleted = id WHERE host = :host'),
+                {'host': host},
+            )
+
+
+class RenamedRow(GoneMixin, promises.CloudRow):
+    """A host without a compute node (renamed)."""
+
+    def build(self):
+        for host in ('host1', 'host2', 'host2'):
+            self.boot(az=f'nova:{host}')
+        # nova-api takes no host without a compute node.
+        self.join('host2')
+        self.computes['host2'].stop()
+        self.mark_deleted('compute_nodes', 'host2')
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertRefused(flavor=self.flavor(vcpu=11))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2', without=['host2'])
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFailure('host2')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class NoServiceRow(GoneMixin, promises.CloudRow):
+    """A host without a service record."""
+
+    def build(self):
+        for host in ('host1', 'host2', 'host3'):
+            self.boot(az=f'nova:{host}')
+        self.computes['host2'].stop()
+        self.mark_deleted('services', 'host2')
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertRefused(flavor=self.flavor(vcpu=11))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host3')
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class CellsRow(promises.CloudRow):
+    """Two cells."""
+
+    NUMBER_OF_CELLS = 2
+    cells = dict.fromkeys(('host2', 'host4'), 'cell2')
+
+    def build(self):
+        for host in ('host1', 'host1', 'host2'):
+            self.boot(az=f'nova:{host}')
+        self.boot(flavor=self.flavor(vcpu=9), az='nova:host2')
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(flavor=self.flavor(vcpu=5))
+        self.assertRefused(flavor=self.flavor(vcpu=11))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2')
+
+    def promise_moves(self):
+        self.boot_stopped(az='nova:host1')
+        self.assertDrained('host1', kinds=('cold', 'live'))
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class SilentCellRow(promises.CloudRow):
+    """Two cells, one of them silent."""
+
+    NUMBER_OF_CELLS = 2
+    cells = dict.fromkeys(('host2', 'host4'), 'cell2')
+    statuses = (1, 1)
+    meaningless = {
+        'isolation': 'nova-api lists no hypervisors of the other cell either'
+    }
+
+    def build(self):
+        for host in ('host1', 'host1', 'host3'):
+            self.boot(az=f'nova:{host}')
+        away = base.table_away(self.cell_engine('cell2'), 'compute_nodes')
+        away.__enter__()
+        self.addCleanup(away.__exit__, None, None, None)
+
+    def promise_explain(self):
+        self.assertExplained()
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class VersionsDriver(fake.MediumFakeDriver):
+    """host1 and host2 are newer than host3; host4 has another hypervisor."""
+
+    def get_available_resource(self, nodename):
+        found = super().get_available_resource(nodename)
+        found['hypervisor_version'] = 1000 if nodename == 'host3' else 2000
+        if nodename == 'host4':
+            found['hypervisor_type'] = 'other'
+        return found
+
+
+class VersionsRow(promises.CloudRow):
+    """Hypervisors of two versions and types."""
+
+    compute_driver = 'fake.VersionsDriver'
+    weights = {'host3': 300, 'host4': 250, 'host1': 200, 'host2': 100}
+
+    def setUp(self):
+        # nova loads drivers of its own package alone.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.virt.fake.VersionsDriver', VersionsDriver
+            )
+        )
+        super().setUp()
+
+    def build(self):
+        for host in ('host1', 'host3', 'host4'):
+            self.boot(az=f'nova:{host}')
+
+    def promise_explain(self):
+        self.assertExplained()
+        typed = self.image(img_hv_type='kvm')
+        self.assertRefused(image=typed)
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host4')
+
+    def promise_moves(self):
+        self.boot_stopped(az='nova:host1')
+        self.assertDrained('host1', kinds=('cold', 'live'))
+        # No other has its hypervisor.
+        self.assertDrained('host4', kinds=(), stuck=['hypervisor'])
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))

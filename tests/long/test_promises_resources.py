@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The five promises of clouds whose resources are not plain.
+
+See :mod:`tests.functional.promises`.
+"""
+
+import fixtures
+from nova import context
+from nova.virt import fake
+
+from tests.functional import explain_cloud
+from tests.functional import promises
+from tests.functional import sharing
+
+GPU = {'resources:VGPU': '1'}
+OLD = {**GPU, 'trait:CUSTOM_NVIDIA_11': 'required'}
+
+
+class OvercommitRow(promises.CloudRow):
+    """Overcommit and what is reserved, changed while servers stand."""
+
+    def build(self):
+        four = self.flavor(vcpu=4)
+        for host in ('host1', 'host2', 'host3'):
+            self.boot(flavor=four, az=f'nova:{host}')
+        self.flags(reserved_host_cpus=1, reserved_host_memory_mb=1024)
+        # host4 is not asked yet, as after a restart of the other three.
+        for host in ('host1', 'host2', 'host3'):
+            manager = self.computes[host].manager
+            manager.update_available_resource(context.get_admin_context())
+        self.limit('host1', 'VCPU', allocation_ratio=2.0)
+        # Less than is used.
+        self.limit('host2', 'VCPU', allocation_ratio=0.3)
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(flavor=self.flavor(vcpu=2))
+        # More than is left where it is reserved.
+        self.assertExplained(flavor=self.flavor(vcpu=2, memory_mb=7300))
+        self.assertRefused(flavor=self.flavor(vcpu=10))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host3')
+
+    def promise_moves(self):
+        self.boot_stopped(az='nova:host3')
+        self.assertDrained('host3', kinds=('cold', 'live'))
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=1))
+
+
+class StorageRow(sharing.StorageMixin, promises.CloudRow):
+    """Disks on a provider that hosts share."""
+
+    # Who gets what they share is nova's choice: the sum counts.
+    says_where = False
+
+    def build(self):
+        self.share(65, 'host1', 'host2', 'host3')
+        self.disk = self.flavor(disk=10)
+        self.boot(az='nova:host1')
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.running = self.assertExplained(flavor=self.disk)
+        self.assertRefused(flavor=self.disk, az='nova:host1')
+        self.assertRefused(flavor=self.flavor(disk=60))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host4')
+        # sync left the aggregate of the storage as it was.
+        self.assertExplained(flavor=self.disk)
+
+    def promise_moves(self):
+        stopped = self.boot_stopped(flavor=self.disk)
+        plan = self.assertDrained('host1', kinds=('cold', 'live'))
+        # One that is forced to a host would get no disk there: nova chooses.
+        to = {one['server']: one['to'] for one in plan['moves']}
+        for one in (self.running, stopped):
+            self.assertIsNone(to.pop(one['id']))
+        self.assertIn('host2', to.values())
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.disk)
+
+
+class VolumesRow(promises.CloudRow):
+    """Servers on volumes take no disk of a host."""
+
+    def build(self):
+        self.large = self.flavor(vcpu=4, disk=2000)
+        self.boot(flavor=self.large)
+
+    def boot(self, expected_state='ACTIVE', **server):
+        """Boot from a volume that nova creates."""
+        built = self._build_server(
+            flavor_id=server.pop('flavor', None) or self.plain_flavor,
+            image_uuid='',
+            networks='none',
+            **server,
+        )
+        built['block_device_mapping_v2'] = [
+            {
+                'source_type': 'image',
+                'destination_type': 'volume',
+                'boot_index': 0,
+                'uuid': self.plain_image,
+                'volume_size': 1,
+            }
+        ]
+        built = self.admin_api.post_server({'server': built})
+        return self._wait_for_state_change(built, expected_state)
+
+    def arguments(self, **server):
+        return (*super().arguments(**server), '--boot-from-volume')
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(flavor=self.large)
+        self.assertRefused(flavor=self.flavor(vcpu=11))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1')
+
+    def promise_moves(self):
+        self.boot_stopped(az='nova:host1')
+        self.assertDrained('host1', kinds=('cold', 'live'))
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.large)
+
+
+class GpuDriver(fake.MediumFakeDriver):
+    """Each host has three devices of one type; host2 and host3 of another."""
+
+    def update_provider_tree(self, provider_tree, nodename, allocations=None):
+        super().update_provider_tree(provider_tree, nodename, allocations)
+        types = ['11', '12'] if nodename in ('host2', 'host3') else ['11']
+        for one in types:
+            name = f'{nodename}_{one}'
+            if not provider_tree.exists(name):
+                provider_tree.new_child(name, nodename)
+            provider_tree.update_inventory(
+                name,
+                {
+                    'VGPU': {
+                        'total': 3,
+                        'reserved': 0,
+                        'min_unit': 1,
+                        'max_unit': 3,
+                        'step_size': 1,
+                        'allocation_ratio': 1.0,
+                    }
+                },
+            )
+            provider_tree.update_traits(name, [f'CUSTOM_NVIDIA_{one}'])
+
+
+class GpuMixin:
+    compute_driver = 'fake.GpuDriver'
+
+    def setUp(self):
+        # nova loads drivers of its own package alone.
+        self.useFixture(
+            fixtures.MonkeyPatch('nova.virt.fake.GpuDriver', GpuDriver)
+        )
+        super().setUp()
+
+
+class GpuRow(GpuMixin, promises.CloudRow):
+    """A child provider with a trait (vGPU)."""
+
+    weights = {'host1': 400, 'host4': 300, 'host5': 200}
+
+    def build(self):
+        self.old = self.flavor(specs=OLD)
+        for host in ('host1', 'host1', 'host4'):
+            self.boot(flavor=self.old, az=f'nova:{host}')
+
+    def promise_explain(self):
+        self.assertExplained(flavor=self.old)
+        self.assertExplained(flavor=self.flavor(specs=GPU))
+        self.assertRefused(flavor=self.flavor(specs={'resources:VGPU': '4'}))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host4')
+
+    def promise_moves(self):
+        self.assertDrained('host4')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host1')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.old)
+
+
+class TwoTypesRow(GpuMixin, promises.CloudRow):
+    """Two device types on one host, told apart by a trait."""
+
+    weights = {'host1': 400, 'host2': 300, 'host3': 200}
+
+    def build(self):
+        self.old = self.flavor(specs=OLD)
+        self.new = self.flavor(
+            specs={**GPU, 'trait:CUSTOM_NVIDIA_12': 'required'}
+        )
+        for flavor, host in (
+            (self.old, 'host1'),
+            (self.old, 'host2'),
+            (self.new, 'host2'),
+        ):
+            self.boot(flavor=flavor, az=f'nova:{host}')
+
+    def promise_explain(self):
+        self.assertExplained(flavor=self.old)
+        self.assertExplained(flavor=self.new)
+        self.assertRefused(
+            flavor=self.flavor(specs={**OLD, 'resources:VGPU': '4'})
+        )
+        self.assertRefused(flavor=self.new, az='nova:host1')
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2')
+
+    def promise_moves(self):
+        self.boot_stopped(flavor=self.new, az='nova:host2')
+        self.assertDrained('host2', kinds=('cold', 'live'))
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host1')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.old)
+
+
+class BandwidthRow(promises.CloudRow):
+    """Ports with a resource request."""
+
+    meaningless = {
+        'capacity': 'no flavor asks for a port; nova knows ports when it boots'
+    }
+    weights = {'host1': 400, 'host2': 300, 'host3': 200}
+    network_providers = explain_cloud.RandomCloudTestCase.network_providers
+    port = explain_cloud.RandomCloudTestCase.port
+
+    def build(self):
+        for host in ('host1', 'host2'):
+            self.network_providers(host)
+        self.with_port = self.boot_with_port()
+        self.boot(az='nova:host1')
+
+    def boot_with_port(self):
+        return self.boot(networks=[{'port': self.port()}])
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertMoveExplained(self.with_port)
+        self.assertRefused(flavor=self.flavor(vcpu=11))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host3')
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The five promises of clouds whose servers are in states, or under way.
+
+See :mod:`tests.functional.promises`.
+"""
+
+import threading
+import time
+
+import fixtures
+from nova import exception
+from nova.compute import task_states
+from nova.virt import fake
+from oslo_utils import uuidutils
+import sqlalchemy as sa
+
+from nova_ext_sched.dryrun.decision import server as explain_server
+from tests.functional import audits
+from tests.functional import promises
+from tests.functional import test_survive
+
+CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
+
+
+class StatesRow(promises.CloudRow):
+    """Servers in every vm_state, and in task_states."""
+
+    def build(self):
+        self.flags(reclaim_instance_interval=3600)
+        self.flags(shelved_offload_time=-1)
+        for action, status in (
+            ('pause', 'PAUSED'),
+            ('suspend', 'SUSPENDED'),
+            ('rescue', 'RESCUE'),
+            ('shelve', 'SHELVED'),
+            ('os-stop', 'SHUTOFF'),
+        ):
+            server = self.boot(az='nova:host1')
+            self.admin_api.post_server_action(server['id'], {action: None})
+            self._wait_for_state_change(server, status)
+        failed = self.boot(az='nova:host1')
+        self.admin_api.post_server_action(
+            failed['id'], {'os-resetState': {'state': 'error'}}
+        )
+        deleted = self.boot(az='nova:host1')
+        self.api.delete_server(deleted['id'])
+        self._wait_for_state_change(deleted, 'SOFT_DELETED')
+        busy = self.boot(az='nova:host1')
+        self.boot(az='nova:host1')
+        with self.cell_engine().begin() as connection:
+            connection.execute(
+                sa.text(
+                    'UPDATE instances SET task_state = :t WHERE uuid = :u'
+                ),
+                {'t': task_states.REBOOTING, 'u': busy['id']},
+            )
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertRefused(az='nova:host1', flavor=self.flavor(vcpu=4))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1')
+
+    def promise_moves(self):
+        self.assertDrained(
+            'host1', kinds=('cold', 'live'), stuck=['state'] * 6
+        )
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host1', stuck=['state'] * 3)
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class DeletedRow(audits.AuditTestCase, promises.CloudRow):
+    """Servers that come and go meanwhile."""
+
+    meaningless = {
+        'explain': 'its request is of a new server',
+        'capacity': 'what comes takes the room that was counted',
+        'isolation': 'it reads no server',
+    }
+    host_filters = ()
+    options = {}
+    weights = promises.CloudRow.weights
+
+    def build(self):
+        self.boot(az='nova:host2')
+
+    def boot_two(self):
+        """Return the first to be judged."""
+        servers = [self.boot(az='nova:host1') for _ in range(2)]
+        return min(servers, key=lambda one: one['id'])
+
+    def promise_moves(self):
+        with self.deleting(self.boot_two(), explain_server.Server, '__init__'):
+            self.assertDrained('host1')
+
+    def promise_survive(self):
+        with self.deleting(self.boot_two(), explain_server.Server, '__init__'):
+            [failure] = self.survive('--host', 'host1')['failures']
+        self.assertEqual(1, len(failure['moves']))
+        self.fail_hosts(failure)
+
+
+class ResizedRow(promises.CloudRow):
+    """A resize that is not confirmed."""
+
+    def build(self):
+        resized = self.boot(az='nova:host1')
+        self.boot(az='nova:host1')
+        self.boot(az='nova:host2')
+        self.admin_api.post_server_action(
+            resized['id'], {'resize': {'flavorRef': self.flavor(vcpu=8)}}
+        )
+        self._wait_for_state_change(resized, 'VERIFY_RESIZE')
+        self.assertEqual('host2', self.host_of(resized))
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(flavor=self.flavor(vcpu=6))
+        self.assertRefused(az='nova:host2', flavor=self.flavor(vcpu=2))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host3')
+
+    def promise_moves(self):
+        # Its old flavor holds room there.
+        self.assertDrained('host1', stuck=['state'])
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2', stuck=['state'])
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class LeftoverRow(promises.CloudRow):
+    """What an evacuated server left on a host that is up again."""
+
+    def build(self):
+        evacuated = self.boot(flavor=self.flavor(vcpu=8), az='nova:host1')
+        self.boot(az='nova:host2')
+        self.set_service('host1', forced_down=True)
+        self.evacuate(evacuated['id'])
+        self._wait_for_server_parameter(
+            evacuated,
+            {
+                'OS-EXT-SRV-ATTR:host': 'host2',
+                'OS-EXT-STS:task_state': None,
+            },
+        )
+        with fixtures.MonkeyPatch(
+            f'{CLIENT}.remove_provider_tree_from_instance_allocation',
+            lambda *_, **__: False,
+        ):
+            self.computes['host1'] = self.restart_compute_service(
+                self.computes['host1']
+            )
+        self.set_service('host1', forced_down=False)
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(flavor=self.flavor(vcpu=2))
+        self.assertRefused(az='nova:host1', flavor=self.flavor(vcpu=2))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2')
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class UnheldRow(promises.CloudRow):
+    """Allocations that nobody holds."""
+
+    def build(self):
+        for host in ('host1', 'host2', 'host3'):
+            self.allocate(host)
+        self.boot(az='nova:host2')
+        self.boot(az='nova:host3')
+
+    def allocate(self, host):
+        provider = self._get_provider_uuid_by_host(host)
+        answer = self.placement.put(
+            f'/allocations/{uuidutils.generate_uuid()}',
+            {
+                'allocations': {provider: {'resources': {'VCPU': 7}}},
+                'project_id': self.api.project_id,
+                'user_id': self.api.project_id,
+                'consumer_generation': None,
+            },
+            version='1.28',
+        )
+        self.assertEqual(204, answer.status, answer.body)
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(flavor=self.flavor(vcpu=4))
+        self.assertRefused(az='nova:host1', flavor=self.flavor(vcpu=4))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2')
+
+    def promise_moves(self):
+        self.assertDrained('host2')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=2))
+
+
+class UnderWayRow(promises.CloudRow):
+    """A live migration under way."""
+
+    def setUp(self):
+        # Others do not wait for it.
+        self.flags(max_concurrent_live_migrations=2)
+        self.may_end = threading.Event()
+        self.addCleanup(self.may_end.set)
+        self.slow = set()
+        migrate = fake.FakeDriver.live_migration
+
+        def migrate_slowly(driver, context, instance, *args, **kwargs):
+            if instance.uuid in self.slow:
+                self.may_end.wait(60)
+            migrate(driver, context, instance, *args, **kwargs)
+
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.virt.fake.FakeDriver.live_migration', migrate_slowly
+            )
+        )
+        super().setUp()
+
+    def build(self):
+        self.moving = self.boot(flavor=self.flavor(vcpu=4), az='nova:host1')
+        self.boot(az='nova:host1')
+        self.boot(az='nova:host2')
+        self.boot(az='nova:host3')
+        self.slow.add(self.moving['id'])
+        self.admin_api.post_server_action(
+            self.moving['id'],
+            {'os-migrateLive': {'host': 'host2', 'block_migration': 'auto'}},
+        )
+        self._wait_for_migration_status(self.moving, ['running'])
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(flavor=self.flavor(vcpu=6))
+        self.assertRefused(flavor=self.flavor(vcpu=7), az='nova:host2')
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2')
+
+    def promise_moves(self):
+        self.assertDrained('host1', stuck=['state'])
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+        self.may_end.set()
+        self._wait_for_migration_status(self.moving, ['completed'])
+
+
+class FailedMigrationRow(promises.CloudRow):
+    """Live migrations that failed, or that conductor lost."""
+
+    def build(self):
+        failed, lost = (
+            self.boot(flavor=self.flavor(vcpu=4), az='nova:host1')
+            for _ in range(2)
+        )
+        self.boot(az='nova:host2')
+        with fixtures.MonkeyPatch(
+            'nova.virt.fake.FakeDriver.check_can_live_migrate_destination',
+            self.refuse,
+        ):
+            self.move(failed)
+            self._wait_for_migration_status(failed, ['error', 'failed'])
+        # conductor ends before nova-compute hears of it.
+        with fixtures.MonkeyPatch(
+            'nova.compute.rpcapi.ComputeAPI.live_migration',
+            lambda *_, **__: None,
+        ):
+            self.move(lost)
+            # Where it stays.
+            self._wait_for_migration_status(lost, ['accepted'])
+            time.sleep(1)
+        self.admin_api.post_server_action(
+            lost['id'], {'os-resetState': {'state': 'active'}}
+        )
+
+    def refuse(self, *_, **__):
+        raise exception.MigrationPreCheckError(reason='test')
+
+    def move(self, server):
+        self.admin_api.post_server_action(
+            server['id'],
+            {'os-migrateLive': {'host': 'host2', 'block_migration': 'auto'}},
+        )
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(flavor=self.flavor(vcpu=4))
+        self.assertRefused(flavor=self.flavor(vcpu=7), az='nova:host1')
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2')
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class RebuildRow(promises.CloudRow):
+    """A server whose rebuild was refused."""
+
+    host_filters = ('IsolatedAggregatesFilter',)
+    options = {'enable_isolated_aggregate_filtering': True}
+
+    def build(self):
+        self.isolate('windows', ['host1', 'host2'], 'CUSTOM_WINDOWS')
+        self.windows = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})
+        server = self.boot(image=self.windows)
+        self.rebuild_server(server, self.plain_image, 'ERROR')
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(image=self.windows)
+        self.assertRefused(host='host1')
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host3')
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+
+    def promise_capacity(self):
+        self.assertCounted(image=self.windows, flavor=self.flavor(vcpu=4))
+
+
+class ShareRow(promises.CloudRow):
+    """A server with a Manila share."""
+
+    share = test_survive.NovaApiTestCase.share
+
+    def build(self):
+        for host in ('host1', 'host1', 'host2'):
+            self.boot(az=f'nova:{host}')
+        with_share = self.boot(az='nova:host2')
+        self.share(with_share['id'])
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertRefused(flavor=self.flavor(vcpu=11))
+
+    def promise_isolation(self):
+        self.assertIsolates('host1')
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2', stuck=['state'])
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
