@@ -167,4 +167,8 @@ class AliasRow(DevicesMixin, test_moves_devices.MovesBase):
 class DevicesInPlacementRow(AliasRow):
     """PCI devices by an alias, in placement."""
 
+    broken = {
+        'moves': 'on a cold move nova-compute takes another device than '
+        'nova-scheduler took; test_moves_devices makes one move'
+    }
     in_placement = True

@@ -98,6 +98,7 @@ class SoftAntiAffinityRow(promises.CloudRow):
     weigher_classes = (f'{WEIGHERS}.ServerGroupSoftAntiAffinityWeigher',)
 
     def build(self):
+        self.flags(server_group_members=-1, group='quota')
         # So that no two hosts weigh the same.
         self.flags(
             soft_anti_affinity_weight_multiplier=2.0, group='filter_scheduler'

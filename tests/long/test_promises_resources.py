@@ -38,7 +38,7 @@ class OvercommitRow(promises.CloudRow):
         self.assertExplained(flavor=self.flavor(vcpu=2))
         # More than is left where it is reserved.
         self.assertExplained(flavor=self.flavor(vcpu=2, memory_mb=7300))
-        self.assertRefused(flavor=self.flavor(vcpu=10))
+        self.assertRefused(flavor=self.flavor(vcpu=11))
 
     def promise_isolation(self):
         self.assertIsolates('host1', 'host3')

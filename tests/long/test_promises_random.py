@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Random clouds, each with five kinds of trouble: the promises hold.
+
+What is asked are explain, survive and capacity. See
+:mod:`tests.functional.promises`.
+
+NOVA_EXT_SCHED_TEST_PROMISES is the number of clouds, 20 by default.
+"""
+
+import os
+import random
+
+import ddt
+from oslo_utils import uuidutils
+
+from tests.functional import promises
+from tests.functional import reservations
+
+CASES = int(os.environ.get('NOVA_EXT_SCHED_TEST_PROMISES', '20'))
+LICENSED = {'trait:CUSTOM_WINDOWS': 'required'}
+LEASED = {'reservation:lease': 'true'}
+
+
+@ddt.ddt
+class RandomTestCase(promises.CloudRow):
+    """Servers stand before anything happens."""
+
+    host_filters = (
+        'IsolatedAggregatesFilter',
+        'AggregateInstanceTypeFilter',
+        'AggregateMultiTenancyIsolation',
+        'FailureDomainFilter',
+    )
+    options = {
+        'enable_isolated_aggregate_filtering': True,
+        'request_filters': [
+            'isolate_aggregates',
+            'reserved_aggregates',
+            'failure_domains',
+        ],
+        'placement_req_required_member_prefix': ['reservation:'],
+        'placement_req_default_forbidden_member_prefix': ['reservation:'],
+    }
+    # Of a row.
+    test_promises = None
+
+    @ddt.data(*range(CASES))
+    def test_cloud(self, seed):
+        self.random = random.Random(seed)
+        self.hosts = sorted(self.weights)
+        self.hints = [
+            {},
+            {},
+            *(
+                {'group': self.create_group(policy=policy)}
+                for policy in ('affinity', 'anti-affinity')
+            ),
+        ]
+        self.servers = [self.boot_somewhere() for _ in range(4)]
+        troubles = self.random.sample(
+            sorted(one for one in dir(self) if one.startswith('trouble_')), 5
+        )
+        print('TROUBLES', seed, *troubles)
+        for one in troubles:
+            getattr(self, one)(self.random.choice(self.hosts))
+        for _ in range(3):
+            _, server = self.explain(
+                flavor=self.any_flavor(), hints=self.random.choice(self.hints)
+            )
+            if server['status'] == 'ERROR':
+                self._delete_server(server)
+        [failure] = self.survive('--host', self.fullest())['failures']
+        self.fail_hosts(failure)
+        self.assertCounted(
+            0, flavor=self.flavor(vcpu=self.random.choice([3, 4, 6]))
+        )
+
+    def any_flavor(self):
+        return self.flavor(
+            vcpu=self.random.choice([1, 2, 3, 4]),
+            memory_mb=self.random.choice([64, 1024, 3000]),
+            specs=self.random.choice([{}, {}, {}, LICENSED, LEASED]),
+        )
+
+    def boot_somewhere(self):
+        """Boot a plain server; nothing has happened yet."""
+        return self.boot(
+            flavor=self.flavor(vcpu=self.random.choice([1, 2, 3])),
+            az=f'nova:{self.random.choice(self.hosts)}',
+        )
+
+    def fullest(self):
+        """Return the host with most servers, of those with any."""
+        hosts = [one['OS-EXT-SRV-ATTR:host'] for one in self.api.get_servers()]
+        return max(sorted({*hosts} - {None}), key=hosts.count)
+
+    def trouble_disabled(self, host):
+        self.set_service(host, status='disabled')
+
+    def trouble_down(self, host):
+        self.set_service(host, forced_down=True)
+
+    def trouble_isolated(self, host):
+        self.isolate('windows', [host], 'CUSTOM_WINDOWS')
+
+    def trouble_reserved(self, host):
+        self.aggregate('lease', [host], metadata=LEASED)
+
+    def trouble_forced(self, host):
+        self.aggregate('ssd', [host], force_metadata_check='true', ssd='1')
+
+    def trouble_tenant(self, host):
+        self.aggregate(
+            'tenant', [host], filter_tenant_id=reservations.OTHER_PROJECT
+        )
+
+    def trouble_overcommitted(self, host):
+        self.limit(host, 'VCPU', allocation_ratio=1.5)
+
+    def trouble_overfull(self, host):
+        self.limit(host, 'VCPU', allocation_ratio=0.2)
+
+    def trouble_large(self, host):
+        self.limit(host, 'VCPU', max_unit=2)
+
+    def trouble_unheld(self, host):
+        provider = self._get_provider_uuid_by_host(host)
+        self.placement.put(
+            f'/allocations/{uuidutils.generate_uuid()}',
+            {
+                'allocations': {provider: {'resources': {'MEMORY_MB': 4000}}},
+                'project_id': self.api.project_id,
+                'user_id': self.api.project_id,
+                'consumer_generation': None,
+            },
+            version='1.28',
+        )
+
+    def trouble_paused(self, _):
+        server = self.random.choice(self.servers)
+        self.servers.remove(server)
+        self.admin_api.post_server_action(server['id'], {'pause': None})
+        self._wait_for_state_change(server, 'PAUSED')
+
+    def trouble_failed(self, _):
+        server = self.random.choice(self.servers)
+        self.servers.remove(server)
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'error'}}
+        )
