@@ -58,13 +58,18 @@ class Members(typing.NamedTuple):
     @property
     def hosts(self) -> dict[str, frozenset[str]]:
         """The hosts of the members that have any."""
-        hosts = {
+        hosts: dict[str, frozenset[str | None]] = {
             uuid: on
             if None not in on and uuid not in self.allocated
             else (on - {None}) | self.allocated.get(uuid, frozenset())
             for uuid, on in self.places.items()
         }
-        return {uuid: on for uuid, on in hosts.items() if on}
+        # None is left in none of them.
+        return {
+            uuid: typing.cast('frozenset[str]', on)
+            for uuid, on in hosts.items()
+            if on
+        }
 
 
 class _Known:
