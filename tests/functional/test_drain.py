@@ -2,18 +2,10 @@
 
 """Hosts that are to be empty: nova makes the moves, and refuses none."""
 
-import json
 import time
 
-from nova.tests import fixtures as nova_fixtures
-
 from nova_ext_sched.cmd.moves import command
-from nova_ext_sched.dryrun.decision import server as explain_server
-from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
 from tests.functional import audits
-from tests.functional import explain
 from tests.functional import plans
 
 
@@ -139,80 +131,6 @@ class StoryTestCase(DrainTestCase):
         self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.disable_others(*self.weights)
         self.assertEqual(host, self.host_of(server))
-
-
-class DeletedTestCase(DrainTestCase):
-    """Servers that are deleted while the plan is made."""
-
-    def setUp(self):
-        super().setUp()
-        network = nova_fixtures.NeutronFixture.network_1['id']
-        self.networks = [{'uuid': network}]
-
-    def test_at_any_moment(self):
-        staying = self.boot(az='nova:host1')
-        for target, name, state in (
-            (explain_server.Server, '__init__', 'active'),
-            (movable, '_find_method', 'active'),
-            # PortNotFound, of nova's remote_managed_ports_filter.
-            (destinations.Destinations, 'find_like', 'active'),
-            (order.StuckExplainer, '_explain', 'error'),
-            (order.Order, '_compare_groups', 'active'),
-        ):
-            server = self.boot(az='nova:host1', networks=self.networks)
-            self.reset_state(server, state)
-            with self.deleting(server, target, name):
-                plan = self.plan('host1', by=command.Drain)
-            self.assertDeleted([server], plan)
-            self.assertEqual(
-                [staying['id']], [one['server'] for one in plan['moves']]
-            )
-            self.assertIn('1 of 1 host is empty', plan['answer']['sentence'])
-        self.is_being_deleted()
-        self.held_for_a_resize()
-        self.is_not_deleted()
-
-    def is_being_deleted(self):
-        """Its port is gone before its task is, and its row is the last."""
-        for step in ('_cleanup_volumes', '_complete_deletion'):
-            server = self.boot(az='nova:host1', networks=self.networks)
-            plan = self.while_deleting(
-                server, step, lambda: self.plan('host1', by=command.Drain)
-            )
-            self.assertDeleted([server], plan)
-
-    def held_for_a_resize(self):
-        server = self.boot(az='nova:host2')
-        self.disable_others('host3')
-        self.api.post_server_action(
-            server['id'], {'resize': {'flavorRef': self.flavor(vcpu=2)}}
-        )
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
-        self.disable_others(*self.weights)
-        with self.deleting(server, destinations.Destinations, 'begin'):
-            plan = self.plan('host2', by=command.Drain)
-        self.assertDeleted([server], plan)
-
-    def is_not_deleted(self):
-        """What is amiss with it is a fault, or a state."""
-        server = self.boot(az='nova:host2', networks=self.networks)
-        [port] = self.neutron.list_ports(
-            is_admin=True, device_id=server['id']
-        )['ports']
-        self.neutron.delete_port(port['id'])
-        text, _, status = explain.call(
-            command.Drain, 'drain', 'host2', '-f', 'json'
-        )
-        plan = json.loads(text)
-        [stuck] = plan['without_place']
-        self.assertEqual((1, 'fault'), (status, stuck['cause']))
-        self.assertIn('PortNotFound', stuck['reason'])
-        self.assertEqual([], plan['deleted_meanwhile'])
-        self.flags(reclaim_instance_interval=3600)
-        self.api.delete_server(server['id'])
-        self._wait_for_state_change(server, 'SOFT_DELETED')
-        [stuck] = self.plan('host2', by=command.Drain)['without_place']
-        self.assertIn('restore it', stuck['would_help'])
 
 
 class RefusedRebuildTestCase(DrainTestCase):

@@ -12,7 +12,9 @@ import fixtures
 from nova.tests.functional.api import client
 from oslo_utils import fixture as utils_fixture
 
+from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import order
 from tests.functional import openstackclient
 from tests.functional import plans
 from tests.unit import test_carry_out
@@ -165,3 +167,28 @@ class FormatsTestCase(plans.PlanTestCase):
             contextlib.redirect_stderr(said),
         ):
             return script['main'](path), said.getvalue()
+
+
+class DeletedTestCase(plans.PlanTestCase):
+    """Servers that are deleted while they are judged, and moved."""
+
+    weights = {'host1': 300, 'host2': 200}
+
+    def test_at_any_moment(self):
+        self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')
+        servers = [self.boot(host='host1') for _ in range(5)]
+        for target, name, state in (
+            (explain_server.Server, '__init__', 'active'),
+            (destinations.Destinations, 'find', 'active'),
+            (order.StuckExplainer, '_explain', 'error'),
+            (order.Order, '_compare_groups', 'active'),
+        ):
+            server = servers.pop()
+            self.reset_state(server, state)
+            with self.deleting(server, target, name):
+                plan = self.plan()
+            self.assertDeleted([server], plan)
+            self.assertEqual(
+                sorted(one['id'] for one in servers),
+                sorted(one['server'] for one in plan['moves']),
+            )

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from nova_ext_sched.dryrun.decision import server as explain_server
 from tests.functional import audits
 from tests.functional import promises
-from tests.functional import test_survive
+from tests.long import test_survive
 
 CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
 

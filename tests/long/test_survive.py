@@ -5,9 +5,19 @@
 import contextlib
 from unittest import mock
 
+from nova import context
+from nova import objects
+from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
+from oslo_utils import uuidutils
+import sqlalchemy as sa
 
+from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import spare
+from tests.functional import explain_driver
 from tests.functional import plans
 from tests.functional import test_survive
 from tests.long import test_capacity_devices
@@ -199,3 +209,220 @@ class DevicesTestCase(
         self.assertNotEqual([], stuck)
         self.assertGreater(self.count_spare(flavor)[1], 0)
         self.fail_hosts(stuck[0])
+
+
+class NovaApiTestCase(test_survive.SurviveTestCase):
+    """nova-api's answer for one server is not that for others like it."""
+
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+
+    def find_refused(self):
+        """Return the servers that nova-api would not evacuate, it is said."""
+        return [
+            one['server']
+            for failure in self.survive()['failures']
+            for one in failure['without_place']
+            if one['cause'] == 'state'
+        ]
+
+    def test_a_share_and_a_device(self):
+        """nova-api evacuates no server that has a share or a vTPM."""
+        servers = [self.boot(host='host1')['id'] for _ in range(2)]
+        for one in servers:
+            self.set_image(one, hw_tpm_version='2.0', hw_tpm_model='tpm-crb')
+            self.assertEqual([one], self.find_refused())
+            self.set_image(one)
+            self.share(one)
+            self.assertEqual([one], self.find_refused())
+            if one == servers[-1]:
+                self.assertFailure(
+                    'host1', stuck=[('state', '')], moves=['host2']
+                )
+            self.unshare(one)
+
+    def set_image(self, server, **properties):
+        """Let a server have these of its image, as a rebuild would."""
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            found = objects.Instance.get_by_uuid(
+                cctxt, server, expected_attrs=['system_metadata']
+            )
+            for name in ('hw_tpm_version', 'hw_tpm_model'):
+                found.system_metadata.pop(f'image_{name}', None)
+            for name, value in properties.items():
+                found.system_metadata[f'image_{name}'] = value
+            found.save()
+
+    def share(self, server):
+        """Let a server have a share, as if Manila had given it."""
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            objects.ShareMapping(
+                cctxt,
+                uuid=uuidutils.generate_uuid(),
+                instance_uuid=server,
+                share_id=uuidutils.generate_uuid(),
+                status='inactive',
+                tag='share',
+                export_location='nfs:/share',
+                share_proto='NFS',
+            ).create()
+
+    def unshare(self, server):
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            found = objects.share_mapping.ShareMappingList
+            for one in found.get_by_instance_uuid(cctxt, server):
+                one.delete()
+
+    def test_a_service_without_a_record(self):
+        """nova-api does not know whether the host is down."""
+        hosts = ('host1', 'host2')
+        servers = [self.boot(host=host)['id'] for host in hosts]
+        for host in hosts:
+            self.lose(host)
+        for host, server in zip(hosts, servers, strict=True):
+            self.mark_deleted(host, 'id')
+            self.assertEqual([server], self.find_refused())
+            if host == hosts[0]:
+                self.mark_deleted(host, '0')
+        self.assertRaises(
+            client.OpenStackApiException, self.evacuate, servers[1]
+        )
+        self.evacuate(servers[0])
+        self._wait_for_server_parameter(
+            {'id': servers[0]},
+            {
+                'OS-EXT-SRV-ATTR:host': 'host3',
+                'OS-EXT-STS:task_state': None,
+            },
+        )
+
+    def mark_deleted(self, host, value):
+        with self.cell_engine().begin() as connection:
+            connection.execute(
+                sa.text(
+                    f'UPDATE services SET deleted = {value} WHERE host = :host'
+                ),
+                {'host': host},
+            )
+
+
+class DeletedTestCase(test_survive.SurviveTestCase):
+    """Servers that are deleted while hosts fail."""
+
+    weights = {'host1': 300, 'host2': 200}
+
+    def setUp(self):
+        super().setUp()
+        network = nova_fixtures.NeutronFixture.network_1['id']
+        self.networks = [{'uuid': network}]
+
+    def test_at_any_moment(self):
+        """Servers that are like one that is gone are judged as before."""
+        alike = [self.boot_alike() for _ in range(3)]
+        for target, name, archives in (
+            (movable, 'check_evacuation', True),
+            (explain_server.Server, '__init__', False),
+            (destinations.Destinations, 'make_shared', False),
+            (order.Order, '_compare_groups', False),
+        ):
+            first, *others = sorted(alike, key=lambda one: one['id'])
+            with self.deleting(first, target, name, archives):
+                document = self.survive('--host', 'host1')
+            self.assertDeleted([first], document)
+            [failure] = document['failures']
+            self.assertEqual([], failure['without_place'])
+            self.assertEqual(
+                [one['id'] for one in others],
+                sorted(one['server'] for one in failure['moves']),
+            )
+            alike = [*others, self.boot_alike()]
+        alike = self.has_no_place(*sorted(alike, key=lambda one: one['id']))
+        self.is_being_deleted(*alike)
+        self.more_that_may_come()
+
+    def boot_alike(self):
+        return self.boot(az='nova:host1', networks=self.networks)
+
+    def has_no_place(self, deleted, *others):
+        """Why is asked of a server that is there."""
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        with self.deleting(deleted, order.StuckExplainer, '_explain'):
+            document = self.survive('--host', 'host1')
+        self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': None})
+        self.assertDeleted([deleted], document)
+        self.assertEqual(
+            dict.fromkeys((one['id'] for one in others), 'isolation'),
+            {
+                one['server']: one['cause']
+                for one in document['failures'][0]['without_place']
+            },
+        )
+        return others
+
+    def is_being_deleted(self, server, other):
+        """It takes no place from others, where its host has others."""
+        large = self.boot(az='nova:host1', flavor=self.flavor(vcpu=8))
+        beside = self.boot(az='nova:host2', flavor=self.flavor(vcpu=2))
+        for one, step, left in (
+            # It has its room yet.
+            (large, '_cleanup_volumes', {'host1': 2, 'host2': 0}),
+            (server, '_complete_deletion', {'host1': 1, 'host2': 1}),
+            (other, '_complete_deletion', {'host2': 1}),
+        ):
+            document = self.while_deleting(one, step, self.survive)
+            self.assertDeleted([one], document)
+            self.assertEqual(
+                left,
+                {
+                    failure['failure']: len(failure['moves'])
+                    for failure in document['failures']
+                },
+            )
+        self._delete_server(beside)
+
+    def more_that_may_come(self):
+        """As many as with the server that is gone."""
+        flavor = self.flavor(vcpu=2)
+        hints = self.group(limit=9)
+        for target, name in (
+            (explain_server.Server, '__init__'),
+            # Its request, which no other is like, is judged once more.
+            (spare.Spare, 'check'),
+        ):
+            server = self.boot(
+                az='nova:host1', networks=self.networks, hints=hints
+            )
+            [expected] = self.survive('--flavor', flavor)['flavors']
+            with self.deleting(server, target, name):
+                [found] = self.survive('--flavor', flavor)['flavors']
+            for key in ('fit', 'spare'):
+                self.assertEqual(expected[key], found[key])
+
+
+class LikeDevicesTestCase(test_survive.SurviveTestCase):
+    """nova numbers each request of a PCI device."""
+
+    compute_driver = 'fake.ExplainDriver'
+    host_filters = (
+        *test_survive.SurviveTestCase.host_filters,
+        'PciPassthroughFilter',
+    )
+    weights = {'host3': 30, 'host4': 20, 'host5': 10}
+
+    def setUp(self):
+        explain_driver.install(self)
+        super().setUp()
+
+    def test_servers_with_devices_are_judged_once(self):
+        flavor = self.flavor(specs={'pci_passthrough:alias': 'nic:1'})
+        for _ in range(2):
+            self.boot(flavor=flavor)
+        with test_survive.counting() as judged:
+            [failure] = self.survive()['failures']
+        self.assertEqual(1, len(judged))
+        self.assertEqual(
+            ['host4', 'host4'], [one['to'] for one in failure['moves']]
+        )
+        self.fail_hosts(failure)
