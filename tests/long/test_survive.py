@@ -5,6 +5,7 @@
 import contextlib
 from unittest import mock
 
+import fixtures
 from nova import context
 from nova import objects
 from nova.tests import fixtures as nova_fixtures
@@ -95,6 +96,50 @@ class StatesTestCase(test_survive.SurviveTestCase):
                 for one in failure['without_place']
             )
             for failure in document['failures']
+        )
+
+
+class ConductorTestCase(test_survive.SurviveTestCase):
+    """nova-conductor refuses servers of a group that no filter obeys."""
+
+    weights = {'host1': 200, 'host2': 100}
+
+    def test_a_group_without_its_filter(self):
+        hints = self.group()
+        member, paused = (
+            self.boot(hints=hints, az=f'nova:{host}') for host in self.weights
+        )
+        self.boot(az='nova:host1')
+        self.admin_api.post_server_action(paused['id'], {'pause': None})
+        self._wait_for_state_change(paused, 'PAUSED')
+        # As nova finds it once in each process.
+        for name, value in (
+            ('AFFINITY', False),
+            ('ANTI_AFFINITY', None),
+            ('SOFT_AFFINITY', True),
+            ('SOFT_ANTI_AFFINITY', True),
+        ):
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f'nova.scheduler.utils._SUPPORTS_{name}', value
+                )
+            )
+        option = 'filter_scheduler.enabled_filters=ComputeFilter'
+        first, second = self.survive('--option', option)['failures']
+        self.assertEqual(['host2'], [one['to'] for one in first['moves']])
+        [stuck], [then] = (one['without_place'] for one in (first, second))
+        self.assertEqual(
+            (
+                member['id'],
+                'server group',
+                'server group ends the request: ServerGroup policy is not '
+                'supported: ServerGroupAntiAffinityFilter not configured',
+            ),
+            (stuck['server'], stuck['cause'], stuck['reason']),
+        )
+        self.assertEqual(
+            (paused['id'], 'state', 'server group'),
+            (then['server'], then['cause'], then['cause_then']),
         )
 
 

@@ -105,7 +105,7 @@ def _prepare(
         image = request.get_image(ctxt, asked)
         spec_obj = request.build(ctxt, cloud, asked, flavor, image)
         spec_obj.requested_destination = arguments.get('destination')
-        with _conducting(found):
+        with conducting(found):
             request.set_up_group(ctxt, spec_obj)
         return ctxt, spec_obj, None
     mine = server.Server(cloud, ctxt, asked.server, asked.stored)
@@ -114,14 +114,14 @@ def _prepare(
         arguments['flavor'] = request.get_flavor(ctxt, asked.flavor)
     elif asked.operation == 'rebuild':
         arguments['image'] = request.get_image(ctxt, asked)
-    with _conducting(found):
+    with conducting(found):
         getattr(mine, asked.operation.replace('-', '_'))(**arguments)
     return ctxt, mine.spec_obj, mine
 
 
 @contextlib.contextmanager
-def _conducting(found: matrix.Matrix) -> Iterator[None]:
-    """Note where nova-conductor refuses without asking the scheduler."""
+def conducting(found: matrix.Matrix) -> Iterator[None]:
+    """Let a request end where nova-conductor does not ask the scheduler."""
     try:
         yield
     except nova_exception.NoValidHost as exc:

@@ -49,11 +49,15 @@ class NotMovable(Exception):
     """nova would refuse to move a server wherever it went, and why.
 
     :ivar first: what has to be done before; empty where nobody knows
-    :ivar then: how nova would move it after that; None where nobody asked
+    :ivar then: how nova would move it after that, or what was raised when
+        that was asked; None where nobody asked
     """
 
     def __init__(
-        self, why: str, first: str = '', then: 'Movable | None' = None
+        self,
+        why: str,
+        first: str = '',
+        then: 'Movable | Exception | None' = None,
     ) -> None:
         super().__init__(why)
         self.first, self.then = first, then

@@ -30,6 +30,7 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
@@ -270,6 +271,7 @@ class StuckExplainer:
     is                               be moved otherwise, what refuses all
                                      hosts then, after the moves and after
                                      those before it have gone too
+    that conductor refuses           that, as explain says it
     of which nobody could be asked   the fault
     ===============================  =====================================
 
@@ -306,7 +308,9 @@ class StuckExplainer:
         self, one: plans.Stuck, mine: movable.NotMovable
     ) -> plans.Stuck:
         reason, helps, then = f'nova cannot move it: {mine}', [mine.first], ''
-        if mine.then and _go(self.places, self.future, mine.then) is None:
+        if isinstance(mine.then, Exception) or (
+            mine.then and _go(self.places, self.future, mine.then) is None
+        ):
             why, then, _, lifting = self._ask(mine.then)
             reason += f'. If it could: {why}'
             helps.append(lifting)
@@ -322,10 +326,14 @@ class StuckExplainer:
         self, mine: movable.Movable | Exception
     ) -> tuple[str, str, str, str]:
         """Return what :meth:`_describe_refusals` does, or the fault."""
+        found = matrix.Matrix({})
+        states: list[typing.Any] = []
         try:
             if isinstance(mine, Exception):
-                raise mine
-            found, states = self.places.explain(mine)
+                with explanation.conducting(found):
+                    raise mine
+            else:
+                found, states = self.places.explain(mine)
         except placement.PlacementFailed:
             raise
         except Exception as exc:

@@ -190,14 +190,14 @@ class Survival:
         problem = self._check(instance, cell, key or None)
         if problem is None:
             return self._make(instance, key or None, hosts)
-        mine = None
+        mine: movable.Movable | Exception
         try:
             mine = self._make(instance, key or None, hosts)
         except placement.PlacementFailed:
             raise
-        except Exception:
-            # How it would be moved is not known; that it is not is.
-            pass
+        except Exception as exc:
+            # That it is not moved is known all the same.
+            mine = exc
         # Of all that are alike it is the same.
         raise movable.NotMovable(str(problem), problem.first, mine)
 

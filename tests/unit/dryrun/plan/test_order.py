@@ -16,6 +16,7 @@ from unittest import mock
 import ddt
 import hypothesis
 from hypothesis import strategies as st
+from nova import exception as nova_exception
 import nova.conf
 import testtools
 
@@ -351,6 +352,38 @@ class OrderTestCase(PlanTestCase):
         self.assertRaises(
             placement.PlacementFailed, order.prepare, leaving, fault
         )
+
+    @ddt.data(
+        (
+            nova_exception.UnsupportedPolicyException(reason='x'),
+            'server group',
+            'server group ends the request: ServerGroup policy is not '
+            'supported: x',
+        ),
+        (
+            nova_exception.NoValidHost(reason='x'),
+            'image traits',
+            'image traits ends the request: x',
+        ),
+        (LookupError('x'), plans.FAULT, 'LookupError: x'),
+    )
+    @ddt.unpack
+    def test_refused_before_the_scheduler(self, problem, cause, reason):
+        """By conductor, as explain says it; else nobody knows."""
+        leaving = [plans.Leaving('a', '', 'p', 'h', [])]
+        shelved = movable.NotMovable('it is shelved', 'unshelve it', problem)
+        with self.cloud({'h': Host(1, 0)}, {}):
+            [one], [then] = (
+                self.plan(leaving, mock.Mock(side_effect=exc)).without_place
+                for exc in (problem, shelved)
+            )
+        self.assertEqual((cause, reason), (one.cause, one.reason))
+        self.assertEqual(
+            (plans.STATE, cause, 'unshelve it'),
+            (then.cause, then.cause_then, then.would_help),
+        )
+        self.assertTrue(then.has_no_room)
+        self.assertTrue(then.reason.endswith(f'. If it could: {reason}'))
 
     @ddt.data(
         # What it takes of a host, where the move is to go.
