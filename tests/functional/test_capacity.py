@@ -134,7 +134,7 @@ class SituationsTestCase(capacity.CapacityTestCase):
         self.assertEqual({'VCPU': 1}, answer.ends)
         self.assertEqual(
             {
-                'are refused by ServerGroupAffinityFilter': 1,
+                'are not where the server group is': 1,
                 'are disabled': 1,
             },
             answer.refused,

@@ -38,7 +38,10 @@ class AffinityRow(promises.CloudRow):
         self.assertIsolates('host1', 'host2')
 
     def promise_moves(self):
-        self.assertDrained('host1', stuck=['ServerGroupAffinityFilter'] * 3)
+        plan = self.assertDrained('host1', stuck=['affinity'] * 3)
+        for stuck in plan['without_place']:
+            self.assertIn('must stay together on host1: nova', stuck['reason'])
+            self.assertNotIn('affinity', stuck['would_help'] or '')
 
     def promise_survive(self):
         self.assertFails('--host', 'host2')

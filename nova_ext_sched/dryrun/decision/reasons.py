@@ -3,7 +3,8 @@
 """Why a part of the query, or a host filter, refuses a host.
 
 It is the policy that the constraint belongs to. The filters of both stages
-say it themselves (``policies``). Of nova's own the declarations stand here.
+say it themselves (``policies``). Of nova's own the declarations stand here,
+and what its filters compared in :mod:`.comparison`.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import comparison
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import declaration
@@ -290,9 +292,10 @@ def _make_explainer(
         return lambda state: [
             refusal(policy if state.service['disabled'] else DOWN)
         ]
-    decisions = []
     if isinstance(host_filter, base.PolicyFilter):
         decisions = list(host_filter.decisions(spec_obj))
+    else:
+        decisions = list(comparison.decisions(host_filter, spec_obj, policy))
     return lambda state: [
         refusal(policy, found.aggregate, found.reason, found.lacks)
         for policy, judge in decisions
@@ -321,8 +324,8 @@ def refusal(
         policy.name,
         messages.clean(aggregate),
         detail,
-        # No server leaves its cell.
-        lifts=policy is not CELL,
+        # No server leaves its cell, or its group.
+        lifts=policy not in (CELL, comparison.KEPT),
         rank=rank,
     )
 

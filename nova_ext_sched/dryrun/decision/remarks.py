@@ -11,6 +11,7 @@ from oslo_utils import timeutils
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import comparison
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.queries import fields
@@ -72,6 +73,13 @@ def add(
             'since (hosts, their use, aggregates, the flavor), or the '
             'server was created with "host" or "hypervisor_hostname", '
             'which nova does not store'
+        )
+    kinds = {why.reason for one in found.constraints for why in one.reasons}
+    if operation == 'resize' and comparison.KEPT.refuses in kinds:
+        found.remarks.append(
+            'nova resizes the server where it is, with its server group, if '
+            '[DEFAULT] allow_resize_to_same_host is on for nova-api and '
+            'nova-compute'
         )
     if mine.building_since is not None:
         seconds = timeutils.delta_seconds(

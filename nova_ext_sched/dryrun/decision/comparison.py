@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a host filter of nova's compared, of a host that it refused.
+
+nova's filters say no more than that they refuse a host. What they compared
+stands in the request and in the HostState: it is told, and not compared again.
+Which of several keys it was, the filter itself says, of each alone.
+"""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import functools
+import types
+import typing
+
+from nova import objects
+import nova.conf
+from nova.scheduler.filters import affinity_filter
+from nova.scheduler.filters import aggregate_image_properties_isolation
+from nova.scheduler.filters import aggregate_instance_extra_specs
+from nova.scheduler.filters import compute_capabilities_filter
+from nova.scheduler.filters import image_props_filter
+from nova.scheduler.filters import io_ops_filter
+from nova.scheduler.filters import num_instances_filter
+from nova.scheduler.filters import numa_topology_filter
+from nova.scheduler.filters import pci_passthrough_filter
+from nova.scheduler.filters import type_filter
+from nova.scheduler.filters import utils
+from nova.virt import hardware
+from oslo_log import log as logging
+from oslo_utils import versionutils
+
+from nova_ext_sched import messages
+from nova_ext_sched.filters import anti_affinity
+from nova_ext_sched.filters import base
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import fields
+
+LOG = logging.getLogger(__name__)
+
+AFFINITY = declaration.Policy(
+    name='affinity', refuses='are not where the server group is'
+)
+#: nova leaves out the host of the server that it moves, and the group is
+#: nowhere else.
+KEPT = declaration.Policy(
+    name='affinity', refuses='are not where the server group must stay'
+)
+
+_MOST_VALUES = 3
+_MOST_NODES = 4
+
+_SCOPE = 'aggregate_instance_extra_specs:'
+# What ImagePropertiesFilter reads.
+_IMAGE_PROPERTIES = (
+    'hw_architecture',
+    'img_hv_type',
+    'hw_vm_mode',
+    'img_hv_requested_version',
+    'hw_maxphysaddr_bits',
+)
+_PAGES = {
+    hardware.MEMPAGES_SMALL: 'small pages',
+    hardware.MEMPAGES_LARGE: 'large pages',
+    hardware.MEMPAGES_ANY: 'pages of any size',
+}
+
+# Takes filter, RequestSpec and the HostState that it refused.
+_Compare = Callable[[typing.Any, typing.Any, typing.Any], str]
+
+
+def decisions(
+    host_filter: typing.Any, spec_obj: typing.Any, policy: declaration.Policy
+) -> Iterator[base.Decision]:
+    """Yield what says why a filter of nova's refused a host.
+
+    It is to be asked of hosts that the filter refused. It yields nothing for
+    other filters, and its verdict passes where it has nothing to say.
+
+    :param policy: of the filter
+    """
+    cls = type(host_filter)
+    if cls is affinity_filter.ServerGroupAntiAffinityFilter:
+        # Ours has nova's answers, and words.
+        ours = anti_affinity.ServerGroupAntiAffinityFilter()
+        yield from ours.decisions(spec_obj)
+    elif cls is affinity_filter.ServerGroupAffinityFilter:
+        yield (
+            KEPT if _is_kept(spec_obj) else AFFINITY,
+            functools.partial(
+                _judge, _compare_affinity, host_filter, spec_obj
+            ),
+        )
+    elif cls in COMPARES:
+        yield (
+            policy,
+            functools.partial(_judge, COMPARES[cls], host_filter, spec_obj),
+        )
+
+
+def _judge(
+    compare: _Compare,
+    host_filter: typing.Any,
+    spec_obj: typing.Any,
+    state: typing.Any,
+) -> verdict.Verdict:
+    try:
+        text = compare(host_filter, spec_obj, state)
+    except Exception as exc:
+        # The filter did not raise: nova's answer stands, without words.
+        LOG.debug('No reason is known: %s', messages.describe(exc))
+        text = ''
+    return verdict.reject(text) if text else verdict.PASS
+
+
+def _values(values: Iterable[object]) -> str:
+    shown = sorted(map(str, values))
+    return messages.first_few(shown, _MOST_VALUES, messages.quoted)
+
+
+def _flavor(spec_obj: typing.Any) -> str:
+    return f'flavor {messages.clean(fields.flavor_name(spec_obj))}'
+
+
+def _find_extra_spec(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> tuple[str, str]:
+    """Return the first extra spec that is refused alone, and its value."""
+    return next(
+        (spec, messages.quoted(value))
+        for spec, value in spec_obj.flavor.extra_specs.items()
+        if not host_filter.host_passes(
+            state,
+            objects.RequestSpec(
+                flavor=objects.Flavor(extra_specs={spec: value})
+            ),
+        )
+    )
+
+
+def _compare_extra_specs(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    spec, value = _find_extra_spec(host_filter, spec_obj, state)
+    key = spec.removeprefix(_SCOPE)
+    wants = f'{_flavor(spec_obj)} wants {messages.quoted(key)} to be {value}'
+    offered = utils.aggregate_metadata_get_by_host(state, key)
+    if key not in offered:
+        return f'{wants} and no aggregate of the host has the key'
+    return f'{wants} and the aggregates offer {_values(offered[key])}'
+
+
+def _compare_capabilities(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    spec, value = _find_extra_spec(host_filter, spec_obj, state)
+    return (
+        f'{_flavor(spec_obj)} wants {messages.quoted(spec)} to be {value} and '
+        f'nova-compute does not report that'
+    )
+
+
+def _compare_isolated_image(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    for key, values in utils.aggregate_metadata_get_by_host(state).items():
+        one = objects.Aggregate(metadata={key: ','.join(values)})
+        alone = types.SimpleNamespace(host=state.host, aggregates=[one])
+        if not host_filter.host_passes(alone, spec_obj):
+            has = messages.quoted(spec_obj.image.properties.get(key))
+            return (
+                f'the image has {messages.quoted(key)} {has} and the '
+                f'aggregates want {_values(values)}'
+            )
+    return ''
+
+
+def _compare_flavor_name(
+    _: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    values = utils.aggregate_values_from_key(state, 'instance_type')
+    return (
+        f"the aggregates want 'instance_type' to be {_values(values)}, got "
+        f'{_flavor(spec_obj)}'
+    )
+
+
+def _compare_instances(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    most = host_filter._get_max_instances_per_host(state, spec_obj)
+    held = messages.count('server', state.num_instances)
+    return f'the host holds {held} and max_instances_per_host is {most}'
+
+
+def _compare_io_ops(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    most = host_filter._get_max_io_ops_per_host(state, spec_obj)
+    tasks = messages.count('task', state.num_io_ops)
+    return f'the host has {tasks} under way and max_io_ops_per_host is {most}'
+
+
+def _is_kept(spec_obj: typing.Any) -> bool:
+    where = set(spec_obj.instance_group.hosts)
+    left_out = fields.get_field(spec_obj, 'ignore_hosts') or ()
+    return len(where) == 1 and where.issubset(left_out)
+
+
+def _compare_affinity(
+    _: typing.Any, spec_obj: typing.Any, __: typing.Any
+) -> str:
+    group = spec_obj.instance_group
+    name = fields.get_field(group, 'name') or fields.get_field(group, 'uuid')
+    where = messages.first_few(sorted(group.hosts), _MOST_VALUES)
+    text = f'server group {messages.clean(name)} must stay together on {where}'
+    moves_none = ': nova moves none of its servers'
+    return text + (moves_none if _is_kept(spec_obj) else '')
+
+
+def _compare_hint(
+    hint: str,
+    host_filter: typing.Any,
+    spec_obj: typing.Any,
+    state: typing.Any,
+) -> str:
+    named = spec_obj.get_scheduler_hint(hint)
+    named = [named] if isinstance(named, str) else named
+    if isinstance(host_filter, affinity_filter.SameHostFilter):
+        return f'it holds no server that {hint} names: {_values(named)}'
+    held = {one for one in named if utils.instance_uuids_overlap(state, [one])}
+    return f'it holds servers that {hint} names: {_values(held)}'
+
+
+def _compare_image(
+    _: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    properties = spec_obj.image.properties if spec_obj.image else {}
+    wants = {key: properties.get(key) for key in _IMAGE_PROPERTIES}
+    where = 'the image wants'
+    name = 'image_properties_default_architecture'
+    default = getattr(nova.conf.CONF.filter_scheduler, name)
+    if default and not wants['hw_architecture']:
+        wants[name] = default
+        where = 'image and nova.conf want'
+    shown = ', '.join(
+        f'{key} {messages.quoted(value)}'
+        for key, value in wants.items()
+        if value
+    )
+    offered = {
+        '/'.join(map(str, one)) for one in state.supported_instances or ()
+    }
+    offers = _values(offered) or 'nothing'
+    if wants['img_hv_requested_version'] and state.hypervisor_version:
+        version = versionutils.convert_version_to_str(state.hypervisor_version)
+        offers += f', version {version}'
+    return f'{where} {shown} and the host offers {offers}'
+
+
+def _compare_numa(
+    _: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    cells = spec_obj.numa_topology.cells
+    counts = collections.Counter(map(_describe_asked, cells))
+    wants = 'the request wants ' + ' and '.join(
+        f'{messages.count("NUMA node", number)} of {text}'
+        for text, number in counts.items()
+    )
+    topology = state.numa_topology
+    if not topology:
+        return f'{wants} and nova-compute reports no NUMA nodes'
+    if any(cell.cpu_thread_policy == 'require' for cell in cells):
+        has = 'has' if topology.has_threads else 'has no'
+        wants += f', with CPU threads, which the host {has}'
+    offers = messages.first_few(
+        [_describe_free(cell, cells) for cell in topology.cells],
+        _MOST_NODES,
+        str,
+    )
+    return f'{wants} and the host has free {offers}'
+
+
+def _describe_asked(cell: typing.Any) -> str:
+    found = [
+        f'{messages.count(f"{kind} CPU", len(cpus))}'
+        for kind, cpus in (
+            ('shared', cell.cpuset),
+            ('dedicated', cell.pcpuset),
+        )
+        if cpus
+    ]
+    found.append(f'{cell.memory} MB')
+    if cell.pagesize:
+        size = _PAGES.get(cell.pagesize, f'pages of {cell.pagesize} KB')
+        found[-1] += f' in {size}'
+    return ', '.join(found)
+
+
+def _describe_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
+    """Return what a host's NUMA node has free of what is asked for."""
+    found = [f'{cell.avail_memory} MB']
+    if any(one.pcpuset for one in asked):
+        free = messages.count('dedicated CPU', cell.avail_pcpus)
+        found.insert(0, free)
+    if any(one.cpuset for one in asked):
+        shared = messages.count('shared CPU', len(cell.cpuset))
+        found.insert(0, f'{shared} ({cell.cpu_usage} taken)')
+    if any(one.pagesize for one in asked):
+        found += [
+            f'{messages.count("page", one.free)} of {one.size_kb} KB'
+            for one in cell.mempages
+        ]
+    return f'on node {cell.id}: {", ".join(found)}'
+
+
+def _compare_pci(
+    _: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    wants = messages.first_few(
+        [_describe_devices(one) for one in spec_obj.pci_requests.requests],
+        _MOST_VALUES,
+        str,
+    )
+    free: collections.Counter[str] = collections.Counter()
+    for pool in state.pci_stats.pools if state.pci_stats else ():
+        free[_describe_device(pool)] += pool['count']
+    offers = messages.first_few(
+        [f'{number} of {device}' for device, number in sorted(free.items())],
+        _MOST_VALUES,
+    )
+    return (
+        f'the request wants {wants} and the host has free '
+        f'{offers or "no PCI device"}'
+    )
+
+
+def _describe_devices(request: typing.Any) -> str:
+    devices = messages.first_few(
+        sorted(set(map(_describe_device, request.spec))), _MOST_VALUES
+    )
+    if request.alias_name:
+        alias = messages.clean(request.alias_name)
+        return f'{request.count} of PCI alias {alias} ({devices})'
+    return f'{request.count} of {devices}'
+
+
+def _describe_device(tags: typing.Any) -> str:
+    """Return what tells devices apart: vendor and product, or a network."""
+    network = tags.get('physical_network')
+    if network and 'vendor_id' not in tags:
+        return f'devices on {network}'
+    ids = f'{tags.get("vendor_id") or "*"}:{tags.get("product_id") or "*"}'
+    return f'{ids} on {network}' if network else ids
+
+
+COMPARES: dict[type, _Compare] = {
+    aggregate_instance_extra_specs.AggregateInstanceExtraSpecsFilter: (
+        _compare_extra_specs
+    ),
+    aggregate_image_properties_isolation.AggregateImagePropertiesIsolation: (
+        _compare_isolated_image
+    ),
+    type_filter.AggregateTypeAffinityFilter: _compare_flavor_name,
+    compute_capabilities_filter.ComputeCapabilitiesFilter: (
+        _compare_capabilities
+    ),
+    num_instances_filter.NumInstancesFilter: _compare_instances,
+    num_instances_filter.AggregateNumInstancesFilter: _compare_instances,
+    io_ops_filter.IoOpsFilter: _compare_io_ops,
+    io_ops_filter.AggregateIoOpsFilter: _compare_io_ops,
+    affinity_filter.SameHostFilter: functools.partial(
+        _compare_hint, 'same_host'
+    ),
+    affinity_filter.DifferentHostFilter: functools.partial(
+        _compare_hint, 'different_host'
+    ),
+    image_props_filter.ImagePropertiesFilter: _compare_image,
+    numa_topology_filter.NUMATopologyFilter: _compare_numa,
+    pci_passthrough_filter.PciPassthroughFilter: _compare_pci,
+}
