@@ -144,7 +144,15 @@ class OptionsTest(StatusTestCase):
             [NOVA, OURS],
             ['ComputeFilter', 'NoFilter'],
             FAILURE,
-            'enabled_filters names NoFilter',
+            'enabled_filters names NoFilter, which no line of '
+            'available_filters has. Correct the name or add the line.',
+        ),
+        (
+            [NOVA, OURS],
+            ['RetryFilter', 'NoFilter', 'CoreFilter'],
+            FAILURE,
+            'enabled_filters names RetryFilter, CoreFilter, which nova no '
+            'longer has. Remove the name.',
         ),
         ([NOVA, OURS, 'no.such.filters'], [], FAILURE, 'cannot be imported'),
         *(

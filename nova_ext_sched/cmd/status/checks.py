@@ -40,6 +40,23 @@ PLACEMENT = '1.36'
 # How many problems of one check are shown.
 _SHOWN = 10
 
+# Filters that nova had, and has not in any release that we support.
+_REMOVED = {
+    'AggregateCoreFilter',
+    'AggregateDiskFilter',
+    'AggregateRamFilter',
+    'AvailabilityZoneFilter',
+    'CoreFilter',
+    'DiskFilter',
+    'ExactCoreFilter',
+    'ExactDiskFilter',
+    'ExactRamFilter',
+    'RamFilter',
+    'RetryFilter',
+    'TrustedFilter',
+    'TypeAffinityFilter',
+}
+
 _SUCCESS = upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
 
@@ -177,11 +194,17 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         enabled = CONF.filter_scheduler.enabled_filters
         if unknown := [name for name in enabled if name not in in_use]:
+            if gone := [name for name in unknown if name in _REMOVED]:
+                return _failure(
+                    f'nova-scheduler will not start: [filter_scheduler] '
+                    f'enabled_filters names {messages.first_few(gone)}, which '
+                    f'nova no longer has. Remove the name.'
+                )
             return _failure(
                 f'nova-scheduler will not start: [filter_scheduler] '
                 f'enabled_filters names {messages.first_few(unknown)}, which '
-                f'no line of available_filters has. Correct the name, add the '
-                f'line, or remove the name if nova no longer has the filter.'
+                f'no line of available_filters has. Correct the name or add '
+                f'the line.'
             )
         problems = filters.find_contradictions(self._host_filters, in_use)
         if filters.NOVA_FILTERS not in lines:

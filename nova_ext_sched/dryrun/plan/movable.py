@@ -252,7 +252,7 @@ def check_evacuation(ctxt: typing.Any, instance: typing.Any) -> None:
         raise NotMovable(
             'its {attr} is {state}'.format(**exc.kwargs),
             'set its state to active or error before (openstack server set '
-            '--state)',
+            '--auto-approve --state)',
         ) from exc
     except nova_exception.NovaException as exc:
         text = exc.format_message().rstrip('.')

@@ -117,6 +117,23 @@ class MethodTestCase(testtools.TestCase):
         )
         self.assertEqual('start it, or evacuate the server', self.first)
 
+    @mock.patch.object(
+        movable.compute_api,
+        'instance_has_share',
+        create=True,
+        return_value=False,
+    )
+    def test_what_nova_does_not_evacuate(self, _):
+        """Where it is down, only the state in the database can change."""
+        refused = self.assertRaises(
+            movable.NotMovable,
+            movable.check_evacuation,
+            context.get_admin_context(),
+            make_instance(vm_states.PAUSED),
+        )
+        self.assertEqual('its vm_state is paused', str(refused))
+        self.assertIn('server set --auto-approve --state', refused.first)
+
 
 @ddt.ddt
 class MigrationTestCase(testtools.TestCase):
