@@ -47,7 +47,8 @@ _TEXT = 'table'
 _DOCUMENTS = ('json', 'yaml')
 _FLAT = ('csv', 'value')
 
-# Where indentation leaves less, a line is longer than the width.
+# Where a label leaves less, the text stands below it; where indentation does,
+# a line is longer than the width.
 _NARROWEST = 20
 
 # Of a name that a user gave a server, this much is seen on every terminal.
@@ -274,9 +275,12 @@ class _Writer:
 
         :param indent: how far the paragraph is set in
         :param label: what the first line begins with; the others are set in
-            as far as it reaches
+            as far as it reaches. One that leaves no room stands by itself
         :param hang: how far the others are set in where there is no label
         """
+        if label and indent + len(label) + _NARROWEST > self.width:
+            self.say(label.rstrip(), indent)
+            indent, label = indent + hang, ''
         first = ' ' * indent + label
         later = ' ' * (len(first) if label else indent + hang)
         lines = textwrap.wrap(

@@ -56,16 +56,17 @@ class EvacuationMixin:
         )
         return document
 
-    def count_spare(self, flavor, *argv):
+    def count_spare(self, flavor, *argv, project=None):
         """Return how many more servers may come, and fit, and what ends it.
 
         As many fit as capacity says.
         """
-        [found] = self.survive(*argv, '--flavor', flavor)['flavors']
+        asked = ['--flavor', flavor]
+        if project:
+            asked += ['--project', project]
+        [found] = self.survive(*argv, *asked)['flavors']
         out, _, _ = explain.call(
-            capacity_command.Capacity,
-            'capacity',
-            *('--flavor', flavor, '-f', 'json'),
+            capacity_command.Capacity, 'capacity', *asked, '-f', 'json'
         )
         [fitting] = json.loads(out)['flavors']
         self.assertEqual(fitting['servers'], found['fit'])

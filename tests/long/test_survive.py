@@ -3,6 +3,8 @@
 """How many servers may come; failures in cells, and of hosts with devices."""
 
 import contextlib
+import csv
+import io
 from unittest import mock
 
 import fixtures
@@ -13,11 +15,13 @@ from nova.tests.functional.api import client
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
+from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import spare
+from tests.functional import explain
 from tests.functional import explain_driver
 from tests.functional import plans
 from tests.functional import test_survive
@@ -183,6 +187,40 @@ class FlavorTestCase(test_survive.SurviveTestCase):
         specs = {'trait:CUSTOM_WINDOWS': 'required'}
         self.boot(flavor=self.flavor(vcpu=1), host='host2')
         self.assertSpare(3, 6, 'host1', self.flavor(vcpu=3, specs=specs))
+
+    def test_a_project(self):
+        """As many as nova makes for it; for no project why there is none."""
+        mine = self.api.project_id
+        reservation = {'reservation:gpu': 'true'}
+        self.aggregate(
+            'gpu',
+            ['host1', 'host2'],
+            metadata={**reservation, 'filter_tenant_id': mine},
+        )
+        flavor = self.flavor(vcpu=4, specs=reservation)
+        self.assertEqual(
+            (2, 4, 'host1'), self.count_spare(flavor, project=mine)
+        )
+        [none] = self.survive('--flavor', flavor)['flavors']
+        self.assertEqual(0, none['fit'])
+        self.assertEqual('reservation', none['cause'])
+        for part in (
+            'reserved_aggregates of nova_ext_sched ends the request: ',
+            'No project was given (--project), and the reservation depends '
+            'on it: aggregate gpu has filter_tenant_id',
+        ):
+            self.assertIn(part, none['reason'])
+        out, _, _ = explain.call(
+            command.Survive, 'survive', '--flavor', flavor, '-f', 'csv'
+        )
+        [row] = csv.DictReader(io.StringIO(out))
+        self.assertEqual(
+            ('0', '0', 'reservation'),
+            tuple(map(row.get, ('Fit', 'Spare', 'Cause'))),
+        )
+        for _ in range(4):
+            self.boot(flavor=flavor)
+        self.assertEqual((0, 0, ''), self.count_spare(flavor, project=mine))
 
     def test_a_group_whose_rule_is_just_met(self):
         hints = self.group(limit=2)

@@ -136,13 +136,24 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
                 default=[],
                 help=f'{meaning}; may be repeated',
             )
+        parser.add_argument(
+            '--project',
+            metavar='ID',
+            help='who asks for the servers of --flavor; some policies look '
+            'at it',
+        )
         options.add_change(parser)
         return parser
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        return plan_report.SURVIVAL_COLUMNS
+        more = plan_report.FLAVOR_COLUMNS if parsed_args.flavor else ()
+        return plan_report.SURVIVAL_COLUMNS + more
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        if parsed_args.project and not parsed_args.flavor:
+            raise base.UsageError(
+                'Name a --flavor: --project is who asks for its servers.'
+            )
         run = self.load(parsed_args)
         with progress.bar(sys.stderr, 'Evacuating servers') as advance:
             self._outcome = run.plan_survive(parsed_args, advance)

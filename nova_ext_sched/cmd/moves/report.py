@@ -43,6 +43,9 @@ SURVIVAL_COLUMNS = (
     'Cause',
 )
 
+#: Those that survive has besides where it counts more servers of flavors.
+FLAVOR_COLUMNS = ('Flavor', 'Fit', 'Spare')
+
 # Moves and servers that people see, and causes.
 _MOST_MOVES = 20
 _MOST_SERVERS = 10
@@ -155,9 +158,11 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
     if as_they_are:
         title = 'There is a host for these, once nova evacuates them:'
         sections.append(_list_stuck(title, as_they_are))
+    no_flavor = ('',) * len(FLAVOR_COLUMNS) if flavors else ()
     rows = [
         (failure.failure, turn, one.server, one.name, one.project, one.host)
         + end
+        + no_flavor
         for failure in failures
         for turn, one, end in (
             *(
@@ -170,6 +175,11 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
                 for causes in [(one.cause, one.cause_then)]
             ),
         )
+    ]
+    rows += [
+        (one['failure'], *[''] * 6, one['cause'])
+        + (one['name'], one['fit'], one['spare'])
+        for one in flavors
     ]
 
     def make_document() -> dict[str, typing.Any]:
@@ -223,7 +233,9 @@ def _list_flavors(
         text += ' or more' * one['or_more'] + ' that fit now'
         if one['failure']:
             text += f'; one more would strand a server of {one["failure"]}'
-        lines.append(report.Line(text, f'{one["name"]:<{wide}}'))
+        notes = [f'{one["reason"]}.'] if one['reason'] else []
+        label = f'{one["name"]:<{wide}}'
+        lines.append(report.Line(text, label, notes=notes))
     return report.Section(title, lines)
 
 

@@ -61,4 +61,5 @@ def plan_survive(
             parsed_args.host,
             parsed_args.aggregate,
             advance,
+            parsed_args.project,
         )

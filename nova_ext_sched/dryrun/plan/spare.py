@@ -22,8 +22,10 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
@@ -53,15 +55,20 @@ class Spare:
 
     :param places: where servers may go
     :param flavor: nova's
+    :param project: the ID of the one that asks for them; None for no one
     :raises exception.InvalidValue: nova-api would refuse such a server
     :raises placement.PlacementFailed: placement does not answer
     """
 
     def __init__(
-        self, places: destinations.Destinations, flavor: typing.Any
+        self,
+        places: destinations.Destinations,
+        flavor: typing.Any,
+        project: str | None = None,
     ) -> None:
         self._places, self._flavor = places, flavor
-        ctxt, wanted = process.context(), question.Question()
+        ctxt = process.context(project)
+        wanted = question.Question(project=project)
         image = request.get_image(ctxt, wanted)
         places.begin(frozenset())
         spec_obj = request.build(ctxt, places.cloud, wanted, flavor, image)
@@ -80,6 +87,14 @@ class Spare:
                     break
                 self._came.append((mine.uuid, target))
         self._number, self._failure = len(self._came), ''
+        self._reason, self._cause = '', ''
+        if not self._came:
+            spec_obj = self._shared.spec_obj
+            judged, _ = places.judge(spec_obj, whole=True)
+            remarks.add(places.cloud, judged, 'boot', spec_obj, None)
+            answer = document.build(judged, {}, detailed=())['answer']
+            self._reason = answer['sentence'].rstrip('.')
+            self._cause = answer['cause'] or ''
 
     def check(self, failures: Sequence[Evacuated]) -> None:
         """Lower the number to one with which each failure is as it is now."""
@@ -168,4 +183,6 @@ class Spare:
             'or_more': len(self._came) >= _MOST,
             'spare': self._number,
             'failure': messages.clean(self._failure),
+            'reason': self._reason,
+            'cause': self._cause,
         }

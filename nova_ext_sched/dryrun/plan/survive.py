@@ -42,6 +42,7 @@ class Survival:
 
     :param cloud: what nova-scheduler has in memory
     :param flavors: names or IDs of those whose servers may still come
+    :param project: the ID of the one that asks for them
     :ivar deleted: the servers that were deleted meanwhile, by UUID
     :raises exception.InvalidValue: there is none of a name, or nova-api would
         refuse such a server
@@ -49,7 +50,10 @@ class Survival:
     """
 
     def __init__(
-        self, cloud: snapshot.Snapshot, flavors: Sequence[str] = ()
+        self,
+        cloud: snapshot.Snapshot,
+        flavors: Sequence[str] = (),
+        project: str | None = None,
     ) -> None:
         self.cloud = cloud
         self._ctxt = process.context()
@@ -64,7 +68,9 @@ class Survival:
         self._places = destinations.Destinations(cloud)
         #: Each counts the servers of a flavor that may still come.
         self.spares = [
-            spare.Spare(self._places, request.get_flavor(self._ctxt, name))
+            spare.Spare(
+                self._places, request.get_flavor(self._ctxt, name), project
+            )
             for name in dict.fromkeys(flavors)
         ]
         self.deleted: dict[str, plans.Leaving] = {}
@@ -278,16 +284,17 @@ def make(
     hosts: Collection[str] = (),
     aggregates: Collection[str] = (),
     advance: progress.Advance = progress.silent,
+    project: str | None = None,
 ) -> plans.Outcome:
     """Return what comes of failures.
 
-    :param flavors: names or IDs of those whose servers may still come
+    :param flavors: see :class:`Survival`; ``project`` too
     :param by: see :meth:`Survival.find`; ``hosts`` and ``aggregates`` too
     :param advance: called after each server
     :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
-    survey = Survival(cloud, flavors)
+    survey = Survival(cloud, flavors, project)
     failures, remark = survey.find(by, hosts, aggregates)
     if failures and cloud.states:
         # They stay until the process ends; as capacity does.

@@ -81,6 +81,23 @@ class WriteTestCase(testtools.TestCase):
             write(Section(rows=lines)),
         )
 
+    def test_labels_that_leave_no_room(self):
+        """Each stands by itself, and no line is longer than the width."""
+        lines = [
+            Line('of those that fit', f'{name:<50}', notes=['a note'])
+            for name in ('x' * 50, 'small')
+        ]
+        self.assertEqual(
+            f'  {"x" * 38}\n'
+            f'    {"x" * 12}\n'
+            '    of those that fit\n'
+            '    a note\n'
+            '  small\n'
+            '    of those that fit\n'
+            '    a note\n',
+            write(Section(rows=lines)),
+        )
+
     def test_names_of_servers_are_cut(self):
         """One line for each, whatever users call it."""
         names = ['web', 'x' * 19, 'x' * 255, 'a\nb' * 80, 'ab ' * 80]

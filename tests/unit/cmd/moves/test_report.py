@@ -67,7 +67,9 @@ def make_failure(name, *causes, to='host2'):
     )
 
 
-def make_flavor(name, fit, spare, failure='', or_more=False):
+def make_flavor(
+    name, fit, spare, failure='', or_more=False, reason='', cause=''
+):
     return {
         'id': name,
         'name': name,
@@ -75,6 +77,8 @@ def make_flavor(name, fit, spare, failure='', or_more=False):
         'or_more': or_more,
         'spare': spare,
         'failure': failure,
+        'reason': reason,
+        'cause': cause,
     }
 
 
@@ -312,6 +316,7 @@ class SurvivalTestCase(testtools.TestCase):
         flavors = [
             make_flavor('small', 40, 31, 'host3'),
             make_flavor('m', 2, 2, or_more=True),
+            make_flavor('xl', 0, 0, '', False, '0 of 2 hosts', 'VCPU'),
         ]
         lines = self.tell(
             [make_failure('a'), make_failure('b')], flavors=flavors
@@ -322,10 +327,28 @@ class SurvivalTestCase(testtools.TestCase):
                 '  small  31 of 40 that fit now; one more would strand a '
                 'server of host3',
                 '  m      2 of 2 or more that fit now',
+                '  xl     0 of 0 that fit now',
+                '    0 of 2 hosts.',
             ],
             lines[2:],
         )
-        self.assertEqual(0, self.made.status)
+        self.assertEqual(3, self.made.status)
+        columns = report.SURVIVAL_COLUMNS + report.FLAVOR_COLUMNS
+        rows = [dict(zip(columns, row, strict=True)) for row in self.made.rows]
+        self.assertEqual(
+            [
+                ('a', 1, 'host2', '', '', '', ''),
+                ('b', 1, 'host2', '', '', '', ''),
+                ('host3', '', '', '', 'small', 40, 31),
+                ('', '', '', '', 'm', 2, 2),
+                ('', '', '', 'VCPU', 'xl', 0, 0),
+            ],
+            [
+                (row['Failure'], row['Turn'], row['To'], row['Cause'])
+                + tuple(map(row.get, report.FLAVOR_COLUMNS))
+                for row in rows
+            ],
+        )
         document = self.made.document()
         schemas.validate(document, 'cmd/moves/schema.json')
         self.assertEqual(flavors, document['flavors'])

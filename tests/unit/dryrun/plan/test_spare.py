@@ -189,8 +189,18 @@ class SpareTestCase(testtools.TestCase):
                 'or_more': True,
                 'spare': 3,
                 'failure': '',
+                'reason': '',
+                'cause': '',
             },
             found,
+        )
+
+    def test_why_none_fits(self):
+        found = self.spare({'a': 4, 'b': 2}, {}, 5).describe()
+        self.assertEqual('MEMORY_MB', found['cause'])
+        self.assertEqual(
+            '0 of 2 hosts can take it. 2 are too small (MEMORY_MB)',
+            found['reason'],
         )
 
     @hypothesis.settings(max_examples=15)
