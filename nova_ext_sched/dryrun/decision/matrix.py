@@ -488,9 +488,11 @@ class Matrix:
         for column in self.columns:
             # What refuses only hosts that are not wanted is in no way.
             found = {
-                (one.cause, max(one.rank, least))
+                (
+                    one.cause,
+                    refusals.UNWANTED if uuid in self._unwanted else one.rank,
+                )
                 for uuid, refused in column.refused.items()
-                for least in (refusals.UNWANTED * (uuid in self._unwanted),)
                 for one in refused
             }
             for cause, rank in sorted(found):
