@@ -11,6 +11,7 @@ import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+import copy
 import functools
 import types
 import typing
@@ -20,9 +21,13 @@ import nova.conf
 from nova.scheduler.filters import affinity_filter
 from nova.scheduler.filters import aggregate_image_properties_isolation
 from nova.scheduler.filters import aggregate_instance_extra_specs
+from nova.scheduler.filters import aggregate_multitenancy_isolation
 from nova.scheduler.filters import compute_capabilities_filter
 from nova.scheduler.filters import image_props_filter
 from nova.scheduler.filters import io_ops_filter
+from nova.scheduler.filters import isolated_hosts_filter
+from nova.scheduler.filters import json_filter
+from nova.scheduler.filters import metrics_filter
 from nova.scheduler.filters import num_instances_filter
 from nova.scheduler.filters import numa_topology_filter
 from nova.scheduler.filters import pci_passthrough_filter
@@ -30,6 +35,7 @@ from nova.scheduler.filters import type_filter
 from nova.scheduler.filters import utils
 from nova.virt import hardware
 from oslo_log import log as logging
+from oslo_serialization import jsonutils
 from oslo_utils import versionutils
 
 from nova_ext_sched import messages
@@ -52,6 +58,8 @@ KEPT = declaration.Policy(
 
 _MOST_VALUES = 3
 _MOST_NODES = 4
+# Users write as many as they like, and nova parses each anew.
+_MOST_PARTS = 10
 
 _SCOPE = 'aggregate_instance_extra_specs:'
 # What ImagePropertiesFilter reads.
@@ -163,19 +171,37 @@ def _compare_capabilities(
     )
 
 
-def _compare_isolated_image(
+def _find_metadata(
     host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
+) -> Iterator[tuple[str, set[str]]]:
+    """Yield keys and values of aggregates that are refused alone."""
     for key, values in utils.aggregate_metadata_get_by_host(state).items():
         one = objects.Aggregate(metadata={key: ','.join(values)})
         alone = types.SimpleNamespace(host=state.host, aggregates=[one])
         if not host_filter.host_passes(alone, spec_obj):
-            has = messages.quoted(spec_obj.image.properties.get(key))
-            return (
-                f'the image has {messages.quoted(key)} {has} and the '
-                f'aggregates want {_values(values)}'
-            )
-    return ''
+            yield key, values
+
+
+def _compare_isolated_image(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    key, values = next(_find_metadata(host_filter, spec_obj, state))
+    has = messages.quoted(spec_obj.image.properties.get(key))
+    return (
+        f'the image has {messages.quoted(key)} {has} and the aggregates want '
+        f'{_values(values)}'
+    )
+
+
+def _compare_tenant(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    wanted = dict(_find_metadata(host_filter, spec_obj, state))
+    return (
+        f'the aggregates want {_values(wanted)} to be '
+        f'{_values(set().union(*wanted.values()))}, got project '
+        f'{messages.quoted(spec_obj.project_id)}'
+    )
 
 
 def _compare_flavor_name(
@@ -233,6 +259,93 @@ def _compare_hint(
         return f'it holds no server that {hint} names: {_values(named)}'
     held = {one for one in named if utils.instance_uuids_overlap(state, [one])}
     return f'it holds servers that {hint} names: {_values(held)}'
+
+
+def _compare_address(
+    _: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    hints = ('build_near_host_ip', 'cidr')
+    wants = ', '.join(
+        f'{hint} {messages.quoted(value)}'
+        for hint in hints
+        if (value := spec_obj.get_scheduler_hint(hint))
+    )
+    has = messages.quoted(state.host_ip)
+    return f'the hints want {wants} and the host has the address {has}'
+
+
+def _compare_isolated_host(
+    _: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    uuid = fields.get_field(spec_obj.image, 'id')
+    image = f'image {messages.clean(uuid)}' if uuid else 'no image'
+    if state.host in nova.conf.CONF.filter_scheduler.isolated_hosts:
+        return (
+            f'the host is one of isolated_hosts, which want an image of '
+            f'isolated_images, got {image}'
+        )
+    return (
+        f'{image} is one of isolated_images, which want a host of '
+        f'isolated_hosts'
+    )
+
+
+def _compare_metrics(
+    host_filter: typing.Any, _: typing.Any, state: typing.Any
+) -> str:
+    lacking, alone = [], copy.copy(host_filter)
+    for key in host_filter.keys:
+        alone.keys = {key}
+        if not alone.host_passes(state, None):
+            lacking.append(key)
+    reported = _values({metric.name for metric in state.metrics})
+    return (
+        f'[metrics] weight_setting wants {_values(lacking)} and nova-compute '
+        f'reports {reported or "no metric"}'
+    )
+
+
+def _compare_query(
+    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
+) -> str:
+    wanted = jsonutils.loads(spec_obj.get_scheduler_hint('query'))
+    if wanted[0] == 'and' and len(wanted) <= _MOST_PARTS:
+        wanted = next(
+            part
+            for part in wanted[1:]
+            if not host_filter.host_passes(
+                state,
+                objects.RequestSpec(
+                    scheduler_hints={'query': [jsonutils.dumps(['and', part])]}
+                ),
+            )
+        )
+
+    def describe(name: str) -> str:
+        value = host_filter._parse_string(name, state)
+        # Some are objects of any size.
+        is_short = isinstance(value, str | int | float)
+        shown = messages.quoted(value) if is_short else type(value).__name__
+        return (
+            f'{messages.clean(name)} {"nothing" if value is None else shown}'
+        )
+
+    has = messages.first_few(
+        sorted(set(_find_variables(wanted))), _MOST_VALUES, describe
+    )
+    return (
+        f'the hint query wants {messages.quoted(jsonutils.dumps(wanted))} and '
+        f'the host has {has or "no part in it"}'
+    )
+
+
+def _find_variables(part: typing.Any) -> Iterator[str]:
+    """Yield what a part of a query asks of the host."""
+    if isinstance(part, list):
+        for one in part:
+            yield from _find_variables(one)
+    elif isinstance(part, str) and part.startswith('$'):
+        yield part
 
 
 def _compare_image(
@@ -364,6 +477,9 @@ COMPARES: dict[type, _Compare] = {
     aggregate_image_properties_isolation.AggregateImagePropertiesIsolation: (
         _compare_isolated_image
     ),
+    aggregate_multitenancy_isolation.AggregateMultiTenancyIsolation: (
+        _compare_tenant
+    ),
     type_filter.AggregateTypeAffinityFilter: _compare_flavor_name,
     compute_capabilities_filter.ComputeCapabilitiesFilter: (
         _compare_capabilities
@@ -378,6 +494,10 @@ COMPARES: dict[type, _Compare] = {
     affinity_filter.DifferentHostFilter: functools.partial(
         _compare_hint, 'different_host'
     ),
+    affinity_filter.SimpleCIDRAffinityFilter: _compare_address,
+    isolated_hosts_filter.IsolatedHostsFilter: _compare_isolated_host,
+    json_filter.JsonFilter: _compare_query,
+    metrics_filter.MetricsFilter: _compare_metrics,
     image_props_filter.ImagePropertiesFilter: _compare_image,
     numa_topology_filter.NUMATopologyFilter: _compare_numa,
     pci_passthrough_filter.PciPassthroughFilter: _compare_pci,

@@ -6,12 +6,19 @@ import ddt
 from nova import objects
 import nova.conf
 from nova.pci import stats
+from nova.scheduler import filters
 from nova.scheduler.filters import affinity_filter
 from nova.scheduler.filters import aggregate_image_properties_isolation
 from nova.scheduler.filters import aggregate_instance_extra_specs
+from nova.scheduler.filters import aggregate_multitenancy_isolation
+from nova.scheduler.filters import all_hosts_filter
 from nova.scheduler.filters import compute_capabilities_filter
+from nova.scheduler.filters import compute_filter
 from nova.scheduler.filters import image_props_filter
 from nova.scheduler.filters import io_ops_filter
+from nova.scheduler.filters import isolated_hosts_filter
+from nova.scheduler.filters import json_filter
+from nova.scheduler.filters import metrics_filter
 from nova.scheduler.filters import num_instances_filter
 from nova.scheduler.filters import numa_topology_filter
 from nova.scheduler.filters import pci_passthrough_filter
@@ -34,6 +41,10 @@ PCI = pci_passthrough_filter.PciPassthroughFilter
 APART = affinity_filter.ServerGroupAntiAffinityFilter
 TOGETHER = affinity_filter.ServerGroupAffinityFilter
 CAPABILITIES = compute_capabilities_filter.ComputeCapabilitiesFilter
+TENANT = aggregate_multitenancy_isolation.AggregateMultiTenancyIsolation
+ISOLATED = isolated_hosts_filter.IsolatedHostsFilter
+NEAR = affinity_filter.SimpleCIDRAffinityFilter
+JSON = json_filter.JsonFilter
 
 BY_X86 = ('x86_64', 'kvm', 'hvm')
 
@@ -157,6 +168,14 @@ def pools(*found):
     return {'pci_stats': pci_stats}
 
 
+def measured(*names):
+    return {
+        'metrics': objects.MonitorMetricList(
+            objects=[objects.MonitorMetric(name=name) for name in names]
+        )
+    }
+
+
 GPU = {'vendor_id': '10de', 'product_id': '1db4'}
 NIC = {'vendor_id': '8086', 'product_id': '1520'}
 
@@ -269,6 +288,104 @@ REFUSED = [
         "it holds servers that different_host names: 'bcd'",
     ),
     (
+        TENANT,
+        {},
+        aggregates(
+            {'filter_tenant_id': 'a,b', 'ssd': 'project'},
+            {'filter_tenant_id_2': 'c'},
+        ),
+        ('are for other projects', 'tenant isolation'),
+        "the aggregates want 'filter_tenant_id', 'filter_tenant_id_2' to be "
+        "'a', 'b', 'c', got project 'project'",
+    ),
+    (
+        ISOLATED,
+        {'image': objects.ImageMeta(id='other')},
+        {'host': 'isolated'},
+        None,
+        'the host is one of isolated_hosts, which want an image of '
+        'isolated_images, got image other',
+    ),
+    (
+        ISOLATED,
+        {'image': None},
+        {'host': 'isolated'},
+        None,
+        'the host is one of isolated_hosts, which want an image of '
+        'isolated_images, got no image',
+    ),
+    (
+        ISOLATED,
+        {'image': objects.ImageMeta(id='licensed')},
+        {},
+        None,
+        'image licensed is one of isolated_images, which want a host of '
+        'isolated_hosts',
+    ),
+    (
+        NEAR,
+        hint(build_near_host_ip=['10.0.0.1']),
+        {'host_ip': '10.0.1.1'},
+        None,
+        "the hints want build_near_host_ip '10.0.0.1' and the host has the "
+        "address '10.0.1.1'",
+    ),
+    (
+        NEAR,
+        hint(build_near_host_ip=['10.0.0.1'], cidr=['/8']),
+        {'host_ip': '11.0.0.1'},
+        None,
+        "the hints want build_near_host_ip '10.0.0.1', cidr '/8' and the host "
+        "has the address '11.0.0.1'",
+    ),
+    (
+        metrics_filter.MetricsFilter,
+        {},
+        measured('cpu.percent', 'cpu.user.time'),
+        None,
+        "[metrics] weight_setting wants 'cpu.frequency' and nova-compute "
+        "reports 'cpu.percent', 'cpu.user.time'",
+    ),
+    (
+        metrics_filter.MetricsFilter,
+        {},
+        measured(),
+        None,
+        "[metrics] weight_setting wants 'cpu.frequency', 'cpu.percent' and "
+        'nova-compute reports no metric',
+    ),
+    (
+        JSON,
+        hint(query=['[">=", "$free_ram_mb", 1024]']),
+        {'free_ram_mb': 512},
+        None,
+        'the hint query wants \'[">=", "$free_ram_mb", 1024]\' and the host '
+        "has $free_ram_mb '512'",
+    ),
+    # nova takes the list of "not" for true beside others.
+    (
+        JSON,
+        hint(
+            query=[
+                '["and", ["not", ["=", "$host", "host9"]], '
+                '["or", ["=", "$host", "a\\n"], ["=", "$stats.n", "$limits"]]]'
+            ]
+        ),
+        {'stats': {}, 'limits': {'vcpu': 1}},
+        None,
+        'the hint query wants \'["or", ["=", "$host", "a\\n"], ["=", '
+        '"$stats.n", "$limits"]]\' and the host has $host \'host9\', '
+        '$limits dict, $stats.n nothing',
+    ),
+    (
+        JSON,
+        hint(query=[f'["and", 0{", 1" * 20}]']),
+        {},
+        None,
+        f'the hint query wants \'["and", 0{", 1" * 20}]\' and the host has no '
+        f'part in it',
+    ),
+    (
         image_props_filter.ImagePropertiesFilter,
         image(hw_architecture='aarch64', img_hv_type='kvm'),
         {'supported_instances': [BY_X86], 'hypervisor_version': 8000000},
@@ -357,6 +474,13 @@ class ComparisonTestCase(testtools.TestCase):
         self.config = self.useFixture(
             config_fixture.Config(nova.conf.CONF)
         ).config
+        self.config(
+            group='filter_scheduler',
+            isolated_hosts=['isolated'],
+            isolated_images=['licensed'],
+        )
+        settings = ['cpu.percent=1', 'cpu.frequency=1']
+        self.config(group='metrics', weight_setting=settings)
 
     def explain(self, cls, request, host):
         """Return why a filter of nova's refuses a host, which it must."""
@@ -375,11 +499,19 @@ class ComparisonTestCase(testtools.TestCase):
         found = self.explain(cls, request, host)
         name = cls.__name__
         kind, cause = words or (f'are refused by {name}', name)
-        self.assertEqual(refusals.Refusal(kind, cause, '', detail), found)
+        rank = refusals.CLOSED if cls is TENANT else refusals.IN_THE_WAY
+        self.assertEqual(
+            refusals.Refusal(kind, cause, '', detail, rank=rank), found
+        )
 
     def test_every_filter_of_the_table_is_tried(self):
         tried = {cls for cls, *_ in REFUSED}
         alike = {io_ops_filter.IoOpsFilter}
+        without = {
+            all_hosts_filter.AllHostsFilter,
+            compute_filter.ComputeFilter,
+        }
+        self.assertEqual({*filters.all_filters()}, tried | alike | without)
         self.assertEqual(
             {*comparison.COMPARES}, tried - {APART, TOGETHER} | alike
         )
