@@ -55,6 +55,10 @@ class Answer(Output):
         return [one['host'] for one in self.document['order']]
 
     @property
+    def remarks(self):
+        return self.document['remarks']
+
+    @property
     def sentence(self):
         return self.document['answer']['sentence']
 

@@ -134,6 +134,8 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         """Let explain name hosts for a server that stands, and nova too.
 
         The server is where it was then.
+
+        :returns: the answer
         """
         answer = explain.run(
             *('--server', server['id'], '--operation', 'migrate'),
@@ -148,6 +150,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         self.assertEqual(
             answer.order, [*decision.hosts, *decision.alternates], answer
         )
+        return answer
 
     def arguments(
         self, *, flavor=None, image=None, hints=None, az=None, host=None

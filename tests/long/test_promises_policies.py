@@ -8,6 +8,7 @@ See :mod:`tests.functional.promises`.
 import fixtures
 
 from tests.functional import audits
+from tests.functional import explain
 from tests.functional import promises
 from tests.functional import reservations
 
@@ -274,7 +275,7 @@ class ZonesRow(promises.CloudRow):
         self.aggregate('old', ['host3'], zone='old')
         self.pinned = self.boot(az='one')
         self.free = self.boot(az='nova:host1')
-        self.boot(az='old')
+        self.lost = self.boot(az='old')
         # nova's older releases let it happen.
         with fixtures.MonkeyPatch(
             'nova.compute.api.AggregateAPI'
@@ -287,7 +288,25 @@ class ZonesRow(promises.CloudRow):
     def promise_explain(self):
         self.assertExplained()
         self.assertExplained(az='one')
-        self.assertRefused(az='one', flavor=self.flavor(vcpu=11))
+        self.assertEqual([], self.assertMoveExplained(self.pinned).remarks)
+        # host1 and host2 are in another zone.
+        answer = self.assertMoveExplained(self.lost)
+        self.assertEqual(['host1', 'host2', 'host4'], answer.order)
+        self.assertIn(
+            'No aggregate has the availability zone old that the request is '
+            'for: nova ignores it',
+            answer.remarks,
+        )
+        _, refused = self.explain(az='one', flavor=self.flavor(vcpu=11))
+        answer = explain.run('--server', refused['id'], '-f', 'json')
+        self.assertIn(
+            ('are not in the availability zone one', 'availability zone', 2),
+            [
+                (one['reason'], one['cause'], one['hosts'])
+                for row in answer.rows
+                for one in row['reasons']
+            ],
+        )
 
     def promise_isolation(self):
         self.assertIsolates('host1', 'host3')
