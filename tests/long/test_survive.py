@@ -49,6 +49,19 @@ class RackTestCase(test_survive.SurviveTestCase):
         )
 
 
+class OperationsTestCase(test_survive.SurviveTestCase):
+    weigher_classes = ('nova.scheduler.weights.io_ops.IoOpsWeigher',)
+
+    def test_operations_of_evacuations_do_not_count(self):
+        """nova-compute reports builds until its periodic task, and no more."""
+        for host in ('host1', 'host1', 'host1', 'host2'):
+            self.boot(az=f'nova:{host}')
+        self.computes['host2'].manager.update_available_resource(
+            context.get_admin_context()
+        )
+        self.assertFailure('host1', '--host', 'host1', moves=['host2'] * 3)
+
+
 class StatesTestCase(test_survive.SurviveTestCase):
     weights = {'host1': 200, 'host2': 100}
 
