@@ -57,9 +57,6 @@ class OvercommitRow(promises.CloudRow):
 class StorageRow(sharing.StorageMixin, promises.CloudRow):
     """Disks on a provider that hosts share."""
 
-    # Who gets what they share is nova's choice: the sum counts.
-    says_where = False
-
     def build(self):
         self.share(65, 'host1', 'host2', 'host3')
         self.disk = self.flavor(disk=10)

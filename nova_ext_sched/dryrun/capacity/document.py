@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from collections.abc import Set
 import dataclasses
 import itertools
 import math
@@ -67,7 +68,7 @@ def describe(
     groups: Mapping[str, Collection[str]] | None = None,
     found: matrix.Matrix | None = None,
     rooms: Mapping[str, room.Room] = types.MappingProxyType({}),
-    by_host: bool = True,
+    tied: Sequence[Set[str]] = (),
     end: str = '',
     fault: str = '',
 ) -> dict[str, typing.Any]:
@@ -79,8 +80,7 @@ def describe(
         is wanted; that of hosts in none is empty
     :param found: explain's stages; None where no host was judged
     :param rooms: by the UUID of each host that explain's stages left
-    :param by_host: whether the number of each host is known, not the sum
-        alone
+    :param tied: see :class:`.room.Rooms`
     :param end: why no host was judged; empty where hosts were
     :param fault: why there is no number; empty where there is one
     """
@@ -94,11 +94,12 @@ def describe(
     ]
     causes = {} if found is None else found.causes
     hosts_with_room = sum(one.servers > 0 for one in rooms.values())
-    if not by_host:
-        rooms = {
-            uuid: dataclasses.replace(one, servers=math.nan)
-            for uuid, one in rooms.items()
-        }
+    by_host = {
+        uuid: dataclasses.replace(
+            one, servers=_add_up({uuid: one.servers}, tied)
+        )
+        for uuid, one in rooms.items()
+    }
     return {
         'id': flavor.flavorid,
         'name': messages.clean(flavor.name),
@@ -107,7 +108,7 @@ def describe(
         'root_gb': flavor.root_gb,
         'ephemeral_gb': flavor.ephemeral_gb,
         **_describe_number(None if fault else servers),
-        'hosts': hosts_with_room if by_host else None,
+        'hosts': None if tied else hosts_with_room,
         'ends': _rank(ends),
         'refused': [
             dataclasses.asdict(one) for one in refusals.group(refused)
@@ -116,8 +117,8 @@ def describe(
         'fault': messages.clean(fault, 1000),
         'rooms': None
         if hosts is None
-        else sorted(_describe_rooms(hosts, causes, rooms), key=_most_room),
-        **_describe_groups(None if fault else groups, causes, rooms),
+        else sorted(_describe_rooms(hosts, causes, by_host), key=_most_room),
+        **_describe_groups(None if fault else groups, causes, rooms, tied),
     }
 
 
@@ -151,32 +152,43 @@ def _describe_groups(
     groups: Mapping[str, Collection[str]] | None,
     causes: Mapping[str, Iterable[str]],
     rooms: Mapping[str, room.Room],
+    tied: Sequence[Set[str]],
 ) -> dict[str, typing.Any]:
     """Return the room of groups, and of hosts that are in several."""
     if groups is None:
         return {'groups': None, 'in_several': None}
     described = []
     for name, uuids in groups.items():
-        mine = [_read_room(uuid, causes, rooms) for uuid in uuids]
-        ends = collections.Counter(' and '.join(end) for _, end in mine if end)
-        number = sum(servers for servers, _ in mine)
-        hosts = sum(servers > 0 for servers, _ in mine)
+        mine = {uuid: _read_room(uuid, causes, rooms) for uuid in uuids}
+        ends = collections.Counter(
+            ' and '.join(end) for _, end in mine.values() if end
+        )
+        numbers = {uuid: servers for uuid, (servers, _) in mine.items()}
+        hosts = sum(servers > 0 for servers in numbers.values())
+        is_sure = all(one.isdisjoint(uuids) for one in tied)
         described.append(
             {
                 'name': messages.clean(name),
-                **_describe_number(number),
-                'hosts': None if math.isnan(number) else hosts,
+                **_describe_number(_add_up(numbers, tied)),
+                'hosts': hosts if is_sure else None,
                 'ends': _rank(ends),
             }
         )
     times = collections.Counter(itertools.chain(*groups.values()))
-    several = sum(
-        one.servers for uuid, one in rooms.items() if times[uuid] > 1
-    )
+    several = {
+        uuid: one.servers for uuid, one in rooms.items() if times[uuid] > 1
+    }
     return {
         'groups': sorted(described, key=_most_room),
-        'in_several': _describe_number(several),
+        'in_several': _describe_number(_add_up(several, tied)),
     }
+
+
+def _add_up(numbers: Mapping[str, float], tied: Iterable[Set[str]]) -> float:
+    """Return the sum of hosts, NaN where one is tied to another host."""
+    if all(one.isdisjoint(numbers) or one <= numbers.keys() for one in tied):
+        return sum(numbers.values())
+    return math.nan
 
 
 def _rank(ends: Mapping[str, int]) -> list[dict[str, typing.Any]]:

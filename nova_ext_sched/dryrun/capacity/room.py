@@ -21,8 +21,10 @@ a server group               each host, one after the other in the
 ===========================  ==============================================
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Set
 import dataclasses
 import math
 import typing
@@ -30,6 +32,7 @@ import typing
 from oslo_utils import uuidutils
 
 from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
@@ -70,6 +73,8 @@ class Rooms:
     :param states: nova HostStates of the hosts left, the scheduler's best
         first
     :param candidates: placement's answer
+    :ivar tied: once they are measured, UUIDs of hosts of which only the sum is
+        known: what one takes another lacks, and the scheduler's order decides
     """
 
     def __init__(
@@ -107,20 +112,27 @@ class Rooms:
                 )
             rooms.setdefault(key, Room(state, [])).uuids.append(uuid)
         self._rooms = list(rooms.values())
+        self.tied: list[Set[str]] = []
 
-    @property
-    def depend_on_order(self) -> bool:
-        """Whether other hosts of the group would take more, asked first.
-
-        Each takes a server at the beginning. One that takes none then, or
-        that its failure domain ends, has lost servers to others, or they to
-        it.
-        """
-        return self._group is not None and any(
+    def _find_tied(self, future: fork.Fork) -> list[Set[str]]:
+        # Each takes a server at the beginning. One that takes none then, or
+        # that its failure domain ends, has lost servers to others of the
+        # group, or they to it.
+        if self._group is not None and any(
             not one.servers
             or (one.end and one.end.cause == failure_domain.DECLARATION.name)
             for one in self._rooms
-        )
+        ):
+            return [{uuid for one in self._rooms for uuid in one.uuids}]
+        # What is left of a provider that hosts share is too little.
+        users: dict[str, set[str]] = collections.defaultdict(set)
+        for one in self._rooms:
+            uuid = one.state.uuid
+            for request in self._requests[uuid]:
+                for key, amount in ledger.amounts(request['allocations']):
+                    if amount > future.ledger.get_free(*key):
+                        users[key[0]].add(uuid)
+        return [uuids for uuids in users.values() if len(uuids) > 1]
 
     def measure(self) -> dict[str, Room]:
         """Return what each host takes, by UUID."""
@@ -132,6 +144,7 @@ class Rooms:
                 # several nodes.
                 self._read_state(room)
                 self._fill(future, [room])
+            self.tied = self._find_tied(future)
         for room in self._rooms:
             if room.end is None:
                 room.servers = math.inf

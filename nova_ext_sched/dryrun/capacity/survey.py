@@ -203,11 +203,12 @@ class Survey:
             left,
             offered,
         )
-        known = {'found': found, 'rooms': rooms.measure()}
-        if rooms.depend_on_order:
+        known = {'found': found, 'rooms': rooms.measure(), 'tied': rooms.tied}
+        if rooms.tied:
+            is_grouped = spec_obj.instance_group is not None
+            what = 'a server group' if is_grouped else 'what hosts share'
             self.remarks[
-                'The order in which the scheduler takes hosts for a server '
-                'group decides how many each gets: only the sum is counted'
+                f'The order in which the scheduler takes hosts for {what} '
+                f'decides how many each gets: only the sum is counted'
             ] = None
-            known['by_host'] = False
         return known

@@ -41,3 +41,28 @@ class DescribeTestCase(testtools.TestCase):
             [(one['name'], one['servers']) for one in found['groups']],
         )
         self.assertEqual(2, found['in_several']['servers'])
+
+    def test_hosts_of_which_the_sum_is_known(self):
+        groups = {'x': {'a', 'b'}, 'y': {'b', 'c'}, 'z': {'c'}}
+        found = document.describe(
+            FLAVOR,
+            hosts={
+                uuid: types.SimpleNamespace(name=uuid) for uuid in ('a', 'c')
+            },
+            groups=groups,
+            rooms=rooms(a=1, b=2, c=4),
+            tied=[{'a', 'b'}],
+        )
+        self.assertEqual((7, None), (found['servers'], found['hosts']))
+        self.assertEqual(
+            [('c', 4), ('a', None)],
+            [(one['host'], one['servers']) for one in found['rooms']],
+        )
+        self.assertEqual(
+            [('z', 4, 1), ('x', 3, None), ('y', None, None)],
+            [
+                (one['name'], one['servers'], one['hosts'])
+                for one in found['groups']
+            ],
+        )
+        self.assertIsNone(found['in_several']['servers'])

@@ -60,7 +60,7 @@ class RoomsTestCase(testtools.TestCase):
                 requests=self.requests, summaries=self.summaries
             ),
         )
-        found = rooms.measure()
+        found, self.tied = rooms.measure(), rooms.tied
         self.assertEqual(before, cloud.describe())
         return {
             host: (one.servers, one.end and one.end.cause)
@@ -97,6 +97,11 @@ class RoomsTestCase(testtools.TestCase):
         }
         found = self.measure()
         self.assertEqual(3, sum(servers for servers, _ in found.values()))
+        self.assertEqual([{'a', 'b'}], self.tied)
+        # Each is full before it.
+        self.summaries['disks']['resources']['DISK_GB']['capacity'] = 70
+        self.assertEqual({'a': (4, 'VCPU'), 'b': (2, 'VCPU')}, self.measure())
+        self.assertEqual([], self.tied)
 
     def test_another_candidate_of_the_host(self):
         self.requests.append(
