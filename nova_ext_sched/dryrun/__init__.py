@@ -19,6 +19,7 @@ silent     said of a cell whose database does not answer
 stranded   said of a server that finds no host when its own fails
 stuck      said of a server that must leave its host and has no place
 orphaned   said of an allocation that no server and no migration has
+stray      said of an allocation whose server stands on another host
 barred     said of a host that is no destination: it is to be empty, or fails
 gone       said of a server that was deleted, or is being deleted
 =========  ==================================================================

@@ -39,7 +39,7 @@ class UnheldTestCase(base.CloudTestCase):
         """Let what has ended count as ended long ago."""
         self.useFixture(
             self.patch(
-                'nova_ext_sched.dryrun.decision.orphaned._CLEARING',
+                'nova_ext_sched.dryrun.decision.stray.CLEARING',
                 datetime.timedelta(),
             )
         )

@@ -126,6 +126,13 @@ def _tell_answer(found: Document) -> Iterator[report.Section]:
     # Records of old releases have none.
     if unheld := found.get('unheld'):
         yield report.Section(f'{unheld["sentence"]}.')
+    if elsewhere := found.get('elsewhere'):
+        yield report.Section(
+            'Held on full hosts by servers that stand elsewhere:',
+            [one['sentence'] for one in elsewhere],
+            _MOST_REASONS,
+            'allocation',
+        )
     for remark in found['remarks']:
         yield report.Section(f'{remark.rstrip(".")}.')
 

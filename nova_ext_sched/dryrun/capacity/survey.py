@@ -34,6 +34,8 @@ from nova_ext_sched.dryrun.decision import stages
 
 CONF = nova.conf.CONF
 
+_MOST_ELSEWHERE = 5
+
 
 def make_document(
     cloud: snapshot.Snapshot,
@@ -117,14 +119,22 @@ class Survey:
         return list({flavor.flavorid: flavor for flavor in found}.values())
 
     def look_for_orphaned(self) -> None:
-        """Add to the remarks what nobody holds on full hosts.
+        """Add to the remarks what full hosts hold in vain.
 
         A host counts as it is for the first flavor that it is full for.
 
         :raises placement.PlacementFailed: placement does not answer
         """
-        if found := orphaned.find(self.cloud, self._full):
-            self.remarks[found['sentence']] = None
+        unheld, elsewhere = orphaned.find(self.cloud, self._full)
+        if unheld:
+            self.remarks[unheld['sentence']] = None
+        shown = elsewhere[:_MOST_ELSEWHERE]
+        self.remarks |= dict.fromkeys(one.sentence for one in shown)
+        if more := len(elsewhere) - len(shown):
+            self.remarks[
+                f'{more} more hold room on full hosts and stand elsewhere: '
+                '"nova-ext-sched explain -f json" names them'
+            ] = None
 
     def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
         """Count how many servers of a flavor fit.

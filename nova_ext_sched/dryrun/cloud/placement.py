@@ -2,6 +2,7 @@
 
 """What placement says: nova's client of it, and each question asked once."""
 
+from collections.abc import Collection
 import contextlib
 import functools
 import typing
@@ -318,9 +319,9 @@ class Providers:
         :param uuid: of the host's own provider; what consumers hold of the
             others of its tree, and of those that it shares, is with it
         """
-        found = self._get(f'/resource_providers?in_tree={uuid}')
-        tree = [one['uuid'] for one in found.get('resource_providers', ())]
-        of_host = {one: self.get_allocations(one) for one in tree}
+        of_host = {
+            one: self.get_allocations(one) for one in self.get_tree(uuid)
+        }
         shared = {
             one: self._get_shared_allocations(one)
             for one, roots in self.served.items()
@@ -381,6 +382,14 @@ class Providers:
         url = f'/resource_providers/{uuid}/allocations'
         found: dict[str, typing.Any] = self._get(url).get('allocations', {})
         return found
+
+    def get_tree(self, uuid: str) -> Collection[str]:
+        """Return the providers of a host, itself among them."""
+        return self._ask(('in_tree', uuid)).keys()
+
+    def get_consumer(self, uuid: str) -> _Body:
+        """Return all allocations of a consumer, and whose it is."""
+        return self._get(f'{_ALLOCATIONS}{uuid}')
 
     def get_consumer_type(self, uuid: str) -> str | None:
         """Return the type of a consumer.

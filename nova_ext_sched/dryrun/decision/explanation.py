@@ -77,7 +77,9 @@ def explain(
     )
     stages.explain(cloud, found, ctxt, spec_obj)
     if closely:
-        found.unheld = orphaned.find(cloud, orphaned.find_full(found))
+        full = orphaned.find_full(found)
+        found.unheld, elsewhere = orphaned.find(cloud, full)
+        found.elsewhere = [one._asdict() for one in elsewhere]
         remarks.add(cloud, found, asked.operation, spec_obj, mine)
     return Explanation(described, found)
 

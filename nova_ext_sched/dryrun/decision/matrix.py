@@ -167,6 +167,7 @@ class Matrix:
     :ivar shortage: why not every instance of the request finds a host, though
         hosts are left
     :ivar unheld: what :func:`.orphaned.find` returned
+    :ivar elsewhere: the same of servers that stand elsewhere
     :ivar faults: sentences about cells that did not answer: the figures lack
         their hosts
     :ivar remarks: sentences about what could not be seen besides
@@ -178,6 +179,7 @@ class Matrix:
     hosts: list[HostAnswer]
     order: list[Place]
     unheld: dict[str, typing.Any] | None
+    elsewhere: list[dict[str, typing.Any]]
     faults: list[str]
     remarks: list[str]
 
@@ -194,6 +196,7 @@ class Matrix:
         self.query = []
         self.order = []
         self.unheld = None
+        self.elsewhere = []
         self.faults = []
         self.remarks = []
         self.left = {*names}

@@ -8,7 +8,7 @@ What mends them deletes them, so what may be somebody's counts as held:
 consumer                                       it is
 =============================================  ============================
 a server of a cell, or one that is being made  held
-a migration that has not ended                 held
+a migration that has not ended                 held: see :mod:`.stray`
 ended or deleted in the last ten minutes       held: nova is about to clear
 a migration that ended, and its server stands  held: it may stand for the
 on the source                                  server's own
@@ -22,7 +22,7 @@ nova-compute removes what a deleted server leaves while nova has its row, and
 never what a migration leaves. A server in cell0 stands nowhere and has none.
 """
 
-import datetime
+import itertools
 import typing
 
 from nova import context as nova_context
@@ -34,6 +34,7 @@ import sqlalchemy as sa
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.queries import servers
 
 #: What a host lacks of each resource class, by its UUID.
@@ -43,9 +44,8 @@ Lacking = dict[str, dict[str, int]]
 # The allocations of further consumers count as held.
 _MOST = 50
 _MOST_NAMES = 5
-
-# nova writes the end of a server or migration before it clears placement.
-_CLEARING = datetime.timedelta(minutes=10)
+# Each is read, and has a sentence of some lines in a record.
+_MOST_STRAY = 20
 
 # The types of nova's consumers; it writes none.
 _OF_NOVA = ('unknown', 'INSTANCE', 'MIGRATION')
@@ -73,19 +73,19 @@ def find_full(found: matrix.Matrix) -> Lacking:
 
 def find(
     cloud: snapshot.Snapshot, lacking: Lacking
-) -> dict[str, typing.Any] | None:
-    """Return which full hosts hold allocations that nobody has.
+) -> tuple[dict[str, typing.Any] | None, list[stray.Stray]]:
+    """Return which full hosts hold what nobody has, or who stands elsewhere.
 
     A request to placement for each of the first fifty, and of the fifty first
-    consumers that nova does not know; a select in each cell.
+    consumers that nova does not know; three selects in each cell.
 
     :param lacking: what :func:`find_full` returned
-    :returns: what the document has of them (``unheld``); None where there are
-        none, or a cell is silent
+    :returns: what the document has of the first (``unheld``), None where
+        there are none; and the others. Neither where a cell is silent
     :raises placement.PlacementFailed: placement does not answer
     """
     if not lacking:
-        return None
+        return None, []
     get_type = cloud.providers.get_consumer_type
     # Before nova's tables: what nova creates after it is not among them.
     held = {
@@ -96,8 +96,9 @@ def find(
     ctxt = nova_context.get_admin_context()
     known = set(servers.select_build_requests(ctxt, consumers))
     known.update(*cloud.ask_cells(_select_held, consumers).values())
+    elsewhere = [*itertools.islice(stray.find(cloud, held), _MOST_STRAY)]
     if cloud.silent_cells:
-        return None
+        return None, []
     orphaned = {
         consumer
         for consumer in sorted(consumers - known)[:_MOST]
@@ -115,9 +116,10 @@ def find(
             one = {'host': host, 'uuid': uuid, 'freed': freed}
             hosts.append({**one, 'consumers': mine})
     if not hosts:
-        return None
+        return None, elsewhere
     sentence = _say(hosts, len(held))
-    return {'sentence': sentence, 'asked': len(held), 'hosts': hosts}
+    unheld = {'sentence': sentence, 'asked': len(held), 'hosts': hosts}
+    return unheld, elsewhere
 
 
 def _say(hosts: list[dict[str, typing.Any]], asked: int) -> str:
@@ -137,7 +139,7 @@ def _say(hosts: list[dict[str, typing.Any]], asked: int) -> str:
 def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
     """Return the consumers that a server or migration of one cell holds."""
     instance, migration = models.Instance, models.Migration
-    since = timeutils.utcnow() - _CLEARING
+    since = timeutils.utcnow() - stray.CLEARING
     lives = instance.deleted == 0
     found: set[str] = set()
     for chunk in servers.in_chunks(consumers):

@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
 import typing
@@ -15,6 +16,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
@@ -35,20 +37,15 @@ def make(
     :param advance: called after each server
     :raises placement.PlacementFailed: placement does not answer
     """
-    nodes = [one for one in cloud.hosts.values() if one.host in hosts]
+    nodes = {
+        uuid: one for uuid, one in cloud.hosts.items() if one.host in hosts
+    }
     found = cloud.ask_cells(_select, sorted(hosts), nodes)
-    leaving, held = [], []
+    leaving, under_way = [], []
     for instances, migrations in found.values():
         leaving += [plans.describe(one, one.host) for one in instances]
-        held += [
-            plans.Stuck(
-                **vars(plans.describe(migration.instance, host)),
-                reason=f'its {migration.migration_type} is {migration.status}',
-                cause=plans.STATE,
-                would_help='confirm or revert it, or wait until it has ended',
-            )
-            for migration, host in migrations
-        ]
+        under_way += migrations
+    held = _list_held(cloud, under_way) if under_way else []
     places = destinations.Destinations(cloud)
     places.begin(hosts)
 
@@ -70,6 +67,45 @@ def make(
     plan.without_place.extend(held)
     # One that was deleted softly has its host until it is deleted for good.
     return order.leave_out_gone(cloud, plan, softly=False)
+
+
+def _list_held(
+    cloud: snapshot.Snapshot,
+    migrations: Collection[tuple[typing.Any, str]],
+) -> list[plans.Stuck]:
+    """Return servers that hold a host for a migration, and what would end it.
+
+    :param migrations: nova Migrations that have not ended, and the UUIDs of
+        compute nodes where their servers do not stand
+    """
+    held = {
+        uuid: cloud.providers.get_allocations(uuid) for _, uuid in migrations
+    }
+    lost = stray.find_lost(cloud, {one.instance_uuid for one, _ in migrations})
+    strays = {
+        (one.server, one.uuid): one.remedy for one in stray.find(cloud, held)
+    }
+    found = []
+    for one, uuid in migrations:
+        server = one.instance_uuid
+        would_help = 'wait until it has ended'
+        if one.status == 'finished':
+            would_help = 'confirm or revert it'
+        elif one.status in ('queued', 'preparing', 'running'):
+            would_help += ', or abort it (openstack server migration abort)'
+        if server in lost:
+            if held[uuid].keys().isdisjoint((server, one.uuid)):
+                continue
+            would_help = strays.get((server, uuid), '')
+        found.append(
+            plans.Stuck(
+                **vars(plans.describe(one.instance, cloud.hosts[uuid].host)),
+                reason=f'its {one.migration_type} is {one.status}',
+                cause=plans.STATE,
+                would_help=would_help,
+            )
+        )
+    return found
 
 
 def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
@@ -117,9 +153,9 @@ def describe(
 def _select(
     cctxt: typing.Any,
     hosts: Collection[str],
-    nodes: Collection[snapshot.Node],
+    nodes: Mapping[str, snapshot.Node],
 ) -> tuple[list[typing.Any], list[tuple[typing.Any, str]]]:
-    """Return nova Instances on hosts, and Migrations of others, with hosts."""
+    """Return nova Instances on hosts, and Migrations of others, with nodes."""
     instances = [
         one
         for host in hosts
@@ -127,10 +163,10 @@ def _select(
     ]
     migrations = []
     of = objects.MigrationList.get_in_progress_by_host_and_node
-    for node in nodes:
+    for uuid, node in nodes.items():
         for one in of(cctxt, node.host, node.node):
             # A server may be gone; else it is loaded from the cell.
             with contextlib.suppress(nova_exception.InstanceNotFound):
                 if one.instance.host != node.host:
-                    migrations.append((one, node.host))
+                    migrations.append((one, uuid))
     return instances, migrations

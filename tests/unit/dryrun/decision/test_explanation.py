@@ -84,6 +84,7 @@ class ExplainTestCase(testtools.TestCase):
 
     def find_unheld(self, cloud, full):
         self.asked.append(('unheld', full))
+        return None, []
 
     def remark(self, cloud, found, operation, spec_obj, mine):
         self.asked.append(('remark', operation, mine and mine.name))

@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Allocations on hosts where their servers do not stand, and what ends them.
+
+What nova may still work on is not among them. Where it is in doubt it does:
+
+=========================================  ================================
+server                                     its allocation on another host
+=========================================  ================================
+built, with a task, hidden, or written     held: nova works on it
+in the last ten minutes, as a migration
+of it that has not ended
+``migrating`` for an hour, and not yet     stray: nova-conductor lost it,
+handed to nova-compute (``accepted``)      and nova aborts none of these
+resized                                    held by its migration until its
+                                           owner confirms the resize
+evacuated, and nova-compute has not        stray: nova-compute clears it
+started since                              when it starts
+any other, with one where it stands        stray: it is taken off that host
+any other, with none where it stands: its  stray: both are deleted, and nova
+migration has that                         makes one where it stands
+on no host: shelved, or it failed          stray: deleted
+on a host without a compute node           held: it may have a new name
+of its migration, which has not ended      stray: deleted
+=========================================  ================================
+
+nova-compute only logs the others. ``nova-manage placement audit`` would take
+what a migration under way has on its destination, too.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import datetime
+import typing
+
+from nova.compute import task_states
+from nova.compute import vm_states
+from nova.db.main import api as main_db
+from nova.db.main import models
+from nova.objects import fields
+from oslo_utils import timeutils
+import sqlalchemy as sa
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.queries import servers
+
+#: nova writes the end of a server or migration before it clears placement.
+CLEARING = datetime.timedelta(minutes=10)
+
+# nova-conductor asks one destination after the other, and waits for each as
+# long as [DEFAULT] long_rpc_timeout (half an hour).
+_LOST = datetime.timedelta(hours=1)
+
+# What nova-compute looks for when it starts
+# (ComputeManager._destroy_evacuated_instances).
+_CLEARED_AT_START = ('accepted', 'pre-migrating', 'done')
+
+_ENDED = (*servers.ENDED, servers.REVERTED)
+
+_UNSET = (
+    'openstack --os-placement-api-version 1.28 resource provider allocation '
+    'unset'
+)
+_DELETE = 'openstack resource provider allocation delete'
+
+#: Allocations of providers by consumer, by the UUIDs of hosts.
+Held = Mapping[str, Mapping[str, typing.Any]]
+
+
+class Stray(typing.NamedTuple):
+    """An allocation on a host of a server that stands elsewhere.
+
+    :ivar uuid: of the host
+    :ivar consumer: the server, or its migration
+    :ivar stands_on: a host; None where it stands on none
+    :ivar remedy: what ends it
+    """
+
+    host: str
+    uuid: str
+    consumer: str
+    server: str
+    stands_on: str | None
+    remedy: str
+    sentence: str
+
+
+class _Server(typing.NamedTuple):
+    """Whose an allocation is."""
+
+    consumer: str
+    uuid: str
+    host: str | None
+    node: str | None
+    vm_state: str
+    task_state: str | None
+
+
+class _Migration(typing.NamedTuple):
+    uuid: str
+    server: str
+    kind: str
+    status: str
+    hosts: tuple[str | None, str | None]
+    written: datetime.datetime
+
+
+def find(cloud: snapshot.Snapshot, held: Held) -> Iterator[Stray]:
+    """Yield the allocations of servers that stand elsewhere.
+
+    Some requests to placement for each. The caller looks whether a cell is
+    silent.
+
+    :param held: read before this is called
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    consumers = {consumer for found in held.values() for consumer in found}
+    settled = {
+        one.consumer: one for one in _ask(cloud, _select_settled, consumers)
+    }
+    away = [
+        (uuid, settled[consumer])
+        for uuid, found in held.items()
+        for consumer in sorted(found.keys() & settled.keys())
+        if not _stands(cloud, settled[consumer], uuid)
+    ]
+    migrations = _find_migrations(cloud, (one.uuid for _, one in away))
+    for uuid, one in away:
+        if found := _judge(cloud, uuid, one, migrations.get(one.uuid, [])):
+            yield found
+
+
+def find_lost(cloud: snapshot.Snapshot, uuids: Collection[str]) -> set[str]:
+    """Return the servers of whose migrations nova works on none.
+
+    :param uuids: of servers that have migrations that have not ended
+    """
+    migrations = _find_migrations(cloud, uuids)
+    return {
+        one.uuid
+        for one in _ask(cloud, _select_settled, uuids)
+        if one.vm_state != vm_states.RESIZED
+        and _is_lost(one, migrations.get(one.uuid, []))
+    }
+
+
+def _ask(
+    cloud: snapshot.Snapshot,
+    select: Callable[..., typing.Any],
+    uuids: Collection[str],
+) -> Iterator[typing.Any]:
+    for rows in cloud.ask_cells(select, uuids).values():
+        yield from rows
+
+
+def _find_migrations(
+    cloud: snapshot.Snapshot, uuids: Iterable[str]
+) -> dict[str, list[_Migration]]:
+    """Return the migrations of servers, the newest last."""
+    found: dict[str, list[_Migration]] = {}
+    for one in _ask(cloud, _select_migrations, {*uuids}):
+        found.setdefault(one.server, []).append(one)
+    return found
+
+
+def _stands(cloud: snapshot.Snapshot, one: _Server, uuid: str) -> bool:
+    """Return whether a server stands on a host.
+
+    A node of bare metal may have gone to another nova-compute; the name that
+    nova-compute gives a node may change.
+    """
+    node = cloud.hosts[uuid]
+    return bool(one.host) and (
+        one.node == node.node
+        or (one.host == node.host and len(cloud.nodes_of(node.host)) == 1)
+    )
+
+
+def _find_home(cloud: snapshot.Snapshot, one: _Server) -> str | None:
+    """Return the UUID of the host where a server stands, if there is one."""
+    nodes = cloud.nodes_of(one.host or '')
+    only = nodes[0] if len(nodes) == 1 else None
+    return cloud.find_node(one.host, one.node) or only
+
+
+def _is_lost(one: _Server, migrations: list[_Migration]) -> bool:
+    """Return whether nova works on none of the migrations of a server."""
+    now = timeutils.utcnow()
+    open_ = [mine for mine in migrations if mine.status not in _ENDED]
+    if one.task_state == task_states.MIGRATING:
+        return bool(open_) and all(
+            mine.status == 'accepted' and mine.written < now - _LOST
+            for mine in open_
+        )
+    return all(mine.written <= now - CLEARING for mine in open_)
+
+
+def _judge(
+    cloud: snapshot.Snapshot,
+    uuid: str,
+    one: _Server,
+    migrations: list[_Migration],
+) -> Stray | None:
+    """Return what ends the allocation of a server that stands elsewhere.
+
+    :returns: None where nova may still work on it
+    """
+    host = cloud.hosts[uuid]
+    of_it = {mine.uuid: mine for mine in migrations}
+    of_host = [mine for mine in migrations if host.host in mine.hosts]
+    last = of_it.get(one.consumer) or (of_host[-1] if of_host else None)
+    why = f'; its {last.kind} is {last.status}' if last else ''
+    if last and last.status not in (*_ENDED, 'finished'):
+        why += ', and nova goes no further'
+    if one.vm_state == vm_states.RESIZED:
+        if one.consumer == one.uuid or not last or last.status != 'finished':
+            return None
+        remedy = f'confirm it (openstack server resize confirm {one.uuid})'
+    elif not _is_lost(one, migrations):
+        return None
+    elif one.host and _find_home(cloud, one) is None:
+        # Its host may have another name now.
+        return None
+    elif one.consumer != one.uuid or not one.host:
+        remedy = f'{_DELETE} {one.consumer}'
+    else:
+        remedy = _take_off(cloud, uuid, one, of_it)
+        if (
+            last
+            and last.kind == fields.MigrationType.EVACUATION
+            and last.status in _CLEARED_AT_START
+        ):
+            remedy = (
+                f'start nova-compute there anew, which clears it; or {remedy}'
+            )
+    name, stands_on = messages.clean(host.name), None
+    if one.host:
+        stands_on = messages.clean(one.host)
+    sentence = (
+        f'{name}: server {one.uuid} holds room there and stands on '
+        f'{stands_on or "no host"}{messages.clean(why)}: {remedy}'
+    )
+    return Stray(
+        name, uuid, one.consumer, one.uuid, stands_on, remedy, sentence
+    )
+
+
+def _take_off(
+    cloud: snapshot.Snapshot,
+    uuid: str,
+    one: _Server,
+    migrations: Collection[str],
+) -> str:
+    """Return how the allocation of a server on one host is taken away.
+
+    :param migrations: UUIDs of its own
+    """
+    holds = cloud.providers.get_consumer(one.uuid).get('allocations', {})
+    home = typing.cast(str, _find_home(cloud, one))
+    if home in holds:
+        tree = cloud.providers.get_tree(uuid)
+        here = ' '.join(f'--provider {one}' for one in holds if one in tree)
+        return f'{_UNSET} {here} {one.uuid}'
+    at_home = cloud.providers.get_allocations(home)
+    instead = sorted(at_home.keys() & {*migrations})
+    return '; '.join(
+        [
+            *[f'openstack server set --state active {one.uuid}']
+            * bool(one.task_state),
+            *(f'{_DELETE} {consumer}' for consumer in (*instead, one.uuid)),
+            f'nova-manage placement heal_allocations --instance {one.uuid}',
+        ]
+    )
+
+
+@main_db.pick_context_manager_reader
+def _select_settled(
+    context: typing.Any, consumers: Collection[str]
+) -> list[_Server]:
+    """Return whose allocations are, in one cell, where nova may be through.
+
+    :param consumers: UUIDs of servers and migrations
+    """
+    instance, migration = models.Instance, models.Migration
+    since = timeutils.utcnow() - CLEARING
+    columns = (
+        instance.uuid,
+        instance.host,
+        instance.node,
+        instance.vm_state,
+        instance.task_state,
+    )
+    settled = (
+        (instance.deleted == 0)
+        & (instance.hidden == sa.false())
+        & (instance.vm_state != vm_states.BUILDING)
+        & (
+            instance.task_state.is_(None)
+            | (instance.task_state == task_states.MIGRATING)
+        )
+        & (_written(instance) <= since)
+    )
+    found: list[_Server] = []
+    for chunk in servers.in_chunks(consumers):
+        own = sa.select(instance.uuid, *columns).where(
+            instance.uuid.in_(chunk), settled
+        )
+        of_migration = (
+            sa.select(migration.uuid, *columns)
+            .join(instance, instance.uuid == migration.instance_uuid)
+            .where(
+                migration.uuid.in_(chunk),
+                migration.deleted == 0,
+                migration.status.not_in(_ENDED),
+                _written(migration) <= since,
+                settled,
+            )
+        )
+        for query in (own, of_migration):
+            rows = context.session.execute(query)
+            found += [_Server(*row) for row in rows]
+    return found
+
+
+@main_db.pick_context_manager_reader
+def _select_migrations(
+    context: typing.Any, uuids: Collection[str]
+) -> list[_Migration]:
+    """Return the migrations of servers of one cell, the newest last."""
+    migration = models.Migration
+    found: list[_Migration] = []
+    for chunk in servers.in_chunks(uuids):
+        query = (
+            sa.select(
+                migration.uuid,
+                migration.instance_uuid,
+                migration.migration_type,
+                migration.status,
+                migration.source_compute,
+                migration.dest_compute,
+                _written(migration),
+            )
+            .where(migration.instance_uuid.in_(chunk), migration.deleted == 0)
+            .order_by(migration.id)
+        )
+        for row in context.session.execute(query):
+            uuid, server, kind, status, source, dest, written = row
+            hosts = source, dest
+            found.append(
+                _Migration(uuid, server, kind, status, hosts, written)
+            )
+    return found
+
+
+def _written(model: typing.Any) -> typing.Any:
+    return sa.func.coalesce(model.updated_at, model.created_at)
