@@ -24,9 +24,6 @@ from nova_ext_sched.policy import isolation
 
 T = typing.TypeVar('T')
 
-#: Prefix of the trait that records that sync gave another trait.
-RECORD = 'CUSTOM_NOVA_EXT_SCHED_SYNCED_'
-
 # The trait of a provider that others use, those of its aggregates.
 _SHARES = 'MISC_SHARES_VIA_AGGREGATE'
 
@@ -198,8 +195,8 @@ def read(
         for trait in client.traits(associated=True)
         if trait in wanted
         or trait == _SHARES
-        or trait.startswith(RECORD)
-        or RECORD + trait in known
+        or trait.startswith(isolation.RECORD)
+        or isolation.RECORD + trait in known
     }
     queries = {
         trait: objects.RequestGroup(required_traits={trait})
@@ -306,7 +303,7 @@ def get_traits(aggregates: Iterable[Aggregate]) -> set[str]:
 
 def get_records(traits: Iterable[str]) -> set[str]:
     """Return the records of those traits whose name leaves room for one."""
-    records = {RECORD + trait for trait in traits}
+    records = {isolation.RECORD + trait for trait in traits}
     return {record for record in records if len(record) <= _LONGEST_TRAIT}
 
 

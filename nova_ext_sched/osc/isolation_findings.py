@@ -262,7 +262,7 @@ def find_leftovers(
 
     :param trait: of one aggregate or more, or of none any more
     """
-    given = {trait, isolation_cloud.RECORD + trait}
+    given = {trait, isolation.RECORD + trait}
     if hosts := cloud.name_hosts(
         node
         for node in cloud.nodes

@@ -41,6 +41,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import placement
 from nova_ext_sched.objects import syntax
 from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.policy import isolation
 
 # Standard traits that say what a host is or can do. nova-compute reports
 # those that are true, and takes away what it does not find; the one of MISC_
@@ -178,7 +179,7 @@ def remove_traits(
     :param current: what the provider has at the time of the write
     """
     records = current & isolation_cloud.get_records(traits)
-    return current - records - get_recorded(records)
+    return current - records - isolation.get_recorded(records)
 
 
 def is_reported(trait: str) -> bool:
@@ -222,19 +223,9 @@ def _add(node: isolation_cloud.Node, traits: list[str]) -> Iterable[Step]:
 def _remove(
     node: isolation_cloud.Node, required: Collection[str]
 ) -> Iterable[Step]:
-    traits = get_recorded(node.traits).difference(required)
+    traits = isolation.get_recorded(node.traits).difference(required)
     decide = functools.partial(remove_traits, traits=traits)
     return _update(Change.REMOVE_TRAITS, node, decide)
-
-
-def get_recorded(traits: Iterable[str]) -> set[str]:
-    """Return the traits whose records are among the traits."""
-    record = isolation_cloud.RECORD
-    return {
-        trait.removeprefix(record)
-        for trait in traits
-        if trait.startswith(record)
-    }
 
 
 def _update(

@@ -15,6 +15,7 @@ from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
+from nova_ext_sched.policy import isolation
 
 #: The columns of the aggregates, and those of the changes.
 COLUMNS = ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults', 'Elsewhere')
@@ -54,7 +55,7 @@ def make(
     deserted = [
         finding
         for trait in sorted(
-            isolation_plan.get_recorded(cloud.traits)
+            isolation.get_recorded(cloud.traits)
             - isolation_cloud.get_traits(cloud.aggregates)
         )
         for finding in isolation_findings.find_leftovers(cloud, trait)
@@ -230,7 +231,7 @@ def make_of_steps(
     :param remarks: sentences on what was not looked at, or ended it early
     """
     sentence, sections = report.begin(isolation_run.sum_up(steps), *remarks)
-    record = isolation_cloud.RECORD
+    record = isolation.RECORD
     by_result: dict[
         str, dict[tuple[isolation_plan.Change, str], list[str]]
     ] = {}

@@ -67,6 +67,9 @@ DECLARATION = declaration.Policy(
 PREFIX = 'trait:'
 REQUIRED = 'required'
 
+#: Prefix of the trait that records that sync gave another trait to a host.
+RECORD = 'CUSTOM_NOVA_EXT_SCHED_SYNCED_'
+
 # placement.schemas.trait
 _TRAIT_NAME = re.compile(r'[A-Z0-9_]{1,255}')
 
@@ -287,3 +290,12 @@ def choose_traits(
         counts.keys() & usable, key=lambda trait: (-counts[trait], trait)
     )
     return set(ranked[:limit])
+
+
+def get_recorded(traits: Iterable[str]) -> set[str]:
+    """Return the traits whose records are among the traits."""
+    return {
+        trait.removeprefix(RECORD)
+        for trait in traits
+        if trait.startswith(RECORD)
+    }

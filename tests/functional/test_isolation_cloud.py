@@ -12,11 +12,12 @@ from unittest import mock
 import fixtures
 
 from nova_ext_sched.osc import isolation_cloud
+from nova_ext_sched.policy import isolation
 from tests.functional.placement import base
 
 A = 'aaaaaaaa-0000-4000-8000-000000000001'
 B = 'bbbbbbbb-0000-4000-8000-000000000002'
-RECORD = isolation_cloud.RECORD + 'CUSTOM_OLD'
+RECORD = isolation.RECORD + 'CUSTOM_OLD'
 
 
 class Compute:

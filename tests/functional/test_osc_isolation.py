@@ -5,14 +5,18 @@
 import json
 
 import fixtures
+from keystoneauth1 import token_endpoint
+from nova import utils as nova_utils
 from nova.api import auth
 from oslo_utils.fixture import uuidsentinel
 import webob.exc
 
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_run
+from nova_ext_sched.policy import isolation
 from tests.functional import base
 from tests.functional import openstackclient
+from tests.functional import test_status
 
 LIST = ('aggregate', 'isolation', 'list')
 SYNC = ('aggregate', 'isolation', 'sync')
@@ -24,7 +28,7 @@ VMX = 'HW_CPU_X86_VMX'
 
 
 def record(trait):
-    return isolation_cloud.RECORD + trait
+    return isolation.RECORD + trait
 
 
 class IsolationTestCase(base.CloudTestCase):
@@ -110,6 +114,17 @@ class IsolationTestCase(base.CloudTestCase):
             ]
             for row in self.openstack.json(*LIST, *arguments)
         }
+
+    def check(self):
+        """Return what the status check says of the traits."""
+        get_ksa_adapter = nova_utils.get_ksa_adapter
+        token = token_endpoint.Token(self.placement.fixture.endpoint, 'admin')
+        with fixtures.MockPatchObject(
+            nova_utils,
+            'get_ksa_adapter',
+            lambda service: get_ksa_adapter(service, ksa_auth=token),
+        ):
+            return test_status.run_check('Traits of hosts')
 
     def sync(self, *arguments, status=0):
         """Run sync; return its rows without the column Provider."""
@@ -291,6 +306,25 @@ class SyncTest(IsolationTestCase):
         )
         self.assertEqual([], self.sync('--prune', 'windows'))
         self.assertIn('Of hosts outside these aggregates', self.errors)
+        sentence = (
+            '{} {}, which sync gave, and no aggregate there requires it: a '
+            'server that requires it can land there. Run openstack aggregate '
+            'isolation sync --prune.'
+        )
+        kept = (
+            sentence.format('host1, host2 have', GPU),
+            sentence.format('host1 has', WINDOWS),
+        )
+        self.assertEqual((test_status.WARNING, ' '.join(kept)), self.check())
+        with base.table_away(self.cell_engine(), 'compute_nodes'):
+            self.assertEqual(
+                (
+                    test_status.WARNING,
+                    '1 cell did not answer, and what hosts have there is not '
+                    'known.',
+                ),
+                self.check(),
+            )
         before = self.state()
         expected = [
             (
@@ -314,6 +348,7 @@ class SyncTest(IsolationTestCase):
             {WINDOWS, record(WINDOWS), GPU, record(GPU)}, self.traits('host3')
         )
         self.assertEqual([], self.sync('--prune'))
+        self.assertEqual((test_status.SUCCESS, None), self.check())
 
         # The aggregate is gone, the record is not.
         self.remove_host('windows', 'host3')
@@ -322,6 +357,11 @@ class SyncTest(IsolationTestCase):
             {'': [('leftover-trait', 'host3')]},
             self.faults(),
         )
+        self.assertIn(sentence.format('host3 has', GPU), self.check()[1])
+        self.flags(
+            enable_isolated_aggregate_filtering=False, group='nova_ext_sched'
+        )
+        self.assertEqual((test_status.SUCCESS, None), self.check())
         self.sync('--prune')
         self.assertEqual(set(), self.traits('host3'))
 

@@ -356,8 +356,19 @@ class DataTest(DataTestCase):
                 for name in (
                     'Metadata of aggregates',
                     'Extra specs of flavors',
+                    *['Traits of hosts'] * on,
                 ):
                     self.assertCheck(name, WARNING, 'Not checked')
+
+    def test_placement_does_not_answer(self):
+        auth = start_placement(self)
+        self.assertCheck('Traits of hosts', SUCCESS)
+        auth.token = 'nobody'
+        self.assertCheck(
+            'Traits of hosts',
+            WARNING,
+            'Not checked, because placement cannot be read.',
+        )
 
     def test_the_statement_is_not_shown(self):
         self.useFixture(

@@ -14,11 +14,12 @@ from nova_ext_sched import placement
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
+from nova_ext_sched.policy import isolation
 from tests.functional.placement import servers
 
 HOSTS = 8
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
-RECORD = isolation_cloud.RECORD + TRAIT
+RECORD = isolation.RECORD + TRAIT
 
 
 class MeetingTest(test_base.BaseTestCase):

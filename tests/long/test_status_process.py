@@ -109,12 +109,12 @@ class CommandTest(test_base.BaseTestCase):
         option = 'enable_isolated_aggregate_filtering'
         fine = self.run_page(script, '')
         self.assertEqual(0, fine.returncode, fine.stdout)
-        self.assertEqual(8, fine.stdout.count('Result: Success'))
+        self.assertEqual(9, fine.stdout.count('Result: Success'))
         self.assertIn('\nsystemctl restart nova-scheduler\n', fine.stdout)
 
         warning = self.run_page(script, f'[nova_ext_sched]\n{option} = True')
         self.assertEqual(0, warning.returncode, warning.stdout)
-        self.assertEqual(7, warning.stdout.count('Result: Success'))
+        self.assertEqual(8, warning.stdout.count('Result: Success'))
         self.assertRegex(
             warning.stdout,
             r'Check: Host filters +\|\n\| Result: Warning',

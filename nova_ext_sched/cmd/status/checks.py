@@ -21,6 +21,7 @@ from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched import filters
 from nova_ext_sched import messages
+from nova_ext_sched.cmd.status import leftovers
 from nova_ext_sched.cmd.status import operators_data
 from nova_ext_sched.queries import fields
 
@@ -244,14 +245,14 @@ class Checks(upgradecheck.UpgradeCommands):
     def _data(self) -> operators_data.OperatorsData | Exception:
         ctxt = nova_context.get_admin_context()
         try:
-            aggregates = objects.AggregateList.get_all(ctxt)
+            self._aggregates_read = objects.AggregateList.get_all(ctxt)
             flavors = objects.FlavorList.get_all(ctxt)
         except Exception as exc:
             # oslo.db, SQLAlchemy, the driver: whichever it is, it is said.
             return exc
         return operators_data.OperatorsData(
             CONF,
-            {one.name: one.metadata for one in aggregates},
+            {one.name: one.metadata for one in self._aggregates_read},
             {one.name: one.extra_specs for one in flavors},
         )
 
@@ -286,6 +287,29 @@ class Checks(upgradecheck.UpgradeCommands):
             'Correct the extra specs with openstack flavor set --property.',
         )
 
+    def _traits(self) -> upgradecheck.Result:
+        if not CONF.nova_ext_sched.enable_isolated_aggregate_filtering:
+            return _SUCCESS
+        if isinstance(self._data, Exception):
+            return _NOT_CHECKED
+        try:
+            adapter = nova_utils.get_ksa_adapter('placement')
+            adapter.default_microversion = PLACEMENT
+            return _warnings(
+                leftovers.find(
+                    nova_context.get_admin_context(),
+                    adapter,
+                    self._aggregates_read,
+                )
+            )
+        except (
+            ks_exc.ClientException,
+            nova_exception.NovaException,
+            ValueError,
+            LookupError,
+        ):
+            return _warning('Not checked, because placement cannot be read.')
+
     _upgrade_checks = (
         ('Release of nova', _nova_release),
         ('Configuration files', _configuration_files),
@@ -295,4 +319,5 @@ class Checks(upgradecheck.UpgradeCommands):
         ('API database', _database),
         ('Metadata of aggregates', _aggregates),
         ('Extra specs of flavors', _flavors),
+        ('Traits of hosts', _traits),
     )

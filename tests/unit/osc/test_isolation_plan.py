@@ -9,12 +9,13 @@ import testtools
 
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_plan as plan
+from nova_ext_sched.policy import isolation
 
 X, Y, Z = 'CUSTOM_X', 'CUSTOM_Y', 'STORAGE_DISK_SSD'
 
 
 def record(trait):
-    return isolation_cloud.RECORD + trait
+    return isolation.RECORD + trait
 
 
 def make_aggregate(number, hosts, *traits):
@@ -265,7 +266,7 @@ class PropertyTestCase(testtools.TestCase):
         for old, new in zip(cloud.nodes, after.nodes, strict=True):
             for trait in old.traits - new.traits:
                 self.assertTrue(
-                    trait.startswith(isolation_cloud.RECORD)
+                    trait.startswith(isolation.RECORD)
                     or record(trait) in old.traits
                 )
                 self.assertNotIn(trait, cloud.get_required_traits(old.host))
@@ -284,7 +285,7 @@ class PropertyTestCase(testtools.TestCase):
                 {
                     trait
                     for trait in old.traits - ours
-                    if not trait.startswith(isolation_cloud.RECORD)
+                    if not trait.startswith(isolation.RECORD)
                 },
                 new.traits,
             )
