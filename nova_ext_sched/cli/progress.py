@@ -7,13 +7,17 @@ from collections.abc import Iterator
 import contextlib
 import typing
 
-from rich import console
 from rich import progress
+
+from nova_ext_sched.cli import terminal
 
 
 @contextlib.contextmanager
 def bar(
-    stream: typing.Any, label: str, total: int | None = None
+    stream: typing.Any,
+    label: str,
+    total: int | None = None,
+    color: str = terminal.AUTO,
 ) -> Iterator[Callable[..., None]]:
     """Show a bar while the block runs, and nothing after it.
 
@@ -21,6 +25,7 @@ def bar(
 
     :param stream: where to write, standard error as a rule
     :param total: how many steps there are; None if it is not known
+    :param color: ``--color``
     :yields: a function to call after each step; takes the number of steps,
         and the label from now on where it changes. With a ``total`` it counts
         no step, and that many begin.
@@ -30,11 +35,11 @@ def bar(
         yield lambda steps=1, label=None, total=None: None
         return
     with progress.Progress(
-        progress.TextColumn('{task.description}'),
+        progress.TextColumn('{task.description}', markup=False),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeElapsedColumn(),
-        console=console.Console(file=stream),
+        console=terminal.make(stream, color),
         transient=True,
     ) as shown:
         task = shown.add_task(label, total=total)

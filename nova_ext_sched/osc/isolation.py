@@ -44,7 +44,8 @@ class Command(report.Lister, command.Lister):
         :param by_name: see :func:`.isolation_cloud.read`
         """
         manager = self.app.client_manager
-        with progress.bar(sys.stderr, 'Reading nova and placement'):
+        label = 'Reading nova and placement'
+        with progress.bar(sys.stderr, label, color=self.color):
             return isolation_cloud.read(
                 manager.compute, manager.nova_ext_sched, by_name
             )
@@ -163,7 +164,7 @@ class SyncIsolation(Command):
         """Make the changes; return what ended that early."""
         client = self.app.client_manager.nova_ext_sched
         total = sum(step.write is not None for step in steps)
-        bar = progress.bar(sys.stderr, 'Changing placement', total)
+        bar = progress.bar(sys.stderr, 'Changing placement', total, self.color)
         try:
             with bar as advance:
                 exc = isolation_run.carry_out(steps, client, advance)

@@ -79,7 +79,7 @@ class Bar:
         self.total, self.steps = None, 0
 
     @contextlib.contextmanager
-    def show(self, stream, label):
+    def show(self, stream, label, color):
         yield self.advance
 
     def advance(self, steps=1, label=None, total=None):

@@ -50,7 +50,9 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         run = self.load(parsed_args)
-        with progress.bar(sys.stderr, 'Judging servers') as advance:
+        with progress.bar(
+            sys.stderr, 'Judging servers', color=self.color
+        ) as advance:
             self._auditing, findings = run.audit(parsed_args, advance)
         return audit_report.make(self._auditing, findings, parsed_args.summary)
 

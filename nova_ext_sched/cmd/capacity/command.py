@@ -65,7 +65,9 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         run = self.load(parsed_args)
-        with progress.bar(sys.stderr, 'Counting servers of flavors') as step:
+        with progress.bar(
+            sys.stderr, 'Counting servers of flavors', color=self.color
+        ) as step:
             self._document, is_complete = run.count(parsed_args, step)
         flavors = self._document['flavors']
         status = base.FINE

@@ -127,7 +127,9 @@ class Explain(scheduler.Command, report.Lister):
             document = recorded.read(parsed_args.records, parsed_args.recorded)
         else:
             run = self.load(parsed_args)
-            with progress.bar(sys.stderr, 'Asking nova and placement') as step:
+            with progress.bar(
+                sys.stderr, 'Asking nova and placement', color=self.color
+            ) as step:
                 document = run.explain(parsed_args, step)
         return explain_report.make(
             document,

@@ -14,6 +14,7 @@ from urllib import parse
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
 
@@ -120,7 +121,14 @@ def _tell_answer(found: Document) -> Iterator[report.Section]:
     if not answer['finds_host']:
         every = ' for every instance' * bool(answer['left'])
         head = f'No host{every}: {head}'
-    yield report.Section(head, why, _MOST_REASONS, 'reason', apart=False)
+    yield report.Section(
+        head,
+        why,
+        _MOST_REASONS,
+        'reason',
+        apart=False,
+        style=terminal.ANSWER,
+    )
     if not answer['left'] and not end:
         yield from _tell_freed(found)
     # Records of old releases have none.

@@ -47,7 +47,9 @@ class Mend(_Moves):
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         run = self.load(parsed_args)
-        with progress.bar(sys.stderr, 'Judging servers') as advance:
+        with progress.bar(
+            sys.stderr, 'Judging servers', color=self.color
+        ) as advance:
             made: report.Report = run.plan_mend(parsed_args, advance)
         return made
 
@@ -88,7 +90,9 @@ class Drain(_Moves):
                 'Name a host, --aggregate or --domain: what is to be empty.'
             )
         run = self.load(parsed_args)
-        with progress.bar(sys.stderr, 'Planning moves') as advance:
+        with progress.bar(
+            sys.stderr, 'Planning moves', color=self.color
+        ) as advance:
             made: report.Report = run.plan_drain(parsed_args, advance)
         return made
 
@@ -155,7 +159,9 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
                 'Name a --flavor: --project is who asks for its servers.'
             )
         run = self.load(parsed_args)
-        with progress.bar(sys.stderr, 'Evacuating servers') as advance:
+        with progress.bar(
+            sys.stderr, 'Evacuating servers', color=self.color
+        ) as advance:
             self._outcome = run.plan_survive(parsed_args, advance)
         return plan_report.make_survival(self._outcome, parsed_args.by)
 

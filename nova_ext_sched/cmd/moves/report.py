@@ -13,6 +13,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
 from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.plan import plans
 
@@ -141,9 +142,12 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
                 report.Line(
                     f'{number}: {_count_causes(one.without_room)}',
                     f'{messages.clean(one.failure):<{wide}}',
+                    style=terminal.BAD,
                 )
             )
-        first = report.Section(f'{head}:', lines, _MOST_FAILURES, noun)
+        first = report.Section(
+            f'{head}:', lines, _MOST_FAILURES, noun, style=terminal.ANSWER
+        )
     sections.insert(0, first)
     if flavors:
         sections.append(_list_flavors(flavors, noun))

@@ -83,7 +83,9 @@ class Simulate(report.Lister):
         run = _load()
         if parsed_args.list:
             return run.list_scenarios()
-        with progress.bar(sys.stderr, 'Starting nova') as advance:
+        with progress.bar(
+            sys.stderr, 'Starting nova', color=self.color
+        ) as advance:
             return run.simulate(
                 parsed_args, bool(self.app_args.verbose_level), advance
             )

@@ -9,6 +9,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import scenario
 
@@ -28,6 +29,8 @@ LEGEND = {
     UNFORESEEN: 'plain nova does not do what the scenario says of it '
     '(expect_plain).',
 }
+
+_STYLES = {OK: terminal.GOOD, **dict.fromkeys(LEGEND, terminal.BAD)}
 
 
 def make(
@@ -143,7 +146,11 @@ class _Step:
         if self.plain_result == UNFORESEEN:
             entries.append(('foreseen', '', self.step.expect_plain))
         lines = [
-            report.Line(str(words), f'{name:14}  {result:10}')
+            report.Line(
+                str(words),
+                f'{name:14}  {result:10}',
+                style=_STYLES.get(result, ''),
+            )
             for name, result, words in entries
         ]
         lines += _label('reason', self.reasons)

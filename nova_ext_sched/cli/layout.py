@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What people read, section by section, and how it is laid out.
+
+Lines end between words. A name or a UUID is broken only where it is longer
+than a line.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import re
+import textwrap
+import typing
+
+from rich import console
+from rich import padding
+from rich import segment
+from rich import table
+from rich import text as rich_text
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import terminal
+
+#: What shows all that is folded.
+SEE_ALL = '-f json lists all'
+
+#: In place of a number of what was not counted.
+NONE = '-'
+
+# Where a label leaves less, the text stands below it; where indentation does,
+# a line is longer than the width.
+_NARROWEST = 20
+
+# Of a name that a user gave a server, this much is seen on every terminal.
+_SHORTEST_NAME = 12
+
+_UUID = re.compile(r'\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
+# What would steer a terminal, and what turns the direction of a text.
+_CONTROL = re.compile(
+    '[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]'
+)
+_BLANKS = str.maketrans(dict.fromkeys('\n\v\f\r', ' '))
+
+
+class Line(typing.NamedTuple):
+    """A row that people read.
+
+    :ivar text: wraps
+    :ivar label: stands before it; numbers of a section end in one column
+    :ivar name: of a server, as a user wrote it; as much as has room is seen
+    :ivar notes: paragraphs below it
+    :ivar style: of the label
+    """
+
+    text: str
+    label: int | str = ''
+    name: str = ''
+    notes: Sequence[str] = ()
+    style: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A part of what people read; a rich Console prints it.
+
+    :ivar title: the paragraph that it begins with
+    :ivar rows: lines, or the cells of a table. Numbers and :data:`NONE` stand
+        to the right. A cell that is a list is a text and notes on it; one that
+        is no text is rich's.
+    :ivar most: how many rows are seen of more; None for all. The last one is
+        written in place of a line that would count it.
+    :ivar noun: what a row is, in the singular
+    :ivar columns: the heads of a table; empty for lines
+    :ivar apart: whether an empty line stands before it
+    :ivar indent: how far lines, and what of the title wraps, are set in
+    :ivar style: of the title; by default that of a heading where rows follow
+    """
+
+    title: str = ''
+    rows: Sequence[str | Line | Sequence[object]] = ()
+    most: int | None = None
+    noun: str = ''
+    columns: Sequence[str] = ()
+    apart: bool = True
+    indent: int = 2
+    style: str = ''
+
+    def __rich_console__(
+        self, paper: console.Console, options: console.ConsoleOptions
+    ) -> console.RenderResult:
+        width, rows, most = options.max_width, self.rows, self.most
+        if self.title:
+            style = self.style or (terminal.HEADING if rows else '')
+            yield from _wrap(self.title, width, hang=self.indent, style=style)
+        shown = rows if most is None or len(rows) <= most + 1 else rows[:most]
+        if self.columns and shown:
+            yield _Table(self.columns, shown)
+        else:
+            yield from _lay_lines(shown, width, self.indent)
+        if more := len(rows) - len(shown):
+            noun = messages.count(f'more {self.noun}', more)
+            text = f'and {noun} ({SEE_ALL})'
+            yield from _wrap(text, width, self.indent, style=terminal.ASIDE)
+
+
+def _wrap(
+    text: str,
+    width: int,
+    indent: int = 0,
+    label: str = '',
+    hang: int = 2,
+    style: str = '',
+    label_style: str = '',
+) -> Iterator[rich_text.Text]:
+    """Yield the lines of a paragraph; without text an empty one.
+
+    :param indent: how far the paragraph is set in
+    :param label: what the first line begins with; the others are set in
+        as far as it reaches. One that leaves no room stands by itself
+    :param hang: how far the others are set in where there is no label
+    """
+    label = _disarm(label)
+    if label and indent + len(label) + _NARROWEST > width:
+        yield from _wrap(label.rstrip(), width, indent, style=label_style)
+        indent, label = indent + hang, ''
+    first = ' ' * indent + label
+    later = ' ' * (len(first) if label else indent + hang)
+    text = messages.without_secrets(text).expandtabs().translate(_BLANKS)
+    lines = textwrap.wrap(
+        _disarm(text),
+        max(width, len(later) + _NARROWEST),
+        initial_indent=first,
+        subsequent_indent=later,
+        break_on_hyphens=False,
+    )
+    before, before_style = len(first), label_style
+    for line in lines or [first]:
+        shown = rich_text.Text(line, no_wrap=True, overflow='ignore')
+        shown.stylize(before_style, indent, before)
+        shown.stylize(style, before)
+        shown.highlight_regex(_UUID, terminal.ASIDE)
+        yield shown
+        before, before_style = len(later), ''
+
+
+def _disarm(text: str) -> str:
+    """Return a text with control characters as Python would write them."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def _lay_lines(
+    rows: Sequence[typing.Any], width: int, indent: int
+) -> Iterator[rich_text.Text]:
+    lines = [row if isinstance(row, Line) else Line(row) for row in rows]
+    numbers = [one.label for one in lines if isinstance(one.label, int)]
+    wide = len(str(max(numbers, default=0)))
+    for text, label, name, notes, style in lines:
+        before = f'{label:>{wide}}  ' if label != '' else ''
+        if name:
+            room = width - indent - len(before) - len(text) - 2
+            text = f'{text}  {_cut(messages.clean(name), room)}'
+        yield from _wrap(text, width, indent, before, label_style=style)
+        for note in notes:
+            yield from _wrap(note, width, indent + 2)
+
+
+def _cut(name: str, room: int) -> str:
+    room = max(room, _SHORTEST_NAME)
+    return name if len(name) <= room else f'{name[: room - 3]}...'
+
+
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """A table; the widest columns wrap."""
+
+    names: Sequence[str]
+    rows: Sequence[typing.Any]
+
+    def __rich_console__(
+        self, paper: console.Console, options: console.ConsoleOptions
+    ) -> console.RenderResult:
+        shown = table.Table(
+            box=None, pad_edge=False, header_style=terminal.HEADING
+        )
+        columns = zip(*self.rows, strict=True)
+        for name, cells in zip(self.names, columns, strict=True):
+            is_number = any(
+                isinstance(cell, int) or cell == NONE for cell in cells
+            )
+            shown.add_column(
+                _render(name),
+                justify='right' if is_number else 'left',
+                no_wrap=is_number,
+                overflow='fold',
+            )
+        for row in self.rows:
+            shown.add_row(*map(_render, row))
+        for line in paper.render_lines(shown, options, pad=False):
+            # rich fills lines with blanks.
+            while line and not line[-1].text.strip():
+                del line[-1]
+            if line:
+                last = line.pop()
+                line.append(segment.Segment(last.text.rstrip(), last.style))
+            yield from (*line, segment.Segment.line())
+
+
+def _render(cell: object) -> console.RenderableType:
+    if isinstance(cell, list):
+        first, *notes = map(_render, cell)
+        notes = [padding.Padding(note, (0, 0, 0, 2)) for note in notes]
+        return console.Group(first, *notes)
+    if isinstance(cell, console.ConsoleRenderable):
+        return cell
+    shown = rich_text.Text(_disarm(str(cell)))
+    shown.highlight_regex(_UUID, terminal.ASIDE)
+    return shown

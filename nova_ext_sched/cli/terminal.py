@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where text for people is written: with colour, or for a file without."""
+
+import argparse
+import os
+import typing
+
+from rich import console
+from rich import style
+from rich import theme
+
+from nova_ext_sched.cli import base
+
+AUTO, ALWAYS, NEVER = CHOICES = ('auto', 'always', 'never')
+
+# The 16 colours that each terminal shows as its user chose them. No meaning
+# comes from them alone: a word, a number or a sign has it too.
+_STYLES = {
+    'heading': 'bold',
+    'good': 'green',
+    'bad': 'red',
+    'aside': 'dim',
+}
+HEADING, GOOD, BAD, ASIDE = _STYLES
+#: The style of an answer, by the exit status.
+ANSWER = 'answer'
+_BAD_ANSWER = 'bold red'
+_ANSWERS = {
+    None: 'bold',
+    base.FINE: 'bold green',
+    base.SOME_FOUND: _BAD_ANSWER,
+    base.FAULT: _BAD_ANSWER,
+}
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--color``."""
+    parser.add_argument(
+        '--color',
+        choices=CHOICES,
+        default=AUTO,
+        help='colour the text; by default where it goes to a terminal, unless '
+        'NO_COLOR is set or TERM is dumb',
+    )
+
+
+def make(
+    stream: typing.Any,
+    color: str = AUTO,
+    width: int | None = None,
+    status: int | None = None,
+) -> console.Console:
+    """Return what writes on a stream, as it stands there.
+
+    No text is markup, and no word gets another form. The variable FORCE_COLOR
+    counts for nothing: a file is for programs, too.
+
+    :param color: one of :data:`CHOICES`
+    :param width: the most columns; None for those of the terminal
+    :param status: of the command, which colours its answer
+    """
+    is_terminal = _is_terminal(stream)
+    if color == AUTO:
+        is_coloured = (
+            is_terminal
+            and not os.environ.get('NO_COLOR')
+            and os.environ.get('TERM') != 'dumb'
+        )
+    else:
+        is_coloured = color == ALWAYS
+    styles: dict[str, str | style.Style] = dict(_STYLES)
+    styles[ANSWER] = _ANSWERS[status]
+    return console.Console(
+        file=stream,
+        width=width,
+        # Without it, rich takes 80 columns where TERM is dumb.
+        height=width and 25,
+        force_terminal=is_terminal,
+        color_system='standard' if is_coloured else None,
+        no_color=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        theme=theme.Theme(styles),
+    )
+
+
+def _is_terminal(stream: typing.Any) -> bool:
+    isatty = getattr(stream, 'isatty', None)
+    return isatty is not None and isatty()
