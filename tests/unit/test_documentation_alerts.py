@@ -353,7 +353,8 @@ class ExitStatusTestCase(testtools.TestCase):
                     f'{name}{{command="status"}} >= 2'
                 ),
                 'NovaExtSchedCannotRead': (
-                    f'{name}{{command=~"audit|capacity|isolation"}} == 1'
+                    f'{name}{{command=~"audit|capacity|survive|isolation"}}'
+                    ' == 1'
                 ),
             },
             {

@@ -9,99 +9,288 @@ import re
 import shutil
 import subprocess
 import sys
+import typing
+from unittest import mock
 
 import ddt
 import fixtures
+from prometheus_client import parser
 import testtools
 import yaml
 
+from nova_ext_sched.cli import metrics as run_metrics
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
+from nova_ext_sched.cmd.moves import command as moves
 from nova_ext_sched.cmd.watch import command as watch
 from nova_ext_sched.watch import metrics
 from tests import documentation
 
 ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
 METRIC = re.compile(r'nova_ext_sched_\w+')
-#: What --metrics writes; the functional tests of the commands see it.
-OF_RUNS = {
-    'nova_ext_sched_capacity_servers',
-    'nova_ext_sched_exit_status',
-    'nova_ext_sched_failures',
-    'nova_ext_sched_policy_violations',
-    'nova_ext_sched_stranded_servers',
-    'nova_ext_sched_success_timestamp_seconds',
-}
 COMMANDS = {
     'audit': audit.Audit,
     'capacity': capacity.Capacity,
+    'survive': moves.Survive,
     'watch': watch.Watch,
 }
 
 
+class Metric(typing.NamedTuple):
+    """What Prometheus reads.
+
+    :ivar type: ``counter``, ``gauge`` or ``histogram``
+    """
+
+    type: str
+    labels: set[str]
+
+
+#: Those that Prometheus gives to each.
+OF_ALL = {'__name__', 'instance', 'job'}
+
+
 def of_watch():
-    """Return the names of the metrics of watch."""
+    """Return the metrics of watch, by name."""
     found = metrics.Metrics()
     found.worked()
-    names = set()
-    for family in found.registry.collect():
-        if METRIC.match(family.name):
-            ends = {
-                'counter': ['_total'],
-                'histogram': ['_bucket', '_count', '_sum'],
-            }.get(family.type, [''])
-            names.update(f'{family.name}{end}' for end in ends)
-    return names
-
-
-def panels():
-    return json.loads((ETC / 'dashboard.json').read_text())['panels']
-
-
-def shown():
-    """Return the names of the metrics of all panels."""
+    found.looked_at({'uuid': 'cell1'}, ())
+    found.refusals.labels('boot', 'x')
+    found.unexplained.labels('x')
     return {
-        name
-        for panel in panels()
-        for target in panel['targets']
-        for name in METRIC.findall(target['expr'])
+        one.name: Metric(family.type, {*one.labels})
+        for family in found.registry.collect()
+        for one in family.samples
+        if METRIC.match(one.name)
     }
 
 
+def of_runs():
+    """Return the metrics of what commands write with ``--metrics``."""
+    auditing, counting, failing = (
+        COMMANDS[name](None, None) for name in ('audit', 'capacity', 'survive')
+    )
+    auditing._auditing = mock.Mock()
+    auditing._auditing.totals.policies = {'isolation': 1}
+    flavor = {'name': 'x', 'unlimited': False, 'servers': 1}
+    counting._document = {'flavors': [flavor]}
+    failing._outcome = mock.Mock(failures=[], without_room=[], refused=[])
+    found = {}
+    with fixtures.TempDir() as folder:
+        for name, command in zip(
+            ('audit', 'capacity', 'survive'),
+            (auditing, counting, failing),
+            strict=True,
+        ):
+            path = pathlib.Path(folder.path) / f'{name}.prom'
+            run_metrics.write(path, name, 0, command.measure)
+            for family in parser.text_string_to_metric_families(
+                path.read_text()
+            ):
+                for one in family.samples:
+                    found[one.name] = Metric(family.type, {*one.labels})
+    return found
+
+
+DASHBOARD = json.loads((ETC / 'dashboard.json').read_text())
+
+
+def panels():
+    """Yield all panels but rows, those that a row hides too."""
+    for panel in DASHBOARD['panels']:
+        yield from panel.get('panels', ())
+        if panel['type'] != 'row':
+            yield panel
+
+
+def first_row():
+    """Return the panels that are seen first."""
+    return [panel for panel in panels() if panel['gridPos']['y'] == 0]
+
+
+def shown():
+    """Yield expression and legend of each line that a panel shows."""
+    for panel in panels():
+        for target in panel['targets']:
+            yield target['expr'], target['legendFormat']
+
+
+def rules():
+    """Yield the alerting rules on metrics."""
+    for path in ETC.glob('alerts*.yaml'):
+        for group in yaml.safe_load(path.read_text())['groups']:
+            for rule in group['rules']:
+                if 'count_over_time' not in rule['expr']:
+                    yield rule
+
+
+def names(expression):
+    return set(METRIC.findall(expression))
+
+
 class MetricsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.metrics = of_watch() | of_runs()
+
     def test_a_panel_shows_each(self):
         """Of a histogram the buckets, of which Grafana makes percentiles."""
         wanted = {
             name
-            for name in of_watch()
+            for name in self.metrics
             if not name.endswith(('_count', '_sum'))
         }
-        self.assertEqual(set(), (wanted | OF_RUNS) - shown())
+        seen = set().union(*(names(expression) for expression, _ in shown()))
+        self.assertEqual(set(), wanted - seen)
 
-    def test_files_name_metrics_that_there_are(self):
-        named = shown()
-        for path in ETC.glob('alerts*.yaml'):
-            for group in yaml.safe_load(path.read_text())['groups']:
-                for rule in group['rules']:
-                    if 'count_over_time' not in rule['expr']:
-                        named.update(METRIC.findall(rule['expr']))
-        self.assertEqual(set(), named - of_watch() - OF_RUNS)
+    def test_expressions(self):
+        """Names, labels, and what is asked of each type."""
+        texts = [expression for expression, _ in shown()]
+        texts += [rule['expr'] for rule in rules()]
+        for text in texts:
+            self.assertEqual(set(), names(text) - {*self.metrics}, text)
+            labels = set().union(
+                *(self.metrics[name].labels for name in names(text))
+            )
+            grouped = re.findall(r'\b(?:by|on) \(([^)]*)\)', text)
+            self.assertEqual(
+                set(),
+                {*re.findall(r'\w+', ' '.join(grouped))} - labels - OF_ALL,
+                text,
+            )
+            for name, matched in re.findall(r'(\w+)\{([^}]*)\}', text):
+                self.assertEqual(
+                    set(),
+                    {*re.findall(r'(\w+)[!=]', matched)}
+                    - self.metrics[name].labels,
+                    text,
+                )
+            rated = set(
+                re.findall(r'(?:rate|increase)\((\w+)[^)]*\[\d+[mh]\]', text)
+            )
+            for name in names(text):
+                is_rated = name in rated
+                grows = self.metrics[name].type != 'gauge'
+                self.assertEqual(grows, is_rated, (name, text))
+                if self.metrics[name].type == 'histogram':
+                    self.assertIn('histogram_quantile(', text)
+                    self.assertIn('by (le)', text)
+
+    def test_legends(self):
+        """Each names labels that are left of its series."""
+        for text, legend in shown():
+            labels = set().union(
+                *(self.metrics[name].labels for name in names(text))
+            )
+            if 'sum' in text or 'min' in text or 'max' in text:
+                labels = set(re.findall(r'by \((\w+)\)', text))
+            used = set(re.findall(r'\{\{(\w+)\}\}', legend))
+            self.assertEqual(set(), used - labels - OF_ALL, text)
+
+    def test_variables(self):
+        """Each is asked of a metric with that label, and used."""
+        variables = {
+            one['name']: one for one in DASHBOARD['templating']['list']
+        }
+        text = json.dumps(DASHBOARD['panels'])
+        self.assertEqual(set(variables), {*re.findall(r'\$\{?(\w+)', text)})
+        for name in ('cell', 'flavor'):
+            query = variables[name]['query']
+            metric, label = re.findall(r'\((\w+), (\w+)\)', query)[0]
+            self.assertEqual(name, label)
+            self.assertIn(label, self.metrics[metric].labels)
+
+    def test_what_is_red_is_what_fires(self):
+        """Each threshold is the number of an alert."""
+        fires = {
+            (name, number)
+            for rule in rules()
+            for name in names(rule['expr'])
+            for number in re.findall(r'[<>] (\d+)', rule['expr'])
+        }
+        for title, bound in (
+            ('Servers that violate', '0'),
+            ('Hosts, or failure domains', '0'),
+            ('Age of the oldest', '7200'),
+            ('Room by flavor', '10'),
+        ):
+            [panel] = [
+                one for one in first_row() if one['title'].startswith(title)
+            ]
+            steps = panel['fieldConfig']['defaults']['thresholds']['steps']
+            [expression] = [target['expr'] for target in panel['targets']]
+            [name] = names(expression)
+            self.assertIn((name, bound), fires)
+            # More than none is one.
+            self.assertEqual(int(bound) or 1, steps[-1]['value'])
 
     def test_the_page_names_those_of_runs(self):
         page = (
             documentation.ROOT / 'doc' / 'source' / 'admin' / 'operating.rst'
         )
-        self.assertEqual(OF_RUNS, set(METRIC.findall(page.read_text())))
+        self.assertEqual({*of_runs()}, names(page.read_text()))
 
     def test_panels_do_not_overlap(self):
-        places = [
-            (panel['gridPos']['x'] + x, panel['gridPos']['y'] + y)
-            for panel in panels()
-            for x in range(panel['gridPos']['w'])
-            for y in range(panel['gridPos']['h'])
+        """Neither those that are seen at once nor those that a row hides."""
+        for together in (
+            DASHBOARD['panels'],
+            *(panel.get('panels', ()) for panel in DASHBOARD['panels']),
+        ):
+            places = [
+                (panel['gridPos']['x'] + x, panel['gridPos']['y'] + y)
+                for panel in together
+                for x in range(panel['gridPos']['w'])
+                for y in range(panel['gridPos']['h'])
+            ]
+            self.assertEqual(len(set(places)), len(places))
+            self.assertTrue(all(x < 24 for x, _ in places))
+
+    def test_ids_are_different(self):
+        every = [*panels(), *DASHBOARD['panels']]
+        ids = {id(panel): panel['id'] for panel in every}
+        self.assertEqual(len(set(ids.values())), len(ids))
+
+
+class LinksTestCase(testtools.TestCase):
+    """What alerts and figures link to stands in the runbook."""
+
+    ADDRESS = 'https://docs.example/nova-ext-sched'
+
+    def setUp(self):
+        super().setUp()
+        page = documentation.ROOT / 'doc' / 'source' / 'admin' / 'runbook.rst'
+        titles = re.findall(r'^(.+)\n===+$', page.read_text(), re.MULTILINE)
+        # As docutils makes them.
+        self.anchors = {
+            re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')
+            for title in titles
+        }
+
+    def test_of_alerts(self):
+        """One for each, those on the log too."""
+        for path in ETC.glob('alerts*.yaml'):
+            for group in yaml.safe_load(path.read_text())['groups']:
+                for rule in group['rules']:
+                    url = rule['annotations']['runbook_url']
+                    self.check(url, f'{self.ADDRESS}/admin/runbook.html#')
+
+    def test_of_figures(self):
+        """The first row has a link at each, and the dashboard one."""
+        [address] = [
+            one['query']
+            for one in DASHBOARD['templating']['list']
+            if one['name'] == 'docs'
         ]
-        self.assertEqual(len(set(places)), len(places))
-        self.assertLess(max(x for x, _ in places), 24)
+        self.assertEqual(self.ADDRESS, address)
+        page = '${docs}/admin/runbook.html'
+        self.assertEqual([page], [one['url'] for one in DASHBOARD['links']])
+        for panel in first_row():
+            [link] = panel['links']
+            self.check(link['url'], f'{page}#')
+
+    def check(self, url, page):
+        self.assertTrue(url.startswith(page), url)
+        self.assertIn(url.removeprefix(page), self.anchors)
 
 
 @ddt.ddt
