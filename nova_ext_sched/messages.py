@@ -7,10 +7,14 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import difflib
 import re
+import string
 import typing
 
 # The password of a URL, as of a database or of RabbitMQ.
 _URL_PASSWORD = re.compile(r'(://[^:/@\s]*):[^@\s]*@')
+
+# A name, piece by piece.
+_PIECES = re.compile('[0-9]+|[^0-9]+')
 
 # Where oslo.config found a value.
 _LOCATION = re.compile(r"LocationInfo\(location=<[^>]*>, detail='([^']*)'\)")
@@ -137,6 +141,14 @@ def first_few(
     more = len(names) - most
     shown = ', '.join(show(name) for name in names[:most])
     return shown + (f' and {more} more' if more > 0 else '')
+
+
+def in_order(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts names as people do: host2 before host10."""
+    return [
+        (int(piece), '') if piece[0] in string.digits else (0, piece)
+        for piece in _PIECES.findall(name)
+    ]
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -14,12 +14,14 @@ import textwrap
 import typing
 
 from rich import console
+from rich import measure
 from rich import padding
 from rich import segment
 from rich import table
 from rich import text as rich_text
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import terminal
 
 #: What shows all that is folded.
@@ -31,6 +33,13 @@ NONE = '-'
 # Where a label leaves less, the text stands below it; where indentation does,
 # a line is longer than the width.
 _NARROWEST = 20
+
+# A table that is narrower shows no bars; rich has two columns between others.
+_NARROWEST_WITH_BARS = 60
+_GAP = 2
+_UNLIMITED = 10_000
+# That of a UUID.
+_LONGEST_NAME = 36
 
 # Of a name that a user gave a server, this much is seen on every terminal.
 _SHORTEST_NAME = 12
@@ -71,7 +80,7 @@ class Section:
     :ivar most: how many rows are seen of more; None for all. The last one is
         written in place of a line that would count it.
     :ivar noun: what a row is, in the singular
-    :ivar columns: the heads of a table; empty for lines
+    :ivar columns: the heads of a table; empty for lines. One of bars has none
     :ivar apart: whether an empty line stands before it
     :ivar indent: how far lines, and what of the title wraps, are set in
     :ivar style: of the title; by default that of a heading where rows follow
@@ -180,22 +189,14 @@ class _Table:
     def __rich_console__(
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> console.RenderResult:
-        shown = table.Table(
-            box=None, pad_edge=False, header_style=terminal.HEADING
-        )
-        columns = zip(*self.rows, strict=True)
-        for name, cells in zip(self.names, columns, strict=True):
-            is_number = any(
-                isinstance(cell, int) or cell == NONE for cell in cells
+        shown = self._build(0)
+        if '' in self.names and options.max_width >= _NARROWEST_WITH_BARS:
+            # They take the room that words and numbers leave.
+            wide = measure.Measurement.get(
+                paper, options.update_width(_UNLIMITED), shown
             )
-            shown.add_column(
-                _render(name),
-                justify='right' if is_number else 'left',
-                no_wrap=is_number,
-                overflow='fold',
-            )
-        for row in self.rows:
-            shown.add_row(*map(_render, row))
+            room = options.max_width - wide.maximum - _GAP
+            shown = self._build(max(bars.NARROWEST, min(room, bars.WIDEST)))
         for line in paper.render_lines(shown, options, pad=False):
             # rich fills lines with blanks.
             while line and not line[-1].text.strip():
@@ -205,12 +206,51 @@ class _Table:
                 line.append(segment.Segment(last.text.rstrip(), last.style))
             yield from (*line, segment.Segment.line())
 
+    def _build(self, bar_width: int) -> table.Table:
+        """Return rich's table; without a width for bars, without them."""
+        shown = table.Table(
+            box=None, pad_edge=False, header_style=terminal.HEADING
+        )
+        columns: list[Sequence[object]] = []
+        for name, cells in zip(
+            self.names, zip(*self.rows, strict=True), strict=True
+        ):
+            is_bar = not name
+            is_number = any(
+                isinstance(cell, int) or cell == NONE for cell in cells
+            )
+            if is_bar and not (bar_width and any(cells)):
+                continue
+            # A name stays whole beside a bar.
+            is_name = bool(bar_width) and not columns and _are_words(cells)
+            columns.append(cells)
+            shown.add_column(
+                _render(name),
+                width=bar_width if is_bar else None,
+                justify='right' if is_number else 'left',
+                no_wrap=is_number or is_bar or is_name,
+                overflow='fold',
+            )
+        for row in zip(*columns, strict=True):
+            shown.add_row(*map(_render, row))
+        return shown
+
+
+def _are_words(cells: Sequence[object]) -> bool:
+    return all(
+        isinstance(cell, str) and len(cell) <= _LONGEST_NAME for cell in cells
+    )
+
+
+def indent(cell: object) -> padding.Padding:
+    """Return a cell of a table that is set in, with its notes."""
+    return padding.Padding(_render(cell), (0, 0, 0, 2))
+
 
 def _render(cell: object) -> console.RenderableType:
     if isinstance(cell, list):
-        first, *notes = map(_render, cell)
-        notes = [padding.Padding(note, (0, 0, 0, 2)) for note in notes]
-        return console.Group(first, *notes)
+        first, *notes = cell
+        return console.Group(_render(first), *map(indent, notes))
     if isinstance(cell, console.ConsoleRenderable):
         return cell
     shown = rich_text.Text(_disarm(str(cell)))

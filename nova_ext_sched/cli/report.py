@@ -38,6 +38,7 @@ Line = layout.Line
 Section = layout.Section
 SEE_ALL = layout.SEE_ALL
 NONE = layout.NONE
+indent = layout.indent
 
 # The format of people, of whole documents, and of rows whose cells are texts.
 _TEXT = 'table'

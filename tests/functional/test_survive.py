@@ -194,6 +194,28 @@ class SituationsTestCase(SurviveTestCase):
             sorted(one['to'] for one in failure['moves']),
         )
 
+    def test_what_is_left_for_the_last(self):
+        """Counted when those before it have gone."""
+        for vcpu, host in (
+            *((1, 'host1'), (4, 'host2'), (1, 'host2')),
+            *((9, 'host3'), (4, 'host4'), (6, 'host4')),
+        ):
+            self.boot(flavor=self.flavor(vcpu=vcpu), az=f'nova:{host}')
+        found = {
+            one['failure']: one['left'] for one in self.survive()['failures']
+        }
+        self.assertEqual(
+            {
+                'host1': 2,
+                # The server of 4 CPUs has gone to host1, which has room still.
+                'host2': 2,
+                'host3': 1,
+                # That of 6 has taken the room on host1.
+                'host4': 1,
+            },
+            found,
+        )
+
 
 class CommandTestCase(SurviveTestCase):
     def test_command(self):

@@ -26,6 +26,11 @@ class MessagesTestCase(testtools.TestCase):
     def test_clean(self, text, expected):
         self.assertEqual(expected, messages.clean(text))
 
+    def test_in_order(self):
+        names = ['', '10', 'a', 'a2', 'a2b', 'a10', 'a10b2', 'a10b10', 'b']
+        found = sorted(reversed(names), key=messages.in_order)
+        self.assertEqual(['', 'a', *names[3:], '10'], found)
+
     @ddt.data(
         ('', "''"),
         ('a', "'a'"),

@@ -8,8 +8,10 @@ import itertools
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
 from nova_ext_sched.dryrun import heading
 
 #: The columns of the servers found, and those of their numbers.
@@ -121,15 +123,20 @@ def _tell_groups(
 def _tell_places(
     rows: Sequence[Sequence[typing.Any]],
 ) -> Iterator[report.Section]:
-    for by, found in itertools.groupby(rows, lambda row: row[0]):
+    for by, group in itertools.groupby(rows, lambda row: row[0]):
+        found = list(group)
+        shown = bars.compare([row[2] for row in found], terminal.BAD)
         yield report.Section(
-            f'By {by}:',
+            '',
             [
-                report.Line(f'{messages.clean(name)}: {_say(policies)}', count)
-                for _, name, count, policies in found
+                (messages.clean(name), count, bar, _say(policies))
+                for (_, name, count, policies), bar in zip(
+                    found, shown, strict=True
+                )
             ],
             _MOST_PLACES,
             by,
+            (by.capitalize(), 'Servers', '', 'Policies'),
         )
 
 

@@ -54,6 +54,12 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
             help='list the room of each availability zone, aggregate or '
             'failure domain',
         )
+        parser.add_argument(
+            '--long',
+            action='store_true',
+            help='say of each flavor all that ends its room, and why hosts '
+            'have none',
+        )
         return parser
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
@@ -77,7 +83,9 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
             one['servers'] == 0 for one in flavors
         ):
             status = base.SOME_FOUND
-        return capacity_report.make(self._document, parsed_args.hosts, status)
+        return capacity_report.make(
+            self._document, parsed_args.hosts, status, parsed_args.long
+        )
 
     def measure(self) -> Iterator[metrics.Figure]:
         yield metrics.Figure(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.dryrun.decision import document as explain_document
@@ -41,11 +42,15 @@ def get_group_columns(by: str) -> tuple[str, ...]:
 
 
 def make(
-    found: Document, by_host: bool, status: int = base.FINE
+    found: Document,
+    by_host: bool,
+    status: int = base.FINE,
+    is_long: bool = False,
 ) -> report.Report:
     """Return the report of a document, the most room first.
 
     :param by_host: of the room of each host
+    :param is_long: show all that ends the room of a flavor
     """
     sentence, sections = report.begin(*_list_sentences(found))
     rows: list[Sequence[typing.Any]] = []
@@ -79,8 +84,40 @@ def make(
                 )
             )
     if rows and not by_host and not by:
-        sections.append(report.Section(rows=rows, columns=COLUMNS))
+        sections.append(_tell_flavors(found, rows, is_long))
     return report.Report(sentence, sections, rows, lambda: found, status)
+
+
+def _tell_flavors(
+    found: Document, rows: Sequence[Sequence[typing.Any]], is_long: bool
+) -> report.Section:
+    """Return the flavors with bars, and what ends the room of most hosts."""
+    shown = bars.compare([number for _, number, *_ in rows])
+    lines = [
+        (name, number, bar, hosts, cell.human_readable())
+        for (name, number, hosts, cell), bar in zip(rows, shown, strict=True)
+    ]
+    head = 'Ends with'
+    if not is_long and len(rows) > 1:
+        head = 'Limited by'
+        lines = [
+            (*line[:-1], _find_limit(one))
+            for line, one in zip(lines, found['flavors'], strict=True)
+        ]
+    return report.Section(
+        rows=lines, columns=('Flavor', 'Servers', '', 'Hosts', head)
+    )
+
+
+def _find_limit(one: Document) -> str:
+    """Return what ends the room of the most hosts, or why none has room."""
+    if one['end'] or one['fault']:
+        return one['end'] or 'could not be counted'
+    ends = max(one['ends'], key=lambda end: end['hosts'], default=None)
+    if ends:
+        return str(ends['ends'])
+    refused = max(one['refused'], key=lambda by: by['hosts'], default=None)
+    return explain_document.say_number(refused) if refused else ''
 
 
 def _list_rooms(one: Document) -> list[Sequence[typing.Any]]:

@@ -12,6 +12,7 @@ import typing
 from urllib import parse
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
@@ -32,6 +33,8 @@ COLUMNS = (
 )
 #: The columns of what they say of each host.
 HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
+
+_LEFT = COLUMNS.index('Left')
 
 # What the document has of their cells.
 _CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
@@ -245,13 +248,25 @@ def _describe_request(request: Document) -> Iterator[str]:
 def _tell_constraints(
     rows: Sequence[Sequence[typing.Any]], all_: bool
 ) -> report.Section:
-    table = []
+    """Return what is left after each constraint, stage by stage."""
+    table: list[Sequence[typing.Any]] = []
+    told, before, hosts = '', None, rows[0][_LEFT]
     for stage, name, asks, *numbers, reasons in rows:
         notes = [asks] if all_ and asks not in ('', name) else []
         notes += reasons.machine_readable()
-        table.append((stage, [name, *notes], *numbers))
-    names = [name for name in COLUMNS if name not in ('Asks', 'Reasons')]
-    return report.Section(rows=table, columns=names)
+        left, bar = numbers[-1], bars.NO_BAR
+        if hosts and left != report.NONE:
+            taken = 0 if before is None else before - left
+            bar, before = bars.Bar((left, taken), hosts), left
+        if stage != told:
+            table.append((f'{stage}:', *[''] * (len(numbers) + 1)))
+            told = stage
+        cell = [name, *notes]
+        table.append((report.indent(cell) if stage else cell, *numbers, bar))
+    names = [
+        name for name in COLUMNS if name not in ('Stage', 'Asks', 'Reasons')
+    ]
+    return report.Section(rows=table, columns=[*names, ''])
 
 
 def _tell_host(found: Document, host: Document, all_: bool) -> report.Section:

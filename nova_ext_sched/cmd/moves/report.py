@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from collections.abc import Sized
 import dataclasses
+import math
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
@@ -53,6 +55,7 @@ _MOST_SERVERS = 10
 _MOST_CAUSES = 5
 _MOST_GROUPS = 10
 _MOST_FAILURES = 20
+_MOST_TIGHT = 10
 # Failures of which they see servers.
 _MOST_DETAILED = 3
 
@@ -149,6 +152,8 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
             f'{head}:', lines, _MOST_FAILURES, noun, style=terminal.ANSWER
         )
     sections.insert(0, first)
+    if failures:
+        sections.append(_list_tightest(failures, noun))
     if flavors:
         sections.append(_list_flavors(flavors, noun))
     if len(failures) == 1 and failures[0].moves:
@@ -224,6 +229,33 @@ def _count_deleted(deleted: Sequence[plans.Leaving]) -> Iterator[str]:
     if number := len(deleted):
         verb = messages.agree(number, 'was', 'were')
         yield f'{messages.count("server", number)} {verb} deleted meanwhile.'
+
+
+def _list_tightest(
+    failures: Sequence[plans.Failure], noun: str
+) -> report.Section:
+    """Return those that cost servers, then those with the least room left."""
+
+    def rank(one: plans.Failure) -> tuple[typing.Any, ...]:
+        left = math.inf if one.left is None else one.left
+        return -len(one.without_room), left, messages.in_order(one.failure)
+
+    shown = sorted(failures, key=rank)[:_MOST_TIGHT]
+    lefts = [report.NONE if one.left is None else one.left for one in shown]
+    title = ''
+    if more := len(failures) - len(shown):
+        title = (
+            f'The {len(shown)} tightest, of '
+            f'{messages.count(noun, len(shown) + more)}:'
+        )
+    rows = [
+        (messages.clean(one.failure), one.servers, len(one.moves), left, bar)
+        for one, left, bar in zip(
+            shown, lefts, bars.compare(lefts), strict=True
+        )
+    ]
+    heads = (noun.capitalize(), 'Servers', 'Placed', 'Hosts for the last', '')
+    return report.Section(title, rows, columns=heads)
 
 
 def _list_flavors(

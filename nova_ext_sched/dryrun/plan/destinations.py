@@ -22,7 +22,6 @@ of no likeness                        its own question on all hosts
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Set
 import copy
@@ -165,15 +164,19 @@ class Destinations:
         like = mine.like
         if like is None:
             return len(self.judge(mine.spec_obj)[1])
-        left = [one for one in like.shared.requests if one not in self.barred]
-        if like.is_whole:
-            return len(left)
-        spec_obj = self._run_request_filters(mine.spec_obj)
-        if spec_obj is None:
-            return 0
-        asked = {uuid: like.shared.requests[uuid] for uuid in left[:PROPOSED]}
-        passing = self._filter(spec_obj, self._read_states(spec_obj, asked))
-        # Others are not worth the time.
+        requests, touched = like.shared.requests, self._touched
+        left = [one for one in requests if one not in self.barred]
+        asked = [one for one in left if one in touched]
+        spec_obj = like.shared.judged
+        if not like.is_whole:
+            spec_obj = self._run_request_filters(mine.spec_obj)
+            if spec_obj is None:
+                return 0
+            # Others are not worth the time.
+            fresh = (one for one in left if one not in touched)
+            asked += itertools.islice(fresh, PROPOSED)
+        offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
+        passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
         return len(passing) + len(left) - len(asked)
 
     def find(self, mine: 'movable.Movable') -> typing.Any:
@@ -321,7 +324,7 @@ class Destinations:
                 yield one.obj
 
     @property
-    def _touched(self) -> Iterable[str]:
+    def _touched(self) -> dict[str, None]:
         """UUIDs of the hosts that are other than the shared answers know."""
         found: dict[str, None] = {}
         fork = self.cloud.supposed

@@ -111,11 +111,15 @@ class Order:
     :param movables: what :func:`prepare` returned
     :param advance: called for each server of which it is known whether it
         moves
+    :param before: called before a server is asked where it can go
     """
 
     places: destinations.Destinations
     movables: Movables
     advance: Callable[[], object] = lambda: None
+    before: Callable[[str, movable.Movable], object] = lambda _uuid, _mine: (
+        None
+    )
 
     def __post_init__(self) -> None:
         self._moved: set[str] = set()
@@ -220,6 +224,7 @@ class Order:
         mine = self.movables[one.server]
         if isinstance(mine, Exception):
             return None
+        self.before(one.server, mine)
         target = _go(self.places, future, mine)
         if target is None:
             return None
@@ -378,6 +383,9 @@ def plan_moves(
         lambda _one, _moved: False
     ),
     advance: Callable[[], object] = lambda: None,
+    before: Callable[[str, movable.Movable], object] = (
+        lambda _uuid, _mine: None
+    ),
 ) -> plans.Plan:
     """Return moves that are made in a fork, and why others are not.
 
@@ -388,7 +396,7 @@ def plan_moves(
     """
     with places.cloud.fork() as future:
         future.count_under_way()
-        plan = Order(places, movables, advance).make(
+        plan = Order(places, movables, advance, before).make(
             future, must, may, lambda one: may_stay(one, future.moved)
         )
         explainer = StuckExplainer(places, movables, policies, future)

@@ -123,12 +123,15 @@ class Failure:
     :ivar failure: the name of the host, or of the failure domain
     :ivar hosts: names
     :ivar moves: one after the other
+    :ivar left: how many hosts the last server could go to when its turn came,
+        about: it has found the others' places taken; None where nobody knows
     """
 
     failure: str
     hosts: list[str]
     moves: list[Move]
     without_place: list[Stuck]
+    left: int | None = None
 
     @property
     def servers(self) -> int:

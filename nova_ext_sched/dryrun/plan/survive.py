@@ -36,6 +36,9 @@ from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import spare
 
+# Failures that cost servers, which are named while others are evacuated.
+_MOST_SHOWN = 3
+
 
 class Survival:
     """Lets hosts fail, one failure after the other.
@@ -127,12 +130,18 @@ class Survival:
                 for host in hosts
             )
         )
+        bad: list[str] = []
         for name, hosts in failures.items():
             # A cell that stops answering is in the snapshot's faults.
             try:
-                yield self._fail(name, hosts, advance)
+                found = self._fail(name, hosts, advance)
             except cells.CellFailed:
                 continue
+            if found.without_room:
+                bad.append(name)
+                shown = messages.first_few(bad, _MOST_SHOWN)
+                advance(steps=0, label=f'{len(bad)} cannot fail: {shown}')
+            yield found
 
     def _fail(
         self, name: str, hosts: Set[str], advance: Callable[[], object]
@@ -156,8 +165,14 @@ class Survival:
             leaving, lambda uuid: self._prepare(*stored[uuid], hosts)
         )
         leaving = order.put_hardest_first(leaving, movables, places)
+        tightness = _Tightness(places, leaving, movables)
         plan = order.plan_moves(
-            places, movables, self._policies, leaving, advance=advance
+            places,
+            movables,
+            self._policies,
+            leaving,
+            advance=advance,
+            before=tightness.note,
         )
         plan = order.leave_out_gone(self.cloud, plan)
         deleted += plan.deleted_meanwhile
@@ -168,7 +183,11 @@ class Survival:
                 spare.Evacuated(name, hosts, movables, none)
             )
         return plans.Failure(
-            name, sorted(hosts), plan.moves, plan.without_place
+            name,
+            sorted(hosts),
+            plan.moves,
+            plan.without_place,
+            tightness.left,
         )
 
     def describe_flavors(self) -> list[dict[str, typing.Any]]:
@@ -269,6 +288,44 @@ class Survival:
     def _shares(self) -> dict[str, set[str]]:
         """UUIDs of the servers with a share, by cell."""
         return self.cloud.ask_cells(_select_shares)
+
+
+class _Tightness:
+    """Counts the hosts that are left for the last server of a failure.
+
+    :param leaving: the servers in the order in which they go
+    :ivar left: how many; None as long as nobody knows
+    """
+
+    def __init__(
+        self,
+        places: destinations.Destinations,
+        leaving: Sequence[plans.Leaving],
+        movables: order.Movables,
+    ) -> None:
+        self.left: int | None = None
+        self._places = places
+        going = [
+            one.server
+            for one in leaving
+            if not isinstance(movables[one.server], Exception)
+        ]
+        self._last = going[-1] if going else ''
+
+    def note(self, uuid: str, mine: movable.Movable) -> None:
+        """Count them where a server is the last one.
+
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        if uuid != self._last:
+            return
+        try:
+            self.left = self._places.count(mine)
+        except placement.PlacementFailed:
+            raise
+        except Exception:
+            # Its turn says why.
+            self.left = 0
 
 
 @main_db.pick_context_manager_reader

@@ -63,9 +63,10 @@ def document(*flavors, remarks=(), by=None):
 
 
 class AnswerTestCase(testtools.TestCase):
-    def text(self, found, by_host=False):
+    def text(self, found, by_host=False, **kwargs):
         out = io.StringIO()
-        cli_report.write(out, report.make(found, by_host).sections, 80)
+        made = report.make(found, by_host, **kwargs)
+        cli_report.write(out, made.sections, 80)
         return out.getvalue().splitlines()
 
     def rows(self, found, by_host=False):
@@ -108,6 +109,39 @@ class AnswerTestCase(testtools.TestCase):
             ],
             self.rows(document(UNLIMITED, SMALL, FULL, ENDED, FAULTY)),
         )
+
+    def test_what_limits_each(self):
+        """What ends the room of most hosts, or refuses most; all, if long."""
+        found = document(
+            UNLIMITED, flavor('half', 2), SMALL, FULL, ENDED, FAULTY
+        )
+        section = report.make(found, False).sections[-1]
+        self.assertEqual('Limited by', section.columns[-1])
+        self.assertEqual(
+            [
+                ('any', 'unlimited', ''),
+                ('half', 2, ''),
+                ('small', 5, 'isolation'),
+                ('large', 0, '2 are isolated'),
+                ('gpu', 0, 'reserved_aggregates ends the request: no'),
+                ('bad', '-', 'could not be counted'),
+            ],
+            [(*row[:2], row[-1]) for row in section.rows],
+        )
+        self.assertEqual(
+            ['', 0.4, 1.0, 0.0, 0.0, ''],
+            [
+                bar and bar.parts[0] / bar.whole
+                for _, _, bar, *_ in section.rows
+            ],
+        )
+        text = '\n'.join(self.text(found, is_long=True))
+        self.assertIn('VCPU on 1 host; isolation on 3 hosts\n', text)
+        self.assertIn('2 are isolated; 1 has no VGPU\n', text)
+        # One alone has all, and nothing to be compared with.
+        text = '\n'.join(self.text(document(FULL)))
+        self.assertIn('Hosts  Ends with\n', text)
+        self.assertNotIn('█', text)
 
     def test_rooms(self):
         rooms = [

@@ -132,16 +132,19 @@ The request:
   extra specs trait:X=required
   project project
 
-Stage           Constraint                                  Refuses  Alone  Left
-                all hosts                                                    300
-request filter  isolate_aggregates                              100      0   200
-                  100 are isolated (windows3 15, windows4
-                  15, windows0 14, and 4 more)
-placement       resources=MEMORY_MB:9999                        300      0     0
-                  300 are too small (MEMORY_MB)
-host filter     IsolatedAggregatesFilter                        100      0     0
-                  100 are isolated (windows3 15, windows4
-                  15, windows0 14, and 4 more)
+Constraint                                    Refuses  Alone  Left
+all hosts                                                      300  ████████████
+request filter:
+  isolate_aggregates                              100      0   200  ████████░░░░
+    100 are isolated (windows3 15, windows4
+    15, windows0 14, and 4 more)
+placement:
+  resources=MEMORY_MB:9999                        300      0     0  ░░░░░░░░
+    300 are too small (MEMORY_MB)
+host filter:
+  IsolatedAggregatesFilter                        100      0     0
+    100 are isolated (windows3 15, windows4
+    15, windows0 14, and 4 more)
 """,  # noqa: E501
             tell(cloud(), server=SERVER, server_name='db-1'),
         )
@@ -191,7 +194,7 @@ host filter     IsolatedAggregatesFilter                        100      0     0
 
     def test_all_constraints(self):
         text = write(document.build(cloud(), request()), all_=True)
-        self.assertIn('host filter     ComputeFilter ', text)
+        self.assertIn('host filter:\n  ComputeFilter ', text)
         self.assertIn(
             '\nGET /allocation_candidates\n  resources=MEMORY_MB:9999\n', text
         )
@@ -322,9 +325,8 @@ host filter     IsolatedAggregatesFilter                        100      0     0
             [row[:-1] for row in report.make(built, True).rows],
         )
         self.assertEqual(2, len(report.make(built).rows))
-        self.assertIn(
-            'request filter  f                 -      -     0\n', write(built)
-        )
+        self.assertIn('request filter:\n  f       ', write(built))
+        self.assertIn('  -      -     0  ░░', write(built))
         self.assertIn(
             '\nhost1: 0 of 0 constraints that judged it refuse it; 2 did not '
             'judge it\n',

@@ -229,9 +229,14 @@ class SurvivalTestCase(testtools.TestCase):
                 'More.',
                 'Cell a is silent.',
                 '',
+                'Host        Servers  Placed  Hosts for the last',
+                'gpu-01            4       1                   -',
+                'compute-09        3       1                   -',
+                'a                 1       1                   -',
+                '',
                 'No host for these of gpu-01:',
             ],
-            lines[:7],
+            lines[:12],
         )
         self.assertEqual(1, self.made.status)
         self.assertNotIn('One after the other:', lines)
@@ -256,7 +261,7 @@ class SurvivalTestCase(testtools.TestCase):
                 '  b  2 of 3 servers find no host: VCPU',
                 'nova would not evacuate 1 server as it is.',
                 '',
-                'No host for these of b:',
+                'Host  Servers  Placed  Hosts for the last',
             ],
             lines[:5],
         )
@@ -294,6 +299,34 @@ class SurvivalTestCase(testtools.TestCase):
         )
         self.assertEqual(0, self.made.status)
 
+    def test_the_tightest(self):
+        """Those that cost servers, then by room, then as people count."""
+        failures = [
+            dataclasses.replace(make_failure(f'host{number}'), left=left)
+            for number, left in enumerate([9, 8, 7, *[60] * 8, 4])
+        ]
+        failures.append(
+            dataclasses.replace(make_failure('bad', 'VCPU'), left=30)
+        )
+        self.assertEqual(
+            [
+                'The 10 tightest, of 13 hosts:',
+                'Host    Servers  Placed  Hosts for the last',
+                f'bad           2       1                  30  {"█" * 18}',
+                f'host11        1       1                   4  {"█" * 2}',
+                f'host2         1       1                   7  {"█" * 4}',
+                f'host1         1       1                   8  {"█" * 5}',
+                f'host0         1       1                   9  {"█" * 5}',
+                *(
+                    f'host{number}         1       1                  60  '
+                    f'{"█" * 35}'
+                    for number in range(3, 8)
+                ),
+            ],
+            self.tell(failures)[3:15],
+        )
+        schemas.validate(self.made.document(), 'cmd/moves/schema.json')
+
     def test_nothing_to_lose(self):
         self.assertEqual(['No host holds a server.'], self.tell([]))
 
@@ -330,7 +363,7 @@ class SurvivalTestCase(testtools.TestCase):
                 '  xl     0 of 0 that fit now',
                 '    0 of 2 hosts.',
             ],
-            lines[2:],
+            lines[6:],
         )
         self.assertEqual(3, self.made.status)
         columns = report.SURVIVAL_COLUMNS + report.FLAVOR_COLUMNS
