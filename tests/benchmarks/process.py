@@ -39,6 +39,8 @@ class Answer(typing.NamedTuple):
     :ivar seconds: from its start to its end
     :ivar cpu: seconds of processor time
     :ivar memory: the most that it held, in MiB
+    :ivar selects: how often it asked a database
+    :ivar gets: how often it asked placement
     """
 
     out: str
@@ -47,11 +49,16 @@ class Answer(typing.NamedTuple):
     seconds: float
     cpu: float
     memory: float
+    selects: int
+    gets: int
 
 
 def run(*arguments):
     """Run ``nova-ext-sched`` and return its answer."""
-    with tempfile.NamedTemporaryFile() as taken:
+    with (
+        tempfile.NamedTemporaryFile() as taken,
+        tempfile.NamedTemporaryFile() as asked,
+    ):
         begin = time.monotonic()
         done = subprocess.run(
             [
@@ -59,7 +66,9 @@ def run(*arguments):
                 '-c',
                 _MEASURE,
                 taken.name,
-                servers.script('nova-ext-sched'),
+                sys.executable,
+                pathlib.Path(__file__).with_name('counted.py'),
+                asked.name,
                 *arguments,
             ],
             capture_output=True,
@@ -72,6 +81,7 @@ def run(*arguments):
             done.returncode,
             seconds,
             *json.load(taken),
+            *json.load(asked),
         )
 
 

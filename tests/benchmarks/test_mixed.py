@@ -41,7 +41,8 @@ class MixedBenchmark(mixed.MixedTestCase):
         sentence = document.get('answer', {}).get('sentence', '')
         print(
             f'\n{name}: {sentence} {self.hosts} hosts: {answer.seconds:.1f} '
-            f's, {answer.cpu:.1f} s of CPU, {answer.memory:.0f} MiB',
+            f's, {answer.cpu:.1f} s of CPU, {answer.memory:.0f} MiB, '
+            f'{answer.selects} selects, {answer.gets} of placement',
             file=sys.stderr,
         )
         self.assertEqual([], document.get('faults', []))

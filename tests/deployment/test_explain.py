@@ -22,6 +22,7 @@ PASSWORD = 'Never-Sh0wn'
 USER = 'nova_ext_sched_reader'
 LOADED = configuration.merge(
     nova.LOADED,
+    base.ENABLED,
     {'nova_ext_sched': {'enable_isolated_aggregate_filtering': 'True'}},
 )
 
@@ -30,7 +31,6 @@ class ProcessTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.cloud = self.useFixture(base.Deployment())
-        self._create_reader()
         self.port = processes.free_port()
         self.access_log = self.cloud.folder / 'explain-placement.log'
         self.cloud.placement.run_api(
@@ -47,10 +47,11 @@ class ProcessTestCase(testtools.TestCase):
                 f"GRANT SELECT ON nova_{name}.* TO {USER}@'127.0.0.1'"
                 for name in ('api', 'cell0', 'cell1')
             ),
-            # The cells' addresses stand in the API database.
+            # The cells' accounts are in the API database, or of [database].
             *(
                 'UPDATE nova_api.cell_mappings SET database_connection = '
-                f"'{self._url(name)}' WHERE name = '{name}'"
+                "'{scheme}://{username}:{password}@{hostname}:{port}/"
+                f"nova_{name}' WHERE name = '{name}'"
                 for name in ('cell0', 'cell1')
             ),
         )
@@ -61,7 +62,9 @@ class ProcessTestCase(testtools.TestCase):
             hide_password=False
         )
 
-    def explain(self, *args, command='explain', password=PASSWORD):
+    def explain(
+        self, *args, command='explain', password=PASSWORD, loaded=LOADED
+    ):
         url = {
             name: self._url(name).replace(PASSWORD, password)
             for name in ('api', 'cell1')
@@ -70,8 +73,7 @@ class ProcessTestCase(testtools.TestCase):
         conf = deployed.write(
             'explain.conf',
             deployed.options(),
-            base.ENABLED,
-            LOADED,
+            loaded,
             {
                 'DEFAULT': {'log_file': 'explain-must-not-write.log'},
                 'api_database': {'connection': url['api']},
@@ -86,6 +88,7 @@ class ProcessTestCase(testtools.TestCase):
             ['flavor', 'small', 1, {}],
             ['aggregate', 'windows', ['host1'], {'trait:X': 'required'}],
         )
+        self._create_reader()
         done = self.explain('--flavor', 'small', '-f', 'json')
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual({'host2', 'host3'}, nova.explained_hosts(done))
@@ -97,6 +100,18 @@ class ProcessTestCase(testtools.TestCase):
 
         done = self.explain(command='audit')
         self.assertEqual(0, done.returncode, done.stderr)
+
+        # nova.conf needs no line of ours.
+        for command, *args in (
+            ['explain', '--flavor', 'small'],
+            ['audit'],
+            ['capacity'],
+            ['mend'],
+            ['drain', 'host1'],
+            ['survive'],
+        ):
+            done = self.explain(*args, command=command, loaded={})
+            self.assertEqual(0, done.returncode, done.stderr)
 
         # Glance is asked as a user, and there is none.
         done = self.explain('--flavor', 'small', '--image', str(uuid.uuid4()))

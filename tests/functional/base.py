@@ -96,11 +96,13 @@ class PluginMixin:
     host_filters: typing.ClassVar[tuple[str, ...]] = ()
     #: Options of [nova_ext_sched].
     options: typing.ClassVar[dict[str, object]] = {}
+    #: What makes nova.conf.
+    plugin: typing.ClassVar[type[fixtures.Fixture]] = Plugin
 
     def setUp(self):
         # The Fixtures' own set-up resets neither: they are in place before
         # nova's base class starts the services.
-        self._plugin = Plugin(self.host_filters, **self.options)
+        self._plugin = self.plugin(self.host_filters, **self.options)
         self._nova_api = sim_fixtures.NovaApi()
         for fixture in (self._nova_api, self._plugin):
             fixture.setUp()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import contextlib
 
 import nova.conf
+from nova.scheduler.filters import affinity_filter
 
 from nova_ext_sched import exception
 from nova_ext_sched import filters
@@ -15,6 +16,7 @@ from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import base
 
 CONF = nova.conf.CONF
@@ -23,12 +25,20 @@ CONF = nova.conf.CONF
 #: for what it violates: a member of a project can make such findings.
 BY_HINT = '-by-hint'
 
+#: What judges in place of a filter of nova's: by the same rule, with a reason.
+_WITH_REASON = {
+    affinity_filter.ServerGroupAntiAffinityFilter: (
+        anti_affinity.ServerGroupAntiAffinityFilter
+    )
+}
+
 
 class Policies:
     """The policies that nova.conf turns on, whoever wrote them.
 
     One of its two filters is enough to keep a request out, so a policy is
-    judged by its host filter even where that is not enabled.
+    judged by its host filter even where that is not enabled. So is nova's own
+    anti-affinity, where nova.conf has no line of this package.
 
     :param cloud: its aggregates count, not those of the database
     :param names: the policies to judge by; empty for all that are on
@@ -44,7 +54,10 @@ class Policies:
     ) -> None:
         self._ctxt = process.context()
         self._cloud = cloud
-        available = cloud.filter_cls_map
+        available = {
+            name: _WITH_REASON.get(cls, cls)
+            for name, cls in cloud.filter_cls_map.items()
+        }
         self.on = {
             policy.name: policy
             for policy in filters.declared_policies(
@@ -62,9 +75,10 @@ class Policies:
                 got=', '.join(map(messages.clean, off)),
             )
         self.names = [name for name in self.on if not names or name in names]
+        enabled = {type(one): one for one in cloud.filter_obj_map.values()}
         # Two policies may share a filter.
         self._filters = {
-            name: cloud.filter_obj_map.get(name) or available[name]()
+            name: enabled.get(available[name]) or available[name]()
             for name in dict.fromkeys(
                 self.on[name].host_filter for name in self.names
             )

@@ -22,11 +22,13 @@ import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.objects import aggregate
+from nova.scheduler import request_filter
 from oslo_config import cfg
 import sqlalchemy as sa
 from sqlalchemy import orm
 
 from nova_ext_sched import exception
+from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import mirror
@@ -149,6 +151,8 @@ def made(wanted: Change) -> Iterator[None]:
         for option in dict(wanted.options):
             values = [value for one, value in wanted.options if one == option]
             stack.enter_context(_overridden(option, values))
+        if _needs_package(dict(wanted.options)):
+            stack.enter_context(_loaded())
         if (
             wanted.metadata
             or wanted.no_metadata
@@ -196,6 +200,33 @@ def _overridden(option: str, values: Sequence[str]) -> Iterator[None]:
         if _read(name, group) != before:
             # It was overridden already.
             CONF.set_override(name, before, group or None)
+
+
+def _needs_package(options: Collection[str]) -> bool:
+    """Return whether options mean nothing unless this package is loaded."""
+    if any(one.startswith('nova_ext_sched.') for one in options):
+        return True
+    enabled = {*CONF.filter_scheduler.enabled_filters}
+    return (
+        'filter_scheduler.enabled_filters' in options
+        and not enabled <= filters.classes_in_use().keys()
+    )
+
+
+@contextlib.contextmanager
+def _loaded() -> Iterator[None]:
+    """Let nova.conf have the line that loads this package."""
+    lines = CONF.filter_scheduler.available_filters
+    if filters.ALL_FILTERS in lines:
+        yield
+        return
+    before = [*request_filter.ALL_REQUEST_FILTERS]
+    lines = [*lines, filters.ALL_FILTERS]
+    with _overridden('filter_scheduler.available_filters', lines):
+        try:
+            yield
+        finally:
+            request_filter.ALL_REQUEST_FILTERS[:] = before
 
 
 def _read(name: str, group: str) -> typing.Any:
