@@ -3,6 +3,7 @@
 """The code blocks of README and documentation, and their commands."""
 
 from collections.abc import Iterator
+import importlib.util
 import pathlib
 import re
 import shlex
@@ -16,6 +17,11 @@ _BLOCK = re.compile(
     r'(?P<body>(?:(?P=indent) +\S.*\n|\s*\n)+)',
     re.M,
 )
+_NOVA_CONF = re.compile(
+    r'^(?P<indent> *)\.\. nova-conf::(?P<filters>.*)\n'
+    r'(?P<body>(?:(?P=indent) +\S.*\n|\s*\n)+)',
+    re.M,
+)
 _OPTION = re.compile(r' *:[\w-]+:.*\n')
 _INCLUDED = re.compile(
     r'^ *\.\. literalinclude:: (?P<path>\S+\.txt)\n'
@@ -23,6 +29,20 @@ _INCLUDED = re.compile(
     re.M,
 )
 _SUBSTITUTION = re.compile(r'\$\(([^()]*)\)')
+
+
+def _load_nova_conf() -> typing.Any:
+    spec = importlib.util.spec_from_file_location(
+        'nova_conf', ROOT / 'doc' / 'nova_conf.py'
+    )
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+#: What fills the directive ``nova-conf`` of the pages.
+nova_conf = _load_nova_conf()
 
 
 class Block(typing.NamedTuple):
@@ -47,16 +67,28 @@ def pages() -> list[pathlib.Path]:
 def read(path: pathlib.Path) -> Iterator[Block]:
     """Yield the code blocks of a page."""
     text = path.read_text() + '\n'
-    for match in _BLOCK.finditer(text):
+    for match in _find_blocks(text):
         body = match['body']
         while option := _OPTION.match(body):
             body = body[option.end() :]
+        body = textwrap.dedent(body).strip('\n')
+        language = match.groupdict().get('language')
+        if not language:
+            language = 'ini'
+            body = nova_conf.fill(match['filters'], body).strip('\n')
         yield Block(
             str(path.relative_to(ROOT)),
             text.count('\n', 0, match.start()) + 1,
-            match['language'],
-            textwrap.dedent(body).strip('\n') + '\n',
+            language,
+            f'{body}\n',
         )
+
+
+def _find_blocks(text: str) -> list[re.Match[str]]:
+    return sorted(
+        [*_BLOCK.finditer(text), *_NOVA_CONF.finditer(text)],
+        key=re.Match.start,
+    )
 
 
 def samples(path: pathlib.Path) -> Iterator[Block]:
@@ -74,7 +106,7 @@ def samples(path: pathlib.Path) -> Iterator[Block]:
 def in_order(path: pathlib.Path) -> list[Block]:
     """Return the code blocks of a page, included ones too, as they stand."""
     text = path.read_text() + '\n'
-    places = [match.start() for match in _BLOCK.finditer(text)]
+    places = [match.start() for match in _find_blocks(text)]
     places += [match.start() for match in _INCLUDED.finditer(text)]
     found = [*read(path), *samples(path)]
     return [

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import importlib.metadata
+import pathlib
+import sys
 
 from cliff import sphinxext
 from docutils import nodes
 from docutils import statemachine
+from docutils.parsers.rst import directives
 from sphinx.util import docutils
 
 from nova_ext_sched import plugins
 from nova_ext_sched.watch import metrics
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import nova_conf
 
 project = 'nova-ext-sched'
 copyright = 'nova-ext-sched developers'
@@ -18,10 +24,14 @@ extensions = [
     'cliff.sphinxext',
     'oslo_config.sphinxext',
     'sphinx.ext.autodoc',
+    'sphinx_copybutton',
 ]
 highlight_language = 'none'
 # Two hyphens begin an option.
 smartquotes_action = 'qe'
+# What is typed after a prompt, its further lines too; all of other blocks.
+copybutton_prompt_text = '$ '
+copybutton_line_continuation_character = '\\'
 html_theme = 'furo'
 html_title = 'nova-ext-sched'
 html_static_path = ['_static']
@@ -48,6 +58,26 @@ def _as_help_prints(format_action):
 
 for name in ('_format_positional_action', '_format_optional_action'):
     setattr(sphinxext, name, _as_help_prints(getattr(sphinxext, name)))
+
+
+class NovaConf(docutils.SphinxDirective):
+    """The lines of a policy for nova.conf: its filters, its options."""
+
+    has_content = True
+    optional_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {'caption': directives.unchanged}
+
+    def run(self):
+        filled = nova_conf.fill(
+            ' '.join(self.arguments), '\n'.join(self.content)
+        )
+        caption = self.options.get('caption', 'nova.conf')
+        lines = ['.. code-block:: ini', f'   :caption: {caption}', '']
+        lines += [f'   {line}' for line in filled.splitlines()]
+        return self.parse_text_to_nodes(
+            statemachine.StringList(lines, self.name)
+        )
 
 
 class Table(docutils.SphinxDirective):
@@ -117,5 +147,6 @@ def name_messages(app, doctree):
 
 def setup(app):
     app.add_directive('metrics', Metrics)
+    app.add_directive('nova-conf', NovaConf)
     app.add_directive('policies', Policies)
     app.connect('doctree-read', name_messages)

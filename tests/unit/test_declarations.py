@@ -189,7 +189,10 @@ class DeclarationsTestCase(testtools.TestCase):
         )
         name = re.escape(stages[-1])
         for path, pattern in (
-            (ROOT / 'README.rst', rf'^   \* - [^\n]*{name}'),
+            (
+                ROOT / 'README.rst',
+                rf'^   \* - [^\n]*{name.strip("`")}',
+            ),
             # What a rollback takes out of nova.conf.
             (
                 PAGES / 'admin/operating.rst',

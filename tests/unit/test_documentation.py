@@ -68,6 +68,7 @@ FOREIGN = {
     'kolla-ansible',
     # Stands for what the reader has.
     'mail-me',
+    'mkdir',
     'nova-manage',
     'openstack-ansible',
     'podman',
@@ -140,6 +141,10 @@ class Endpoints:
 
     def is_volume_endpoint_enabled(self, *args):
         return True
+
+
+def read_page(name):
+    return (documentation.ROOT / name).read_text()
 
 
 def option_types(groups):
@@ -353,6 +358,22 @@ class DocumentationTestCase(testtools.TestCase):
             for name in value.split(','):
                 self.assertIn(name.strip(), names | {'...'}, place)
 
+    def test_lines_for_nova_conf_are_of_one_text(self):
+        """But in the README, which includes nothing."""
+        line = 'available_filters = nova_ext_sched.filters.all_filters'
+        found = {
+            block.file: block.text
+            for block in documentation.blocks('ini')
+            if line in block.text
+        }
+        self.assertEqual(
+            ['README.rst'],
+            [name for name in found if f' {line}\n' in read_page(name)],
+        )
+        self.assertEqual(
+            found['doc/source/install/index.rst'], found['README.rst']
+        )
+
     @ddt.data(*documentation.blocks('yaml'))
     def test_scenarios_are_valid(self, block):
         data = yaml.safe_load(block.text)
@@ -421,7 +442,8 @@ class DocumentationTestCase(testtools.TestCase):
         )
         text = path.read_text()
         self.assertEqual(
-            text.count('.. code-block::'), len(list(documentation.read(path)))
+            len(re.findall(r'\.\. (?:code-block|nova-conf)::', text)),
+            len(list(documentation.read(path))),
         )
         # A literal block with a prompt would escape.
         self.assertEqual(
