@@ -32,6 +32,13 @@ class MainTest(unittest.TestCase):
         for command in ('audit', 'explain', 'simulate'):
             self.assertRegex(text, rf'(?m)^  {command} +\w')
 
+    def test_completion(self):
+        """What bash sources has the commands and their options."""
+        status, text = self.run_main('complete')
+        self.assertEqual(0, status)
+        self.assertRegex(text, r"cmds='.*\bexplain\b.*\bsurvive\b")
+        self.assertRegex(text, r"cmds_explain='.*--server\b")
+
     def test_cliff_was_interrupted(self):
         """It ends as where nothing of cliff runs yet."""
         with (
