@@ -197,7 +197,7 @@ class Explainer:
         )
 
     def begin_turn(self) -> None:
-        """Let what was done more than a minute ago count no longer."""
+        """Forget the explanations that began over a minute ago."""
         self._now = now = timeutils.now()
         self._begun = [begun for begun in self._begun if begun > now - 60]
 

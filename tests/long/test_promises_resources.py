@@ -18,7 +18,7 @@ OLD = {**GPU, 'trait:CUSTOM_NVIDIA_11': 'required'}
 
 
 class OvercommitRow(promises.CloudRow):
-    """Overcommit and what is reserved, changed while servers stand."""
+    """Overcommit and what is reserved, changed while servers run."""
 
     def build(self):
         four = self.flavor(vcpu=4)

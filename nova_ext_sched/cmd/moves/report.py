@@ -82,7 +82,9 @@ def make(
     if plan.groups:
         groups = list(map(_compare, plan.groups))
         sections.append(
-            report.Section('Less apart:', groups, _MOST_GROUPS, 'server group')
+            report.Section(
+                'Closer together:', groups, _MOST_GROUPS, 'server group'
+            )
         )
     rows = [
         (

@@ -160,7 +160,7 @@ class ReportTestCase(testtools.TestCase):
                 '    0 of 9 hosts can take it. 9 are full (VCPU).',
                 '    What would help: VCPU on 9 hosts.',
                 '',
-                'Less apart:',
+                'Closer together:',
                 '  group web: on 2 hosts after these moves; 3 before',
                 '  group db: on 1 host after these moves; 1 before; in 1 '
                 'failure domain; 2 before',
