@@ -14,6 +14,7 @@ PROGRAMS = ('openstack', 'nova-ext-sched', 'nova-ext-sched-status')
 #: Commands of these programs that need no cloud or do not end, or need what
 #: watch has recorded.
 NOT_HERE = (
+    'nova-ext-sched complete',
     'nova-ext-sched simulate',
     'nova-ext-sched watch',
     'nova-ext-sched explain --recorded',

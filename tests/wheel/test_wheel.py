@@ -122,6 +122,32 @@ class DistributionTestCase(unittest.TestCase):
         )
         self.assertRegex(told.splitlines()[-1], f'^{version()}$')
 
+    @unittest.skipUnless(
+        shutil.which('git') and (ROOT / '.git').exists(), 'no git history'
+    )
+    def test_tag_makes_the_release(self):
+        """What CONTRIBUTING says, in a clone: tag, build, check."""
+        clone, number = folder() / 'clone', read_setup()['metadata']['version']
+        run('git', 'clone', '--quiet', ROOT, clone, cwd=folder())
+        run(
+            *('git', '-c', 'user.name=Tester', '-c', 'user.email=t@localhost'),
+            *('tag', '--force', '-a', number, '-m', number),
+            cwd=clone,
+        )
+        run(sys.executable, '-m', 'build', cwd=clone, PBR_VERSION='')
+        found = sorted((clone / 'dist').iterdir())
+        self.assertEqual(
+            [
+                f'nova_ext_sched-{number}-py3-none-any.whl',
+                f'nova_ext_sched-{number}.tar.gz',
+            ],
+            [path.name for path in found],
+        )
+        run(
+            *(sys.executable, '-m', 'twine', 'check', '--strict', *found),
+            cwd=clone,
+        )
+
     def test_metadata(self):
         found = metadata()
         self.assertEqual('Apache-2.0', found['License-Expression'])
@@ -130,13 +156,24 @@ class DistributionTestCase(unittest.TestCase):
         self.assertIsNone(found['Author-email'])
         self.assertEqual('>=3.11', found['Requires-Python'])
         self.assertEqual(
-            ['commands', 'openstackclient', 'simulator', 'test'],
+            ['commands', 'openstackclient', 'simulator'],
             sorted(found.get_all('Provides-Extra')),
         )
         # What is not known is left out, not made up.
         self.assertIsNone(found['Home-page'])
         self.assertIsNone(found['Project-URL'])
-        self.assertIn('nova-ext-sched', found.get_payload())
+        self.assertIn(
+            'Development Status :: 5 - Production/Stable',
+            found.get_all('Classifier'),
+        )
+        self.assertIn('nova-scheduler', found['Keywords'])
+
+    def test_description_links_to_no_file(self):
+        """An index shows it alone."""
+        text = metadata().get_payload()
+        self.assertIn('nova-ext-sched', text)
+        self.assertIn('Quick start, Installation, Do I need it?', text)
+        self.assertEqual([], re.findall(r'`_|doc/source|\.\. _', text))
 
     def test_wheel_holds_the_package_and_the_sample(self):
         with zipfile.ZipFile(built()[1]) as wheel:
@@ -183,6 +220,7 @@ class DistributionTestCase(unittest.TestCase):
                 'CONTRIBUTING.rst',
                 'LICENSE',
                 'README.rst',
+                'SECURITY.rst',
                 'constraints.txt',
                 'doc/source/index.rst',
                 'test-requirements.txt',
