@@ -20,7 +20,7 @@ from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.plan import plans
 
 #: Changes when a reader of the document must change.
-FORMAT = 1
+FORMAT = 2
 
 #: The columns of the moves, in their order.
 COLUMNS = (

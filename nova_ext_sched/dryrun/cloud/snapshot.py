@@ -146,12 +146,19 @@ class Snapshot(host_manager.HostManager):
         return None
 
     @functools.cached_property
-    def services(self) -> set[tuple[str, str]]:
-        """UUID of the cell and host of each nova-compute with a record."""
+    def services(self) -> dict[tuple[str, str], str]:
+        """UUID of each nova-compute with a record, by its cell's and host."""
         return {
-            (cell, service.host)
+            (cell, service.host): service.uuid
             for cell, found in self._hosts.items()
             for service in found.services
+        }
+
+    def services_of(self, hosts: Iterable[str]) -> dict[str, str]:
+        """Return the UUIDs of the nova-computes of hosts, by the host."""
+        by_host = {host: uuid for (_, host), uuid in self.services.items()}
+        return {
+            host: by_host[host] for host in sorted(set(hosts) & by_host.keys())
         }
 
     @functools.cached_property

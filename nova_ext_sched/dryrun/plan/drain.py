@@ -66,7 +66,7 @@ def make(
     plan = order.plan_moves(places, movables, kept, leaving, advance=advance)
     plan.without_place.extend(held)
     # One that was deleted softly has its host until it is deleted for good.
-    return order.leave_out_gone(cloud, plan, softly=False)
+    return order.leave_out_gone(cloud, plan, softly=False, to_be_empty=hosts)
 
 
 def _list_held(

@@ -35,6 +35,7 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import stages
 
 # Causes of which it is said what lifting them would free.
 _MOST_HELPS = 3
@@ -123,6 +124,7 @@ class Order:
 
     def __post_init__(self) -> None:
         self._moved: set[str] = set()
+        self._stage = stages.Stage()
 
     @property
     def cloud(self) -> snapshot.Snapshot:
@@ -234,11 +236,15 @@ class Order:
         is_named = destinations.uses_only(
             target.allocation_candidates[0], target.uuid, self.cloud
         )
+        self._stage = self._stage.add(
+            mine.spec_obj, one.host, target.host, is_named
+        )
         return plans.Move(
             **vars(one),
             to=target.host if is_named else None,
             expected=target.host,
             kind=mine.method,
+            stage=self._stage.number,
         )
 
 
@@ -405,7 +411,10 @@ def plan_moves(
 
 
 def leave_out_gone(
-    cloud: snapshot.Snapshot, plan: plans.Plan, softly: bool = True
+    cloud: snapshot.Snapshot,
+    plan: plans.Plan,
+    softly: bool = True,
+    to_be_empty: Collection[str] = (),
 ) -> plans.Plan:
     """Return a plan without the servers that were deleted meanwhile.
 
@@ -413,13 +422,16 @@ def leave_out_gone(
     and comes to none.
 
     :param softly: whether one that was deleted softly is gone
+    :param to_be_empty: names of hosts
     """
     there = (*plan.moves, *plan.without_place, *plan.mended_by_others)
     every = {one.server: one for one in there}
     deleted = gone.find(cloud, every.keys(), softly)
     names = [field.name for field in dataclasses.fields(plans.Leaving)]
+    moves = [one for one in plan.moves if one.server not in deleted]
+    hosts = {name for one in moves for name in (one.host, one.expected)}
     return plans.Plan(
-        [one for one in plan.moves if one.server not in deleted],
+        moves,
         [one for one in plan.without_place if one.server not in deleted],
         [one for one in plan.mended_by_others if one.server not in deleted],
         plan.groups,
@@ -427,4 +439,6 @@ def leave_out_gone(
             plans.Leaving(*(getattr(every[uuid], name) for name in names))
             for uuid in sorted(deleted)
         ],
+        sorted(to_be_empty),
+        cloud.services_of(hosts.union(to_be_empty)),
     )

@@ -45,11 +45,14 @@ class Move(Leaving):
         after it take for granted
     :ivar expected: the host that the moves after it take for granted
     :ivar kind: ``live``, ``cold`` or ``evacuate``
+    :ivar stage: moves of the same one do not need each other, and may be under
+        way at once; those of the stages before it have ended
     """
 
     to: str | None
     expected: str
     kind: str
+    stage: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +110,9 @@ class Plan:
     :ivar moves: in the order in which each is valid
     :ivar mended_by_others: servers that may stay after the moves
     :ivar deleted_meanwhile: servers that are nothing of these any more
+    :ivar to_be_empty: names of hosts that are empty after the moves
+    :ivar services: the UUID of nova-compute of each host of the moves, and of
+        those that are to be empty, by name: no other cloud has these
     """
 
     moves: list[Move]
@@ -114,6 +120,8 @@ class Plan:
     mended_by_others: list[Leaving]
     groups: list[Group] = dataclasses.field(default_factory=list)
     deleted_meanwhile: list[Leaving] = dataclasses.field(default_factory=list)
+    to_be_empty: list[str] = dataclasses.field(default_factory=list)
+    services: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +160,7 @@ class Outcome:
     :ivar deleted_meanwhile: servers that are nothing of these any more
     :ivar remarks: sentences on what was not asked
     :ivar faults: sentences on what could not be read
+    :ivar services: as of :class:`Plan`
     """
 
     failures: list[Failure]
@@ -159,6 +168,7 @@ class Outcome:
     deleted_meanwhile: list[Leaving]
     remarks: list[str]
     faults: list[str]
+    services: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def refused(self) -> dict[str, Stuck]:

@@ -357,10 +357,16 @@ def make(
         # They stay until the process ends; as capacity does.
         gc.freeze()
     found = [one for one in survey.fail(failures, advance) if one.servers]
+    hosts_of = [
+        name
+        for one in found
+        for name in (*one.hosts, *(move.expected for move in one.moves))
+    ]
     return plans.Outcome(
         found,
         survey.describe_flavors(),
         [*survey.deleted.values()],
         [f'{remark}.'] if remark else [],
         cloud.faults,
+        cloud.services_of(hosts_of),
     )

@@ -10,6 +10,8 @@ one server.
 import collections
 import contextlib
 import dataclasses
+import itertools
+import random
 import types
 from unittest import mock
 
@@ -49,6 +51,13 @@ class Server:
     label: int
     group: int = 0
     fixed: bool | str = False
+
+
+class Spec(types.SimpleNamespace):
+    """Stands for a RequestSpec."""
+
+    def __contains__(self, field):
+        return field in vars(self)
 
 
 class Toy:
@@ -106,6 +115,9 @@ class Toy:
 
     def ask_cells(self, select, *args):
         return {}
+
+    def services_of(self, hosts):
+        return dict.fromkeys(hosts, 'uuid')
 
     @property
     def states(self):
@@ -210,7 +222,7 @@ class PlanTestCase(testtools.TestCase):
         def prepare(_, uuid, barred=()):
             mine = servers[uuid]
             found = types.SimpleNamespace(
-                spec_obj=types.SimpleNamespace(
+                spec_obj=Spec(
                     uuid=uuid,
                     flavor=types.SimpleNamespace(
                         memory_mb=mine.size, vcpus=mine.size
@@ -576,6 +588,42 @@ class RandomTestCase(PlanTestCase):
             self.check(command, hosts, servers, {f'h{n}' for n in numbers})
 
         check()
+
+    def test_stages(self):
+        """Full clouds: half of the servers need what others leave."""
+        rnd, lengths = random.Random(1), collections.Counter()
+        for _ in range(200):
+            hosts = {f'h{n}': Host(4, n % 3) for n in range(6)}
+            servers = {
+                f's{n}': Server(
+                    f'h{rnd.randrange(6)}',
+                    rnd.randint(1, 2),
+                    rnd.randrange(3),
+                    rnd.randrange(3),
+                )
+                for n in range(12)
+            }
+            moves = self.make(hosts, servers).moves
+            self.check_stages(hosts, servers, moves)
+            lengths.update(
+                collections.Counter(one.stage for one in moves).values()
+            )
+        self.assertLess(100, lengths[1])
+        self.assertLess(100, lengths.total() - lengths[1])
+
+    def check_stages(self, hosts, servers, moves):
+        """Each of a stage has a place while no other has left its host."""
+        now = dict(servers)
+        for _, stage in itertools.groupby(moves, lambda one: one.stage):
+            gone = {
+                one.server: dataclasses.replace(now[one.server], host=one.to)
+                for one in stage
+            }
+            for uuid, mine in gone.items():
+                there = {f'new {u}': gone[u] for u in gone if u != uuid}
+                toy = Toy(hosts, now | there)
+                self.assertEqual([], toy.refusals(uuid, mine.host))
+            now |= gone
 
     def check(self, command, hosts, servers, named):
         before = Toy(hosts, servers)

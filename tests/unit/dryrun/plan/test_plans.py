@@ -38,11 +38,14 @@ def make_plan():
 class LeaveOutGoneTestCase(testtools.TestCase):
     @ddt.data('', 'a', 'c', 'e', 'bdf', 'abcdef')
     def test_what_is_left(self, gone):
-        whole, cloud = make_plan(), mock.sentinel.cloud
+        whole, cloud = make_plan(), mock.Mock()
+        cloud.services_of = lambda hosts: dict.fromkeys(hosts, 'uuid')
         with mock.patch.object(
             order.gone, 'find', return_value=set(gone)
         ) as find:
-            made = order.leave_out_gone(cloud, whole, softly=False)
+            made = order.leave_out_gone(
+                cloud, whole, softly=False, to_be_empty={'host9'}
+            )
         find.assert_called_once_with(cloud, mock.ANY, False)
         self.assertEqual([*'abcdef'], sorted(find.call_args[0][1]))
         for name in ('moves', 'without_place', 'mended_by_others'):
@@ -55,4 +58,9 @@ class LeaveOutGoneTestCase(testtools.TestCase):
                 getattr(made, name),
             )
         self.assertEqual([GROUP], made.groups)
+        self.assertEqual(['host9'], made.to_be_empty)
+        self.assertEqual(
+            {'host9', *['host1', 'host2'] * bool(made.moves)},
+            {*made.services},
+        )
         self.assertEqual(list(map(make_leaving, gone)), made.deleted_meanwhile)

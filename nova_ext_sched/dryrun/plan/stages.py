@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which moves of an order may be under way at once."""
+
+import dataclasses
+import typing
+
+from nova_ext_sched.queries import fields
+
+# Hints that name no other server, but for the group, which is looked at.
+_HINTS = {'group', fields.CHECK_TYPE}
+
+
+@dataclasses.dataclass
+class Stage:
+    """Moves that do not need each other, one after the other in the order.
+
+    All that a filter reads of servers is what stands on the host that it is
+    asked about, the server group and hints that name servers. So a move goes
+    to the host of its turn whether or not those of its stage have been made:
+
+    ====================================  =================================
+    a move                                begins a stage
+    ====================================  =================================
+    to a host that one of the stage left  yes: it may need that room
+    of a server group of the stage        yes: its rules count the others
+    with hints of its owner               yes, and the next one does: they
+                                          may name a server
+    for which nova chooses the host       yes, and the next one does: it may
+                                          go elsewhere
+    any other                             no
+    ====================================  =================================
+
+    :ivar left: names of hosts
+    :ivar groups: UUIDs
+    :ivar is_full: whether no other move may be of it
+    """
+
+    number: int = 1
+    left: set[str] = dataclasses.field(default_factory=set)
+    groups: set[str] = dataclasses.field(default_factory=set)
+    is_full: bool = False
+
+    def add(
+        self, spec_obj: typing.Any, host: str, target: str, is_named: bool
+    ) -> 'Stage':
+        """Add a move to the stage, or to a new one; return that.
+
+        :param spec_obj: the nova RequestSpec
+        :param host: where it stands
+        :param is_named: whether nova is told where it goes
+        """
+        group = fields.get_field(spec_obj, 'instance_group')
+        groups = {group.uuid} if group else set()
+        hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
+        is_alone = not is_named or bool(hints.keys() - _HINTS)
+        mine = self
+        if self.left and (
+            self.is_full
+            or is_alone
+            or target in self.left
+            or not self.groups.isdisjoint(groups)
+        ):
+            mine = Stage(self.number + 1)
+        mine.left.add(host)
+        mine.groups |= groups
+        mine.is_full = is_alone
+        return mine

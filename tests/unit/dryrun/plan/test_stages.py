@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import ddt
+from nova import objects
+import testtools
+
+from nova_ext_sched.dryrun.plan import stages
+
+SERVER = {'host': 'h1', 'target': 'h2', 'group': None, 'hints': None}
+
+
+@ddt.ddt
+class StageTestCase(testtools.TestCase):
+    def number(self, *moves):
+        """Return the stage of each move."""
+        stage, found = stages.Stage(), []
+        for move in moves:
+            mine = {'is_named': True, **SERVER, **move}
+            group, hints = mine.pop('group'), mine.pop('hints')
+            spec_obj = objects.RequestSpec()
+            if group:
+                spec_obj.instance_group = objects.InstanceGroup(uuid=group)
+            if hints:
+                spec_obj.scheduler_hints = hints
+            stage = stage.add(spec_obj, **mine)
+            found.append(stage.number)
+        return found
+
+    @ddt.data(
+        ([1, 1], {'host': 'h1'}, {'host': 'h3'}),
+        ([1, 1], {'target': 'h2'}, {'target': 'h3'}),
+        # What is left meanwhile is another's room.
+        ([1, 1], {'target': 'h2'}, {'host': 'h2', 'target': 'h3'}),
+        ([1, 2], {'host': 'h1'}, {'host': 'h3', 'target': 'h1'}),
+        ([1, 2], {'group': 'a'}, {'group': 'a', 'target': 'h3'}),
+        ([1, 1], {'group': 'a'}, {'group': 'b'}),
+        ([1, 2, 2], {'group': 'a'}, {'group': 'a'}, {'group': 'b'}),
+        ([1, 2], {'is_named': False}, {}),
+        ([1, 2, 3], {}, {'is_named': False}, {}),
+        ([1, 2, 3], {}, {'hints': {'same_host': ['a']}}, {}),
+        ([1, 1], {}, {'hints': {'group': ['a']}}),
+        # A new stage has no memory of the one before.
+        (
+            [1, 2, 2],
+            {'host': 'h1'},
+            {'host': 'h3', 'target': 'h1'},
+            {'host': 'h4', 'target': 'h1'},
+        ),
+    )
+    def test_stages(self, row):
+        expected, *moves = row
+        self.assertEqual(expected, self.number(*moves))
