@@ -132,7 +132,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
     :ivar kinds: of what kind each server is, by UUID
     :ivar standing: the number of servers of each host
     :ivar isolated: of those, on the hosts of aggregate rack1
-    :ivar seconds: of CPU that drain, and survive, may take
+    :ivar seconds: of CPU that drain, survive and maintain may take
     :ivar processes: runs commands
     """
 
@@ -263,7 +263,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
         )
         # One more is of ManyHostsTestCase.
         self.standing['host0'] = len(originals) + 1
-        self.seconds = (10, 60) if self.hosts <= 300 else (60, 720)
+        self.seconds = (10, 60, 180) if self.hosts <= 300 else (60, 720, 2400)
 
     def _start_processes(self):
         server = self.useFixture(

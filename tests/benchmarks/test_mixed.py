@@ -26,6 +26,7 @@ class MixedBenchmark(mixed.MixedTestCase):
             'audit',
             'capacity',
             'survive',
+            'maintain',
         ):
             with self.subTest(name):
                 getattr(self, name)()
@@ -84,6 +85,13 @@ class MixedBenchmark(mixed.MixedTestCase):
         for failure in document['failures']:
             number = self.standing[failure['failure']]
             self.assertPlan(number, failure)
+
+    def maintain(self):
+        document = self.measure('maintain', most=self.seconds[2])
+        empty = [h for one in document['rounds'] for h in one['hosts']]
+        kept = [one['host'] for one in document['not_emptied']]
+        self.assertEqual(self.hosts + 1, len({*empty, *kept}))
+        self.assertEqual(self.hosts + 1, len(empty) + len(kept))
 
     def audit(self):
         document = self.measure('audit', *ISOLATED)

@@ -353,7 +353,7 @@ class MatrixTestCase(ExplainTestCase):
             (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'say which'),
             (
                 ['--server', 'x', '--project', 'y'],
-                '--project cannot stand beside --server to boot it',
+                '--project cannot be beside --server to boot it',
             ),
             (['--server', 'x', '--operation', 'resize'], 'what: --flavor.'),
             (['--server', 'x', '--operation', 'rebuild'], 'what: --image.'),
@@ -366,14 +366,14 @@ class MatrixTestCase(ExplainTestCase):
                     *('--server', 'x', '--operation', 'migrate'),
                     *('--hint', 'a=b', '--destination', 'h'),
                 ],
-                '--hint cannot stand beside --server to migrate it: nova has '
+                '--hint cannot be beside --server to migrate it: nova has '
                 'stored its request. Only --destination may.',
             ),
             (['--recorded', 'req-x', '--hint', 'a=b'], '--hint cannot stand'),
             (['--recorded', 'req-x', '--hosts'], '--hosts cannot stand'),
             (
                 ['--recorded', 'req-x', '--operation', 'migrate'],
-                '--operation cannot stand beside --recorded: a record has',
+                '--operation cannot be beside --recorded: a record has',
             ),
             (
                 ['--recorded', 'req-x', '--records', '/absent'],

@@ -18,6 +18,7 @@ COMMANDS = {
     'audit': audit.Audit,
     'capacity': capacity.Capacity,
     'drain': moves.Drain,
+    'maintain': moves.Maintain,
     'explain': explain_command.Explain,
     'mend': moves.Mend,
     'survive': moves.Survive,

@@ -158,7 +158,7 @@ class PlanTestCase(test_drain.DrainTestCase):
                 command.Drain,
                 ['host1'],
                 'No server has to move, of those judged. 0 of 1 host is '
-                'empty after these moves. What stands on host1 is not known.',
+                'empty after these moves. What runs on host1 is not known.',
             ),
             (command.Survive, [], 'No host holds a server, of those read.'),
         ):

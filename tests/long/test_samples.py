@@ -132,6 +132,37 @@ class DrainTestCase(SamplesTestCase):
         )
 
 
+class MaintainTestCase(SamplesTestCase):
+    host_filters = ('ServerGroupAntiAffinityFilter',)
+    options = {}
+    weights = {f'host{n}': 700 - n for n in range(1, 6)}
+
+    @samples.compares('cli/maintain/maintain.txt')
+    def test_the_page(self):
+        flavor = self.small()
+        group = self.create_group(2, name='db')
+        hints = {'group': group}
+        for host in ('host1', 'host2', 'host3'):
+            for number in '12':
+                self.boot(
+                    flavor=flavor, host=host, name=f'web-{host[-1]}{number}'
+                )
+        for host in ('host1', 'host4', 'host5'):
+            self.boot(
+                flavor=flavor,
+                az=f'nova:{host}',
+                hints=hints,
+                name=f'db-{host[-1]}',
+            )
+        server = self.boot(flavor=flavor, host='host5', name='batch')
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'error'}}
+        )
+        self.show(
+            'cli/maintain/maintain.txt', 'nova-ext-sched maintain', 'echo $?'
+        )
+
+
 class SurviveTestCase(SamplesTestCase):
     host_filters = (
         'IsolatedAggregatesFilter',

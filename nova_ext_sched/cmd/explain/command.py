@@ -157,7 +157,7 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
         given += ['operation'] * (operation != 'boot')
         if given:
             wrong = (
-                f'{_options(given)} cannot stand beside --recorded: a record '
+                f'{_options(given)} cannot be beside --recorded: a record '
                 f'has its own request, and its answer without the hosts.'
             )
     elif parsed_args.server is not None:
@@ -166,7 +166,7 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
             if wanted:
                 may = f'Only {_options(wanted)} may.'
             wrong = (
-                f'{_options(extra)} cannot stand beside --server to '
+                f'{_options(extra)} cannot be beside --server to '
                 f'{operation} it: nova has stored its request. {may}'
             )
         elif not given and operation in ('resize', 'rebuild'):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands ``nova-ext-sched mend``, ``drain`` and ``survive``."""
+"""The commands ``mend``, ``drain``, ``maintain`` and ``survive``."""
 
 import argparse
 from collections.abc import Iterator
@@ -30,6 +30,36 @@ class _Moves(scheduler.Command, report.Lister):
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         return plan_report.COLUMNS
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
+    """Add what names hosts that are to be empty."""
+    parser.add_argument('hosts', metavar='HOST', nargs='*')
+    parser.add_argument(
+        '--aggregate',
+        metavar='AGGREGATE',
+        action='append',
+        default=[],
+        help='all hosts of this aggregate (name, UUID or ID; may be repeated)',
+    )
+    parser.add_argument(
+        '--domain',
+        metavar='VALUE',
+        action='append',
+        default=[],
+        help='all hosts of this failure domain (may be repeated)',
+    )
+
+
+def _read_at_once(text: str) -> int | None:
+    """Return a number of hosts; None for as many as can be."""
+    if text == 'max':
+        return None
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(
+            f'expected a number of hosts, at least 1, or max, got: {text}'
+        )
+    return int(text)
 
 
 class Mend(_Moves):
@@ -63,22 +93,7 @@ class Drain(_Moves):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', metavar='HOST', nargs='*')
-        parser.add_argument(
-            '--aggregate',
-            metavar='AGGREGATE',
-            action='append',
-            default=[],
-            help='all hosts of this aggregate (name, UUID or ID; may be '
-            'repeated)',
-        )
-        parser.add_argument(
-            '--domain',
-            metavar='VALUE',
-            action='append',
-            default=[],
-            help='all hosts of this failure domain (may be repeated)',
-        )
+        _add_hosts(parser)
         options.add_change(parser)
         return parser
 
@@ -94,6 +109,73 @@ class Drain(_Moves):
             sys.stderr, 'Planning moves', color=self.color
         ) as advance:
             made: report.Report = run.plan_drain(parsed_args, advance)
+        return made
+
+
+class Maintain(_Moves):
+    """Show rounds of moves in which every host is empty once.
+
+    In a round some hosts are empty together; after it they take servers again.
+    Servers go where hosts have had their turn, as long as one takes them. By
+    default every host of the cloud; changes nothing.
+    """
+
+    _epilog = (
+        'Exit status: 0 each host can be emptied; 1 something could not be '
+        'read or judged; 2 wrong usage; 3 a host cannot be emptied.'
+    )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_hosts(parser)
+        parser.add_argument(
+            '--done',
+            metavar='HOST',
+            action='append',
+            default=[],
+            help='this host, or those of this aggregate (name or UUID), had '
+            'their turn (may be repeated)',
+        )
+        parser.add_argument(
+            '--at-once',
+            metavar='N',
+            type=_read_at_once,
+            default=1,
+            help='how many hosts a round has at most; max: as many as can be '
+            'empty together. Default: 1',
+        )
+        parser.add_argument(
+            '--by',
+            choices=('domain', 'zone'),
+            help='the hosts of a round are of one failure domain, or of one '
+            'availability zone',
+        )
+        parser.add_argument(
+            '--keep-failover',
+            action='store_true',
+            help='a round is no larger than lets any other host fail that may '
+            'fail today, as survive says it; takes longer',
+        )
+        parser.add_argument(
+            '--round',
+            metavar='K',
+            type=int,
+            help='show the moves of this round, as drain does',
+        )
+        options.add_change(parser)
+        return parser
+
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        if parsed_args.round is None:
+            return plan_report.ROUND_COLUMNS
+        return plan_report.COLUMNS
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        run = self.load(parsed_args)
+        with progress.bar(
+            sys.stderr, 'Planning rounds', color=self.color
+        ) as advance:
+            made: report.Report = run.plan_maintain(parsed_args, advance)
         return made
 
 

@@ -11,6 +11,7 @@ import dataclasses
 import math
 import typing
 
+from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
@@ -49,6 +50,12 @@ SURVIVAL_COLUMNS = (
 #: Those that survive has besides where it counts more servers of flavors.
 FLAVOR_COLUMNS = ('Flavor', 'Fit', 'Spare')
 
+#: The columns of the moves of rounds, in their order.
+ROUND_COLUMNS = ('Round', *COLUMNS)
+
+# The columns of the rounds that people read.
+_ROUND_HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Closer together')
+
 # Moves and servers that people see, and causes.
 _MOST_MOVES = 20
 _MOST_SERVERS = 10
@@ -56,6 +63,7 @@ _MOST_CAUSES = 5
 _MOST_GROUPS = 10
 _MOST_FAILURES = 20
 _MOST_TIGHT = 10
+_MOST_ROUNDS = 20
 # Failures of which they see servers.
 _MOST_DETAILED = 3
 
@@ -86,19 +94,7 @@ def make(
                 'Closer together:', groups, _MOST_GROUPS, 'server group'
             )
         )
-    rows = [
-        (
-            turn,
-            one.server,
-            one.name,
-            one.project,
-            one.host,
-            report.Cell(one.policies),
-            one.to or '',
-            one.kind,
-        )
-        for turn, one in enumerate(plan.moves, 1)
-    ]
+    rows = list(_make_rows(plan.moves))
     status = _find_status(plan.without_place, bool(faults) or not_judged)
 
     def make_document() -> dict[str, typing.Any]:
@@ -111,6 +107,106 @@ def make(
         }
 
     return report.Report(sentence, sections, rows, make_document, status)
+
+
+def make_rounds(
+    found: plans.Rounds, remarks: Iterable[str], faults: Sequence[str]
+) -> report.Report:
+    """Return the report of rounds in which each host is empty once.
+
+    :param remarks: sentences
+    :param faults: sentences on what could not be read
+    """
+    rounds, kept = found.rounds, found.not_emptied
+    number = sum(len(one.hosts) for one in rounds)
+    head = 'There is no host to empty'
+    if whole := number + len(kept):
+        head = f'{number} of {messages.count("host", whole)} can be emptied'
+        if number:
+            head += f', in {messages.count("round", len(rounds))}'
+        if kept:
+            head += f'; {len(kept)} cannot'
+    remarks = [*remarks, *_count_deleted(found.deleted_meanwhile)]
+    sentence, sections = report.begin(head, *remarks, *faults)
+    if rounds:
+        table = []
+        for turn, one in enumerate(rounds, 1):
+            kinds = collections.Counter(move.kind for move in one.moves)
+            empty = messages.first_few(sorted(map(messages.clean, one.hosts)))
+            weaker = min(one.groups, key=lambda g: g.hosts, default=None)
+            table.append(
+                (turn, empty, len(one.moves), kinds['live'], kinds['cold'])
+                + (_shorten(weaker) if weaker else '',)
+            )
+        sections.append(
+            report.Section(
+                '', table, _MOST_ROUNDS, 'round', columns=_ROUND_HEADS
+            )
+        )
+    if kept:
+        wide = max(len(one.host) for one in kept[:_MOST_FAILURES])
+        lines = [
+            report.Line(_say_kept(one), f'{messages.clean(one.host):<{wide}}')
+            for one in kept
+        ]
+        title = 'Cannot be emptied:'
+        sections.append(report.Section(title, lines, _MOST_FAILURES, 'host'))
+    for host in kept[:_MOST_DETAILED]:
+        if host.without_place:
+            title = f'No place for these of {messages.clean(host.host)}:'
+            sections.append(_list_stuck(title, host.without_place))
+    rows = [
+        (turn, *row)
+        for turn, one in enumerate(rounds, 1)
+        for row in _make_rows(one.moves)
+    ]
+
+    def make_document() -> dict[str, typing.Any]:
+        """Return everything; ``schema.json`` has its form."""
+        return {
+            **heading.make(FORMAT),
+            'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
+            **dataclasses.asdict(found),
+            'faults': list(faults),
+        }
+
+    stuck = [stuck for one in kept for stuck in one.without_place]
+    status = _find_status(stuck, bool(faults))
+    if kept:
+        status = status or base.SOME_FOUND
+    return report.Report(sentence, sections, rows, make_document, status)
+
+
+def make_round(
+    found: plans.Rounds,
+    number: int,
+    remarks: Iterable[str],
+    faults: Sequence[str],
+) -> report.Report:
+    """Return the report of one round, as that of a drain.
+
+    :param number: which one, from 1
+    :raises exception.InvalidValue: there is none of this number
+    """
+    if not 0 < number <= len(found.rounds):
+        raise exception.InvalidValue(
+            where='--round',
+            expected=f'1 to {len(found.rounds)}, the rounds that there are',
+            got=str(number),
+        )
+    one = found.rounds[number - 1]
+    hosts = messages.first_few(sorted(map(messages.clean, one.hosts)))
+    verb = messages.agree(len(one.hosts), 'is', 'are')
+    said = f'{hosts} {verb} empty after round {number} of {len(found.rounds)}.'
+    plan = plans.Plan(
+        one.moves,
+        [],
+        [],
+        one.groups,
+        to_be_empty=one.hosts,
+        services=found.services,
+    )
+    return make(plan, [said, *remarks], faults)
 
 
 def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
@@ -332,6 +428,34 @@ def _to(one: plans.Move) -> str:
     if one.to is None:
         return f'to where nova chooses ({one.expected} now)'
     return f'to {one.to}'
+
+
+def _make_rows(
+    moves: Iterable[plans.Move],
+) -> Iterator[tuple[object, ...]]:
+    for turn, one in enumerate(moves, 1):
+        yield (
+            turn,
+            one.server,
+            one.name,
+            one.project,
+            one.host,
+            report.Cell(one.policies),
+            one.to or '',
+            one.kind,
+        )
+
+
+def _say_kept(one: plans.Kept) -> str:
+    if one.without_place:
+        number = messages.count('server', len(one.without_place))
+        verb = messages.agree(len(one.without_place), 'has', 'have')
+        return f'{number} {verb} no place: {_count_causes(one.without_place)}'
+    return f'while it is empty, {messages.clean(one.lost)} cannot fail'
+
+
+def _shorten(one: plans.Group) -> str:
+    return f'{one.name}: hosts {one.hosts_before} -> {one.hosts}'
 
 
 def _compare(one: plans.Group) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What ``nova-ext-sched mend``, ``drain`` and ``survive`` do."""
+"""What ``nova-ext-sched mend``, ``drain``, ``survive``, ``maintain`` do."""
 
 import argparse
 
@@ -11,6 +11,7 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import drain
+from nova_ext_sched.dryrun.plan import maintain
 from nova_ext_sched.dryrun.plan import mend
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import survive
@@ -46,6 +47,40 @@ def plan_drain(
         unread = drain.find_unread(cloud, hosts)
         found = drain.describe(cloud, hosts, plan, unread)
         return report.make(plan, found, cloud.faults, bool(unread))
+
+
+def plan_maintain(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> cli_report.Report:
+    """Return the report of rounds in which each host is empty once."""
+    wanted = arguments.make_change(parsed_args)
+    chosen = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
+    with snapshot.read(wanted, settled=True) as cloud:
+        hosts = (
+            selection.find(cloud, *chosen)
+            if any(chosen)
+            else {one.host for one in cloud.hosts.values()}
+        )
+        done = selection.find_any(cloud, parsed_args.done, '--done')
+        hosts -= done
+        unread = drain.find_unread(cloud, hosts)
+        found = maintain.make(
+            cloud,
+            hosts - unread,
+            parsed_args.at_once,
+            parsed_args.by,
+            parsed_args.keep_failover,
+            advance,
+        )
+        remarks = [
+            *maintain.describe(cloud, hosts - unread, found),
+            *drain.describe_unread(unread),
+        ]
+        if parsed_args.round is None:
+            return report.make_rounds(found, remarks, cloud.faults)
+        return report.make_round(
+            found, parsed_args.round, remarks, cloud.faults
+        )
 
 
 def plan_survive(

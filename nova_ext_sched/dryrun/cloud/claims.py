@@ -36,13 +36,14 @@ def consume(
     spec_obj: typing.Any,
     request: Request,
     instance_uuid: str,
-) -> None:
+) -> typing.Any:
     """Take from a host what one more server uses, as nova-scheduler does.
 
     :param state: of :func:`copy_state`
     :param spec_obj: a nova RequestSpec. The server becomes a member of its
         server group; else it stays as it was
     :param request: the allocation request that is claimed
+    :returns: the nova InstanceNUMATopology that it gets there, or None
     """
     # nova writes the cells and CPUs that it finds into the request.
     topology = copy.deepcopy(spec_obj.numa_topology)
@@ -51,12 +52,16 @@ def consume(
     manager.SchedulerManager._consume_selected_host(
         state, spec_obj, instance_uuid
     )
-    spec_obj.numa_topology = topology
+    taken, spec_obj.numa_topology = spec_obj.numa_topology, topology
     state.num_io_ops = 0
+    return taken
 
 
 def leave(
-    state: typing.Any, spec_obj: typing.Any, instance: typing.Any
+    state: typing.Any,
+    spec_obj: typing.Any,
+    instance_uuid: str,
+    topology: typing.Any,
 ) -> None:
     """Give back to a host what a server on it uses: :func:`consume` undone.
 
@@ -64,15 +69,15 @@ def leave(
 
     :param state: of :func:`copy_state`
     :param spec_obj: the server's nova RequestSpec
-    :param instance: the nova Instance, with its NUMA topology
+    :param topology: the nova InstanceNUMATopology that it has there, or None
     """
     disk_gb = spec_obj.root_gb + spec_obj.ephemeral_gb
     state.free_disk_mb += disk_gb * 1024
     state.free_ram_mb += spec_obj.memory_mb
     state.vcpus_used -= spec_obj.vcpus
     state.num_instances -= 1
-    state.instances.pop(instance.uuid, None)
-    if state.numa_topology and instance.numa_topology:
+    state.instances.pop(instance_uuid, None)
+    if state.numa_topology and topology:
         state.numa_topology = hardware.numa_usage_from_instance_numa(
-            state.numa_topology, instance.numa_topology, free=True
+            state.numa_topology, topology, free=True
         )

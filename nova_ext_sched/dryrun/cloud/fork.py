@@ -4,7 +4,9 @@
 
 ``with cloud.fork() as future:`` is the one way to suppose anything. As long as
 the block runs, the cloud answers as it would then; afterwards it is as before.
-Forks are a stack in one thread: the last one ends first.
+Forks are a stack in one thread: the last one ends first. One that is a trial
+ends with :meth:`Fork.keep` where it succeeds: the fork before it goes on with
+what happened.
 
 *nova's own code claims.* Its report client makes the allocations, which the
 :mod:`.ledger` answers; the host state that the filters left is consumed by
@@ -65,7 +67,10 @@ class Fork:
 
     :ivar before: the fork that this one goes on from; None for the cloud
     :ivar moved: the host of each server that came or moved, by its UUID
+    :ivar placed: the UUID of its compute node, and the nova
+        InstanceNUMATopology that it has there, or None
     :ivar touched: UUIDs of the hosts that are other than before this fork
+    :ivar left: UUIDs of the hosts that servers left
     :ivar unknown: UUIDs of hosts that servers left, of which nobody can say
         whether placement would offer them
     """
@@ -77,7 +82,10 @@ class Fork:
         self._ctxt = process.context()
         self.before = before
         self.moved: dict[str, str] = dict(before.moved) if before else {}
-        self._left: set[str] = set(before._left) if before else set()
+        self.left: set[str] = set(before.left) if before else set()
+        self.placed: dict[str, tuple[str, typing.Any]] = (
+            dict(before.placed) if before else {}
+        )
         self.unknown: set[str] = set()
         # State and version of hosts as they were before.
         self._states: dict[str, tuple[typing.Any, int]] = {}
@@ -87,6 +95,7 @@ class Fork:
         )
         self._known: dict[str, ledger.Body] = {}
         self._held: set[str] = set()
+        self._is_kept = False
         self.ledger: _Ledger = ledger.Ledger(
             self._read,
             cloud.providers.get_room,
@@ -104,9 +113,29 @@ class Fork:
                 yield self
         finally:
             client.ledger = before
-            for uuid, (state, version) in self._states.items():
-                self._cloud.states[uuid] = state
-                self._cloud.versions[uuid] = version
+            if not self._is_kept:
+                for uuid, (state, version) in self._states.items():
+                    self._cloud.states[uuid] = state
+                    self._cloud.versions[uuid] = version
+
+    def keep(self) -> None:
+        """Let the fork before this one go on with what happened.
+
+        To be called last, in the block of a fork on top of another.
+        """
+        before = self.before
+        assert before is not None, 'expected a fork on top of another'
+        self._is_kept = True
+        before._states = self._states | before._states
+        before.moved = self.moved
+        before.left = self.left
+        before.unknown |= self.unknown
+        before.placed = self.placed
+        # It is what the scheduler's code reads.
+        before._places.update(self._places)
+        before._known |= self._known
+        before._held |= self._held
+        before.ledger.take_over(self.ledger)
 
     @property
     def touched(self) -> Iterable[str]:
@@ -144,9 +173,7 @@ class Fork:
             its servers hold is read at once; None where it has none
         :returns: as :meth:`come`; the other parameters too
         """
-        if node is not None and node not in self._held:
-            self._held.add(node)
-            self._known |= self._cloud.providers.get_held(node)
+        self._read_held(node)
         return self._claim(uuid, spec_obj, target)
 
     def allocate(
@@ -184,12 +211,13 @@ class Fork:
             spec_obj = spec_obj.obj_clone()
         taken = self._own(target.uuid)
         taken.limits = target.limits
-        claims.consume(taken, spec_obj, request, uuid)
+        topology = claims.consume(taken, spec_obj, request, uuid)
         taken.limits = {}
         # The servers of a nova-compute count for each of its nodes (ironic).
         for node in self._cloud.nodes_of(target.host):
             self._own(node).instances[uuid] = objects.Instance(uuid=uuid)
         self.moved[uuid] = target.host
+        self.placed[uuid] = target.uuid, topology
         self._places[uuid] = frozenset((target.host,))
         return True
 
@@ -199,17 +227,24 @@ class Fork:
         spec_obj: typing.Any,
         target: typing.Any,
     ) -> bool:
-        """Migrate a server, live or cold, to the end.
+        """Migrate a server, live or cold, to the end; perhaps once more.
 
         As nova: its allocations are the migration's, it takes what it needs
         at the destination, and only then leaves its host.
 
-        :param instance: the nova Instance, with its NUMA topology
+        :param instance: the nova Instance, with its NUMA topology, as it is
+            in the cloud
         :param spec_obj: its nova RequestSpec
         :param target: as in :meth:`come`
         :returns: as :meth:`come`
         """
         client, uuid = self._cloud.placement, instance.uuid
+        host = self.moved.get(uuid, instance.host)
+        source, topology = self.placed.get(uuid) or (
+            self._cloud.find_node(instance.host, instance.node),
+            instance.numa_topology,
+        )
+        self._read_held(source)
         migration = uuidutils.generate_uuid()
         self._known[migration] = ledger.NOTHING
         held = client.get_allocs_for_consumer(self._ctxt, uuid)['allocations']
@@ -222,13 +257,11 @@ class Fork:
         client.delete_allocation_for_instance(
             self._ctxt, migration, consumer_type='migration'
         )
-        source = self._cloud.find_node(instance.host, instance.node)
         if source is not None:
-            claims.leave(self._own(source), spec_obj, instance)
-            self._left.add(source)
-        for node in self._cloud.nodes_of(instance.host):
-            if instance.host != target.host:
-                self._own(node).instances.pop(uuid, None)
+            claims.leave(self._own(source), spec_obj, uuid, topology)
+            self.left.add(source)
+        for node in self._cloud.nodes_of(host) if host != target.host else ():
+            self._own(node).instances.pop(uuid, None)
         return True
 
     def count_under_way(self) -> None:
@@ -257,13 +290,14 @@ class Fork:
         :param resources: what :func:`.query.forms` returned
         """
         answer = self._cloud.providers.get_candidates(ctxt, resources)
-        hidden = self._left - answer.summaries.keys()
+        hidden = self.left - answer.summaries.keys()
         if not hidden:
             return answer
         opened = {
             uuid: request
             for form in resources
             for uuid, request in self._find_opened(form, hidden)
+            if not self.ledger.find_lacking(request)
         }
         found = copy.copy(answer)
         found.requests = [*answer.requests, *opened.values()]
@@ -315,6 +349,27 @@ class Fork:
             if not state.instances.keys().isdisjoint(group.members)
         ]
 
+    def open(
+        self, resources: Iterable[typing.Any], hosts: Iterable[str]
+    ) -> dict[str, list[claims.Request]]:
+        """Return what hosts that servers left may give, whatever is free now.
+
+        :param resources: what :func:`.query.forms` returned
+        :param hosts: UUIDs of those that placement's answer does not have
+        :returns: allocation requests, by the hosts' UUIDs
+        """
+        return query.by_provider(
+            request
+            for form in resources
+            for _, request in self._find_opened(form, {*hosts})
+        )
+
+    def _read_held(self, node: str | None) -> None:
+        """Read at once what all servers of a compute node hold."""
+        if node is not None and node not in self._held:
+            self._held.add(node)
+            self._known |= self._cloud.providers.get_held(node)
+
     def _own(self, uuid: str) -> typing.Any:
         """Return the state of a host for this fork alone, to change it."""
         states, versions = self._cloud.states, self._cloud.versions
@@ -364,8 +419,7 @@ class Fork:
                 'allocations': {uuid: {'resources': amounts}},
                 'mappings': {'': [uuid]},
             }
-            if not self.ledger.find_lacking(request):
-                yield uuid, request
+            yield uuid, request
 
 
 def _fits_units(

@@ -64,6 +64,21 @@ def find(
     return found
 
 
+def find_any(
+    cloud: snapshot.Snapshot, names: Iterable[str], where: str
+) -> set[str]:
+    """Return the names of hosts that are named, or in an aggregate so named.
+
+    :param where: what names them, for messages
+    :raises exception.InvalidValue: there is neither of a name
+    """
+    hosts = {host.host for host in cloud.hosts.values()}
+    known = {one.name for one in cloud.aggs_by_id.values()}
+    known |= {one.uuid for one in cloud.aggs_by_id.values()}
+    aggregates = {*names} & (known - hosts)
+    return find(cloud, {*names} - aggregates, aggregates, where=where)
+
+
 def find_nodes(
     cloud: snapshot.Snapshot, names: Collection[str]
 ) -> list[str] | None:
@@ -106,3 +121,9 @@ def domains_of(aggregates: Iterable[typing.Any]) -> frozenset[str]:
         (one.metadata for one in aggregates),
         CONF.nova_ext_sched.failure_domain_key,
     )
+
+
+def zones_of(aggregates: Iterable[typing.Any]) -> frozenset[str]:
+    """Return the availability zone of a host in some nova Aggregates."""
+    found = {one.availability_zone for one in aggregates} - {None}
+    return frozenset(found or {CONF.default_availability_zone})

@@ -5,8 +5,8 @@
 While other hosts are only filled, one that refuses a request goes on to refuse
 it. So a request is judged once, on the cloud as it is, for all that are like
 it (:mod:`..decision.likeness`). Then the weighers order the best hosts that it
-leaves, and those that got a server since; the filters judge again which is the
-first that passes.
+leaves, those that got a server since, and those that servers left; the filters
+judge again which is the first that passes.
 
 ====================================  =====================================
 a server                              what decides
@@ -23,7 +23,9 @@ of no likeness                        its own question on all hosts
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Set
+import contextlib
 import copy
 import dataclasses
 import itertools
@@ -67,11 +69,15 @@ class Shared:
     :ivar judged: what the request filters made of it
     :ivar requests: by the UUIDs of the hosts that are left, the best first,
         placement's allocation requests
+    :ivar refused: the same of hosts that a filter refuses as they are
+    :ivar resources: what placement was asked, nova ResourceRequests
     """
 
     spec_obj: typing.Any
     judged: typing.Any
     requests: dict[str, list[claims.Request]]
+    refused: dict[str, list[claims.Request]]
+    resources: list[typing.Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,8 +104,11 @@ class Destinations:
         self._ctxt = process.context()
         self._place = {uuid: n for n, uuid in enumerate(cloud.states)}
         self._kept: cachetools.LRUCache[str, Shared] = cachetools.LRUCache(
-            _MOST_KEPT, getsizeof=lambda one: len(one.requests) + 1
+            _MOST_KEPT,
+            getsizeof=lambda one: len(one.requests) + len(one.refused) + 1,
         )
+        # Allocation requests of hosts that servers left, by UUID.
+        self._opened: dict[Shared, dict[str, list[claims.Request]]] = {}
         self._explained: dict[object, matrix.Matrix] = {}
         # What is shared, UUID, version and requests that fit of hosts that do
         # not pass.
@@ -110,11 +119,16 @@ class Destinations:
 
         :param barred: names of hosts that are no destinations
         """
-        self.barred = {
-            uuid for host in barred for uuid in self.cloud.nodes_of(host)
-        }
+        self.bar(barred)
         self._explained = {}
+        self._opened = {}
         self._refused = set()
+
+    def bar(self, hosts: Set[str]) -> None:
+        """Let hosts of these names be no destinations, and all others."""
+        self.barred = {
+            uuid for host in hosts for uuid in self.cloud.nodes_of(host)
+        }
 
     def find_like(
         self, key: likeness.Key | None, make: Callable[[], typing.Any]
@@ -154,7 +168,21 @@ class Destinations:
         judged = spec_obj.obj_clone()
         _, states = self._judge(judged, False)
         found = {one.uuid: one.allocation_candidates for one in states}
-        return Shared(spec_obj, judged, found)
+        refused: dict[str, list[claims.Request]] = {}
+        resources: list[typing.Any] = []
+        with contextlib.suppress(nova_exception.NoValidHost):
+            resources = query.forms(self._ctxt, judged, self.cloud)
+            query.lift_limit(resources)
+        if found:
+            answer = self.cloud.providers.get_candidates(self._ctxt, resources)
+            refused = {
+                uuid: requests
+                for uuid, requests in query.by_provider(
+                    answer.requests
+                ).items()
+                if uuid in self.cloud.states and uuid not in found
+            }
+        return Shared(spec_obj, judged, found, refused, resources)
 
     def count(self, mine: 'movable.Movable') -> int:
         """Return how many hosts a server may go to now, about.
@@ -259,7 +287,7 @@ class Destinations:
         self, mine: 'movable.Movable', like: Like
     ) -> typing.Any:
         """Return the best of the hosts that the shared answer leaves."""
-        requests = like.shared.requests
+        requests = self._find_requests(like.shared)
         states, touched = self.cloud.states, self._touched
         fresh = (
             uuid
@@ -292,6 +320,25 @@ class Destinations:
             for state in self._filter(spec_obj, own):
                 return state
         return None
+
+    def _find_requests(
+        self, shared: Shared
+    ) -> Mapping[str, list[claims.Request]]:
+        """Return a shared answer's requests, with those of hosts left since.
+
+        Whether they fit, and whether the filters pass, is not known.
+        """
+        fork = self.cloud.supposed
+        left = fork.left - shared.requests.keys() - self.barred if fork else ()
+        if not fork or not left:
+            return shared.requests
+        opened = self._opened.setdefault(shared, {})
+        if new := left - opened.keys():
+            asked = new - shared.refused.keys()
+            opened |= dict.fromkeys(asked, [])
+            opened |= fork.open(shared.resources, asked)
+            opened |= {uuid: shared.refused[uuid] for uuid in new - asked}
+        return shared.requests | {uuid: opened[uuid] for uuid in left}
 
     def _find_first(
         self, shared: Shared, offered: dict[str, list[claims.Request]]

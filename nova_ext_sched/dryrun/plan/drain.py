@@ -3,6 +3,7 @@
 """Moves after which hosts are empty."""
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
@@ -37,6 +38,36 @@ def make(
     :param advance: called after each server
     :raises placement.PlacementFailed: placement does not answer
     """
+    found = read(cloud, hosts)
+    leaving, held = found.leaving, found.held
+    places = destinations.Destinations(cloud)
+    places.begin(hosts)
+    kept = policies.Policies(cloud).on
+    advance(total=len(leaving))
+    movables = prepare(places, leaving, hosts)
+    leaving = order.put_hardest_first(leaving, movables, places)
+    plan = order.plan_moves(places, movables, kept, leaving, advance=advance)
+    plan.without_place.extend(held)
+    # One that was deleted softly has its host until it is deleted for good.
+    return order.leave_out_gone(cloud, plan, softly=False, to_be_empty=hosts)
+
+
+class Servers(typing.NamedTuple):
+    """The servers of hosts.
+
+    :ivar leaving: those on them
+    :ivar held: those elsewhere, for which a migration holds one
+    """
+
+    leaving: list[plans.Leaving]
+    held: list[plans.Stuck]
+
+
+def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Servers:
+    """Return the servers of hosts.
+
+    :param hosts: names
+    """
     nodes = {
         uuid: one for uuid, one in cloud.hosts.items() if one.host in hosts
     }
@@ -46,11 +77,22 @@ def make(
         leaving += [plans.describe(one, one.host) for one in instances]
         under_way += migrations
     held = _list_held(cloud, under_way) if under_way else []
-    places = destinations.Destinations(cloud)
-    places.begin(hosts)
+    return Servers(leaving, held)
 
-    def prepare(uuid: str) -> movable.Migration:
-        mine = movable.Migration(cloud, uuid, hosts)
+
+def prepare(
+    places: destinations.Destinations,
+    leaving: Iterable[plans.Leaving],
+    barred: Set[str] = frozenset(),
+) -> order.Movables:
+    """Prepare servers for their migrations, before anything is supposed.
+
+    :param barred: names of hosts that are no destinations
+    :raises placement.PlacementFailed: placement does not answer
+    """
+
+    def make(uuid: str) -> movable.Migration:
+        mine = movable.Migration(places.cloud, uuid, barred)
         mine.like = places.find_like(
             mine.find_key(), lambda: mine.spec_obj.obj_clone()
         )
@@ -59,14 +101,7 @@ def make(
             mine.spec_obj = mine.like.shared.spec_obj
         return mine
 
-    kept = policies.Policies(cloud).on
-    advance(total=len(leaving))
-    movables = order.prepare(leaving, prepare)
-    leaving = order.put_hardest_first(leaving, movables, places)
-    plan = order.plan_moves(places, movables, kept, leaving, advance=advance)
-    plan.without_place.extend(held)
-    # One that was deleted softly has its host until it is deleted for good.
-    return order.leave_out_gone(cloud, plan, softly=False, to_be_empty=hosts)
+    return order.prepare(leaving, make)
 
 
 def _list_held(
@@ -134,9 +169,7 @@ def describe(
     empty = hosts - unread - {one.host for one in plan.without_place}
     some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')
     yield f'{some} empty after these moves.'
-    if unread:
-        names = messages.first_few(sorted(map(messages.clean, unread)))
-        yield f'What stands on {names} is not known.'
+    yield from describe_unread(unread)
     open_ = {
         messages.clean(state.host)
         for state in cloud.states.values()
@@ -148,6 +181,13 @@ def describe(
             f'{messages.first_few(sorted(open_))} {verb} not disabled, and '
             f'may get new servers.'
         )
+
+
+def describe_unread(unread: Set[str]) -> Iterator[str]:
+    """Yield a sentence on hosts of which nobody knows what runs there."""
+    if unread:
+        names = messages.first_few(sorted(map(messages.clean, unread)))
+        yield f'What runs on {names} is not known.'
 
 
 def _select(

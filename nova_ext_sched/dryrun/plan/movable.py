@@ -141,6 +141,13 @@ class Migration(explain_server.Server):
         # A plan has no move to where the server is.
         self.spec_obj.ignore_hosts = [instance.host, *barred]
 
+    def arrive(self, node: str) -> None:
+        """Prepare it for another move, from the compute node of this UUID."""
+        self._node = node
+        if not (self.like and self.like.is_whole):
+            # Other requests are those of all that are alike.
+            self.spec_obj.ignore_hosts = [self._cloud.hosts[node].host]
+
     def find_key(self) -> likeness.Key | None:
         """Return what requests have in common that are like its own."""
         text = jsonutils.dumps(self.spec_obj.obj_to_primitive())

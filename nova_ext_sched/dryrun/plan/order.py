@@ -166,10 +166,10 @@ class Order:
         ]
         for _ in (*mended, *stuck):
             self.advance()
-        groups = self._compare_groups(before, moves)
+        groups = self.compare_groups(before, moves)
         return plans.Plan(moves, stuck, mended, groups)
 
-    def _compare_groups(
+    def compare_groups(
         self, before: Sequence[typing.Any], moves: Iterable[plans.Move]
     ) -> list[plans.Group]:
         """Return the groups of servers that moved and stand less apart.

@@ -125,6 +125,47 @@ class Plan:
 
 
 @dataclasses.dataclass(frozen=True)
+class Round:
+    """Hosts that are empty together; after it they take servers again.
+
+    :ivar hosts: names
+    :ivar moves: one after the other
+    """
+
+    hosts: list[str]
+    moves: list[Move]
+    groups: list[Group]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """A host that cannot be emptied, and the servers that keep it so.
+
+    :ivar lost: a host that could not fail any more while it is empty; empty
+        where that is not the reason
+    """
+
+    host: str
+    without_place: list[Stuck]
+    lost: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounds:
+    """Rounds, one after the other, in which hosts are empty once.
+
+    :ivar not_emptied: hosts that are in no round
+    :ivar deleted_meanwhile: servers that are nothing of these any more
+    :ivar services: as of :class:`Plan`
+    """
+
+    rounds: list[Round]
+    not_emptied: list[Kept]
+    deleted_meanwhile: list[Leaving]
+    services: dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
 class Failure:
     """Hosts that fail at once, and where their servers would go.
 

@@ -46,6 +46,9 @@ class Survival:
     :param cloud: what nova-scheduler has in memory
     :param flavors: names or IDs of those whose servers may still come
     :param project: the ID of the one that asks for them
+    :param keeps: whether :attr:`evacuated` is wanted
+    :ivar places: where servers may go
+    :ivar evacuated: what is known of failures, where somebody goes on from it
     :ivar deleted: the servers that were deleted meanwhile, by UUID
     :raises exception.InvalidValue: there is none of a name, or nova-api would
         refuse such a server
@@ -57,6 +60,7 @@ class Survival:
         cloud: snapshot.Snapshot,
         flavors: Sequence[str] = (),
         project: str | None = None,
+        keeps: bool = False,
     ) -> None:
         self.cloud = cloud
         self._ctxt = process.context()
@@ -68,17 +72,17 @@ class Survival:
             for host, count in counts.items():
                 self._cells.setdefault(host, []).append(cell)
                 self._counts[host] = self._counts.get(host, 0) + count
-        self._places = destinations.Destinations(cloud)
+        self.places = destinations.Destinations(cloud)
         #: Each counts the servers of a flavor that may still come.
         self.spares = [
             spare.Spare(
-                self._places, request.get_flavor(self._ctxt, name), project
+                self.places, request.get_flavor(self._ctxt, name), project
             )
             for name in dict.fromkeys(flavors)
         ]
         self.deleted: dict[str, plans.Leaving] = {}
-        # What they need to know, of failures that were evacuated.
-        self._evacuated: list[spare.Evacuated] = []
+        self._keeps = keeps or bool(self.spares)
+        self.evacuated: list[spare.Evacuated] = []
         # Whether nova-api evacuates a server, by all that it looks at.
         self._checked: dict[object, movable.NotMovable | None] = {}
 
@@ -159,7 +163,7 @@ class Survival:
                     # It takes no place from others.
                     among = deleted if gone.is_gone(instance) else leaving
                     among.append(one)
-        places = self._places
+        places = self.places
         places.begin(hosts)
         movables = order.prepare(
             leaving, lambda uuid: self._prepare(*stored[uuid], hosts)
@@ -177,11 +181,9 @@ class Survival:
         plan = order.leave_out_gone(self.cloud, plan)
         deleted += plan.deleted_meanwhile
         self.deleted |= {one.server: one for one in deleted}
-        if self.spares:
+        if self._keeps:
             none = {one.server for one in plan.without_place}
-            self._evacuated.append(
-                spare.Evacuated(name, hosts, movables, none)
-            )
+            self.evacuated.append(spare.Evacuated(name, hosts, movables, none))
         return plans.Failure(
             name,
             sorted(hosts),
@@ -196,7 +198,7 @@ class Survival:
         After all failures.
         """
         for one in self.spares:
-            one.check(self._evacuated)
+            one.check(self.evacuated)
         return [one.describe() for one in self.spares]
 
     def _prepare(
@@ -239,7 +241,7 @@ class Survival:
             mine.evacuate()
             return mine.spec_obj
 
-        like = self._places.find_like(key, make)
+        like = self.places.find_like(key, make)
         if like and like.is_whole:
             spec_obj = like.shared.spec_obj
         else:

@@ -102,3 +102,31 @@ class SurviveTestCase(testtools.TestCase):
         for argv, last in (((), 'Cause'), (('--flavor', 'small'), 'Spare')):
             columns = self.called.get_columns(self.parse(*argv))
             self.assertEqual(last, columns[-1])
+
+
+@ddt.ddt
+class MaintainTestCase(testtools.TestCase):
+    def parse(self, *argv):
+        called = command.Maintain(mock.Mock(), None, cmd_name='maintain')
+        return called, called.get_parser('maintain').parse_args(argv)
+
+    @ddt.data((1,), (7, '--at-once', '7'), (None, '--at-once', 'max'))
+    @ddt.unpack
+    def test_at_once(self, expected, *argv):
+        _, parsed = self.parse(*argv)
+        self.assertEqual(expected, parsed.at_once)
+
+    @ddt.data('0', '-1', 'all', '1.5', '')
+    def test_what_at_once_is_not(self, text):
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertRaises(SystemExit, self.parse, '--at-once', text)
+        self.assertIn(
+            f'expected a number of hosts, at least 1, or max, got: {text}',
+            err.getvalue(),
+        )
+
+    def test_columns(self):
+        called, parsed = self.parse()
+        self.assertEqual('Round', called.get_columns(parsed)[0])
+        called, parsed = self.parse('--round', '2')
+        self.assertEqual('Turn', called.get_columns(parsed)[0])

@@ -6,6 +6,7 @@ import io
 import ddt
 import testtools
 
+from nova_ext_sched import exception
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd.moves import report
 from nova_ext_sched.dryrun.plan import plans
@@ -394,3 +395,123 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(3, self.made.status)
         self.tell([], flavors=none, faults=['Cell a is silent.'])
         self.assertEqual(1, self.made.status)
+
+
+def make_round(*numbers, hosts=('host1',), groups=()):
+    return plans.Round(
+        [*hosts], [make_move(number) for number in numbers], [*groups]
+    )
+
+
+@ddt.ddt
+class RoundsTestCase(testtools.TestCase):
+    def make(self, rounds=(), kept=(), deleted=(), faults=()):
+        found = plans.Rounds([*rounds], [*kept], [*deleted], {'host1': UUID})
+        made = report.make_rounds(found, ['Remark.'], [*faults])
+        document = made.document()
+        schemas.validate(document, 'cmd/moves/schema.json')
+        out = io.StringIO()
+        cli_report.write(out, made.sections, 80)
+        self.text = out.getvalue()
+        self.assertEqual(
+            made.sentence,
+            ' '.join((document['answer']['sentence'], *faults)),
+        )
+        return made
+
+    @ddt.data(
+        ('There is no host to empty. Remark.', 0, [], []),
+        (
+            '2 of 2 hosts can be emptied, in 1 round. Remark.',
+            0,
+            [make_round(1, 2, hosts=('host1', 'host3'))],
+            [],
+        ),
+        (
+            '1 of 2 hosts can be emptied, in 1 round; 1 cannot. Remark.',
+            3,
+            [make_round(1)],
+            [plans.Kept('host4', [make_stuck(2, cause='VCPU')])],
+        ),
+        (
+            '0 of 1 host can be emptied; 1 cannot. Remark.',
+            3,
+            [],
+            [plans.Kept('host4', [], 'host5')],
+        ),
+        (
+            '0 of 1 host can be emptied; 1 cannot. Remark.',
+            1,
+            [],
+            [plans.Kept('host4', [make_stuck(2, cause=plans.FAULT)])],
+        ),
+    )
+    @ddt.unpack
+    def test_head_and_status(self, sentence, status, rounds, kept):
+        made = self.make(rounds, kept)
+        self.assertEqual((sentence, status), (made.sentence, made.status))
+
+    def test_text(self):
+        group = plans.Group('uuid', 'web', 7, 8, 2, 2)
+        weaker = plans.Group('other', 'db', 2, 3, 2, 2)
+        kept = [
+            plans.Kept('host4', [make_stuck(2, 'x', 'why', 'VCPU', 'that')]),
+            plans.Kept('host10', [], 'host5'),
+        ]
+        self.make(
+            [make_round(1, 2), make_round(3, groups=[group, weaker])], kept
+        )
+        self.assertEqual(
+            """\
+2 of 4 hosts can be emptied, in 2 rounds; 2 cannot.
+Remark.
+
+Round  Hosts  Moves  Live  Cold  Closer together
+    1  host1      2     2     0
+    2  host1      1     1     0  db: hosts 3 -> 2
+
+Cannot be emptied:
+  host4   1 server has no place: VCPU
+  host10  while it is empty, host5 cannot fail
+
+No place for these of host4:
+  af497212-0000-4000-8000-000000000002  host1  x
+    why.
+    What would help: that.
+""",
+            self.text,
+        )
+
+    def test_rows(self):
+        made = self.make([make_round(1), make_round(2, 3)])
+        self.assertEqual(
+            [(1, 1), (2, 1), (2, 2)], [row[:2] for row in made.rows]
+        )
+        self.assertEqual({len(report.ROUND_COLUMNS)}, {*map(len, made.rows)})
+
+    def test_one_round(self):
+        """It is a plan as of drain, which the same program carries out."""
+        found = plans.Rounds(
+            [make_round(1), make_round(2, 3)], [], [], {'host1': UUID}
+        )
+        made = report.make_round(found, 2, ['Remark.'], [])
+        document = made.document()
+        schemas.validate(document, 'cmd/moves/schema.json')
+        self.assertEqual(2, len(document['moves']))
+        self.assertEqual(['host1'], document['to_be_empty'])
+        self.assertEqual({'host1': UUID}, document['services'])
+        self.assertEqual(
+            '2 of 2 servers can be moved. host1 is empty after round 2 of 2. '
+            'Remark.',
+            made.sentence,
+        )
+        for number in (0, 3):
+            self.assertRaisesRegex(
+                exception.InvalidValue,
+                f'expected 1 to 2, the rounds that there are, got .{number}',
+                report.make_round,
+                found,
+                number,
+                [],
+                [],
+            )

@@ -246,6 +246,7 @@ class Cloud(snapshot.Snapshot):
         self.enabled_filters = [*host_filters]
         self.filter_handler = filters.HostFilterHandler()
         self.filter_cls_map, self.aggs_by_id = {}, {}
+        self.filter_obj_map = {}
         self.weighers = [ram.RAMWeigher()]
         self.weight_handler = weights.HostWeightHandler()
         self.under_way = {}
@@ -275,6 +276,7 @@ class Cloud(snapshot.Snapshot):
             host=state.host,
             node=state.nodename,
             numa_topology=None,
+            info_cache=None,
         )
 
     def find_target(self, host, **allocations):

@@ -2,7 +2,6 @@
 
 """What a claim changes of the scheduler's memory."""
 
-import types
 from unittest import mock
 
 from nova import objects
@@ -103,11 +102,7 @@ class HostStateTestCase(testtools.TestCase):
             empty, mine
         )
         self.assertEqual(2, copy.numa_topology.cells[0].cpu_usage)
-        claims.leave(
-            copy,
-            self.spec,
-            types.SimpleNamespace(uuid='uuid', numa_topology=mine),
-        )
+        claims.leave(copy, self.spec, 'uuid', mine)
         after = vars(copy)
         self.assertEqual(0, copy.numa_topology.cells[0].cpu_usage)
         self.assertEqual(0, copy.numa_topology.cells[0].memory_usage)

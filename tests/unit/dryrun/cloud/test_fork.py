@@ -95,6 +95,32 @@ class NothingIsLeftTestCase(ForkTestCase):
                     raise ZeroDivisionError
             self.assertEqual(before, self.describe())
 
+    def test_a_trial_that_is_kept(self):
+        before = self.describe()
+        with self.cloud.fork() as outer:
+            self.take(outer, 'b', 3)
+            with self.cloud.fork() as trial:
+                self.assertFalse(self.move(trial, b={'VCPU': 2}))
+                self.assertTrue(self.move(trial, 'c'))
+                trial.keep()
+                kept = self.describe()
+            now = self.describe()
+            # All but which fork is open, and its ledger.
+            self.assertEqual(kept[0], now[0])
+            self.assertEqual(kept[5], now[5])
+            self.assertEqual({'new': 'hostb', 'one': 'hostc'}, outer.moved)
+            self.assertEqual({'c': SMALL}, self.held(outer))
+            self.assertEqual({'a'}, outer.left)
+            self.assertEqual({'a', 'b', 'c'}, {*outer.touched})
+            self.assertEqual(('c', None), outer.placed['one'])
+            # It goes on from there, and another trial leaves nothing.
+            with self.cloud.fork() as trial:
+                self.assertTrue(self.move(trial, 'a'))
+            self.assertEqual(now, self.describe())
+            self.assertTrue(self.move(outer, 'a'))
+            self.assertEqual((['one'], 1, 1000), self.look()['a'])
+        self.assertEqual(before, self.describe())
+
     def test_forks_are_a_stack(self):
         before = self.describe()
         with self.cloud.fork() as outer:
@@ -169,9 +195,23 @@ class ClaimTestCase(ForkTestCase):
             self.assertTrue(self.move(future, 'a'))
             self.assertEqual((['one'], 1, 1000), self.look()['a'])
             self.assertEqual({'a': SMALL}, self.held(future))
-        # A migration is new, and its server is asked about once.
-        self.assertEqual(['/allocations/one'], self.cloud.server.asked[:1])
-        self.assertNotIn('/allocations/', ''.join(self.cloud.server.asked[1:]))
+        # A migration is new, and all that a host's servers have is read at
+        # once.
+        asked = self.cloud.server.asked
+        self.assertFalse([one for one in asked if one[:13] == '/allocations/'])
+
+    def test_one_that_moves_twice(self):
+        """It leaves where it came to, with what it got there."""
+        with self.cloud.fork() as future:
+            before = self.look(), future.ledger.get_free('b', 'VCPU')
+            self.assertTrue(self.move(future, 'b'))
+            self.assertTrue(self.move(future, 'c'))
+            self.assertEqual((['one'], 1, 936), self.look()['c'])
+            self.assertEqual(before[0]['b'], self.look()['b'])
+            self.assertEqual(before[1], future.ledger.get_free('b', 'VCPU'))
+            self.assertEqual({'c': SMALL}, self.held(future))
+            self.assertEqual({'a', 'b'}, future.left)
+            self.assertEqual(('c', None), future.placed['one'])
 
     def test_one_that_moves_takes_first(self):
         """Disks that both hosts share have to have room for it twice."""

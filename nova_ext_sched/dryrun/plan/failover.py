@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether hosts that may fail may still fail while others are empty."""
+
+from collections.abc import Set
+
+from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import survive
+
+
+class Failover:
+    """The hosts that may fail as the cloud is, one at a time.
+
+    Each server on one of them finds another host then, or is one that nova
+    does not evacuate as it is.
+
+    :param advance: called after each server
+    :raises placement.PlacementFailed: placement does not answer
+    """
+
+    def __init__(
+        self,
+        cloud: snapshot.Snapshot,
+        advance: progress.Advance = progress.silent,
+    ) -> None:
+        self._cloud = cloud
+        survey = survive.Survival(cloud, keeps=True)
+        failures, _ = survey.find('host', (), ())
+        self._hosts = [
+            one.failure
+            for one in survey.fail(failures, advance)
+            if not one.without_room
+        ]
+        self._places = survey.places
+        self._movables: dict[str, movable.Movable] = {}
+        self._homes: dict[str, str] = {}
+        for failed in survey.evacuated:
+            for uuid, mine in failed.movables.items():
+                if not isinstance(mine, Exception):
+                    self._movables[uuid] = mine
+                    self._homes[uuid] = failed.failure
+
+    def find_lost(self, future: fork.Fork, empty: Set[str]) -> str | None:
+        """Return a host that may not fail any more; None if there is none.
+
+        :param future: the fork that is open, with the moves
+        :param empty: names of the hosts that are empty
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        on: dict[str, list[plans.Leaving]] = {}
+        for uuid, home in self._homes.items():
+            host = future.moved.get(uuid, home)
+            one = plans.Leaving(uuid, '', '', host, [])
+            on.setdefault(host, []).append(one)
+        for host in self._hosts:
+            if host not in empty and not self._may_fail(
+                host, on.get(host, []), empty
+            ):
+                return host
+        return None
+
+    def _may_fail(
+        self, host: str, leaving: list[plans.Leaving], empty: Set[str]
+    ) -> bool:
+        places, movables = self._places, self._movables
+        places.bar({host, *empty})
+        for one in leaving:
+            mine = movables[one.server]
+            if not (mine.like and mine.like.is_whole):
+                mine.spec_obj.ignore_hosts = [host]
+        with self._cloud.fork() as trial:
+            asked = order.put_hardest_first(leaving, movables, places)
+            plan = order.Order(places, movables).make(trial, asked)
+        return not plan.without_place

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rounds of maintenance: each host empty once, and taking servers again.
+
+In a round some hosts are empty together. Their servers go to hosts that have
+had their turn, as long as one takes them; else to those whose turn comes. Each
+move is asked as drain's are, in one fork that goes on from round to round, so
+that it is valid when its turn comes.
+
+==================================  =======================================
+a host                              is
+==================================  =======================================
+that is empty, or whose servers     in a round: those with the fewest
+all have a place then               servers to move come first
+whose servers have none now         tried again after all others
+of which one has none then, or      in no round
+that nova does not move, or that
+a migration holds
+without which another that may      the same
+fail could not, where that is kept
+(:mod:`.failover`)
+==================================  =======================================
+"""
+
+import collections
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
+import dataclasses
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.audit import policies
+from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import selection
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import drain
+from nova_ext_sched.dryrun.plan import failover
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import plans
+
+
+class Maintenance:
+    """Empties hosts, round after round.
+
+    :param hosts: names of those that are to be empty once
+    :param at_once: how many may be empty together; None for as many as can
+    :param together: what hosts of one round have in common, by their names;
+        None where they need nothing
+    :param keeps_failover: whether each other host may fail in a round that
+        may fail as the cloud is
+    :param advance: called after each host
+    :raises placement.PlacementFailed: placement does not answer
+    """
+
+    def __init__(
+        self,
+        cloud: snapshot.Snapshot,
+        hosts: Set[str],
+        at_once: int | None = 1,
+        together: Mapping[str, Set[str]] | None = None,
+        keeps_failover: bool = False,
+        advance: progress.Advance = progress.silent,
+    ) -> None:
+        self.cloud = cloud
+        self._at_once = len(hosts) if at_once is None else at_once
+        self._together = together
+        self._advance = advance
+        self._places = destinations.Destinations(cloud)
+        self._places.begin(frozenset())
+        self._failover = failover.Failover(cloud) if keeps_failover else None
+        # Why hosts that have no server without a place are not emptied.
+        self._lost: dict[str, str] = {}
+        found = drain.read(cloud, hosts)
+        advance(total=len(found.leaving) + len(hosts))
+        self._movables = drain.prepare(self._places, found.leaving)
+        # The servers of each host, as they are after the rounds so far.
+        self._on: dict[str, dict[str, plans.Leaving]] = {}
+        for one in found.leaving:
+            self._on.setdefault(one.host, {})[one.server] = one
+            advance()
+        self._held: dict[str, list[plans.Stuck]] = {}
+        for stuck in found.held:
+            self._held.setdefault(stuck.host, []).append(stuck)
+        self._pending = set(hosts)
+        self._policies = policies.Policies(cloud).on
+
+    def plan(self) -> plans.Rounds:
+        """Return the rounds, and what cannot be emptied.
+
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        with self.cloud.fork() as future:
+            future.count_under_way()
+            rounds = list(self._make_rounds())
+            kept = [
+                plans.Kept(host, self._explain(host), self._lost.get(host, ''))
+                for host in sorted(self._pending)
+            ]
+        return self._leave_out_gone(rounds, kept)
+
+    def _make_rounds(self) -> Iterator[plans.Round]:
+        fixed = {host for host in self._pending if self._cannot_move(host)}
+        left, is_moving = self._pending - fixed, True
+        while left and is_moving:
+            # What one round leaves, another may take.
+            is_moving = False
+            while made := self._make_round(left, self._at_once):
+                is_moving = True
+                left -= {*made.hosts}
+                yield made
+            left = self._pending - fixed
+
+    def _cannot_move(self, host: str) -> bool:
+        return host in self._held or any(
+            isinstance(self._movables[uuid], Exception)
+            for uuid in self._on.get(host, ())
+        )
+
+    def _make_round(self, left: set[str], most: int) -> plans.Round | None:
+        """Empty hosts together; those that cannot be alone leave ``left``."""
+        before = list(self.cloud.states.values())
+        empty: list[str] = []
+        moves: list[plans.Move] = []
+        queue = sorted(
+            left, key=lambda host: (len(self._on.get(host, ())), host)
+        )
+        while queue and len(empty) < most:
+            host = queue.pop(0)
+            taken = {one.expected for one in moves}
+            if host in taken or not self._go_together(host, empty):
+                continue
+            # They are tried after it in this round, and take none before.
+            mates = [
+                one
+                for one in queue
+                if one not in taken and self._go_together(one, [*empty, host])
+            ][: most - len(empty) - 1]
+            found = self._empty(host, {host, *empty}, mates)
+            if found is not None:
+                empty.append(host)
+                moves += _go_on(moves, found)
+            elif not empty and not mates:
+                left.discard(host)
+        if not empty:
+            # Each took none because others were to be empty with it.
+            return self._make_round(left, 1) if most > 1 and left else None
+        self._pending.difference_update(empty)
+        self._advance()
+        asked = order.Order(self._places, self._movables)
+        return plans.Round(empty, moves, asked.compare_groups(before, moves))
+
+    def _go_together(self, host: str, others: Sequence[str]) -> bool:
+        """Return whether a host may be in a round with others."""
+        common = self._together
+        return common is None or all(
+            common.get(host, frozenset()) & common.get(one, frozenset())
+            for one in others
+        )
+
+    def _empty(
+        self, host: str, empty: Set[str], mates: Sequence[str]
+    ) -> list[plans.Move] | None:
+        """Empty a host; return the moves, or None where that cannot be.
+
+        :param empty: names of the hosts that are empty then
+        :param mates: those of hosts that are no destinations either
+        """
+        with self.cloud.fork() as trial:
+            moves, left = self._move(trial, host, {*empty, *mates})
+            if left:
+                return None
+            if self._failover:
+                lost = self._failover.find_lost(trial, empty)
+                if lost is not None:
+                    self._lost[host] = lost
+                    return None
+            trial.keep()
+        for move in moves:
+            one = self._on[host].pop(move.server)
+            to = dataclasses.replace(one, host=move.expected)
+            self._on.setdefault(to.host, {})[to.server] = to
+            mine = typing.cast(movable.Migration, self._movables[to.server])
+            node, _ = trial.placed[to.server]
+            mine.arrive(node)
+        return moves
+
+    def _move(
+        self, trial: fork.Fork, host: str, barred: Set[str]
+    ) -> tuple[list[plans.Move], list[plans.Leaving]]:
+        """Move a host's servers; return the moves, and those that are left."""
+        places, movables = self._places, self._movables
+        asked = order.Order(places, movables)
+        left = [*self._on.get(host, {}).values()]
+        moves: list[plans.Move] = []
+        for hosts in (self._pending | barred, barred):
+            places.bar(hosts)
+            if left and len(places.barred) < len(self.cloud.states):
+                left = order.put_hardest_first(left, movables, places)
+                found = asked.make(trial, left).moves
+                moved = {one.server for one in found}
+                moves += _go_on(moves, found)
+                left = [one for one in left if one.server not in moved]
+        return moves, left
+
+    def _explain(self, host: str) -> list[plans.Stuck]:
+        """Return why a host cannot be emptied, after all rounds."""
+        self._places.begin({host})
+        with self.cloud.fork() as trial:
+            _, left = self._move(trial, host, {host})
+            explainer = order.StuckExplainer(
+                self._places,
+                self._movables,
+                self._policies,
+                trial,
+            )
+            stuck = explainer.explain(
+                plans.Stuck(**vars(one), reason='', cause='', would_help='')
+                for one in left
+            )
+        return [*stuck, *self._held.get(host, ())]
+
+    def _leave_out_gone(
+        self, rounds: Sequence[plans.Round], kept: Sequence[plans.Kept]
+    ) -> plans.Rounds:
+        plan = order.leave_out_gone(
+            self.cloud,
+            plans.Plan(
+                [move for one in rounds for move in one.moves],
+                [stuck for one in kept for stuck in one.without_place],
+                [],
+            ),
+            softly=False,
+        )
+        gone = {one.server for one in plan.deleted_meanwhile}
+
+        def keep(among: Sequence[typing.Any]) -> list[typing.Any]:
+            return [one for one in among if one.server not in gone]
+
+        return plans.Rounds(
+            [
+                dataclasses.replace(one, moves=keep(one.moves))
+                for one in rounds
+            ],
+            [
+                dataclasses.replace(one, without_place=keep(one.without_place))
+                for one in kept
+            ],
+            plan.deleted_meanwhile,
+            self.cloud.services_of(
+                {
+                    *plan.services,
+                    *(host for one in rounds for host in one.hosts),
+                }
+            ),
+        )
+
+
+def _go_on(
+    before: Sequence[plans.Move], moves: Sequence[plans.Move]
+) -> list[plans.Move]:
+    """Return moves with stages after those before them."""
+    last = before[-1].stage if before else 0
+    return [dataclasses.replace(one, stage=last + one.stage) for one in moves]
+
+
+def make(
+    cloud: snapshot.Snapshot,
+    hosts: Set[str],
+    at_once: int | None = 1,
+    by: str | None = None,
+    keeps_failover: bool = False,
+    advance: progress.Advance = progress.silent,
+) -> plans.Rounds:
+    """Return the rounds of some hosts; see :class:`Maintenance`.
+
+    :param by: ``domain`` or ``zone``, which hosts of one round have in common
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    together = None
+    if by == 'domain':
+        together = {
+            host: selection.domains_of(cloud.aggregates_of(host))
+            for host in hosts
+        }
+    elif by == 'zone':
+        together = {
+            host: selection.zones_of(cloud.aggregates_of(host))
+            for host in hosts
+        }
+    planned = Maintenance(
+        cloud, hosts, at_once, together, keeps_failover, advance
+    )
+    return planned.plan()
+
+
+def describe(
+    cloud: snapshot.Snapshot, hosts: Set[str], found: plans.Rounds
+) -> Iterator[str]:
+    """Yield sentences on rounds.
+
+    :param hosts: names of those that are to be empty once
+    :param found: what :func:`make` returned
+    """
+    times = collections.Counter(
+        move.server for one in found.rounds for move in one.moves
+    )
+    moves = messages.count('move', times.total())
+    twice = sum(number > 1 for number in times.values())
+    again = f': {twice} {messages.agree(twice, "moves", "move")} twice'
+    if times:
+        number = messages.count('server', len(times))
+        yield f'{moves} of {number}{again * bool(twice)}.'
+    disabled = {
+        messages.clean(state.host)
+        for state in cloud.states.values()
+        if state.host in hosts and state.service.get('disabled')
+    }
+    if disabled:
+        verb = messages.agree(len(disabled), 'is', 'are')
+        takes = messages.agree(len(disabled), 'takes', 'take')
+        yield (
+            f'{messages.first_few(sorted(disabled))} {verb} disabled and not '
+            f'done, and {takes} no server until enabled.'
+        )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rounds of maintenance that nova carries out, and refuses none of."""
+
+import collections
+
+from nova_ext_sched.cmd.moves import command
+from tests.functional import explain
+from tests.functional import test_drain
+
+
+class MaintainTestCase(test_drain.DrainTestCase):
+    """Hosts are disabled while they are to be empty, as operators do it."""
+
+    weights = {f'host{n}': 700 - n for n in range(1, 7)}
+
+    def read(self, *argv, status=0):
+        found = explain.call(command.Maintain, 'maintain', *argv, '-f', 'json')
+        output = explain.Output(*found)
+        self.assertEqual(status, output.status, output.err)
+        return output.read('cmd/moves/schema.json')
+
+    def carry_out_rounds(self, plan):
+        """Let nova make all moves; return how often each server moved."""
+        times = collections.Counter()
+        for one in plan['rounds']:
+            for host in one['hosts']:
+                self.set_service(host, status='disabled')
+            self.carry_out(one)
+            for host in one['hosts']:
+                self.assertEqual([], self.servers_on(host))
+                self.set_service(host, status='enabled')
+            times.update(move['server'] for move in one['moves'])
+        return times
+
+    def servers_on(self, host):
+        found = self.admin_api.get_servers(
+            search_opts={'all_tenants': 1, 'host': host}
+        )
+        return [one['name'] for one in found]
+
+    def test_every_host_is_empty_once(self):
+        required = {'trait:CUSTOM_WINDOWS': 'required'}
+        self.isolate('windows', ['host1', 'host2'], 'CUSTOM_WINDOWS')
+        reserved = {'reservation:lease': 'true'}
+        self.aggregate('lease', ['host3', 'host4'], metadata=reserved)
+        self.flags(
+            group='nova_ext_sched',
+            max_server_per_failure_domain=self.rack_limit,
+            **test_drain.audits.AuditTestCase.options,
+        )
+        plain = self.flavor(vcpu=1)
+        licensed = self.flavor(vcpu=1, specs=required)
+        leased = self.flavor(vcpu=1, specs={'reservation:lease': 'true'})
+        # Six of ten CPUs: the host's own do not fit beside another's.
+        large = self.flavor(vcpu=6, specs={'reservation:lease': 'true'})
+        hints = self.group(limit=1)
+        server = None
+        for flavor, host, more in (
+            (licensed, 'host1', {}),
+            (licensed, 'host1', {}),
+            (large, 'host3', {}),
+            (leased, 'host3', {}),
+            (plain, 'host5', {}),
+            (plain, 'host5', {'hints': hints}),
+        ):
+            server = self.boot(flavor=flavor, host=host, **more)
+        plan = self.read()
+        self.assertEqual(
+            '6 of 6 hosts can be emptied, in 6 rounds. 6 moves of 6 servers.',
+            plan['answer']['sentence'],
+        )
+        self.assertEqual({'hosts', 'moves', 'groups'}, {*plan['rounds'][0]})
+        of_round = self.read('--round', '4')
+        self.assertEqual(plan['rounds'][3]['moves'], of_round['moves'])
+        times = self.carry_out_rounds(plan)
+        self.assertEqual(1, max(times.values()))
+        self.assertEqual([], self.found())
+        # Three hosts at once, and one that a server keeps.
+        self.reset_state(server, 'error')
+        plan = self.read('--at-once', 'max', '--done', 'lease', status=3)
+        [kept] = plan['not_emptied']
+        self.assertEqual(
+            ('host6', 'state'),
+            (kept['host'], kept['without_place'][0]['cause']),
+        )
+        self.carry_out_rounds(plan)
+        self.assertEqual(
+            {'host1', 'host2', 'host5'},
+            {host for one in plan['rounds'] for host in one['hosts']},
+        )
+
+    def test_wrong_usage(self):
+        for argv, expected in (
+            (('--done', 'away'), '--done: expected a host'),
+            (('--round', '9'), '--round: expected 1 to 6, the rounds that'),
+            (('--aggregate', 'away'), 'expected'),
+        ):
+            _, err, status = explain.call(command.Maintain, 'maintain', *argv)
+            self.assertEqual(2, status, err)
+            self.assertIn(expected, err)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which hosts may still fail while others are empty; nova's claims decide."""
+
+import types
+
+import fixtures
+import testtools
+
+from nova_ext_sched.dryrun.decision import likeness
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import failover
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import spare
+from tests.unit.dryrun.cloud import clouds
+
+
+class FailoverTestCase(testtools.TestCase):
+    """Four hosts of four CPUs; what survive found of them is made up."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', []
+            )
+        )
+        self.cloud = clouds.Cloud('abcd', [clouds.KnownFilter()])
+        self.instances = {}
+        self.evacuated, self.failures = [], []
+        self.places = destinations.Destinations(self.cloud)
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.dryrun.plan.survive.Survival',
+                lambda cloud, keeps: types.SimpleNamespace(
+                    places=self.places,
+                    evacuated=self.evacuated,
+                    find=lambda by, hosts, aggregates: ({}, ''),
+                    fail=lambda failures, advance: self.failures,
+                ),
+            )
+        )
+
+    def stand(self, **servers):
+        """Let a server be on each of some hosts.
+
+        :param servers: its CPUs, and whether it is like all that have as many
+        """
+        for on, (cpus, _) in servers.items():
+            self.instances[on] = self.cloud.stand(f'{on}1', on)
+            amounts = {'VCPU': cpus, 'MEMORY_MB': 64 * cpus}
+            self.cloud.server.hold(f'{on}1', **{on: amounts})
+        for on, (cpus, is_whole) in servers.items():
+            uuid, spec = f'{on}1', clouds.make_spec(cpus)
+            key = likeness.Key(str(cpus), is_whole)
+            like = self.places.find_like(key, spec.obj_clone)
+            new = clouds.make_evacuee(uuid)
+            mine = movable.Evacuation(new, spec, like, on)
+            host = f'host{on}'
+            self.evacuated.append(
+                spare.Evacuated(host, {host}, {uuid: mine}, set())
+            )
+
+    def fail(self, host, *stuck):
+        self.failures.append(plans.Failure(host, [host], [], [*stuck]))
+
+    def test_hosts_that_lose_their_place(self):
+        self.stand(a=(3, True), b=(3, False))
+        for host in ('hosta', 'hostb'):
+            self.fail(host)
+        found = failover.Failover(self.cloud)
+        with self.cloud.fork() as future:
+            self.assertIsNone(found.find_lost(future, set()))
+            self.assertIsNone(found.find_lost(future, {'hostc'}))
+            self.assertEqual(
+                'hosta', found.find_lost(future, {'hostc', 'hostd'})
+            )
+            # One that is empty need not be able to fail.
+            self.assertEqual(
+                'hostb', found.find_lost(future, {'hosta', 'hostc', 'hostd'})
+            )
+
+    def test_servers_count_where_they_are(self):
+        """b's server moved to c: with d empty, it goes back to b."""
+        self.stand(b=(3, False))
+        self.fail('hostb')
+        self.fail('hostc')
+        found = failover.Failover(self.cloud)
+        with self.cloud.fork() as future:
+            target = self.cloud.find_target('c')
+            spec = clouds.make_spec(3)
+            self.assertTrue(future.move(self.instances['b'], spec, target))
+            self.assertIsNone(found.find_lost(future, {'hosta', 'hostd'}))
+            self.assertEqual(
+                'hostc', found.find_lost(future, {'hosta', 'hostb', 'hostd'})
+            )
+
+    def test_hosts_that_may_not_fail_today(self):
+        self.stand(a=(4, True))
+        stuck = plans.Stuck('a1', '', '', 'hosta', [], 'why', 'VCPU', '')
+        self.fail('hosta', stuck)
+        found = failover.Failover(self.cloud)
+        with self.cloud.fork() as future:
+            every = {'hostb', 'hostc', 'hostd'}
+            self.assertIsNone(found.find_lost(future, every))
