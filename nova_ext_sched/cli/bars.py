@@ -42,9 +42,7 @@ class Bar:
     ) -> console.RenderResult:
         shown = text.Text(no_wrap=True, overflow='crop')
         signs = _SIGNS
-        try:
-            signs.encode(paper.encoding)
-        except (LookupError, UnicodeEncodeError):
+        if not can_show(signs, paper.encoding):
             signs = _PLAIN_SIGNS
         done, sum_ = 0, 0.0
         for number, sign, style in zip(
@@ -62,6 +60,15 @@ class Bar:
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> measure.Measurement:
         return measure.Measurement(NARROWEST, WIDEST)
+
+
+def can_show(signs: str, encoding: str) -> bool:
+    """Return whether an encoding has these signs."""
+    try:
+        signs.encode(encoding)
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
 
 
 #: In place of one.

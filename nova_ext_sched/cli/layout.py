@@ -83,6 +83,7 @@ class Section:
     :ivar columns: the heads of a table; empty for lines. One of bars has none
     :ivar apart: whether an empty line stands before it
     :ivar indent: how far lines, and what of the title wraps, are set in
+    :ivar body: what rich draws in place of rows
     :ivar style: of the title; by default that of a heading where rows follow
     """
 
@@ -94,6 +95,7 @@ class Section:
     apart: bool = True
     indent: int = 2
     style: str = ''
+    body: console.RenderableType | None = None
 
     def __rich_console__(
         self, paper: console.Console, options: console.ConsoleOptions
@@ -102,9 +104,11 @@ class Section:
         if self.title:
             style = self.style or (terminal.HEADING if rows else '')
             yield from _wrap(self.title, width, hang=self.indent, style=style)
+        if self.body is not None:
+            yield self.body
         shown = rows if most is None or len(rows) <= most + 1 else rows[:most]
         if self.columns and shown:
-            yield _Table(self.columns, shown)
+            yield Table(self.columns, shown)
         else:
             yield from _lay_lines(shown, width, self.indent)
         if more := len(rows) - len(shown):
@@ -180,7 +184,7 @@ def _cut(name: str, room: int) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Table:
+class Table:
     """A table; the widest columns wrap."""
 
     names: Sequence[str]

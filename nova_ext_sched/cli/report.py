@@ -82,6 +82,15 @@ def begin(
     ]
 
 
+def insert(made: Report, *drawn: typing.Any) -> Report:
+    """Return a report with what rich draws behind its answer."""
+    sections = list(made.sections)
+    ends = (n for n, one in enumerate(sections) if n and one.apart)
+    place = next(ends, len(sections))
+    sections[place:place] = [Section(body=one) for one in drawn]
+    return dataclasses.replace(made, sections=sections)
+
+
 class Cell(cliff_columns.FormattableColumn[typing.Any]):
     """A cell of several values: a text for people, a value for programs.
 

@@ -21,8 +21,9 @@ _STYLES = {
     'good': 'green',
     'bad': 'red',
     'aside': 'dim',
+    'bad_count': 'bold white on red',
 }
-HEADING, GOOD, BAD, ASIDE = _STYLES
+HEADING, GOOD, BAD, ASIDE, BAD_COUNT = _STYLES
 #: The style of an answer, by the exit status.
 ANSWER = 'answer'
 _BAD_ANSWER = 'bold red'

@@ -170,7 +170,9 @@ class SurviveTestCase(SamplesTestCase):
     )
     weights = {f'host{n}': 500 - n for n in range(1, 7)}
 
-    @samples.compares('cli/survive/survive.txt', 'cli/survive/host.txt')
+    @samples.compares(
+        'cli/survive/survive.txt', 'cli/survive/host.txt', 'cli/map.txt'
+    )
     def test_the_page(self):
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
         self.flags(
@@ -207,6 +209,15 @@ class SurviveTestCase(SamplesTestCase):
         )
         self.show(
             'cli/survive/host.txt', 'nova-ext-sched survive --host host1'
+        )
+        for rack, hosts in (
+            ('rack2', ['host1', 'host2', 'host3']),
+            ('rack10', ['host4', 'host5', 'host6']),
+        ):
+            self.aggregate(rack, hosts, failure_domain=rack)
+        self.set_service('host4', status='disabled')
+        self.show(
+            'cli/map.txt', 'nova-ext-sched capacity --flavor small --map'
         )
 
 

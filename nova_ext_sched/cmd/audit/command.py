@@ -12,6 +12,7 @@ from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.audit import report as audit_report
 
@@ -41,6 +42,7 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
         )
         options.add_selection(parser)
         options.add_change(parser)
+        topology.add_options(parser)
         return parser
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
@@ -53,8 +55,15 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
         with progress.bar(
             sys.stderr, 'Judging servers', color=self.color
         ) as advance:
-            self._auditing, findings = run.audit(parsed_args, advance)
-        return audit_report.make(self._auditing, findings, parsed_args.summary)
+            self._auditing, findings, hosts = run.audit(parsed_args, advance)
+        made = audit_report.make(
+            self._auditing, findings, parsed_args.summary, hosts
+        )
+        if topology.is_wanted(parsed_args):
+            counts = self._auditing.totals.by_host
+            drawn = audit_report.draw(hosts, counts, parsed_args.map_by)
+            made = report.insert(made, drawn)
+        return made
 
     def measure(self) -> Iterator[metrics.Figure]:
         yield metrics.Figure(

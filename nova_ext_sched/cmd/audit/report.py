@@ -3,6 +3,7 @@
 """What the audit tells: a text to people, a document to programs."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import itertools
 import typing
@@ -12,6 +13,7 @@ from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
 from nova_ext_sched.dryrun import heading
 
 #: The columns of the servers found, and those of their numbers.
@@ -35,13 +37,21 @@ _MOST_PLACES = 10
 Finding = tuple[str, str, str, str, str, str]
 
 
+#: What the document has of the hosts.
+Topology = Sequence[Mapping[str, typing.Any]]
+
+
 def make(
-    auditing: typing.Any, findings: Sequence[Finding], summary: bool
+    auditing: typing.Any,
+    findings: Sequence[Finding],
+    summary: bool,
+    hosts: Topology = (),
 ) -> report.Report:
     """Return the report of what was found.
 
     :param auditing: an Auditor that has judged all servers
     :param summary: whether to tell numbers of servers in place of servers
+    :param hosts: what :func:`.topology.describe` returned
     """
     totals, faults = auditing.totals, auditing.faults
     found = totals.head, *totals.remarks
@@ -63,6 +73,7 @@ def make(
                 'sentence': report.begin(*found, counts=totals.counts)[0],
                 **{name: getattr(totals, name) for name in _ANSWER},
             },
+            'topology': list(hosts),
             'summary' if summary else 'findings': [
                 dict(zip(keys, row, strict=True)) for row in rows
             ],
@@ -76,6 +87,23 @@ def make(
         status = base.SOME_FOUND
     sections = itertools.chain(first, details)
     return report.Report(sentence, sections, cells, make_document, status)
+
+
+def draw(
+    hosts: Topology, counts: Mapping[str, int], by: str | None
+) -> topology.Map:
+    """Return the map of the servers that violate a policy, by host."""
+    return topology.Map(
+        hosts,
+        {host: topology.count(number) for host, number in counts.items()},
+        counts,
+        'Servers',
+        {
+            topology.COUNTED: 'servers that violate a policy',
+            topology.NOTHING.shown: 'none',
+        },
+        by,
+    )
 
 
 def _tell_groups(

@@ -13,12 +13,16 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.cloud import topology
 
 
 def audit(
     parsed_args: argparse.Namespace, advance: progress.Advance
-) -> tuple[auditor.Auditor, list[report.Finding]]:
-    """Return an auditor that has judged all servers, and what it found."""
+) -> tuple[auditor.Auditor, list[report.Finding], report.Topology]:
+    """Return an auditor that has judged all servers, and what it found.
+
+    And what documents have of the hosts.
+    """
     wanted = arguments.make_change(parsed_args)
     with snapshot.read(wanted, settled=True) as cloud:
         auditing = arguments.make_auditor(parsed_args, cloud)
@@ -27,7 +31,7 @@ def audit(
         for server in auditing.judge(advance):
             if not parsed_args.summary:
                 findings += _describe(server)
-    return auditing, findings
+        return auditing, findings, topology.describe(cloud)
 
 
 def _describe(server: servers.Server) -> Iterator[report.Finding]:

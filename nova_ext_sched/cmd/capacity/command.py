@@ -13,6 +13,7 @@ from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.capacity import report as capacity_report
 
@@ -60,6 +61,7 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
             help='say of each flavor all that ends its room, and why hosts '
             'have none',
         )
+        topology.add_options(parser)
         return parser
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
@@ -70,6 +72,11 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
         return capacity_report.COLUMNS
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        if topology.is_wanted(parsed_args) and not parsed_args.flavor:
+            raise base.UsageError(
+                'Name a --flavor: the map shows the room that hosts have for '
+                'it.'
+            )
         run = self.load(parsed_args)
         with progress.bar(
             sys.stderr, 'Counting servers of flavors', color=self.color
@@ -83,9 +90,13 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
             one['servers'] == 0 for one in flavors
         ):
             status = base.SOME_FOUND
-        return capacity_report.make(
+        made = capacity_report.make(
             self._document, parsed_args.hosts, status, parsed_args.long
         )
+        if topology.is_wanted(parsed_args):
+            drawn = capacity_report.draw(self._document, parsed_args.map_by)
+            made = report.insert(made, *drawn)
+        return made
 
     def measure(self) -> Iterator[metrics.Figure]:
         yield metrics.Figure(

@@ -7,12 +7,15 @@ Everything comes from the document (:mod:`.document`).
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+import math
 import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
 from nova_ext_sched.dryrun.decision import document as explain_document
 
 Document = dict[str, typing.Any]
@@ -86,6 +89,33 @@ def make(
     if rows and not by_host and not by:
         sections.append(_tell_flavors(found, rows, is_long))
     return report.Report(sentence, sections, rows, lambda: found, status)
+
+
+def draw(found: Document, by: str | None) -> Iterator[topology.Map]:
+    """Yield the map of the room of each flavor that was counted."""
+    for one in found['flavors']:
+        rooms = {
+            room['host']: math.inf if room['unlimited'] else room['servers']
+            for room in one['rooms'] or ()
+        }
+        counted = [number for number in rooms.values() if number < math.inf]
+        most = max(counted, default=0)
+        yield topology.Map(
+            found['topology'],
+            {
+                host: topology.level(number, most or 1)
+                for host, number in rooms.items()
+                if number
+            },
+            {host: int(n) for host, n in rooms.items() if n < math.inf},
+            one['name'],
+            {
+                topology.LEVELLED: f'room for 1 to {most}',
+                topology.NOTHING.shown: 'no room',
+            },
+            by,
+            terminal.GOOD,
+        )
 
 
 def _tell_flavors(

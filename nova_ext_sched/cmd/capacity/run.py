@@ -4,6 +4,7 @@
 
 import argparse
 
+from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.capacity import report
 from nova_ext_sched.dryrun import progress
@@ -21,7 +22,7 @@ def count(
             cloud,
             arguments.make_question(parsed_args),
             parsed_args.flavor,
-            parsed_args.hosts,
+            parsed_args.hosts or topology.is_wanted(parsed_args),
             parsed_args.by,
             advance,
         )

@@ -13,6 +13,7 @@ from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.moves import report as plan_report
 
@@ -95,6 +96,7 @@ class Drain(_Moves):
         parser = super().get_parser(prog_name)
         _add_hosts(parser)
         options.add_change(parser)
+        topology.add_options(parser)
         return parser
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
@@ -229,6 +231,7 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
             'at it',
         )
         options.add_change(parser)
+        topology.add_options(parser)
         return parser
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
@@ -245,7 +248,13 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
             sys.stderr, 'Evacuating servers', color=self.color
         ) as advance:
             self._outcome = run.plan_survive(parsed_args, advance)
-        return plan_report.make_survival(self._outcome, parsed_args.by)
+        made = plan_report.make_survival(self._outcome, parsed_args.by)
+        if topology.is_wanted(parsed_args):
+            drawn = plan_report.draw_survival(
+                self._outcome, parsed_args.map_by
+            )
+            made = report.insert(made, drawn)
+        return made
 
     def measure(self) -> Iterator[metrics.Figure]:
         outcome = self._outcome

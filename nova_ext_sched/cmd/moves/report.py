@@ -6,6 +6,7 @@ import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from collections.abc import Set
 from collections.abc import Sized
 import dataclasses
 import math
@@ -17,8 +18,12 @@ from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
 from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.plan import plans
+
+# The sign of a host that is to be empty.
+_EMPTY = topology.Sign('e', style=terminal.GOOD)
 
 #: Changes when a reader of the document must change.
 FORMAT = 2
@@ -73,12 +78,14 @@ def make(
     found: Iterable[str],
     faults: Sequence[str],
     not_judged: bool = False,
+    hosts: Sequence[dict[str, typing.Any]] = (),
 ) -> report.Report:
     """Return the report of a plan.
 
     :param found: sentences on what it is a plan for
     :param faults: sentences on what could not be read
     :param not_judged: whether a server may have to move, and nobody knows
+    :param hosts: what :func:`.topology.describe` returned
     """
     head = _sum_up(plan, not_judged)
     found = [*found, *_count_deleted(plan.deleted_meanwhile)]
@@ -103,6 +110,7 @@ def make(
             **heading.make(FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *found))},
             **dataclasses.asdict(plan),
+            'topology': list(hosts),
             'faults': list(faults),
         }
 
@@ -305,6 +313,66 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
     if any(one['spare'] == 0 for one in flavors):
         status = status or base.SOME_FOUND
     return report.Report(sentence, sections, rows, make_document, status)
+
+
+def draw_drain(
+    plan: plans.Plan,
+    emptied: Set[str],
+    hosts: Sequence[dict[str, typing.Any]],
+    by: str | None,
+) -> topology.Map:
+    """Return the map of hosts that are to be empty, and of those that fill.
+
+    :param emptied: the names of those of which it is known what stands there
+    """
+    signs = dict.fromkeys(emptied, _EMPTY)
+    gets = collections.Counter(one.expected for one in plan.moves)
+    most = max(gets.values(), default=1)
+    signs |= {host: topology.level(n, most) for host, n in gets.items()}
+    stuck = collections.Counter(one.host for one in plan.without_place)
+    signs |= {host: topology.count(number) for host, number in stuck.items()}
+    return topology.Map(
+        hosts,
+        signs,
+        gets,
+        'Gets',
+        {
+            topology.COUNTED: 'servers without a place',
+            _EMPTY.shown: 'empty then',
+            topology.LEVELLED: f'gets 1 to {most} servers',
+            topology.NOTHING.shown: 'as it is',
+        },
+        by,
+        terminal.GOOD,
+    )
+
+
+def draw_survival(outcome: plans.Outcome, by: str | None) -> topology.Map:
+    """Return the map of servers that find no host, and of what is left."""
+    failures = outcome.failures
+    most = max((one.left or 0 for one in failures), default=0)
+    signs = {
+        host: topology.level(one.left, most)
+        for one in failures
+        for host in one.hosts
+        if one.left
+    }
+    stuck = collections.Counter(
+        one.host for one in outcome.without_room.values()
+    )
+    signs |= {host: topology.count(number) for host, number in stuck.items()}
+    return topology.Map(
+        outcome.topology,
+        signs,
+        stuck,
+        'No host',
+        {
+            topology.COUNTED: 'servers that find no host',
+            topology.LEVELLED: f'1 to {most} hosts for the last server',
+            topology.NOTHING.shown: 'holds no server',
+        },
+        by,
+    )
 
 
 def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:

@@ -5,11 +5,13 @@
 import argparse
 
 from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.cli import topology as cli_topology
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.moves import report
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import maintain
 from nova_ext_sched.dryrun.plan import mend
@@ -30,7 +32,11 @@ def plan_mend(
             totals.head, *totals.remarks, counts=totals.counts
         )
         return report.make(
-            plan, [found], auditing.faults, bool(totals.not_judged)
+            plan,
+            [found],
+            auditing.faults,
+            bool(totals.not_judged),
+            topology.describe(cloud),
         )
 
 
@@ -46,7 +52,14 @@ def plan_drain(
         plan = drain.make(cloud, hosts, advance)
         unread = drain.find_unread(cloud, hosts)
         found = drain.describe(cloud, hosts, plan, unread)
-        return report.make(plan, found, cloud.faults, bool(unread))
+        described = topology.describe(cloud)
+        made = report.make(plan, found, cloud.faults, bool(unread), described)
+        if cli_topology.is_wanted(parsed_args):
+            drawn = report.draw_drain(
+                plan, hosts - unread, described, parsed_args.map_by
+            )
+            made = cli_report.insert(made, drawn)
+        return made
 
 
 def plan_maintain(

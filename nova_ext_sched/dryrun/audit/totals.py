@@ -53,6 +53,15 @@ class Totals:
             self._servers[place] += 1
             self._policies.update((*place, policy) for policy in violated)
 
+    @property
+    def by_host(self) -> dict[str, int]:
+        """The number of servers that violate a policy, of hosts with some."""
+        return {
+            name: number
+            for (kind, name), number in self._servers.items()
+            if kind == 'host'
+        }
+
     def lines(self) -> Iterator[tuple[str, str, int, dict[str, int]]]:
         """Yield the aggregates, then projects, then hosts.
 
@@ -65,7 +74,11 @@ class Totals:
         kinds = ('aggregate', 'project', 'host')
         for place, servers in sorted(
             self._servers.items(),
-            key=lambda one: (kinds.index(one[0][0]), -one[1], one[0]),
+            key=lambda one: (
+                kinds.index(one[0][0]),
+                -one[1],
+                messages.in_order(one[0][1]),
+            ),
         ):
             policies = {
                 policy: count

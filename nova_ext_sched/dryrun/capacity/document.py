@@ -36,6 +36,7 @@ def build(
     flavors: Sequence[dict[str, typing.Any]],
     hosts: int,
     remarks: Iterable[str],
+    topology: Sequence[dict[str, typing.Any]],
 ) -> dict[str, typing.Any]:
     """Return the document.
 
@@ -43,6 +44,7 @@ def build(
     :param by: see :class:`.survey.Survey`
     :param flavors: what :func:`describe` returned of each
     :param hosts: how many compute nodes there are
+    :param topology: what :func:`..cloud.topology.describe` returned
     """
     return {
         **heading.make(FORMAT),
@@ -57,6 +59,7 @@ def build(
         },
         'hosts': hosts,
         'by': by,
+        'topology': topology,
         'flavors': sorted(flavors, key=_most_room),
         'remarks': list(remarks),
     }

@@ -21,6 +21,7 @@ from nova_ext_sched.dryrun.capacity import room
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
@@ -67,7 +68,14 @@ def make_document(
         described.append(survey.count(flavor))
         advance()
     survey.look_for_orphaned()
-    found = document.build(wanted, by, described, hosts, survey.remarks)
+    found = document.build(
+        wanted,
+        by,
+        described,
+        hosts,
+        survey.remarks,
+        topology.describe(cloud),
+    )
     return found, not any(
         cell.uuid in cloud.silent_cells for cell in cloud.enabled_cells
     )

@@ -202,6 +202,7 @@ class Outcome:
     :ivar remarks: sentences on what was not asked
     :ivar faults: sentences on what could not be read
     :ivar services: as of :class:`Plan`
+    :ivar topology: what documents have of the hosts
     """
 
     failures: list[Failure]
@@ -210,6 +211,9 @@ class Outcome:
     remarks: list[str]
     faults: list[str]
     services: dict[str, str] = dataclasses.field(default_factory=dict)
+    topology: list[dict[str, typing.Any]] = dataclasses.field(
+        default_factory=list
+    )
 
     @property
     def refused(self) -> dict[str, Stuck]:

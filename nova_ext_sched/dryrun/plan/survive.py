@@ -27,6 +27,7 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as explain_server
@@ -371,4 +372,5 @@ def make(
         [f'{remark}.'] if remark else [],
         cloud.faults,
         cloud.services_of(hosts_of),
+        topology.describe(cloud),
     )

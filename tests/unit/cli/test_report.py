@@ -161,6 +161,18 @@ class WriteTestCase(testtools.TestCase):
         )
 
 
+class InsertTestCase(testtools.TestCase):
+    def test_place(self):
+        """Behind the answer and its remarks, in their order."""
+        answer = report.begin('1 of 2 fails', 'x', counts=[(1, 'y')])[1]
+        for rest, end in (([Section('z')], '\nz\n'), ([], '')):
+            made = report.Report('', iter([*answer, *rest]), [])
+            self.assertEqual(
+                f'1 of 2 fails:\n  1  y\nx\n\na\n\nb\n{end}',
+                write(*report.insert(made, 'a', 'b').sections),
+            )
+
+
 class BeginTestCase(testtools.TestCase):
     def test_numbers(self):
         sentence, sections = report.begin(

@@ -171,6 +171,17 @@ class TextTestCase(ReportTestCase):
         )
 
 
+class MapTestCase(ReportTestCase):
+    def test_counts(self):
+        """A server of two policies counts once."""
+        for _ in range(12):
+            self.count('isolation', 'anti-affinity')
+        counts = self.auditing.totals.by_host
+        self.assertEqual({'host1': 12}, counts)
+        made = report.draw([], counts, None)
+        self.assertEqual('+', made.signs['host1'].shown)
+
+
 @ddt.ddt
 class StatusTestCase(ReportTestCase):
     @ddt.data(

@@ -218,6 +218,18 @@ class AnswerTestCase(testtools.TestCase):
         text = '\n'.join(self.text(found))
         self.assertIn('Some of these would be on hosts in several', text)
 
+    def test_map(self):
+        """Of each flavor; a host that takes any number adds nothing."""
+        rooms = [room('a', None), room('b', 4), room('c', 1), room('d', 0)]
+        found = document({**SMALL, 'rooms': rooms}, FAULTY) | {'topology': []}
+        first, faulty = report.draw(found, 'zone')
+        self.assertEqual(
+            {'a': '█', 'b': '█', 'c': '▃'},
+            {host: sign.shown for host, sign in first.signs.items()},
+        )
+        self.assertEqual({'b': 4, 'c': 1, 'd': 0}, first.numbers)
+        self.assertEqual(({}, {}), (faulty.signs, faulty.numbers))
+
     def test_many_hosts_are_folded(self):
         rooms = [room(f'h{number}', 1) for number in range(25)]
         made = report.make(document({**SMALL, 'rooms': rooms}), True)

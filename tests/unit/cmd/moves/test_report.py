@@ -328,6 +328,33 @@ class SurvivalTestCase(testtools.TestCase):
         )
         schemas.validate(self.made.document(), 'cmd/moves/schema.json')
 
+    def test_map(self):
+        """What finds no host counts where it stands, in a domain too."""
+        failures = [
+            dataclasses.replace(
+                make_failure('r1', 'VCPU', 'state'), hosts=['a', 'host1']
+            ),
+            dataclasses.replace(make_failure('r2'), hosts=['b'], left=8),
+            dataclasses.replace(make_failure('r3'), hosts=['c'], left=4),
+        ]
+        outcome = plans.Outcome(failures, [], [], [], [])
+        [stuck] = outcome.without_room.values()
+        made = report.draw_survival(outcome, None)
+        self.assertEqual({stuck.host: 1}, made.numbers)
+        self.assertEqual(
+            {stuck.host: '1', 'b': '█', 'c': '▅'},
+            {host: sign.shown for host, sign in made.signs.items()},
+        )
+
+    def test_map_of_a_drain(self):
+        """One with a server that has no place is not empty."""
+        made = report.draw_drain(FULL, {'host1', 'host9'}, [], None)
+        self.assertEqual({'host2': 2}, made.numbers)
+        self.assertEqual(
+            {'host1': '1', 'host2': '█', 'host9': 'e'},
+            {host: sign.shown for host, sign in made.signs.items()},
+        )
+
     def test_nothing_to_lose(self):
         self.assertEqual(['No host holds a server.'], self.tell([]))
 

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A map of the hosts: a row for each domain, zone or aggregate, a sign each.
+
+It is drawn from what documents have of hosts (``topology``), and from what a
+command found of each. Signs can be told apart without colours.
+"""
+
+import argparse
+import collections
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import textwrap
+import typing
+
+from rich import console
+from rich import measure
+from rich import text
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import bars
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import terminal
+
+#: What rows are, by the choices of ``--map-by``.
+GROUPS = {
+    'domain': 'failure domain',
+    'zone': 'zone',
+    'aggregate': 'aggregate',
+}
+_KEYS = {'domain': 'domains', 'aggregate': 'aggregates'}
+# Of hosts that are in no group.
+_NO_GROUP = '(none)'
+
+# Rows, and lines of signs in one, before they are folded by a count.
+_MOST_ROWS = 24
+_MOST_LINES = 3
+# Columns of signs.
+_NARROWEST, _WIDEST = 10, 60
+
+_LEVELS = '▁▂▃▄▅▆▇█'
+_MANY = '+'
+
+
+class Sign(typing.NamedTuple):
+    """What stands for a host.
+
+    :ivar shown: one character
+    :ivar plain: the same in an encoding without blocks
+    :ivar kind: what it is in the legend, and where signs are counted; by
+        default what is shown
+    """
+
+    shown: str
+    plain: str = ''
+    style: str = ''
+    kind: str = ''
+
+    def write(self, paper: console.Console) -> str:
+        """Return what an encoding can show."""
+        return (self.plain or self.shown) if _is_plain(paper) else self.shown
+
+
+#: A host of which there is nothing to say.
+NOTHING = Sign('·', '.')
+#: What a host is of which a command has found nothing, by state or closing.
+_STATES = {
+    'down': (Sign('x', style=terminal.BAD), 'down'),
+    'disabled': (Sign('-', style=terminal.BAD), 'disabled'),
+    'isolated': (Sign('i', style=terminal.ASIDE), 'isolated'),
+    'reserved': (Sign('r', style=terminal.ASIDE), 'reserved'),
+}
+#: Kinds of signs.
+COUNTED = '1-9'
+LEVELLED = f'{_LEVELS[0]}-{_LEVELS[-1]}'
+
+
+def count(number: int, style: str = terminal.BAD_COUNT) -> Sign:
+    """Return the sign of a host with so many of what is counted."""
+    shown = str(number) if number <= 9 else _MANY
+    return Sign(shown, style=style, kind=COUNTED)
+
+
+def level(number: float, most: float) -> Sign:
+    """Return the sign of a host that has so much, of the most of all."""
+    last = len(_LEVELS) - 1
+    step = last if number >= most else int(len(_LEVELS) * number / most)
+    return Sign(_LEVELS[step], str(step + 1), terminal.GOOD, LEVELLED)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--map`` and ``--map-by``."""
+    group = parser.add_argument_group('a map of the hosts')
+    group.add_argument(
+        '--map', action='store_true', help='draw it first, a sign for a host'
+    )
+    group.add_argument(
+        '--map-by',
+        choices=GROUPS,
+        help='what its rows are; by default failure domains, and zones where '
+        'there are none',
+    )
+
+
+def is_wanted(parsed_args: argparse.Namespace) -> bool:
+    """Return whether a map is asked for."""
+    return bool(parsed_args.map or parsed_args.map_by)
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+    """The map, for a rich Console.
+
+    :ivar hosts: what a document has of them
+    :ivar signs: of the hosts of which the command found something
+    :ivar numbers: what is added up for each row, by host
+    :ivar head: what that is
+    :ivar legend: what signs mean, by their kind; :data:`NOTHING` too
+    :ivar by: one of :data:`GROUPS`; None for the first that there is
+    :ivar style: of the bars
+    """
+
+    hosts: Sequence[Mapping[str, typing.Any]]
+    signs: Mapping[str, Sign]
+    numbers: Mapping[str, int]
+    head: str
+    legend: Mapping[str, str]
+    by: str | None = None
+    style: str = terminal.BAD
+
+    def __rich_console__(
+        self, paper: console.Console, options: console.ConsoleOptions
+    ) -> console.RenderResult:
+        by = self.by
+        if by is None:
+            by = 'domain' if any(h['domains'] for h in self.hosts) else 'zone'
+        rows = self._group(by)
+        signs = {one['host']: self._find_sign(one) for one in self.hosts}
+        sums = {
+            name: sum(self.numbers.get(host, 0) for host in hosts)
+            for name, hosts in rows.items()
+        }
+        seen = sorted(rows, key=lambda name: -sums[name])[:_MOST_ROWS]
+        if len(rows) == len(seen) + 1:
+            # The last one is written in place of a line that would count it.
+            seen = [*rows]
+        names = [name for name in rows if name in seen]
+        lines = [(name or _NO_GROUP, rows[name], sums[name]) for name in names]
+        if folded := [name for name in rows if name not in seen]:
+            # A host may be in several.
+            hosts = dict.fromkeys(host for n in folded for host in rows[n])
+            lines.append(
+                (
+                    f'and {messages.count(f"more {GROUPS[by]}", len(folded))}',
+                    [*hosts],
+                    sum(self.numbers.get(host, 0) for host in hosts),
+                )
+            )
+        yield layout.Table(
+            (GROUPS[by].capitalize(), 'Hosts', self.head, ''),
+            [
+                (
+                    messages.clean(name),
+                    _Row([signs[host] for host in hosts]),
+                    number,
+                    bar,
+                )
+                for (name, hosts, number), bar in zip(
+                    lines,
+                    bars.compare([one[2] for one in lines], self.style),
+                    strict=True,
+                )
+            ],
+        )
+        yield from self._explain({*signs.values()}, paper, options.max_width)
+
+    def _group(self, by: str) -> dict[str, list[str]]:
+        """Return the hosts of each row, in the order of its name."""
+        found: dict[str, list[str]] = collections.defaultdict(list)
+        for one in self.hosts:
+            names = one[_KEYS[by]] if by in _KEYS else [one['zone']]
+            for name in names or ['']:
+                found[name].append(one['host'])
+        # What is in none comes last.
+        order = sorted(found, key=lambda n: (not n, messages.in_order(n)))
+        return {name: found[name] for name in order}
+
+    def _find_sign(self, host: Mapping[str, typing.Any]) -> Sign:
+        if sign := self.signs.get(host['host']):
+            return sign
+        for state in (host['state'], host['closed']):
+            if state in _STATES:
+                return _STATES[state][0]
+        return NOTHING
+
+    def _explain(
+        self, signs: Iterable[Sign], paper: console.Console, width: int
+    ) -> Iterable[text.Text]:
+        meanings = dict(self.legend)
+        meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
+        seen = {sign.kind or sign.shown for sign in signs}
+        said = [
+            f'{_write_kind(kind, paper)} {meant}'.replace(' ', '\0')
+            for kind, meant in meanings.items()
+            if kind in seen
+        ]
+        if any(sign.shown == _MANY for sign in signs):
+            said.append(f'{_MANY}\0more')
+        for line in textwrap.wrap('   '.join(said), width):
+            yield text.Text(
+                line.replace('\0', ' '),
+                terminal.ASIDE,
+                no_wrap=True,
+                overflow='ignore',
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Row:
+    """The signs of some hosts; many are folded by a count."""
+
+    signs: Sequence[Sign]
+
+    def __rich_console__(
+        self, paper: console.Console, options: console.ConsoleOptions
+    ) -> console.RenderResult:
+        width = options.max_width
+        shown = text.Text(overflow='fold')
+        if len(self.signs) <= width * _MOST_LINES:
+            for sign in self.signs:
+                shown.append(sign.write(paper), sign.style)
+        else:
+            counts = collections.Counter(
+                sign.kind or sign.shown for sign in self.signs
+            )
+            styles = {one.kind or one.shown: one.style for one in self.signs}
+            for kind, number in counts.most_common():
+                if shown:
+                    shown.append('  ')
+                words = f'{number}\xa0{_write_kind(kind, paper)}'
+                shown.append(words, styles[kind])
+        for line in shown.wrap(paper, width):
+            line.plain = line.plain.replace('\xa0', ' ')
+            yield line
+
+    def __rich_measure__(
+        self, paper: console.Console, options: console.ConsoleOptions
+    ) -> measure.Measurement:
+        most = min(len(self.signs), _WIDEST)
+        if len(self.signs) > _WIDEST * _MOST_LINES:
+            # Counts need less, and wrap.
+            most = _WIDEST // 2
+        return measure.Measurement(min(most, _NARROWEST), most)
+
+
+def _write_kind(kind: str, paper: console.Console) -> str:
+    if not _is_plain(paper):
+        return kind
+    plain = {NOTHING.shown: NOTHING.plain, LEVELLED: f'1-{len(_LEVELS)}'}
+    return plain.get(kind, kind)
+
+
+def _is_plain(paper: console.Console) -> bool:
+    return not bars.can_show(_LEVELS + NOTHING.shown, paper.encoding)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Where hosts stand, as documents have it, and the map that is drawn of it."""
+
+import json
+
+from nova_ext_sched.cmd.audit import command as audit
+from nova_ext_sched.cmd.capacity import command as capacity
+from nova_ext_sched.cmd.moves import command as moves
+from tests import schemas
+from tests.functional import audits
+from tests.functional import explain
+
+
+class TopologyTestCase(audits.AuditTestCase):
+    weights = {f'host{number}': 1 for number in (10, 9, 3, 2, 1)}
+    NUMBER_OF_CELLS = 2
+    cells = {'host10': 'cell2'}
+
+    def test_documents_and_maps(self):
+        self.boot(az='nova:host1')
+        self.isolate('windows', ['host1', 'host3'], 'CUSTOM_WINDOWS')
+        self.aggregate(
+            'lease', ['host2'], metadata={'reservation:lease': 'true'}
+        )
+        self.aggregate('row10', ['host9', 'host10'], failure_domain='r10, x')
+        self.aggregate('row9', ['host9', 'host1'], failure_domain='r9')
+        self.aggregate('far', ['host9'], zone='far')
+        self.set_service('host3', status='disabled')
+        self.lose('host10')
+        expected = [
+            ('host1', 'cell1', 'nova', ['row9', 'windows'], ['r9'], 'up')
+            + ('isolated',),
+            ('host2', 'cell1', 'nova', ['lease'], [], 'up', 'reserved'),
+            ('host3', 'cell1', 'nova', ['windows'], [], 'disabled')
+            + ('isolated',),
+            (
+                *('host9', 'cell1', 'far', ['far', 'row9', 'row10']),
+                *(['r9', 'r10', 'x'], 'up', ''),
+            ),
+            ('host10', 'cell2', 'nova', ['row10'], ['r10', 'x'], 'down', ''),
+        ]
+        flavor = ['--flavor', self.plain_flavor]
+        for kind, name, schema, argv in (
+            (audit.Audit, 'audit', 'cmd/audit', []),
+            (audit.Audit, 'audit', 'cmd/audit', ['--summary']),
+            (capacity.Capacity, 'capacity', 'dryrun/capacity', flavor),
+            (moves.Survive, 'survive', 'cmd/moves', []),
+            (moves.Drain, 'drain', 'cmd/moves', ['host1']),
+            (moves.Mend, 'mend', 'cmd/moves', []),
+        ):
+            text, err, _ = explain.call(kind, name, *argv, '-f', 'json')
+            document = json.loads(text)
+            schemas.validate(document, f'{schema}/schema.json')
+            self.assertEqual(
+                expected,
+                [tuple(one.values()) for one in document['topology']],
+                err,
+            )
+        for kind, name, argv, row in (
+            (audit.Audit, 'audit', [], 'r9 1· 1'),
+            (capacity.Capacity, 'capacity', flavor, 'r9 i█ 40'),
+            (moves.Survive, 'survive', [], 'r9 █· 0'),
+            (moves.Drain, 'drain', ['host1'], 'r9 e█ 1'),
+        ):
+            text, *_ = explain.call(kind, name, *argv, '--map')
+            rows = [line.split()[:3] for line in text.splitlines()]
+            self.assertIn(row.split(), rows, text)
+
+    def test_where_the_policies_are_off(self):
+        self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')
+        self.aggregate('lease', ['host2'], metadata={'reservation:a': 'true'})
+        self.flags(
+            group='nova_ext_sched',
+            enable_isolated_aggregate_filtering=False,
+            placement_req_required_member_prefix=[],
+            placement_req_default_forbidden_member_prefix=[],
+        )
+        text, *_ = explain.call(audit.Audit, 'audit', '-f', 'json')
+        self.assertEqual(
+            {''}, {one['closed'] for one in json.loads(text)['topology']}
+        )

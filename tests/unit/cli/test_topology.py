@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import argparse
+import io
+import re
+
+import ddt
+import testtools
+
+from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
+
+
+class Stream(io.StringIO):
+    def __init__(self, encoding='utf-8'):
+        super().__init__()
+        self.name = encoding
+
+    @property
+    def encoding(self):
+        return self.name
+
+
+def host(number, domains=(), **fields):
+    return {
+        'host': f'host{number}',
+        'cell': 'cell1',
+        'zone': 'nova',
+        'aggregates': [],
+        'domains': list(domains),
+        'state': 'up',
+        'closed': '',
+        **fields,
+    }
+
+
+LEGEND = {
+    topology.COUNTED: 'servers found',
+    topology.LEVELLED: 'room',
+    topology.NOTHING.shown: 'nothing',
+}
+
+
+def draw(hosts, found=(), levels=(), width=80, encoding='utf-8', **kwargs):
+    """Return the lines of a map of numbers by host."""
+    found, levels = dict(found), dict(levels)
+    signs = {name: topology.level(n, 8) for name, n in levels.items()}
+    signs |= {name: topology.count(n) for name, n in found.items()}
+    made = topology.Map(hosts, signs, found, 'Found', LEGEND, **kwargs)
+    out = Stream(encoding)
+    report.write(out, [report.Section(body=made)], width)
+    lines = out.getvalue().splitlines()
+    for line in lines:
+        assert len(line) <= width, line
+    return lines
+
+
+@ddt.ddt
+class MapTestCase(testtools.TestCase):
+    hosts = (
+        host(1, ['rack2']),
+        host(2, ['rack2'], state='down'),
+        host(3, ['rack2', 'rack10'], state='disabled', closed='isolated'),
+        host(4, ['rack10'], closed='isolated'),
+        host(5, ['rack10'], closed='reserved'),
+        host(6, ['rack10']),
+        host(7, zone='far', aggregates=['a']),
+    )
+
+    def test_signs(self):
+        """As people count; a host of two stands in both, one of none last."""
+        self.assertEqual(
+            [
+                'Failure domain  Hosts  Found',
+                f'rack2           ·x-        0  {"█" * 0}'.rstrip(),
+                f'rack10          -ir▃       0  {"█" * 0}'.rstrip(),
+                f'(none)          4          4  {"█" * 40}',
+                '1-9 servers found   ▁-█ room   · nothing   x down   '
+                '- disabled   i isolated',
+                'r reserved',
+            ],
+            draw(self.hosts, {'host7': 4}, {'host6': 2}),
+        )
+
+    def test_what_was_found_stands_before_the_state(self):
+        lines = draw(self.hosts, {'host2': 9, 'host4': 10}, by='zone')
+        self.assertEqual(['far', '·', '0'], lines[1].split())
+        self.assertTrue(lines[2].startswith('nova  ·9-+r·     19  █'), lines)
+        self.assertIn('+ more', lines[-1])
+
+    def test_by_aggregate(self):
+        lines = draw(self.hosts, by='aggregate')
+        self.assertEqual(
+            ['Aggregate', 'a', '(none)'],
+            [re.split(' {2,}', line)[0] for line in lines[:3]],
+        )
+
+    def test_zones_where_there_are_no_domains(self):
+        [first, *_] = draw([host(1)])
+        self.assertTrue(first.startswith('Zone '), first)
+
+    def test_an_encoding_without_blocks(self):
+        lines = draw(self.hosts, {'host7': 4}, {'host6': 2}, encoding='ascii')
+        self.assertIn('rack10          -ir3 ', lines[2])
+        self.assertIn('4  ####', lines[3])
+        self.assertIn('1-8 room   . nothing', lines[4])
+        self.assertTrue(all(map(str.isascii, lines)))
+
+    def test_colours_say_nothing_alone(self):
+        """Each kind of sign is another character."""
+        kinds = [topology.NOTHING, topology.level(1, 1), topology.count(1)]
+        kinds += [sign for sign, _ in topology._STATES.values()]
+        for shown in ('shown', 'plain'):
+            signs = [getattr(one, shown) or one.shown for one in kinds]
+            if shown == 'shown':
+                self.assertEqual(len(signs), len({*signs}))
+        out = Stream()
+        made = topology.Map(self.hosts, {}, {}, 'x', LEGEND)
+        section = report.Section(body=made)
+        report.write(out, [section], 80, terminal.ALWAYS)
+        plain = re.sub(r'\x1b\[[\d;]*m', '', out.getvalue())
+        report.write(without := Stream(), [section], 80)
+        self.assertEqual(
+            without.getvalue(),
+            ''.join(f'{line.rstrip()}\n' for line in plain.splitlines()),
+        )
+
+    @ddt.data(80, 160)
+    def test_a_large_cloud(self, width):
+        """3,000 hosts in 100 racks and 3 zones are one screen each."""
+        hosts = [
+            host(
+                number,
+                [f'rack{number % 100}'],
+                zone=f'az{number % 3}',
+                state='down' if number % 299 == 98 else 'up',
+            )
+            for number in range(3000)
+        ]
+        found = {f'host{number}': 1 for number in range(0, 3000, 100)}
+        found['host199'] = 2
+        lines = draw(hosts, found, width=width)
+        self.assertLessEqual(len(lines), 32)
+        self.assertTrue(lines[1].startswith('rack0 '), lines[1])
+        self.assertEqual(30, lines[1].count('1'))
+        self.assertIn('rack99', ' '.join(lines))
+        folded = [line for line in lines if 'and 76 more' in line]
+        self.assertEqual(1, len(folded), lines)
+        text = ' '.join(lines[lines.index(folded[0]) :])
+        self.assertRegex(text, r'2270 ·  10 x ')
+        lines = draw(hosts, found, width=width, by='zone')
+        self.assertLessEqual(len(lines), 7)
+        self.assertRegex(' '.join(lines), r'az1\s+98\d ·  11 1-9  \d x ')
+
+    def test_names_are_text(self):
+        lines = draw([host(1, ['[red]']), host(2, ['a\x1b[31m'])])
+        text = '\n'.join(lines)
+        self.assertIn('[red] ', text)
+        self.assertNotIn('\x1b', text)
+
+    @ddt.data(([], False), (['--map'], True), (['--map-by', 'zone'], True))
+    @ddt.unpack
+    def test_options(self, argv, expected):
+        parser = argparse.ArgumentParser()
+        topology.add_options(parser)
+        parsed = parser.parse_args(argv)
+        self.assertEqual(expected, topology.is_wanted(parsed))
