@@ -19,6 +19,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import plugins
 from nova_ext_sched import schema
 from nova_ext_sched.conf import round_robin
+from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.simulator import scenario
 
 CONF = nova.conf.CONF
@@ -59,7 +60,9 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     options: scenario.Options = {}
     for layer in layers:
         for group, values in layer.items():
-            options.setdefault(group, {}).update(values)
+            for name, value in values.items():
+                where, option = change.find_option(group, name)
+                options.setdefault(where, {})[option] = value
     default = CONF.filter_scheduler
     lines = {
         'available_filters': [filters.NOVA_FILTERS, filters.ALL_FILTERS],
@@ -126,12 +129,13 @@ def _check_options(
 ) -> Iterator[schema.KeywordError]:
     """Yield what nova.conf would not take."""
     for group, options in _items(groups):
-        section = None if group == 'DEFAULT' else group
         for option, value in _items(options):
+            where, name = change.find_option(group, option)
+            section = None if where == 'DEFAULT' else where
             known: Iterable[str] = ()
             try:
-                CONF.set_override(option, value, section)
-                CONF.clear_override(option, section)
+                CONF.set_override(name, value, section)
+                CONF.clear_override(name, section)
                 continue
             except cfg.NoSuchGroupError:
                 expected, got = 'a group of nova.conf', messages.clean(group)

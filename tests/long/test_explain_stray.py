@@ -237,6 +237,13 @@ class LostTestCase(StrayTestCase):
             'migration abort)',
             stuck['would_help'],
         )
+        self.set_service('host1', forced_down=True)
+        [stuck] = self.drain('host2')['without_place']
+        self.assertEqual(
+            'start nova-compute on host1, then wait until it has ended, or '
+            'abort it (openstack server migration abort)',
+            stuck['would_help'],
+        )
 
 
 class EvacuatedTestCase(nodes.NodesMixin, StrayTestCase):

@@ -164,6 +164,7 @@ class Maintain(_Moves):
             type=int,
             help='show the moves of this round, as drain does',
         )
+        topology.add_options(parser)
         options.add_change(parser)
         return parser
 

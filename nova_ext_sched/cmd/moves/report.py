@@ -118,12 +118,16 @@ def make(
 
 
 def make_rounds(
-    found: plans.Rounds, remarks: Iterable[str], faults: Sequence[str]
+    found: plans.Rounds,
+    remarks: Iterable[str],
+    faults: Sequence[str],
+    hosts: Sequence[dict[str, typing.Any]] = (),
 ) -> report.Report:
     """Return the report of rounds in which each host is empty once.
 
     :param remarks: sentences
     :param faults: sentences on what could not be read
+    :param hosts: what :func:`.topology.describe` returned
     """
     rounds, kept = found.rounds, found.not_emptied
     number = sum(len(one.hosts) for one in rounds)
@@ -175,6 +179,7 @@ def make_rounds(
             **heading.make(FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
             **dataclasses.asdict(found),
+            'topology': list(hosts),
             'faults': list(faults),
         }
 
@@ -186,14 +191,15 @@ def make_rounds(
 
 
 def make_round(
-    found: plans.Rounds,
     number: int,
+    found: plans.Rounds,
     remarks: Iterable[str],
     faults: Sequence[str],
+    topology: Sequence[dict[str, typing.Any]] = (),
 ) -> report.Report:
     """Return the report of one round, as that of a drain.
 
-    :param number: which one, from 1
+    :param number: which one, from 1; the others as of :func:`make_rounds`
     :raises exception.InvalidValue: there is none of this number
     """
     if not 0 < number <= len(found.rounds):
@@ -214,7 +220,7 @@ def make_round(
         to_be_empty=one.hosts,
         services=found.services,
     )
-    return make(plan, [said, *remarks], faults)
+    return make(plan, [said, *remarks], faults, hosts=topology)
 
 
 def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
@@ -344,6 +350,34 @@ def draw_drain(
         },
         by,
         terminal.GOOD,
+    )
+
+
+def draw_rounds(
+    found: plans.Rounds,
+    hosts: Sequence[dict[str, typing.Any]],
+    by: str | None,
+) -> topology.Map:
+    """Return the map of hosts by the round in which they are empty."""
+    last = len(found.rounds)
+    signs = {
+        host: topology.level(turn, last)
+        for turn, one in enumerate(found.rounds, 1)
+        for host in one.hosts
+    }
+    stuck = {one.host: len(one.without_place) for one in found.not_emptied}
+    signs |= {host: topology.count(number) for host, number in stuck.items()}
+    return topology.Map(
+        hosts,
+        signs,
+        stuck,
+        'No place',
+        {
+            topology.COUNTED: 'servers without a place',
+            topology.LEVELLED: f'empty in round 1 to {last}',
+            topology.NOTHING.shown: 'not asked about',
+        },
+        by,
     )
 
 

@@ -89,11 +89,16 @@ def plan_maintain(
             *maintain.describe(cloud, hosts - unread, found),
             *drain.describe_unread(unread),
         ]
+        described = topology.describe(cloud)
+        about = found, remarks, cloud.faults, described
         if parsed_args.round is None:
-            return report.make_rounds(found, remarks, cloud.faults)
-        return report.make_round(
-            found, parsed_args.round, remarks, cloud.faults
-        )
+            made = report.make_rounds(*about)
+        else:
+            made = report.make_round(parsed_args.round, *about)
+        if cli_topology.is_wanted(parsed_args):
+            drawn = report.draw_rounds(found, described, parsed_args.map_by)
+            made = cli_report.insert(made, drawn)
+        return made
 
 
 def plan_survive(

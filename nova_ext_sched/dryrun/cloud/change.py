@@ -14,11 +14,13 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import functools
 import types
 import typing
 
 from nova import objects
 import nova.conf
+from nova.conf import opts as nova_opts
 from nova.db.api import api as api_db
 from nova.db.api import models
 from nova.objects import aggregate
@@ -177,6 +179,10 @@ def _overridden(option: str, values: Sequence[str]) -> Iterator[None]:
         in several lines, each is a line
     """
     group, _, name = option.rpartition('.')
+    group, name = find_option(group, name)
+    if group == 'DEFAULT':
+        # That is no group of oslo.config's.
+        group = ''
     before, value = _read(name, group), values[-1]
     try:
         CONF.set_override(name, value, group or None)
@@ -227,6 +233,29 @@ def _loaded() -> Iterator[None]:
             yield
         finally:
             request_filter.ALL_REQUEST_FILTERS[:] = before
+
+
+def find_option(group: str, name: str) -> tuple[str, str]:
+    """Return where nova has an option that nova.conf may have by an old name.
+
+    :param group: ``DEFAULT`` or nothing for ``[DEFAULT]``
+    """
+    return _renamed().get((group or 'DEFAULT', name), (group, name))
+
+
+@functools.cache
+def _renamed() -> dict[tuple[str, str], tuple[str, str]]:
+    """The group and name of nova's options by each that they had before."""
+    found, known = {}, set()
+    for where, opts in nova_opts.list_opts():
+        group = getattr(where, 'name', where)
+        for opt in opts:
+            known.add((group, opt.dest))
+            for old in opt.deprecated_opts:
+                name = (old.name or opt.dest).replace('-', '_')
+                found[old.group or group, name] = group, opt.dest
+    # Another option may have the name since.
+    return {old: new for old, new in found.items() if old not in known}
 
 
 def _read(name: str, group: str) -> typing.Any:

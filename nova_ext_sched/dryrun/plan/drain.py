@@ -6,12 +6,14 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import typing
 
 from nova import exception as nova_exception
 from nova import objects
+from nova import servicegroup
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
@@ -106,28 +108,36 @@ def prepare(
 
 def _list_held(
     cloud: snapshot.Snapshot,
-    migrations: Collection[tuple[typing.Any, str]],
+    migrations: Collection[tuple[typing.Any, str, Sequence[str]]],
 ) -> list[plans.Stuck]:
     """Return servers that hold a host for a migration, and what would end it.
 
-    :param migrations: nova Migrations that have not ended, and the UUIDs of
-        compute nodes where their servers do not stand
+    :param migrations: nova Migrations that have not ended, the UUIDs of
+        compute nodes where their servers do not stand, and which of their
+        hosts are down
     """
     held = {
-        uuid: cloud.providers.get_allocations(uuid) for _, uuid in migrations
+        uuid: cloud.providers.get_allocations(uuid)
+        for _, uuid, _ in migrations
     }
-    lost = stray.find_lost(cloud, {one.instance_uuid for one, _ in migrations})
+    lost = stray.find_lost(
+        cloud, {one.instance_uuid for one, *_ in migrations}
+    )
     strays = {
         (one.server, one.uuid): one.remedy for one in stray.find(cloud, held)
     }
     found = []
-    for one, uuid in migrations:
+    for one, uuid, down in migrations:
         server = one.instance_uuid
         would_help = 'wait until it has ended'
         if one.status == 'finished':
             would_help = 'confirm or revert it'
         elif one.status in ('queued', 'preparing', 'running'):
             would_help += ', or abort it (openstack server migration abort)'
+        if down:
+            # Until then nothing ends it, and nova-api refuses some of these.
+            names = messages.first_few(down)
+            would_help = f'start nova-compute on {names}, then {would_help}'
         if server in lost:
             if held[uuid].keys().isdisjoint((server, one.uuid)):
                 continue
@@ -194,19 +204,37 @@ def _select(
     cctxt: typing.Any,
     hosts: Collection[str],
     nodes: Mapping[str, snapshot.Node],
-) -> tuple[list[typing.Any], list[tuple[typing.Any, str]]]:
-    """Return nova Instances on hosts, and Migrations of others, with nodes."""
+) -> tuple[list[typing.Any], list[tuple[typing.Any, str, Sequence[str]]]]:
+    """Return nova Instances on hosts, and Migrations of others.
+
+    :returns: the migrations with the node, and which of their hosts are down
+    """
     instances = [
         one
         for host in hosts
         for one in objects.InstanceList.get_by_host(cctxt, host, [])
     ]
-    migrations = []
+    migrations: list[tuple[typing.Any, str, Sequence[str]]] = []
     of = objects.MigrationList.get_in_progress_by_host_and_node
     for uuid, node in nodes.items():
         for one in of(cctxt, node.host, node.node):
             # A server may be gone; else it is loaded from the cell.
             with contextlib.suppress(nova_exception.InstanceNotFound):
                 if one.instance.host != node.host:
-                    migrations.append((one, uuid))
+                    ends = (one.source_compute, one.dest_compute)
+                    down = [
+                        host
+                        for host in dict.fromkeys(filter(None, ends))
+                        if not _is_up(cctxt, host)
+                    ]
+                    migrations.append((one, uuid, down))
     return instances, migrations
+
+
+def _is_up(cctxt: typing.Any, host: str) -> bool:
+    try:
+        service = objects.Service.get_by_compute_host(cctxt, host)
+    except nova_exception.ComputeHostNotFound:
+        # Of another cell, or without a record.
+        return True
+    return bool(servicegroup.API().service_is_up(service))

@@ -28,12 +28,18 @@ from nova_ext_sched.dryrun.plan import destinations
 #: How nova moves a server.
 LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
 
+# The client of nova 31's day does not know the option.
+_ASKS = 'newer clients ask first unless --auto-approve'
+_SET_STATE = f'set its state (openstack server set --state active; {_ASKS})'
+
+# After which nova may have lost what it was about to do: no hypervisor writes
+# a server's record while it copies a disk.
+_LONG = 3600
 
 # What has to be done first, by the state that keeps nova from a move.
 _FIRST = {
     'building': 'wait until it is built, or delete it',
-    'error': 'mend its fault and set its state (openstack server set '
-    '--auto-approve --state active)',
+    'error': f'mend its fault and {_SET_STATE}',
     'rescued': 'unrescue it',
     'resized': 'confirm or revert its resize (openstack server resize '
     'confirm)',
@@ -229,14 +235,44 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
         _ask('resize', ctxt, instance)
     except nova_exception.InstanceInvalidState as exc:
         attr, state = exc.kwargs['attr'], str(exc.kwargs['state'])
-        first = _FIRST.get(state, 'bring it to another status')
-        if attr == 'task_state':
-            first = 'wait until that has ended'
-        raise NotMovable(f'its {attr} is {state}', first) from exc
+        raise NotMovable(
+            f'its {attr} is {state}', _say_first(instance, attr, state)
+        ) from exc
     except nova_exception.NovaException as exc:
         text = exc.format_message().rstrip('.')
         raise NotMovable(messages.clean(text, 500)) from exc
     return COLD
+
+
+def _say_first(instance: typing.Any, attr: str, state: str) -> str:
+    """Return what has to be done before nova moves a server."""
+    written = instance.updated_at or instance.created_at
+    long = timeutils.is_older_than(written, _LONG)
+    if attr == 'task_state':
+        if not long:
+            return 'wait until that has ended'
+        return (
+            f'look in the log of nova-compute whether it goes on, and if it '
+            f'does not, {_SET_STATE}'
+        )
+    if state == vm_states.BUILDING and long:
+        return 'delete it, unless the log of nova-compute says it is built'
+    return _FIRST.get(state, 'bring it to another status')
+
+
+def _say_first_of_down(ctxt: typing.Any, instance: typing.Any) -> str:
+    """Return what helps a server of a nova-compute that is down."""
+    if instance.vm_state == vm_states.BUILDING:
+        return 'start it, or delete the server: nothing builds it'
+    try:
+        check_evacuation(ctxt, instance)
+    except NotMovable as exc:
+        if not exc.first:
+            return 'start it'
+    else:
+        if not instance.task_state:
+            return 'start it, or evacuate the server'
+    return f'start it; or of the server {_SET_STATE}, and evacuate it'
 
 
 def check_evacuation(ctxt: typing.Any, instance: typing.Any) -> None:
@@ -258,8 +294,8 @@ def check_evacuation(ctxt: typing.Any, instance: typing.Any) -> None:
     except nova_exception.InstanceInvalidState as exc:
         raise NotMovable(
             'its {attr} is {state}'.format(**exc.kwargs),
-            'set its state to active or error before (openstack server set '
-            '--auto-approve --state)',
+            f'set its state to active or error before (openstack server set '
+            f'--state; {_ASKS})',
         ) from exc
     except nova_exception.NovaException as exc:
         text = exc.format_message().rstrip('.')
@@ -316,7 +352,7 @@ def _ask(
         host = messages.clean(instance.host)
         raise NotMovable(
             f'nova-compute of {host} is down',
-            'start it, or evacuate the server',
+            _say_first_of_down(ctxt, instance),
         )
     with contextlib.suppress(_Allowed):
         getattr(api, method)(ctxt, _Instance(instance), *args)

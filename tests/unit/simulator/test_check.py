@@ -75,6 +75,7 @@ class LoadTest(unittest.TestCase):
         DEFAULT: {host: x, periodic_enable: 17}
     nova_conf:
       scheduler: {max_attempts: many, nothing: 1}
+      libvirt: {iscsi_transport: x, num_iscsi_scan_tries: many}
       scheduling: {x: 1}
       compute_driver: {x: 1}
     prefer: [b]
@@ -90,12 +91,13 @@ class LoadTest(unittest.TestCase):
             'simulator does not set itself',
             'plain.nova_conf.DEFAULT.periodic_enable: expected a value of its',
             'nova_conf.scheduler.max_attempts: expected a value of its',
+            'nova_conf.libvirt.num_iscsi_scan_tries: expected a value of its',
             'nova_conf.scheduler.nothing: expected an option of [scheduler]',
             'nova_conf.scheduling.x: expected a group of nova.conf',
             'nova_conf.compute_driver.x: expected a group of nova.conf',
         ):
             self.assertIn(expected, text)
-        self.assertEqual(8, len(found), text)
+        self.assertEqual(9, len(found), text)
 
 
 FORM = """

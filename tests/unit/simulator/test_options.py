@@ -61,6 +61,13 @@ class ComposeTest(unittest.TestCase):
         self.assertEqual('3', made['quota']['instances'])
         self.assertEqual(-1, made['quota']['cores'])
 
+    def test_an_old_name(self):
+        """As it stands in nova.conf."""
+        made = options.compose(
+            declare('nova_conf: {DEFAULT: {quota_cores: 3}}'), plain=False
+        )
+        self.assertEqual('3', made['quota']['cores'])
+
     def test_host_filters(self):
         declared = declare(
             'host_filters: [IsolatedAggregatesFilter, ComputeFilter, '

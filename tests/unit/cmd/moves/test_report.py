@@ -521,7 +521,7 @@ No place for these of host4:
         found = plans.Rounds(
             [make_round(1), make_round(2, 3)], [], [], {'host1': UUID}
         )
-        made = report.make_round(found, 2, ['Remark.'], [])
+        made = report.make_round(2, found, ['Remark.'], [])
         document = made.document()
         schemas.validate(document, 'cmd/moves/schema.json')
         self.assertEqual(2, len(document['moves']))
@@ -537,8 +537,26 @@ No place for these of host4:
                 exception.InvalidValue,
                 f'expected 1 to 2, the rounds that there are, got .{number}',
                 report.make_round,
-                found,
                 number,
+                found,
                 [],
                 [],
             )
+
+    def test_map(self):
+        found = plans.Rounds(
+            [make_round(1), make_round(2, hosts=('host2', 'host3'))],
+            [
+                plans.Kept('host4', [make_stuck(2), make_stuck(3)]),
+                plans.Kept('host5', [], 'host1'),
+            ],
+            [],
+            {},
+        )
+        drawn = report.draw_rounds(found, [], None)
+        self.assertEqual(
+            ['host1', 'host2', 'host3', 'host4', 'host5'], [*drawn.signs]
+        )
+        self.assertEqual(drawn.signs['host2'], drawn.signs['host3'])
+        self.assertNotEqual(drawn.signs['host1'], drawn.signs['host2'])
+        self.assertEqual('2', drawn.signs['host4'].shown)

@@ -207,6 +207,24 @@ class OptionsTestCase(testtools.TestCase):
             self.assertEqual(['A', 'B'], CONF.filter_scheduler.enabled_filters)
         self.assertEqual(before, CONF.filter_scheduler.available_filters)
 
+    @ddt.data(
+        ('quota_cores', 'quota', 'cores', '7', 7),
+        ('DEFAULT.quota_cores', 'quota', 'cores', '7', 7),
+        ('pci.passthrough_whitelist', 'pci', 'device_spec', '{}', ['{}']),
+        ('libvirt.iscsi_transport', 'libvirt', 'iscsi_iface', 'x', 'x'),
+    )
+    @ddt.unpack
+    def test_an_old_name(self, option, group, name, given, expected):
+        """nova.conf may have it by that too."""
+        before = CONF[group][name]
+        with self.made((option, given)):
+            self.assertEqual(expected, CONF[group][name])
+        self.assertEqual(before, CONF[group][name])
+
+    def test_default_by_its_name(self):
+        with self.made(('DEFAULT.host', 'here')):
+            self.assertEqual('here', CONF.host)
+
     @ddt.data('nothing.workers', 'scheduler.nothing', 'nothing')
     def test_one_that_is_unknown(self, option):
         with (

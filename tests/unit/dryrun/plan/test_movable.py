@@ -2,6 +2,7 @@
 
 """nova-api's own checks decide; none of its writes is made."""
 
+import datetime
 import types
 from unittest import mock
 
@@ -10,6 +11,7 @@ from nova import context
 from nova import objects
 from nova.compute import task_states
 from nova.compute import vm_states
+from oslo_utils import timeutils
 import testtools
 
 from nova_ext_sched.dryrun.plan import movable
@@ -19,7 +21,7 @@ LIVE = {vm_states.ACTIVE, vm_states.PAUSED}
 COLD = {vm_states.STOPPED}
 
 
-def make_instance(vm_state, task_state=None, pci=False, locked=False):
+def make_instance(vm_state, task_state=None, pci=False, locked=False, hours=0):
     """Return a nova Instance that fails where something is saved."""
     fields = {
         'uuid': 'uuid',
@@ -27,6 +29,8 @@ def make_instance(vm_state, task_state=None, pci=False, locked=False):
         'vm_state': vm_state,
         'task_state': task_state,
         'launched_at': 'yesterday',
+        'created_at': timeutils.utcnow() - datetime.timedelta(hours=hours),
+        'updated_at': None,
         'locked': locked,
         'flavor': objects.Flavor(extra_specs={}),
         'image_meta': objects.ImageMeta(properties=objects.ImageMetaProps()),
@@ -84,7 +88,22 @@ class MethodTestCase(testtools.TestCase):
 
     @ddt.data(
         ((vm_states.RESIZED,), 'resized', 'confirm or revert its resize'),
-        ((vm_states.ERROR,), 'error', 'set --auto-approve --state active'),
+        (
+            (vm_states.ERROR,),
+            'error',
+            'mend its fault and set its state (openstack server set --state '
+            'active; newer clients ask first unless --auto-approve)',
+        ),
+        (
+            (vm_states.BUILDING, None, False, False, 2),
+            'building',
+            'delete it, unless the log',
+        ),
+        (
+            (vm_states.ACTIVE, task_states.REBOOTING, False, False, 2),
+            'its task_state is rebooting',
+            'if it does not, set its state (openstack server set --state ',
+        ),
         ((vm_states.BUILDING, task_states.SPAWNING), 'building', 'wait until'),
         ((vm_states.SOFT_DELETED,), 'soft-delete', 'delete --force'),
         (
@@ -109,13 +128,23 @@ class MethodTestCase(testtools.TestCase):
         # With a device.
         self.assertEqual('cold', self.find_method(vm_states.ACTIVE, pci=True))
 
-    @ddt.data(vm_states.ACTIVE, vm_states.STOPPED)
-    def test_the_host_is_down(self, vm_state):
+    @ddt.data(
+        ((vm_states.ACTIVE,), 'start it, or evacuate the server'),
+        ((vm_states.STOPPED,), 'start it, or evacuate the server'),
+        ((vm_states.BUILDING, task_states.SPAWNING), 'delete the server'),
+        # nova-api evacuates none of them as they are.
+        (
+            (vm_states.ACTIVE, task_states.REBOOTING),
+            'start it; or of the server set its state (openstack server set ',
+        ),
+        ((vm_states.PAUSED,), 'and evacuate it'),
+    )
+    @ddt.unpack
+    def test_the_host_is_down(self, state, first):
         self.assertEqual(
-            'nova-compute of host1 is down',
-            self.find_method(vm_state, up=False),
+            'nova-compute of host1 is down', self.find_method(*state, up=False)
         )
-        self.assertEqual('start it, or evacuate the server', self.first)
+        self.assertIn(first, self.first)
 
     @mock.patch.object(
         movable.compute_api,
@@ -132,7 +161,11 @@ class MethodTestCase(testtools.TestCase):
             make_instance(vm_states.PAUSED),
         )
         self.assertEqual('its vm_state is paused', str(refused))
-        self.assertIn('server set --auto-approve --state', refused.first)
+        self.assertEqual(
+            'set its state to active or error before (openstack server set '
+            '--state; newer clients ask first unless --auto-approve)',
+            refused.first,
+        )
 
 
 @ddt.ddt
