@@ -277,7 +277,13 @@ class VersionsRow(promises.CloudRow):
         self.boot_stopped(az='nova:host1')
         self.assertDrained('host1', kinds=('cold', 'live'))
         # No other has its hypervisor.
-        self.assertDrained('host4', kinds=(), stuck=['hypervisor'])
+        plan = self.assertDrained('host4', kinds=(), stuck=['hypervisor'])
+        [stuck] = plan['without_place']
+        self.assertRegex(
+            stuck['reason'],
+            '^the hypervisors of all hosts left are of another type than '
+            r'other \(host\d: fake, host\d: fake, host\d: fake\)$',
+        )
 
     def promise_survive(self):
         self.assertFails('--host', 'host3')

@@ -228,8 +228,8 @@ class Destinations:
 
     def explain(
         self, mine: 'movable.Movable'
-    ) -> tuple[matrix.Matrix, list[typing.Any]]:
-        """Return what refuses which hosts, and the HostStates left.
+    ) -> tuple[matrix.Matrix, list[str]]:
+        """Return what refuses which hosts, and the UUIDs of those left.
 
         :raises Exception: as :meth:`judge`
         """

@@ -3,6 +3,7 @@
 """A server that a plan may move: how nova would, and what that takes."""
 
 from collections.abc import Collection
+from collections.abc import Iterable
 import contextlib
 import datetime
 import types
@@ -27,6 +28,13 @@ from nova_ext_sched.dryrun.plan import destinations
 
 #: How nova moves a server.
 LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
+
+# How those of hosts differ that nova-conductor refuses, by what it compares.
+_HYPERVISORS = {
+    'hypervisor_type': 'of another type',
+    'hypervisor_version': 'older',
+}
+_MOST_HOSTS = 3
 
 # The client of nova 31's day does not know the option.
 _ASKS = 'newer clients ask first unless --auto-approve'
@@ -87,6 +95,14 @@ class Movable(typing.Protocol):
 
     def may_move_to(self, target: typing.Any) -> bool:
         """Return whether nova-conductor lets it go to a nova HostState."""
+
+    def tell_refused(self, nodes: Iterable[str]) -> str:
+        """Return why nova-conductor lets it go to none of compute nodes.
+
+        :param nodes: UUIDs, of one or more
+        :returns: a sentence, with what is wanted and what each host offers;
+            empty where it may go to one
+        """
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """Let it go to a nova HostState; False where the claim fails."""
@@ -162,8 +178,32 @@ class Migration(explain_server.Server):
 
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; the hypervisors decide."""
+        return self._compare(target) is None
+
+    def tell_refused(self, nodes: Iterable[str]) -> str:
+        """See :class:`Movable`."""
+        states = self._cloud.states
+        source = states[self._node]
+        found: dict[str, list[str]] = {}
+        for one in map(states.__getitem__, nodes):
+            attr = self._compare(one)
+            if attr is None:
+                return ''
+            offered = messages.clean(getattr(one, attr))
+            host = messages.clean(one.host)
+            found.setdefault(attr, []).append(f'{host}: {offered}')
+        kinds = [
+            f'{_HYPERVISORS[attr]} than '
+            f'{messages.clean(getattr(source, attr))} '
+            f'({messages.first_few(hosts, _MOST_HOSTS)})'
+            for attr, hosts in sorted(found.items())
+        ]
+        return f'the hypervisors of all hosts left are {" or ".join(kinds)}'
+
+    def _compare(self, target: typing.Any) -> str | None:
+        """Return what of a hypervisor does not suit; None where all does."""
         if self.method == COLD:
-            return True
+            return None
         source = self._cloud.states[self._node]
         try:
             live_migrate.LiveMigrationTask._check_compatible_with_source_hypervisor(
@@ -172,12 +212,11 @@ class Migration(explain_server.Server):
                 ),
                 target,
             )
-        except (
-            nova_exception.InvalidHypervisorType,
-            nova_exception.DestinationHypervisorTooOld,
-        ):
-            return False
-        return True
+        except nova_exception.InvalidHypervisorType:
+            return 'hypervisor_type'
+        except nova_exception.DestinationHypervisorTooOld:
+            return 'hypervisor_version'
+        return None
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """See :class:`Movable`."""
@@ -211,6 +250,10 @@ class Evacuation:
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; nova starts it anew, on any hypervisor."""
         return True
+
+    def tell_refused(self, nodes: Iterable[str]) -> str:
+        """See :class:`Movable`."""
+        return ''
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """See :class:`Movable`."""

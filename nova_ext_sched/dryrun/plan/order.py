@@ -43,7 +43,7 @@ _MOST_HELPS = 3
 # Policies of server groups that do not want to stand apart.
 _TOGETHER = ('affinity', 'soft-affinity')
 
-# The cause where the scheduler leaves hosts that are older than the server's.
+# The cause where conductor compares the hosts that the scheduler leaves.
 _HYPERVISOR = 'hypervisor'
 
 #: Servers that are prepared, or why nova cannot move them, by UUID.
@@ -338,21 +338,25 @@ class StuckExplainer:
     ) -> tuple[str, str, str, str]:
         """Return what :meth:`_describe_refusals` does, or the fault."""
         found = matrix.Matrix({})
-        states: list[typing.Any] = []
+        left, refused = list[str](), ''
         try:
             if isinstance(mine, Exception):
                 with explanation.conducting(found):
                     raise mine
             else:
-                found, states = self.places.explain(mine)
+                found, left = self.places.explain(mine)
+                if left:
+                    refused = mine.tell_refused(left)
         except placement.PlacementFailed:
             raise
         except Exception as exc:
             return messages.describe(exc), plans.FAULT, '', ''
         reason, cause, name, helps = self._describe_refusals(found)
-        if states:
-            reason = 'the hypervisors of all hosts left are older'
-            cause, name = _HYPERVISOR, ''
+        if refused:
+            reason, cause, name = refused, _HYPERVISOR, ''
+        elif left:
+            reason = 'nova-scheduler leaves hosts, and can claim none of them'
+            cause, name = plans.FAULT, ''
         return reason, cause, name, helps
 
     def _describe_refusals(

@@ -226,6 +226,26 @@ class MigrationTestCase(testtools.TestCase):
         mine, state = self.make(method), self.cloud.states['b']
         state.hypervisor_type, state.hypervisor_version = target
         self.assertEqual(expected, mine.may_move_to(state))
+        self.assertEqual(expected, not mine.tell_refused('b'))
+
+    def test_what_is_said_of_hypervisors(self):
+        mine, states = self.make('live'), self.cloud.states
+        for uuid, kind, version in (('b', 'xen', 9), ('c', 'qemu', 4)):
+            state = states[uuid]
+            state.hypervisor_type, state.hypervisor_version = kind, version
+        older = 'older than 5 (hostc: 4)'
+        other = 'of another type than qemu (hostb: xen)'
+        for uuids, said in (
+            ('b', other),
+            ('c', older),
+            ('bc', f'{other} or {older}'),
+        ):
+            self.assertEqual(
+                f'the hypervisors of all hosts left are {said}',
+                mine.tell_refused(uuids),
+            )
+        # It may go to itself.
+        self.assertEqual('', mine.tell_refused('ab'))
 
     @ddt.data(movable.LIVE, movable.COLD)
     def test_a_compute_node_that_is_gone(self, method):

@@ -213,6 +213,7 @@ class Policies:
 
 class PlanTestCase(testtools.TestCase):
     group_policy = 'anti-affinity'
+    told = 'their hypervisors are older'
 
     @contextlib.contextmanager
     def cloud(self, hosts, servers):
@@ -242,6 +243,7 @@ class PlanTestCase(testtools.TestCase):
                 ),
                 method='live',
                 go=lambda future, target: future.go(uuid, barred, target),
+                tell_refused=lambda nodes: self.told,
             )
             if mine.fixed:
                 then = found if mine.fixed == 'asked' else None
@@ -345,13 +347,17 @@ class OrderTestCase(PlanTestCase):
         self.assertEqual('VCPU', one.cause)
         self.assertEqual('VCPU on 1 host', one.would_help)
         self.assertIn('1 is VCPU', one.reason)
-        # All that the scheduler leaves have older hypervisors.
-        with mock.patch.object(Toy, 'find', lambda *_: None):
-            [one] = self.empty(
-                hosts, {'b': Server('h1', 1, 0)}, ['h1']
-            ).without_place
-        self.assertIn('the hypervisors of all', one.reason)
-        self.assertEqual('hypervisor', one.cause)
+        # The scheduler leaves hosts.
+        for self.told, reason, cause in (
+            ('their hypervisors are older', 'their hyper', 'hypervisor'),
+            ('', 'nova-scheduler leaves hosts, and can claim', 'fault'),
+        ):
+            with mock.patch.object(Toy, 'find', lambda *_: None):
+                [one] = self.empty(
+                    hosts, {'b': Server('h1', 1, 0)}, ['h1']
+                ).without_place
+            self.assertIn(reason, one.reason)
+            self.assertEqual(cause, one.cause)
 
     def test_one_that_cannot_be_read(self):
         leaving = [plans.Leaving('a', '', 'p', 'h', [])]
