@@ -133,8 +133,9 @@ class FreedTestCase(UnheldTestCase):
         sentence = (
             '1 of 1 full host holds allocations of no server and no migration '
             'of nova: host1. Full by these alone: 1 (host1). "nova-manage '
-            'placement audit --delete" deletes them, and "heal_allocations" '
-            'gives servers what they lack then.'
+            'placement audit --delete --resource_provider" deletes those of '
+            'the host with the UUID that it is given, while no server moves, '
+            'and "heal_allocations" gives servers what they lack then.'
         )
         self.assertIn(
             sentence,
@@ -142,7 +143,12 @@ class FreedTestCase(UnheldTestCase):
         )
         out, _, status = explain.call(capacity.Capacity, 'capacity')
         self.assertIn(sentence, ' '.join(out.split()))
-        self.nova_manage(manage.PlacementCommands, 'audit', delete=True)
+        self.nova_manage(
+            manage.PlacementCommands,
+            'audit',
+            delete=True,
+            provider_uuid=self._get_provider_uuid_by_host('host1'),
+        )
         self.assertIsNone(self.found())
         self.assertEqual('host1', self.explain()['answer']['best'])
         self.a_failed_migration()

@@ -130,8 +130,9 @@ def _say(hosts: list[dict[str, typing.Any]], asked: int) -> str:
     return (
         f'{have} allocations of no server and no migration of nova: {names}. '
         f'Full by these alone: {len(full)} ({alone}). "nova-manage placement '
-        f'audit --delete" deletes them, and "heal_allocations" gives servers '
-        f'what they lack then'
+        f'audit --delete --resource_provider" deletes those of the host with '
+        f'the UUID that it is given, while no server moves, and '
+        f'"heal_allocations" gives servers what they lack then'
     )
 
 
