@@ -53,20 +53,28 @@ class LedgerTest(base.PlacementTestCase):
         self.real = report.SchedulerReportClient(adapter=self.raw)
         self.dry = cloud_placement.ReportClient(adapter=self.raw)
 
-    def shrink(self, total):
-        """Let a host have less than what consumers hold of it."""
+    def shrink(self, total, most=6):
+        """Let a host have less than what consumers hold of it.
+
+        :param most: max_unit; no candidate gives more
+        """
+        self.most = most
         url = f'/resource_providers/{self.uuids["a"]}/inventories'
         found = self.raw.get(url, microversion='1.26').json()
         found['inventories'] = {
-            name: {'total': total} for name in found['inventories']
+            name: {'total': total, 'max_unit': most}
+            for name in found['inventories']
         }
         self.raw.put(url, json=found, microversion='1.26').raise_for_status()
 
     def claim(self, client, consumer, hosts, disk):
+        most = {'a': self.most, 'b': 9}
         request = {
             'allocations': {
                 self.uuids[host]: {
-                    'resources': {'VCPU': amount, 'MEMORY_MB': amount}
+                    'resources': dict.fromkeys(
+                        ('VCPU', 'MEMORY_MB'), min(amount, most[host])
+                    )
                 }
                 for host, amount in hosts.items()
             }
@@ -116,17 +124,23 @@ class LedgerTest(base.PlacementTestCase):
     @hypothesis.settings(max_examples=15, deadline=None)
     @hypothesis.given(
         st.lists(STEPS, max_size=3),
-        st.sampled_from([6, 3, 1]),
+        st.sampled_from([(6, 6), (3, 6), (1, 6), (6, 2)]),
         st.lists(STEPS, min_size=1, max_size=4),
     )
-    def test_any_steps(self, before, total, steps):
+    # What is held in units that a provider does not give any more.
+    @hypothesis.example(
+        [('claim', 'one', {'a': 4}, None)],
+        (6, 2),
+        [('claim', 'one', {'b': 1}, None), ('move', 'one', 'two')],
+    )
+    def test_any_steps(self, before, limits, steps):
         for consumer in CONSUMERS:
             self.raw.delete(f'/allocations/{getattr(uuids, consumer)}')
         self.shrink(6)
         self.run_steps(self.real, before)
         # It may be over full then; what comes after that is in the ledger.
-        if total < 6:
-            self.shrink(total)
+        if limits != (6, 6):
+            self.shrink(*limits)
         # It remembers what it has read.
         providers = cloud_placement.Providers(self.dry)
         rooms = {
@@ -137,7 +151,7 @@ class LedgerTest(base.PlacementTestCase):
             uuid: self.dry.read_allocations(uuid)
             for uuid in (getattr(uuids, name) for name in CONSUMERS)
         }
-        self.dry.ledger = ledger.Ledger(known.get, rooms.get)
+        self.dry.ledger = ledger.Ledger(known.get, rooms.get, rooms.get)
         expected = self.run_steps(self.dry, steps)
         self.dry.ledger = None
         self.assertEqual(expected, self.run_steps(self.real, steps))

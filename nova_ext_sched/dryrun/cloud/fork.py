@@ -31,7 +31,6 @@ a tree, or for one that hosts share
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import contextlib
 import copy
 import itertools
@@ -99,6 +98,7 @@ class Fork:
         self.ledger: _Ledger = ledger.Ledger(
             self._read,
             cloud.providers.get_room,
+            cloud.providers.get_stored,
             before.ledger if before else None,
         )
 
@@ -248,8 +248,8 @@ class Fork:
         migration = uuidutils.generate_uuid()
         self._known[migration] = ledger.NOTHING
         held = client.get_allocs_for_consumer(self._ctxt, uuid)['allocations']
-        if held:
-            client.move_allocations(self._ctxt, uuid, migration)
+        if held and not client.move_allocations(self._ctxt, uuid, migration):
+            return False
         if not self._claim(uuid, spec_obj, target):
             if held:
                 client.move_allocations(self._ctxt, migration, uuid)
@@ -409,7 +409,10 @@ class Fork:
         fitting = {
             uuid
             for uuid in alone
-            if _fits_units(providers.get_inventories(uuid), amounts)
+            if all(
+                ledger.fits_units(providers.get_inventories(uuid)[name], one)
+                for name, one in amounts.items()
+            )
         }
         for part in query.split(form.to_querystring()):
             if part.key != 'resources':
@@ -420,16 +423,3 @@ class Fork:
                 'mappings': {'': [uuid]},
             }
             yield uuid, request
-
-
-def _fits_units(
-    inventories: Mapping[str, Mapping[str, typing.Any]],
-    amounts: Mapping[str, int],
-) -> bool:
-    """Return whether a host's inventories ever give such amounts."""
-    return all(
-        inventories[name]['min_unit'] <= amount
-        and amount <= inventories[name]['max_unit']
-        and amount % inventories[name]['step_size'] == 0
-        for name, amount in amounts.items()
-    )

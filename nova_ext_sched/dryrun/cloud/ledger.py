@@ -17,7 +17,8 @@ POST /allocations            the same, for all consumers at once
 
 Placement says which providers a candidate takes, in which units and with
 which traits; the ledger, which alone knows what was claimed, whether the
-amounts are there (placement.objects.allocation._check_capacity_exceeded).
+amounts are there, and whether what is held already is in such units still
+(placement.objects.allocation._check_capacity_exceeded).
 """
 
 import collections
@@ -65,6 +66,7 @@ class Ledger:
     :param read: returns the allocations of a consumer as placement has them
     :param get_inventory: returns ``capacity`` and ``used`` of each resource
         class of a provider, by its UUID
+    :param get_units: returns ``min_unit``, ``max_unit`` and ``step_size`` so
     :param before: another ledger that this one goes on from; that one stays
         as it is
     """
@@ -73,10 +75,12 @@ class Ledger:
         self,
         read: Callable[[str], Body],
         get_inventory: Callable[[str], Mapping[str, Mapping[str, int]]],
+        get_units: Callable[[str], Mapping[str, Mapping[str, int]]],
         before: 'Ledger | None' = None,
     ) -> None:
         self._read = read
         self._get_inventory = get_inventory
+        self._get_units = get_units
         self._written: dict[str, Body] = {}
         self._taken: collections.Counter[Key] = collections.Counter()
         if before is not None:
@@ -110,12 +114,17 @@ class Ledger:
         and it has another
         more than a provider has      409
         left
+        what was held before, of      409
+        which a provider gives no
+        such amount any more
         no more of what is left       204, though it is more than there is
         than was held before
         anything else                 204
         ============================  ====================================
         """
         change = collections.Counter[Key]()
+        wanted: list[tuple[Key, int]] = []
+        carried: set[Key] = set()
         for consumer, body in bodies.items():
             held = self._get(consumer)
             known, given = (
@@ -127,8 +136,19 @@ class Ledger:
                     f'{given}',
                     'placement.concurrent_update',
                 )
+            wanted += amounts(body['allocations'])
+            carried.update(key for key, _ in amounts(held['allocations']))
             change.update(dict(amounts(body['allocations'])))
             change.subtract(dict(amounts(held['allocations'])))
+        for (provider, name), amount in wanted:
+            # That of a candidate fits.
+            key = provider, name
+            if key in carried and not self._gives(*key, amount):
+                return _refuse(
+                    f"Unable to create allocation for '{name}' on resource "
+                    f"provider '{provider}'. The requested amount would "
+                    f'violate inventory constraints.'
+                )
         short = [
             key
             for key, amount in change.items()
@@ -173,9 +193,35 @@ class Ledger:
             }
         )
 
+    def find_violated(self, consumer: str) -> list[tuple[str, int]]:
+        """Return what a consumer holds and could not be given any more.
+
+        :returns: resource class and amount; min_unit, max_unit or step_size
+            have changed since
+        """
+        return sorted(
+            (name, amount)
+            for (provider, name), amount in amounts(
+                self._get(consumer)['allocations']
+            )
+            if not self._gives(provider, name, amount)
+        )
+
+    def _gives(self, provider: str, name: str, amount: int) -> bool:
+        units = self._get_units(provider).get(name)
+        return units is not None and fits_units(units, amount)
+
     def _get(self, consumer: str) -> Body:
         found = self._written.get(consumer)
         return self._read(consumer) if found is None else found
+
+
+def fits_units(inventory: Mapping[str, int], amount: int) -> bool:
+    """Return whether an inventory ever gives such an amount to one."""
+    return (
+        inventory['min_unit'] <= amount <= inventory['max_unit']
+        and amount % inventory['step_size'] == 0
+    )
 
 
 def amounts(allocations: Allocations) -> Iterator[tuple[Key, int]]:

@@ -352,8 +352,18 @@ class StuckExplainer:
         except Exception as exc:
             return messages.describe(exc), plans.FAULT, '', ''
         reason, cause, name, helps = self._describe_refusals(found)
+        violated = self.future.ledger.find_violated(mine.uuid) if left else []
         if refused:
             reason, cause, name = refused, _HYPERVISOR, ''
+        elif violated:
+            [(cause, amount), *_] = violated
+            units = 'min_unit, max_unit or step_size'
+            reason = (
+                f'it holds {amount} of {cause}, and one server can have no '
+                f'such amount there any more ({units}): placement refuses '
+                f'what nova would write to move it'
+            )
+            name, helps = '', f'{units} of {cause}'
         elif left:
             reason = 'nova-scheduler leaves hosts, and can claim none of them'
             cause, name = plans.FAULT, ''

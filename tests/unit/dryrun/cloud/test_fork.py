@@ -256,6 +256,19 @@ class ClaimTestCase(ForkTestCase):
             self.assertIn('a', self.held(future))
         self.assertIn('/allocations/one', asked)
 
+    @ddt.data('move', 'evacuate')
+    def test_one_that_holds_more_than_may_be_given_now(self, name):
+        """Placement takes what nova would write of its host for no amount."""
+        self.cloud.server.providers['a'].limits = {'max_unit': 63}
+        before = self.cloud.describe()
+        with self.cloud.fork() as future:
+            self.assertIs(False, getattr(self, name)(future))
+            self.assertEqual(before, self.cloud.describe())
+            self.assertEqual({'a': SMALL}, self.held(future))
+            self.assertEqual(
+                [('MEMORY_MB', 64)], future.ledger.find_violated('one')
+            )
+
     def test_one_that_has_nothing(self):
         """nova healed no allocation of it yet."""
         del self.cloud.server.held['one']
@@ -425,9 +438,9 @@ class CandidatesTestCase(ForkTestCase):
         ((4,), 'resources=VCPU:2,DISK_GB:1', False, False),
         ((4,), 'resources=VCPU:2&resources1=CUSTOM_A:1', False, False),
         # And what the host gives to one server.
-        ((4,), 'resources=VCPU:2', False, True, {'max_unit': 1}),
-        ((4,), 'resources=VCPU:2', False, True, {'min_unit': 3}),
-        ((4,), 'resources=VCPU:2', False, True, {'step_size': 3}),
+        ((1, 2, 4), 'resources=VCPU:3', False, True, {'max_unit': 2}),
+        ((4,), 'resources=VCPU:1', False, True, {'min_unit': 2}),
+        ((4,), 'resources=VCPU:1', False, True, {'step_size': 2}),
     )
     @ddt.unpack
     def test_what_a_fork_opens(

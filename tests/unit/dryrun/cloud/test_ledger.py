@@ -37,6 +37,7 @@ class LedgerTestCase(testtools.TestCase):
             'full': {'VCPU': {'capacity': 5, 'used': 8}},
             'disks': {'DISK_GB': {'capacity': 30.0, 'used': 0}},
         }
+        self.units = {}
         self.asked = []
         self.ledger = self.make()
 
@@ -45,7 +46,24 @@ class LedgerTestCase(testtools.TestCase):
             self.asked.append(consumer)
             return self.placement.get(consumer, ledger.NOTHING)
 
-        return ledger.Ledger(read, self.rooms.__getitem__, before)
+        return ledger.Ledger(
+            read, self.rooms.__getitem__, self.get_units, before
+        )
+
+    def get_units(self, provider):
+        units = {'min_unit': 1, 'max_unit': 10, 'step_size': 1}
+        units |= self.units.get(provider, {})
+        return dict.fromkeys(self.rooms[provider], units)
+
+    def test_what_was_held_before_its_units_changed(self):
+        for units in ({'max_unit': 3}, {'min_unit': 5}, {'step_size': 3}):
+            self.units['host'] = units
+            self.assertEqual(409, self.put('old', 3, host={'VCPU': 4}))
+            self.assertEqual([('VCPU', 4)], self.ledger.find_violated('old'))
+        self.assertEqual(204, self.put('old', 3, host={'VCPU': 3}))
+        self.assertEqual([], self.ledger.find_violated('old'))
+        # That of a candidate fits.
+        self.assertEqual(204, self.put('new', host={'VCPU': 4}))
 
     def put(self, consumer, *args, **allocations):
         response = self.ledger.put(consumer, make_body(*args, **allocations))

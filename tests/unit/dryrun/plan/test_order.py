@@ -66,11 +66,13 @@ class Toy:
     providers = types.SimpleNamespace(served={'disks': ()})
     #: Providers besides the host that servers take something of.
     taken = ()
+    #: What servers hold and could not be given any more.
+    held = ()
 
     def __init__(self, hosts, servers):
         self.hosts, self.servers = hosts, servers
         self.moved, self.forks = {}, 0
-        self.cloud = self
+        self.cloud = self.ledger = self
         # What no cell has may be in this one.
         self.silent_cells = {'cell': 'no answer'}
 
@@ -135,7 +137,10 @@ class Toy:
             for host in self.hosts
         }
 
-    # Fork.
+    # Fork and ledger.
+
+    def find_violated(self, uuid):
+        return [*self.held]
 
     def count_under_way(self):
         assert not self.moved
@@ -223,6 +228,7 @@ class PlanTestCase(testtools.TestCase):
         def prepare(_, uuid, barred=()):
             mine = servers[uuid]
             found = types.SimpleNamespace(
+                uuid=uuid,
                 spec_obj=Spec(
                     uuid=uuid,
                     flavor=types.SimpleNamespace(
@@ -358,6 +364,16 @@ class OrderTestCase(PlanTestCase):
                 ).without_place
             self.assertIn(reason, one.reason)
             self.assertEqual(cause, one.cause)
+        with (
+            mock.patch.object(Toy, 'held', [('VCPU', 3)]),
+            mock.patch.object(Toy, 'go', lambda *_: False),
+        ):
+            [one] = self.empty(
+                hosts, {'b': Server('h1', 1, 0)}, ['h1']
+            ).without_place
+        self.assertIn('it holds 3 of VCPU', one.reason)
+        self.assertEqual('VCPU', one.cause)
+        self.assertIn('max_unit', one.would_help)
 
     def test_one_that_cannot_be_read(self):
         leaving = [plans.Leaving('a', '', 'p', 'h', [])]
