@@ -34,6 +34,8 @@ ANSWERS = {
     'nova-ext-sched explain': (0, 3),
     'nova-ext-sched audit': (0, 3),
     'nova-ext-sched-status upgrade check': (0, 1),
+    # A server finds no host.
+    'nova-ext-sched survive': (0, 3),
     'openstack aggregate isolation list': (0, 3),
     # 3 with --dry-run alone.
     'openstack aggregate isolation sync': (0, 3),

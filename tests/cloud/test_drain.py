@@ -2,7 +2,14 @@
 
 """drain: two hosts, one of each cell, become empty but for what is named."""
 
+import collections
+import itertools
+import json
+
 from tests.cloud import moves
+
+#: How a command ends that timeout has killed, and timeout with it.
+KILLED = (-9, 137)
 
 #: In the first cell compute2 and compute3 are left, in the second compute4
 #: and compute6. The second ones are closed to plain servers.
@@ -40,7 +47,7 @@ ROWS = (
 
 
 class DrainTestCase(moves.MovesTestCase):
-    command = asked_again = ' '.join(['drain', *DRAINED])
+    command = ' '.join(['drain', *DRAINED])
     rows = ROWS
     rules = {'web': (2, 2), 'racks': (9, 9), 'alone': (1, 1)}
     closing = {
@@ -76,12 +83,12 @@ class DrainTestCase(moves.MovesTestCase):
             ).json()['allocations']
         }
 
-    def check_end(self, plan, status, stopped, said):
+    def check_end(self, plan, status, said, made):
         """Check what a plan left that was carried out.
 
         :returns: why each server that stays has no place, by its row
         """
-        self.assertEqual(3, status, (stopped, said))
+        self.assertEqual(0, status, (said, made))
         stays = {
             (one['server'], one['host']): one['cause']
             for one in plan['without_place']
@@ -92,13 +99,13 @@ class DrainTestCase(moves.MovesTestCase):
             ([], plan['without_place']),
             (again['moves'], again['without_place']),
         )
-        self.check_whole(said)
+        self.check_whole(made)
         self.check_by_oracle({server for server, _host in stays})
         return {
             self.row_of[server]: why for (server, _host), why in stays.items()
         }
 
-    def test_the_script_runs_to_its_end(self):
+    def test_to_the_end(self):
         self.misplace()
         self.assertLessEqual(20, len(self.held()))
         plan = self.plan()
@@ -121,12 +128,12 @@ class DrainTestCase(moves.MovesTestCase):
         with self.world.stream() as asked:
             self.plan()
             (others,) = self.world.boot('big', 'linux', 'other')
-            status, stopped, before = self.carry_out()
+            status, said, before = self.carry_out()
             self.assertEqual(
                 (1, 'compute4'), (status, others.hypervisor_hostname)
             )
-            self.assertIn('  stopped: ', stopped)
-            plan, _, *end, said = self.go_on()
+            self.assertIn('Run the command again', said)
+            plan, _, *end, made = self.go_on()
         self.world.settled()
         full = {
             row: 'MEMORY_MB'
@@ -135,6 +142,44 @@ class DrainTestCase(moves.MovesTestCase):
         }
         stays = {row: row.stays for row in self.rows if row.stays}
         self.assertEqual(
-            stays | full, self.check_end(plan, *end, before + said)
+            stays | full, self.check_end(plan, *end, before + made)
         )
         self.check_others(asked)
+
+    def test_killed_again_and_again(self):
+        """By SIGKILL, a second later each time; nothing moves twice."""
+        self.misplace(most=1)
+        plan = self.plan()
+        planned, before = plan['moves'], self.count_migrations()
+        for seconds in itertools.count(2):
+            done = self.cloud.execute(
+                f'timeout --signal KILL {seconds} '
+                'openstack move plan apply plan.json --at-once 3 -f json',
+                user='admin',
+                status=None,
+                seconds=moves.APPLY_SECONDS,
+            )
+            if done.returncode not in KILLED:
+                break
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertLess(2, seconds)
+        self.assertEqual(
+            {one['server']: one['to'] for one in planned},
+            {
+                one['Server']: self.state(one['Server'])[-1]
+                for one in json.loads(done.stdout)
+            },
+        )
+        self.assertEqual(
+            collections.Counter(one['server'] for one in planned),
+            self.count_migrations() - before,
+        )
+
+    def count_migrations(self):
+        """Return how many migrations each server had."""
+        found = self.world.admin.compute.get(
+            '/os-migrations', microversion='2.59'
+        )
+        return collections.Counter(
+            one['instance_uuid'] for one in found.json()['migrations']
+        )

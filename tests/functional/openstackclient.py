@@ -76,6 +76,13 @@ class OpenStackClient(fixtures.Fixture):
                 lambda plugin, session: self._headers(),
             )
         )
+        # Keystone would say whose token it is.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'keystoneauth1.noauth.NoAuth.get_user_id',
+                lambda plugin, session: self.user.name,
+            )
+        )
 
     def run(self, *arguments: str) -> tuple[int, str]:
         """Run one command.

@@ -2,6 +2,7 @@
 
 """Base of the tests of what pages show of commands."""
 
+import pathlib
 import shlex
 
 import fixtures
@@ -50,5 +51,11 @@ class PagesMixin:
         if program == 'openstack':
             self.status, out, err = self.openstack.run_apart(*words)
         else:
+            path = None
+            if '>' in words:
+                *words, _, path = words
             out, err, self.status = explain.call(COMMANDS[words[0]], *words)
+            if path:
+                pathlib.Path(path).write_text(out)
+                out = ''
         return out + err

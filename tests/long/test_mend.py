@@ -2,14 +2,10 @@
 
 """Orders of moves that are long, of two cells, and in each format."""
 
-import contextlib
 import csv
 import io
-import json
-import runpy
 
 import fixtures
-from nova.tests.functional.api import client
 from oslo_utils import fixture as utils_fixture
 
 from nova_ext_sched.dryrun.decision import server as explain_server
@@ -17,7 +13,6 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import order
 from tests.functional import openstackclient
 from tests.functional import plans
-from tests.unit import test_carry_out
 
 
 class LongTestCase(plans.PlanTestCase):
@@ -108,65 +103,6 @@ class FormatsTestCase(plans.PlanTestCase):
                 {'id': move['server']}, {'OS-EXT-STS:task_state': None}
             )
             self.assertEqual('host2', self.host_of({'id': move['server']}))
-        self.set_metadata('more', {'trait:CUSTOM_MORE': None})
-        self.the_script()
-
-    def the_script(self):
-        """Twice: where it was, it finds nothing more to do."""
-        plan = self.plan()
-        folder = self.useFixture(fixtures.TempDir()).path
-        path = f'{folder}/plan.json'
-        with open(path, 'w') as file:
-            json.dump(plan, file)
-        script = runpy.run_path(test_carry_out.SCRIPT)
-        typed = []
-
-        def openstack(*words):
-            typed.append(words[1])
-            # For these the client would ask Cinder, Glance and Keystone.
-            if words[1] == 'show':
-                return self.show(script['Stop'], words[-1])
-            if words[1] == 'migration':
-                found = self.admin_api.api_get(
-                    f'/os-migrations?instance_uuid={words[-1]}'
-                ).body['migrations']
-                return json.dumps([{'Status': m['status']} for m in found])
-            status, out, err = self.openstack.run_apart(*words)
-            if status:
-                raise script['Stop'](err)
-            return out
-
-        names = script['main'].__globals__
-        names.update(
-            openstack=openstack,
-            ask=lambda words: self.audit(*words)[0],
-            SECONDS=0.1,
-        )
-        for migrations in (2, 0):
-            typed.clear()
-            status, said = self.run_script(script, path)
-            self.assertEqual(0, status, said)
-            self.assertEqual(migrations, typed.count('migrate'))
-        self.api.delete_server(self.running)
-        self._wait_until_deleted({'id': self.running})
-        status, said = self.run_script(script, path)
-        self.assertEqual(0, status, said)
-        self.assertIn('was deleted', said)
-
-    def show(self, stop, uuid):
-        try:
-            return json.dumps(self.admin_api.get_server(uuid))
-        except client.OpenStackApiNotFoundException as exc:
-            raise stop(f'No Server found for {uuid}') from exc
-
-    def run_script(self, script, path):
-        """Return the exit status of the script, and what it says."""
-        said = io.StringIO()
-        with (
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
-        ):
-            return script['main'](path), said.getvalue()
 
 
 class DeletedTestCase(plans.PlanTestCase):

@@ -2,6 +2,7 @@
 
 """What pages show of commands, from one cloud for each page."""
 
+import os
 import pathlib
 
 import fixtures
@@ -113,7 +114,7 @@ class DrainTestCase(SamplesTestCase):
     host_filters = ('ServerGroupAntiAffinityFilter',)
     options = {}
 
-    @samples.compares('cli/drain/drain.txt')
+    @samples.compares('cli/drain/drain.txt', 'cli/moves/apply.txt')
     def test_the_page(self):
         flavor = self.small()
         group = self.create_group(2, name='db')
@@ -129,6 +130,15 @@ class DrainTestCase(SamplesTestCase):
         self._wait_for_state_change(server, 'SHUTOFF')
         self.show(
             'cli/drain/drain.txt', 'nova-ext-sched drain host1', 'echo $?'
+        )
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.useFixture(fixtures.TempDir()).path)
+        self.show(
+            'cli/moves/apply.txt',
+            'nova-ext-sched drain host1 -f json > plan.json',
+            'openstack move plan apply plan.json --disable',
+            'echo $?',
+            'openstack move plan apply plan.json --enable',
         )
 
 

@@ -290,13 +290,14 @@ class TrialTestCase(unittest.TestCase):
 
     def test_openstackclient(self):
         self.install(f'{self.wheel}[openstackclient]')
-        for command in ('list', 'sync'):
+        for command in (
+            'aggregate isolation list',
+            'aggregate isolation sync',
+            'move plan apply',
+        ):
             self.assertIn(
-                f'usage: openstack aggregate isolation {command}',
-                self.run_in(
-                    *('openstack', 'aggregate', 'isolation', command),
-                    '--help',
-                ),
+                f'usage: openstack {command}',
+                self.run_in('openstack', *command.split(), '--help'),
             )
         self.assertNotIn('nova==', self.run_in('pip', 'freeze'))
 

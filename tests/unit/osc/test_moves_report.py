@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import io
+
+import testtools
+
+from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.osc import moves_report
+from nova_ext_sched.osc.moves_plan import Result
+from tests.unit.osc import test_moves_step
+
+
+class ReportTestCase(testtools.TestCase):
+    def tell(self, moves, *remarks):
+        made = moves_report.make(moves, 1, *remarks)
+        stream = io.StringIO()
+        cli_report.write(stream, made.sections, 80)
+        self.rows = made.rows
+        return stream.getvalue()
+
+    def test_what_failed_is_first(self):
+        moves = [
+            test_moves_step.make_move(to, turn=turn)
+            for turn, to in enumerate(('b', 'b', None), 1)
+        ]
+        moves[0].result = Result.MOVED
+        moves[1].result, moves[1].reason = Result.FAILED, 'No\nhost.'
+        moves[1].name = '[bold]x[/] :smile:\n'
+        self.assertEqual(
+            """\
+1 of 3 moves is done:
+  1  failed
+  1  not tried
+  1  moved
+Turn 2, server 2: No host.
+Run the command again to go on from there.
+1 host disabled: a.
+
+Failed:
+  2  server 2  a to b, live  '[bold]x[/] :smile:\\n'
+
+Not tried:
+  3  server 3  a to where nova chooses (b), live  web
+
+Moved:
+  1  server 1  a to b, live  web
+""",
+            self.tell(moves, '1 host disabled: a.'),
+        )
+        self.assertEqual(
+            (2, 'server 2', moves[1].name, 'a', 'b', 'live', 'failed')
+            + ('No\nhost.',),
+            self.rows[1],
+        )
+
+    def test_no_move(self):
+        self.assertEqual('0 of 0 moves are done.\n', self.tell([]))

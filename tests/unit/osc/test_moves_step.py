@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import ddt
+from openstack.compute.v2 import migration
+from openstack.compute.v2 import server
+import testtools
+
+from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_step
+from nova_ext_sched.osc.moves_step import Step
+
+TIME = '2026-11-27T01:00:00Z'
+
+
+def make_move(to='b', kind='live', turn=1, stage=1):
+    return moves_plan.Move(
+        turn, f'server {turn}', 'web', 'a', to, to or 'b', kind, stage
+    )
+
+
+def make_server(host='a', status='ACTIVE', task=None):
+    return server.Server(compute_host=host, status=status, task_state=task)
+
+
+def make_migration(id_=1, status='running', to='b', **fields):
+    return migration.Migration(
+        id=id_,
+        status=status,
+        dest_compute=to,
+        **{
+            'migration_type': 'live-migration',
+            'source_compute': 'a',
+            'user_id': 'me',
+            'created_at': '2026-11-27T01:00:00.000000',
+            **fields,
+        },
+    )
+
+
+RUNNING = make_migration()
+FINISHED = make_migration(status='finished')
+DONE = make_migration(status='confirmed')
+RESIZE = make_migration(
+    2, 'finished', migration_type='resize', source_compute='b', to='c'
+)
+AWAY = make_migration(2, source_compute='a')
+
+
+@ddt.ddt
+class DecideTestCase(testtools.TestCase):
+    @ddt.data(
+        (Step.GONE, None),
+        (Step.GONE, {'task': 'deleting'}),
+        (Step.GONE, {'task': 'soft-deleting'}),
+        (Step.GONE, {'status': 'SOFT_DELETED'}),
+        (Step.GONE, {'host': None, 'status': 'SHELVED_OFFLOADED'}),
+        (Step.GONE, {'task': 'deleting'}, {'own': RUNNING}),
+        (Step.STOP, {'host': None, 'status': 'UNKNOWN'}),
+        # A migration is under way.
+        (Step.WAIT, {'task': 'migrating'}, {'own': RUNNING}),
+        (Step.WAIT, {'host': 'b'}, {'own': RUNNING}),
+        (Step.WAIT, {'task': 'resize_finish'}, {'own': FINISHED}),
+        (
+            Step.WAIT,
+            {'host': 'b', 'status': 'VERIFY_RESIZE', 'task': 'x'},
+            {'own': FINISHED},
+        ),
+        (
+            Step.CONFIRM,
+            {'host': 'b', 'status': 'VERIFY_RESIZE'},
+            {'own': FINISHED},
+        ),
+        # nova-api has heard of it already.
+        (
+            Step.WAIT,
+            {'host': 'b', 'status': 'VERIFY_RESIZE'},
+            {'own': make_migration(status='confirming')},
+        ),
+        (Step.STOP, {}, {'migrations': [AWAY]}),
+        (Step.STOP, {'host': 'b'}, {'migrations': [AWAY]}),
+        (
+            Step.STOP,
+            {'host': 'c', 'status': 'VERIFY_RESIZE'},
+            {'migrations': [RESIZE]},
+        ),
+        (
+            Step.MOVED,
+            {'host': 'b', 'status': 'VERIFY_RESIZE'},
+            {'migrations': [RESIZE], 'own': DONE},
+        ),
+        # None is.
+        (Step.STOP, {'status': 'VERIFY_RESIZE'}),
+        (Step.WAIT, {'status': 'VERIFY_RESIZE'}, {'begun': True}),
+        (Step.WAIT, {'host': 'b', 'status': 'VERIFY_RESIZE'}, {'own': DONE}),
+        (Step.WAIT, {'task': 'migrating'}),
+        (Step.WAIT, {'task': 'resize_prep'}),
+        (Step.WAIT, {'task': 'rebuilding'}, {'begun': True}),
+        (Step.MOVED, {'host': 'b'}),
+        (Step.MOVED, {'host': 'b'}, {'begun': True}),
+        (Step.MOVED, {'host': 'b', 'task': 'image_snapshot'}),
+        (Step.MOVED, {'host': 'b', 'status': 'ERROR'}),
+        (Step.FAILED, {'host': 'b', 'status': 'ERROR'}, {'begun': True}),
+        (Step.ELSEWHERE, {'host': 'c'}),
+        (Step.ELSEWHERE, {'host': 'c'}, {'begun': True}),
+        (Step.FAILED, {}, {'begun': True}),
+        (Step.STOP, {'task': 'image_snapshot'}),
+        (Step.BEGIN, {'task': 'powering-off'}, {'kind': 'evacuate'}),
+        (Step.BEGIN, {'status': 'ERROR'}, {'kind': 'evacuate'}),
+        (Step.BEGIN, {}),
+        (Step.BEGIN, {}, {'own': make_migration(status='error')}),
+        (Step.BEGIN, {'status': 'SHUTOFF'}, {'kind': 'cold'}),
+    )
+    def test_table(self, row):
+        expected, found, *more = row
+        rest = {'migrations': [], 'own': None, 'begun': False, 'kind': 'live'}
+        rest |= more[0] if more else {}
+        own = rest['own']
+        step, reason = moves_step.decide(
+            make_move(kind=rest['kind']),
+            None if found is None else make_server(**found),
+            [*([own] if own else []), *rest['migrations']],
+            own,
+            rest['begun'],
+        )
+        self.assertEqual(expected, step)
+        says = expected in (Step.STOP, Step.ELSEWHERE)
+        self.assertEqual(says, bool(reason))
+
+
+@ddt.ddt
+class OwnTestCase(testtools.TestCase):
+    @ddt.data(
+        (True, {}),
+        (True, {'to': None}),
+        (True, {'status': 'finished'}),
+        (False, {'to': 'c'}),
+        (False, {'source_compute': 'c'}),
+        (False, {'user_id': 'another'}),
+        (False, {'migration_type': 'migration'}),
+        (False, {'created_at': '2026-11-27T00:59:59.000000'}),
+    )
+    @ddt.unpack
+    def test_what_is_left_of_a_run(self, expected, fields):
+        one = make_migration(**fields)
+        own = moves_step.find_own(make_move(), [one], 'me', TIME)
+        self.assertEqual(one if expected else None, own)
+
+    @ddt.data('b', 'c')
+    def test_where_nova_chooses(self, to):
+        one = make_migration(to=to)
+        own = moves_step.find_own(make_move(None), [one], 'me', TIME)
+        self.assertIs(one, own)
+
+    def test_what_this_run_began(self):
+        """Whatever the clocks say, and no other than that."""
+        fields = {'created_at': '2026-11-27T00:00:00.000000'}
+        old, new = (make_migration(id_, **fields) for id_ in (1, 2))
+        for found, expected in (([old], None), ([old, new], new)):
+            own = moves_step.find_own(make_move(), found, 'me', TIME, {1})
+            self.assertIs(expected, own)
+
+    def test_the_last_one(self):
+        found = [make_migration(1, 'error'), make_migration(2)]
+        own = moves_step.find_own(make_move(), found, 'me', TIME)
+        self.assertEqual(2, own.id)
+
+    @ddt.data(('cold', 'migration'), ('evacuate', 'evacuation'))
+    @ddt.unpack
+    def test_kinds(self, kind, type_):
+        one = make_migration(migration_type=type_)
+        own = moves_step.find_own(make_move(kind=kind), [one], 'me', TIME)
+        self.assertIs(one, own)
