@@ -11,7 +11,10 @@ from nova_ext_sched import exception
 from nova_ext_sched import schema
 
 # What is expected of a file.
-_JSON = 'what nova-ext-sched mend, drain or survive writes with -f json'
+_JSON = (
+    'what nova-ext-sched mend, drain, maintain --round or survive writes with '
+    '-f json'
+)
 
 _NAME = {'type': 'string', 'description': 'a text'}
 _MOVES = {
@@ -60,6 +63,11 @@ _FORM = {
         },
         'moves': _MOVES,
         'to_be_empty': _HOSTS,
+        'rounds': {
+            'type': 'array',
+            'description': 'one round: name it to maintain, by --round',
+            'maxItems': 0,
+        },
         'failures': {
             'type': 'array',
             'description': 'one failure: name it to survive, by --host',
@@ -73,7 +81,9 @@ _FORM = {
         },
     },
     'dependentRequired': {'moves': ['to_be_empty']},
-    'anyOf': [{'required': ['moves']}, {'required': ['failures']}],
+    'anyOf': [
+        {'required': [name]} for name in ('moves', 'failures', 'rounds')
+    ],
 }
 
 

@@ -28,6 +28,7 @@ HEAD = {
     'versions': {'nova-ext-sched': '1', 'nova': '34'},
     'answer': {'sentence': 'x'},
     'deleted_meanwhile': [],
+    'topology': [],
     'services': {'a': 'uuid a', 'b': 'uuid b'},
     'faults': [],
 }
@@ -69,9 +70,9 @@ class ReadTestCase(testtools.TestCase):
         self.assertEqual(['a', 'c'], plan.to_be_empty)
 
     @ddt.data(
-        ('what nova-ext-sched mend, drain or survive', '{'),
-        ('what nova-ext-sched mend, drain or survive', '[]'),
-        ('what nova-ext-sched mend, drain or survive', json.dumps(HEAD)),
+        ('what nova-ext-sched mend, drain, maintain', '{'),
+        ('what nova-ext-sched mend, drain, maintain', '[]'),
+        ('what nova-ext-sched mend, drain, maintain', json.dumps(HEAD)),
         ('format: expected 2, got 1', json.dumps(DRAIN | {'format': 1})),
         ('expected the key services', json.dumps({'format': 2, 'time': ''})),
     )
@@ -103,6 +104,13 @@ class ReadTestCase(testtools.TestCase):
     def test_several_failures(self):
         document = SURVIVE | {'failures': [FAILURE] * 2}
         self.assertRefused('expected one failure', json.dumps(document))
+
+    def test_several_rounds(self):
+        document = HEAD | {'rounds': [{'moves': []}], 'not_emptied': []}
+        self.assertRefused(
+            'rounds: expected one round: name it to maintain, by --round',
+            json.dumps(document),
+        )
 
     def test_no_failure(self):
         """The host holds no server, perhaps no more."""
