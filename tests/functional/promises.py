@@ -10,6 +10,7 @@ services start once.
 """
 
 import functools
+import json
 import typing
 
 import fixtures
@@ -187,8 +188,8 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         """Let drain plan, and nova make the moves; hosts then hold the rest.
 
         :param argv: of the command; hosts
-        :param kinds: of moves that the plan must have
-        :param stuck: the causes of those that have no place
+        :param kinds: of moves that the plan must have; None for any
+        :param stuck: the causes of those that have no place; None for any
         """
         plan = self._plan(command.Drain, 'drain', argv, kinds, stuck)
         self.carry_out(plan)
@@ -219,7 +220,13 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         out, err, status = explain.call(
             audit_command.Audit, 'audit', '-f', 'json'
         )
+        stuck = plan['without_place']
         self.assertEqual(3 if stuck else 0, status, out + err)
+        self.assertEqual(
+            {one['server'] for one in stuck},
+            {one['server'] for one in json.loads(out)['findings']},
+            plan,
+        )
         return plan
 
     def _plan(self, class_, name, argv, kinds, stuck):
@@ -228,11 +235,15 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         )
         plan = found.read(SCHEMA)
         self.assertEqual(self.statuses == (1, 1), plan['faults'] != [])
+        if kinds is not None:
+            self.assertEqual(
+                {*kinds}, {one['kind'] for one in plan['moves']}, plan
+            )
+        if stuck is not None:
+            self.assertStuck(stuck, plan)
         self.assertEqual(
-            {*kinds}, {one['kind'] for one in plan['moves']}, plan
+            self.statuses[plan['without_place'] != []], found.status, found.err
         )
-        self.assertStuck(stuck, plan)
-        self.assertEqual(self.statuses[bool(stuck)], found.status, found.err)
         return plan
 
     def assertStuck(self, causes, plan):
@@ -258,20 +269,24 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
 
     # isolation
 
-    def assertIsolates(self, *hosts, without=()):
+    def assertIsolates(self, *hosts, ready=(), without=()):
         """Let list and sync say which hosts placement offers, and ask it.
 
         Hosts become an isolated aggregate for a while.
 
+        :param ready: those of them that have the trait
         :param without: those of them that sync cannot help, whose fault stays
         """
         self.join(*hosts)
         self._require('required')
         self._create_trait(TRAIT)
+        for host in ready:
+            self.add_traits(host, TRAIT)
         self.assertEqual(
-            {*hosts}, self._list_faults('trait-missing', 'no-provider')
+            {*hosts} - {*ready},
+            self._list_faults('trait-missing', 'no-provider'),
         )
-        self.assertEqual(set(), self._offered())
+        self.assertEqual({*ready}, self._offered())
         status, out, err = self.openstack.run_apart(
             'aggregate', 'isolation', 'sync', 'promised'
         )
@@ -305,12 +320,12 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
             {'set_metadata': {'metadata': {f'trait:{TRAIT}': value}}},
         )
 
-    def _list_faults(self, *kinds):
+    def _list_faults(self, *kinds, name='promised'):
         """Return the hosts where no server can land, by the list."""
         [listed] = [
             one
             for one in self.openstack.json('aggregate', 'isolation', 'list')
-            if one['Name'] == 'promised'
+            if one['Name'] == name
         ]
         return {
             host
@@ -319,10 +334,10 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
             for host in fault['hosts']
         }
 
-    def _offered(self):
-        """Return the hosts that placement offers to who requires the trait."""
+    def _offered(self, trait=TRAIT):
+        """Return the hosts that placement offers to who requires a trait."""
         found = self.placement.get(
-            f'/allocation_candidates?resources={self.room}&required={TRAIT}',
+            f'/allocation_candidates?resources={self.room}&required={trait}',
             version='1.36',
         ).body['provider_summaries']
         return {

@@ -2,8 +2,7 @@
 
 """Random clouds, each with five kinds of trouble: the promises hold.
 
-What is asked are explain, survive and capacity. See
-:mod:`tests.functional.promises`.
+See :mod:`tests.functional.promises`.
 
 NOVA_EXT_SCHED_TEST_PROMISES is the number of clouds, 20 by default.
 """
@@ -18,6 +17,7 @@ from tests.functional import promises
 from tests.functional import reservations
 
 CASES = int(os.environ.get('NOVA_EXT_SCHED_TEST_PROMISES', '20'))
+ISOLATED = {'windows': 'CUSTOM_WINDOWS', 'linux': 'CUSTOM_LINUX'}
 LICENSED = {'trait:CUSTOM_WINDOWS': 'required'}
 LEASED = {'reservation:lease': 'true'}
 
@@ -70,11 +70,30 @@ class RandomTestCase(promises.CloudRow):
             )
             if server['status'] == 'ERROR':
                 self._delete_server(server)
+        joined = self.random.sample(self.hosts, 2)
+        self.assertIsolates(*joined, ready=joined[: self.random.randrange(2)])
+        self.assertListed()
+        self.assertMended(kinds=None, stuck=None)
+        drained = {self.fullest(), self.random.choice(self.hosts)}
+        plan = self.assertDrained(*sorted(drained), kinds=None, stuck=None)
+        print('PLAN', seed, plan['answer']['sentence'])
         [failure] = self.survive('--host', self.fullest())['failures']
         self.fail_hosts(failure)
         self.assertCounted(
             0, flavor=self.flavor(vcpu=self.random.choice([3, 4, 6]))
         )
+
+    def assertListed(self):
+        """Let the list name the hosts that placement does not offer."""
+        for name, trait in ISOLATED.items():
+            if name in self.aggregate_ids:
+                found = self.admin_api.api_get(
+                    f'/os-aggregates/{self.aggregate_ids[name]}'
+                ).body['aggregate']
+                self.assertEqual(
+                    {*found['hosts']} - self._offered(trait),
+                    self._list_faults('trait-missing', name=name),
+                )
 
     def any_flavor(self):
         return self.flavor(
@@ -103,6 +122,11 @@ class RandomTestCase(promises.CloudRow):
 
     def trouble_isolated(self, host):
         self.isolate('windows', [host], 'CUSTOM_WINDOWS')
+
+    def trouble_unlabelled(self, host):
+        required = {'trait:CUSTOM_LINUX': 'required'}
+        self.aggregate('linux', [host], metadata=required)
+        self._create_trait('CUSTOM_LINUX')
 
     def trouble_reserved(self, host):
         self.aggregate('lease', [host], metadata=LEASED)
@@ -142,6 +166,23 @@ class RandomTestCase(promises.CloudRow):
         self.servers.remove(server)
         self.admin_api.post_server_action(server['id'], {'pause': None})
         self._wait_for_state_change(server, 'PAUSED')
+
+    def trouble_stopped(self, _):
+        server = self.random.choice(self.servers)
+        self.servers.remove(server)
+        self.admin_api.post_server_action(server['id'], {'os-stop': None})
+        self._wait_for_state_change(server, 'SHUTOFF')
+
+    def trouble_resized(self, _):
+        server = self.random.choice(self.servers)
+        self.servers.remove(server)
+        # There may be no host for it.
+        self.admin_api.post_server_action(
+            server['id'], {'resize': {'flavorRef': self.flavor(vcpu=4)}}
+        )
+        self._wait_for_server_parameter(
+            server, {'OS-EXT-STS:task_state': None}
+        )
 
     def trouble_failed(self, _):
         server = self.random.choice(self.servers)
