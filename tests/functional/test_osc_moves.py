@@ -7,23 +7,14 @@ import json
 import time
 from unittest import mock
 
-import ddt
 import fixtures
-from nova import context
-from nova import objects
 
 from nova_ext_sched.cmd.moves import command
-from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_run
 from tests.functional import openstackclient
 from tests.functional import plans
-from tests.functional import test_survive
 
 APPLY = ('move', 'plan', 'apply')
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL."""
 
 
 class ApplyTestCase(plans.PlanTestCase):
@@ -138,175 +129,6 @@ class DrainTest(ApplyTestCase):
         self.assertEqual(['moved', 'moved'], self.apply(plan))
 
 
-@ddt.ddt
-class KilledTest(ApplyTestCase):
-    @ddt.data(
-        ('begin', True),
-        ('begin', False),
-        ('confirm', True),
-        ('confirm', False),
-        ('holds', True),
-        ('read_server', True),
-        ('read_migrations', False),
-    )
-    @ddt.unpack
-    def test_it_goes_on(self, name, before):
-        """Killed before or after each request, it moves nothing twice."""
-        plan, step = self.drain(), getattr(moves_cloud.Cloud, name)
-        calls, kill_at = [], [1]
-
-        def make(*args):
-            calls.append(args)
-            if before and len(calls) == kill_at[0]:
-                raise Killed
-            answer = step(*args)
-            if len(calls) == kill_at[0]:
-                raise Killed
-            return answer
-
-        killed = 0
-        with fixtures.MockPatchObject(moves_cloud.Cloud, name, make):
-            while True:
-                calls.clear()
-                try:
-                    self.apply(plan)
-                except Killed:
-                    killed += 1
-                    kill_at[0] += 1
-                else:
-                    break
-        self.assertLess(0, killed)
-        self.assertMoved(plan)
-
-
-class OthersTest(ApplyTestCase):
-    """What nova refuses, and what others do meanwhile."""
-
-    def setUp(self):
-        super().setUp()
-        self.made = self.drain()
-        # In their order.
-        self.first, self.second = (one['server'] for one in self.made['moves'])
-
-    def test_nova_refuses_a_move(self):
-        plan = self.made
-        self.isolate('closed', ['host2', 'host3'], 'CUSTOM_CLOSED')
-        for _ in range(2):
-            self.assertEqual(
-                ['failed', 'not tried'], self.apply(plan, status=1)
-            )
-            self.assertIn(f'Turn 1, {self.first}: ', self.said)
-            self.assertIn('No valid host was found', self.said)
-        self.set_metadata('closed', {'trait:CUSTOM_CLOSED': None})
-        self.assertEqual(['moved', 'moved'], self.apply(plan))
-        self.assertEqual('host2', self.host_of({'id': self.first}))
-
-    def test_servers_that_others_delete_and_boot(self):
-        self._delete_server({'id': self.first})
-        self.boot(host='host2')
-        self.boot(host='host1')
-        self.assertEqual(['gone', 'moved'], self.apply(self.made))
-        self._delete_server({'id': self.second})
-        self.assertEqual(['gone', 'gone'], self.apply(self.made))
-
-    def test_a_resize_of_others_is_not_confirmed(self):
-        flavor = self.flavor(vcpu=2)
-        self.api.post_server_action(
-            self.first, {'resize': {'flavorRef': flavor}}
-        )
-        server = {'id': self.first}
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
-        self.assertEqual(
-            ['failed', 'not tried'], self.apply(self.made, status=1)
-        )
-        self.assertIn('another migration of it, 1, is under way', self.said)
-        self.api.post_server_action(self.first, {'revertResize': None})
-        self._wait_for_state_change(server, 'ACTIVE')
-        self.assertEqual(['moved', 'moved'], self.apply(self.made))
-
-    def test_a_migration_of_others_is_not_confirmed(self):
-        """Of the same kind, between the same hosts."""
-        [move] = [one for one in self.made['moves'] if one['kind'] == 'cold']
-        server, plan = self.stopped['id'], {**self.made, 'moves': [move]}
-        self.admin_api.post_server_action(
-            server, {'migrate': {'host': move['to']}}
-        )
-        self._wait_for_state_change(self.stopped, 'VERIFY_RESIZE')
-        late = {**plan, 'time': '2100-01-01T00:00:00Z'}
-        with fixtures.MonkeyPatch(
-            'keystoneauth1.noauth.NoAuth.get_user_id', lambda *_: 'another'
-        ):
-            self.assertEqual(['failed'], self.apply(plan, status=1))
-        self.assertEqual(['failed'], self.apply(late, status=1))
-        self.assertIn('another migration of it, 1, is under way', self.said)
-        self.assertEqual(
-            'VERIFY_RESIZE', self.admin_api.get_server(server)['status']
-        )
-        # One that this user began after the plan is what a run left.
-        self.assertEqual(
-            ['under way'], self.apply(plan, '--dry-run', status=3)
-        )
-        self.assertEqual(['moved'], self.apply(plan))
-        self.assertEqual([('migration', 'confirmed')], self.migrations())
-
-    def set_task(self, uuid, task):
-        mapping = self.cell_mappings['cell1']
-        with context.target_cell(context.get_admin_context(), mapping) as ctxt:
-            server = objects.Instance.get_by_uuid(ctxt, uuid)
-            server.task_state = task
-            server.save()
-
-    def test_a_task_of_others(self):
-        self.set_task(self.first, 'image_snapshot')
-        self.assertEqual(
-            ['failed', 'not tried'], self.apply(self.made, status=1)
-        )
-        self.assertIn('its task is image_snapshot', self.said)
-        self.set_task(self.first, None)
-        self.assertEqual(['moved', 'moved'], self.apply(self.made))
-
-    def test_two_at_once(self):
-        """They are of one stage: each begins before the other has ended."""
-        self.assertEqual([1, 1], [one['stage'] for one in self.made['moves']])
-        began, begin = [], moves_cloud.Cloud.begin
-        ended, holds = [], moves_cloud.Cloud.holds
-        with (
-            fixtures.MockPatchObject(
-                moves_cloud.Cloud,
-                'begin',
-                lambda cloud, move: began.append(1) or begin(cloud, move),
-            ),
-            fixtures.MockPatchObject(
-                moves_cloud.Cloud,
-                'holds',
-                lambda *args: ended.append(len(began)) or holds(*args),
-            ),
-        ):
-            self.assertEqual(
-                ['moved', 'moved'], self.apply(self.made, '--at-once', '2')
-            )
-        self.assertEqual(2, ended[0])
-        self.assertMoved(self.made)
-
-    def test_where_nova_chooses(self):
-        """A move after it takes for granted where a server goes."""
-        plan = json.loads(json.dumps(self.made))
-        for move in plan['moves']:
-            move.update(to=None, expected='host3')
-        self.assertEqual(['failed', 'not tried'], self.apply(plan, status=1))
-        self.assertIn(
-            'it is on host2, not on host3: make a new plan', self.said
-        )
-        self.assertEqual(
-            {'live-migration': 'completed', 'migration': 'confirmed'}[
-                self.migrations()[0][0]
-            ],
-            self.migrations()[0][1],
-        )
-        plan['moves'] = plan['moves'][1:]
-        self.assertEqual(['elsewhere'], self.apply(plan))
-
-
 class HostsTest(ApplyTestCase):
     def services(self):
         return {
@@ -348,37 +170,3 @@ class HostsTest(ApplyTestCase):
         self.apply(plan, status=1)
         self.assertIn('ForbiddenException: 403', self.said)
         self.assertEqual([], self.migrations())
-
-
-class EvacuateTest(test_survive.EvacuationMixin, ApplyTestCase):
-    def test_a_host_that_failed(self):
-        plan = self.survive('--host', 'host1')
-        self.assertEqual(
-            ['evacuate'] * 2,
-            [one['kind'] for one in plan['failures'][0]['moves']],
-        )
-        self.computes['host1'].stop()
-        self.assertEqual(['failed', 'not tried'], self.apply(plan, status=1))
-        self.assertIn('nova-compute of host1 is not forced down', self.said)
-        self.assertEqual([], self.migrations())
-        self.set_service('host1', forced_down=True)
-        self.assertEqual(['moved', 'moved'], self.apply(plan, '--disable'))
-        self.assertEqual([('evacuation', 'done')] * 2, self.migrations())
-        for move in plan['failures'][0]['moves']:
-            self.assertEqual(move['to'], self.host_of({'id': move['server']}))
-        self.assertEqual(['there before'] * 2, self.apply(plan))
-
-    def test_a_plan_that_is_made_after_it_failed(self):
-        self.lose('host1')
-        plan = self.survive('--host', 'host1')
-        self.assertEqual(
-            ['moved', 'moved'], self.apply(plan, '--at-once', '2')
-        )
-        self.assertEqual([('evacuation', 'done')] * 2, self.migrations())
-        # Nothing is left.
-        self.assertEqual([], self.apply(self.survive('--host', 'host1')))
-
-    def test_the_survival_of_several_hosts(self):
-        self.boot(host='host2')
-        self.apply(self.survive(), status=2)
-        self.assertIn('expected one failure', self.said)
