@@ -4,6 +4,7 @@
 
 import contextlib
 import json
+from unittest import mock
 
 from nova import context
 from nova import objects
@@ -48,6 +49,28 @@ class PlanTestCase(test_drain.DrainTestCase):
         self.assertSentence(
             '1 of 4 servers can be moved; 3 have no place: anti-affinity.',
             plan,
+        )
+
+    def test_nova_api_is_asked_of_one_of_those_that_are_alike(self):
+        flavor = self.flavor(vcpu=1)
+        alike = [self.boot(flavor=flavor, host='host1') for _ in range(3)]
+        stopped = self.boot(flavor=flavor, host='host1')
+        self.admin_api.post_server_action(stopped['id'], {'os-stop': None})
+        self._wait_for_state_change(stopped, 'SHUTOFF')
+        failed = self.boot(flavor=flavor, host='host1')
+        self.reset_state(failed, 'error')
+        with mock.patch.object(
+            movable, '_find_method', wraps=movable._find_method
+        ) as asked:
+            plan = self.drain('host1')
+        about = [call.args[1].uuid for call in asked.call_args_list]
+        self.assertEqual(3, len(about))
+        self.assertEqual(1, len({one['id'] for one in alike} & {*about}))
+        self.assertLess({stopped['id'], failed['id']}, {*about})
+        kinds = {one['server']: one['kind'] for one in plan['moves']}
+        self.assertEqual(
+            {**{one['id']: 'live' for one in alike}, stopped['id']: 'cold'},
+            kinds,
         )
 
     def test_which_hosts(self):
@@ -185,7 +208,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
             # PortNotFound, of nova's remote_managed_ports_filter.
             (destinations.Destinations, 'find_like', 'active'),
             (order.StuckExplainer, '_explain', 'error'),
-            (order.Order, '_compare_groups', 'active'),
+            (order.Order, 'compare_groups', 'active'),
         ):
             server = self.boot(az='nova:host1', networks=self.networks)
             self.reset_state(server, state)

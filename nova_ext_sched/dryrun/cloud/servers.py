@@ -285,6 +285,13 @@ def _select_instances(
 
 
 @main_db.pick_context_manager_reader
+def select_shares(context: typing.Any) -> set[str]:
+    """Return the UUIDs of a cell's servers with a share."""
+    query = sa.select(models.ShareMapping.instance_uuid).distinct()
+    return set(context.session.execute(query).scalars())
+
+
+@main_db.pick_context_manager_reader
 def _select_counts(
     context: typing.Any, hosts: Collection[str] | None, project: str | None
 ) -> dict[str, int]:

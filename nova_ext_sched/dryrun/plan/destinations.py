@@ -207,6 +207,15 @@ class Destinations:
         passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
         return len(passing) + len(left) - len(asked)
 
+    def estimate(self, mine: 'movable.Movable') -> int:
+        """Return the same without asking anything.
+
+        Servers with rules of their own count as the hardest.
+        """
+        if mine.like is None or not mine.like.is_whole:
+            return 0
+        return len(mine.like.shared.requests.keys() - self.barred)
+
     def find(self, mine: 'movable.Movable') -> typing.Any:
         """Return where a server would go now: a HostState, or None.
 
@@ -303,6 +312,12 @@ class Destinations:
             and uuid not in self.barred
             and mine.may_move_to(states[uuid])
         ]
+        if not like.is_whole and len(asked) > PROPOSED:
+            # After a hundred moves nearly all are touched.
+            judged = like.shared.judged
+            fit = {uuid: self._fit(requests[uuid]) for uuid in asked}
+            best = self._weigh(self._read_states(judged, fit), judged)
+            asked = [one.uuid for one in itertools.islice(best, PROPOSED)]
         asked += itertools.islice(
             fresh, WEIGHED if like.is_whole else PROPOSED
         )

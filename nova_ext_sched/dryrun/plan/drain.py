@@ -3,7 +3,6 @@
 """Moves after which hosts are empty."""
 
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -21,9 +20,9 @@ from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import preparation
 
 
 def make(
@@ -46,8 +45,8 @@ def make(
     places.begin(hosts)
     kept = policies.Policies(cloud).on
     advance(total=len(leaving))
-    movables = prepare(places, leaving, hosts)
-    leaving = order.put_hardest_first(leaving, movables, places)
+    movables = preparation.prepare(places, leaving, hosts)
+    leaving = order.put_hardest_first(leaving, movables, places.count)
     plan = order.plan_moves(places, movables, kept, leaving, advance=advance)
     plan.without_place.extend(held)
     # One that was deleted softly has its host until it is deleted for good.
@@ -80,30 +79,6 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Servers:
         under_way += migrations
     held = _list_held(cloud, under_way) if under_way else []
     return Servers(leaving, held)
-
-
-def prepare(
-    places: destinations.Destinations,
-    leaving: Iterable[plans.Leaving],
-    barred: Set[str] = frozenset(),
-) -> order.Movables:
-    """Prepare servers for their migrations, before anything is supposed.
-
-    :param barred: names of hosts that are no destinations
-    :raises placement.PlacementFailed: placement does not answer
-    """
-
-    def make(uuid: str) -> movable.Migration:
-        mine = movable.Migration(places.cloud, uuid, barred)
-        mine.like = places.find_like(
-            mine.find_key(), lambda: mine.spec_obj.obj_clone()
-        )
-        if mine.like and mine.like.is_whole:
-            # Placement's answer numbers devices as that one.
-            mine.spec_obj = mine.like.shared.spec_obj
-        return mine
-
-    return order.prepare(leaving, make)
 
 
 def _list_held(

@@ -74,6 +74,6 @@ class Failover:
             if not (mine.like and mine.like.is_whole):
                 mine.spec_obj.ignore_hosts = [host]
         with self._cloud.fork() as trial:
-            asked = order.put_hardest_first(leaving, movables, places)
+            asked = order.put_hardest_first(leaving, movables, places.estimate)
             plan = order.Order(places, movables).make(trial, asked)
         return not plan.without_place

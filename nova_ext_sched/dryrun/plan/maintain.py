@@ -42,6 +42,7 @@ from nova_ext_sched.dryrun.plan import failover
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import preparation
 
 
 class Maintenance:
@@ -77,7 +78,7 @@ class Maintenance:
         self._lost: dict[str, str] = {}
         found = drain.read(cloud, hosts)
         advance(total=len(found.leaving) + len(hosts))
-        self._movables = drain.prepare(self._places, found.leaving)
+        self._movables = preparation.prepare(self._places, found.leaving)
         # The servers of each host, as they are after the rounds so far.
         self._on: dict[str, dict[str, plans.Leaving]] = {}
         for one in found.leaving:
@@ -200,7 +201,7 @@ class Maintenance:
         for hosts in (self._pending | barred, barred):
             places.bar(hosts)
             if left and len(places.barred) < len(self.cloud.states):
-                left = order.put_hardest_first(left, movables, places)
+                left = order.put_hardest_first(left, movables, places.estimate)
                 found = asked.make(trial, left).moves
                 moved = {one.server for one in found}
                 moves += _go_on(moves, found)

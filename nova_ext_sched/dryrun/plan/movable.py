@@ -5,6 +5,7 @@
 from collections.abc import Collection
 from collections.abc import Iterable
 import contextlib
+import copy
 import datetime
 import types
 import typing
@@ -147,7 +148,17 @@ class Migration(explain_server.Server):
         with self._instance() as (cctxt, instance):
             self.method = _find_method(cctxt, instance)
             self.instance = instance
-        node = cloud.find_node(instance.host, instance.node)
+        self._node = self._find_node()
+        if self.method == LIVE:
+            self.live_migrate()
+        else:
+            self.migrate()
+        # A plan has no move to where the server is.
+        self.spec_obj.ignore_hosts = [instance.host, *barred]
+
+    def _find_node(self) -> str:
+        instance = self.instance
+        node = self._cloud.find_node(instance.host, instance.node)
         if node is None:
             # Both tasks of nova-conductor look it up.
             host = messages.clean(instance.host)
@@ -155,13 +166,18 @@ class Migration(explain_server.Server):
                 f'nova has no compute node of {host}',
                 'start nova-compute there, or evacuate the server',
             )
-        self._node = node
-        if self.method == LIVE:
-            self.live_migrate()
-        else:
-            self.migrate()
-        # A plan has no move to where the server is.
-        self.spec_obj.ignore_hosts = [instance.host, *barred]
+        return node
+
+    def for_like(self, instance: typing.Any) -> 'Migration':
+        """Return another server's, of which nova reads the same.
+
+        :param instance: the nova Instance, with its NUMA topology
+        :raises NotMovable: nova has no compute node of its host
+        """
+        found = copy.copy(self)
+        found.uuid, found.instance = instance.uuid, instance
+        found._node = found._find_node()
+        return found
 
     def arrive(self, node: str) -> None:
         """Prepare it for another move, from the compute node of this UUID."""

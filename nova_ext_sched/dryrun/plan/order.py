@@ -74,12 +74,13 @@ def prepare(
 def put_hardest_first(
     leaving: Iterable[plans.Leaving],
     movables: Movables,
-    places: destinations.Destinations,
+    count: Callable[[movable.Movable], float],
 ) -> list[plans.Leaving]:
     """Return servers with the fewest hosts first; of these, the largest.
 
     Those that nova does not move as they are go last, in the same order.
 
+    :param count: returns how many hosts one may go to, about
     :raises placement.PlacementFailed: placement does not answer
     """
 
@@ -92,7 +93,7 @@ def put_hardest_first(
         number, size = math.inf, None
         if mine is not None and not isinstance(mine, Exception):
             try:
-                number, size = places.count(mine), mine.spec_obj.flavor
+                number, size = count(mine), mine.spec_obj.flavor
             except placement.PlacementFailed:
                 raise
             except Exception:

@@ -135,7 +135,7 @@ class Spare:
         leaving = order.put_hardest_first(
             (plans.Leaving(uuid, '', '', '', []) for uuid in movables),
             movables,
-            places,
+            places.count,
         )
         with places.cloud.fork() as future:
             plan = order.Order(places, movables).make(future, leaving)

@@ -13,9 +13,6 @@ import gc
 import typing
 
 from nova import exception as nova_exception
-from nova.db.main import api as main_db
-from nova.db.main import models
-import sqlalchemy as sa
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
@@ -169,7 +166,7 @@ class Survival:
         movables = order.prepare(
             leaving, lambda uuid: self._prepare(*stored[uuid], hosts)
         )
-        leaving = order.put_hardest_first(leaving, movables, places)
+        leaving = order.put_hardest_first(leaving, movables, places.count)
         tightness = _Tightness(places, leaving, movables)
         plan = order.plan_moves(
             places,
@@ -290,7 +287,7 @@ class Survival:
     @functools.cached_property
     def _shares(self) -> dict[str, set[str]]:
         """UUIDs of the servers with a share, by cell."""
-        return self.cloud.ask_cells(_select_shares)
+        return self.cloud.ask_cells(servers.select_shares)
 
 
 class _Tightness:
@@ -329,12 +326,6 @@ class _Tightness:
         except Exception:
             # Its turn says why.
             self.left = 0
-
-
-@main_db.pick_context_manager_reader
-def _select_shares(context: typing.Any) -> set[str]:
-    query = sa.select(models.ShareMapping.instance_uuid).distinct()
-    return set(context.session.execute(query).scalars())
 
 
 def make(

@@ -303,7 +303,7 @@ class PlanTestCase(testtools.TestCase):
 
     def plan(self, leaving, prepare):
         movables = order.prepare(leaving, prepare)
-        leaving = order.put_hardest_first(leaving, movables, self.toy)
+        leaving = order.put_hardest_first(leaving, movables, self.toy.count)
         advance = mock.Mock()
         ordering = order.Order(self.toy, movables, advance)
         explainer = order.StuckExplainer(

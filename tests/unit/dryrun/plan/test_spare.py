@@ -108,7 +108,7 @@ class SpareTestCase(testtools.TestCase):
         leaving = order.put_hardest_first(
             [plans.Leaving(uuid, '', '', '', []) for uuid in movables],
             movables,
-            self.places,
+            self.places.count,
         )
         with self.places.cloud.fork() as future:
             made = order.Order(self.places, movables).make(future, leaving)
