@@ -163,7 +163,7 @@ class LostTestCase(StrayTestCase):
             f'openstack server set --state active {server["id"]}; '
             f'{delete} {migration}; {delete} {server["id"]}; nova-manage '
             f'placement heal_allocations --instance {server["id"]}',
-            'stands on host1; its live-migration is accepted, and nova goes '
+            'runs on host1; its live-migration is accepted, and nova goes '
             'no further: openstack',
         )
         with base.table_away(self.cell_engine(), 'migrations'):
@@ -262,7 +262,7 @@ class EvacuatedTestCase(nodes.NodesMixin, StrayTestCase):
             server,
             'host2',
             f'start nova-compute there anew, which clears it; or {unset}',
-            'stands on host2; its evacuation is done: start',
+            'runs on host2; its evacuation is done: start',
         )
         with self.patch(
             f'{CLIENT}.remove_provider_tree_from_instance_allocation',
@@ -319,7 +319,7 @@ class OthersTestCase(StrayTestCase):
             server,
             None,
             f'openstack resource provider allocation delete {server["id"]}',
-            'stands on no host:',
+            'runs on no host:',
         )
         self.assertFreed(remedy)
 

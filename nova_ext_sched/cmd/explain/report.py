@@ -139,7 +139,7 @@ def _tell_answer(found: Document) -> Iterator[report.Section]:
         yield report.Section(f'{unheld["sentence"]}.')
     if elsewhere := found.get('elsewhere'):
         yield report.Section(
-            'Held on full hosts by servers that stand elsewhere:',
+            'Held on full hosts by servers that run elsewhere:',
             [one['sentence'] for one in elsewhere],
             _MOST_REASONS,
             'allocation',

@@ -140,7 +140,7 @@ class Survey:
         self.remarks |= dict.fromkeys(one.sentence for one in shown)
         if more := len(elsewhere) - len(shown):
             self.remarks[
-                f'{more} more hold room on full hosts and stand elsewhere: '
+                f'{more} more hold room on full hosts and run elsewhere: '
                 '"nova-ext-sched explain -f json" names them'
             ] = None
 

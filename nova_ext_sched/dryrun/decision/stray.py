@@ -241,7 +241,7 @@ def _judge(
     if one.host:
         stands_on = messages.clean(one.host)
     sentence = (
-        f'{name}: server {one.uuid} holds room there and stands on '
+        f'{name}: server {one.uuid} holds room there and runs on '
         f'{stands_on or "no host"}{messages.clean(why)}: {remedy}'
     )
     return Stray(
