@@ -53,6 +53,9 @@ class Command(command.Command):
     #: What the command ends with; set by ``take_action``.
     status = FINE
 
+    #: What it failed for, as standard error has it.
+    fault = ''
+
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Return the exit status."""
         try:
@@ -76,6 +79,7 @@ class Command(command.Command):
         if not isinstance(exc, exception.ScenarioInvalid):
             # It names the file instead.
             text = f'{self.program} {self.cmd_name}: {text}'
+        self.fault = text
         print(text, file=sys.stderr)
         try:
             self.app.stdout.flush()

@@ -133,7 +133,7 @@ def _wrap(
         as far as it reaches. One that leaves no room stands by itself
     :param hang: how far the others are set in where there is no label
     """
-    label = _disarm(label)
+    label = disarm(label)
     if label and indent + len(label) + _NARROWEST > width:
         yield from _wrap(label.rstrip(), width, indent, style=label_style)
         indent, label = indent + hang, ''
@@ -141,7 +141,7 @@ def _wrap(
     later = ' ' * (len(first) if label else indent + hang)
     text = messages.without_secrets(text).expandtabs().translate(_BLANKS)
     lines = textwrap.wrap(
-        _disarm(text),
+        disarm(text),
         max(width, len(later) + _NARROWEST),
         initial_indent=first,
         subsequent_indent=later,
@@ -157,7 +157,7 @@ def _wrap(
         before, before_style = len(later), ''
 
 
-def _disarm(text: str) -> str:
+def disarm(text: str) -> str:
     """Return a text with control characters as Python would write them."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
@@ -229,14 +229,14 @@ class Table:
             is_name = bool(bar_width) and not columns and _are_words(cells)
             columns.append(cells)
             shown.add_column(
-                _render(name),
+                render(name),
                 width=bar_width if is_bar else None,
                 justify='right' if is_number else 'left',
                 no_wrap=is_number or is_bar or is_name,
                 overflow='fold',
             )
         for row in zip(*columns, strict=True):
-            shown.add_row(*map(_render, row))
+            shown.add_row(*map(render, row))
         return shown
 
 
@@ -248,15 +248,16 @@ def _are_words(cells: Sequence[object]) -> bool:
 
 def indent(cell: object) -> padding.Padding:
     """Return a cell of a table that is set in, with its notes."""
-    return padding.Padding(_render(cell), (0, 0, 0, 2))
+    return padding.Padding(render(cell), (0, 0, 0, 2))
 
 
-def _render(cell: object) -> console.RenderableType:
+def render(cell: object) -> console.RenderableType:
+    """Return what rich draws in a cell of a table."""
     if isinstance(cell, list):
         first, *notes = cell
-        return console.Group(_render(first), *map(indent, notes))
+        return console.Group(render(first), *map(indent, notes))
     if isinstance(cell, console.ConsoleRenderable):
         return cell
-    shown = rich_text.Text(_disarm(str(cell)))
+    shown = rich_text.Text(disarm(str(cell)))
     shown.highlight_regex(_UUID, terminal.ASIDE)
     return shown

@@ -29,9 +29,11 @@ import typing
 from cliff import columns as cliff_columns
 from cliff import lister
 
+from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import page
 from nova_ext_sched.cli import terminal
 
 Line = layout.Line
@@ -119,7 +121,8 @@ class Lister(base.Command, lister.Lister):
     ``--sort-column``       table where none is chosen
     ======================  =================================================
 
-    Where rows are written, the sentence goes to standard error.
+    Where rows are written, the sentence goes to standard error. ``--html``
+    writes a page besides; one of a command that failed says why.
     """
 
     formatter: typing.Any
@@ -127,13 +130,39 @@ class Lister(base.Command, lister.Lister):
     #: What ``--color`` says.
     color: str
 
-    _report: Report
+    _report: Report | None = None
+    _columns: Sequence[str] = ()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """See cliff."""
         parser = super().get_parser(prog_name)
         terminal.add_option(parser)
+        page.add_options(parser)
         return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Return the exit status."""
+        status = super().run(parsed_args)
+        path = parsed_args.html or parsed_args.html_add
+        if path is None or status == base.USAGE:
+            return status
+        made = self._report or Report('', [Section(self.fault)], ())
+        try:
+            page.write(
+                parsed_args,
+                f'{self.program} {self.cmd_name}',
+                page.draw(made.sections, self._columns, [*made.rows], status),
+            )
+        except OSError as exc:
+            return self._fail(
+                exception.InvalidValue(
+                    where='--html',
+                    expected='a file that can be written',
+                    got=f'{path} ({exc.strerror or exc})',
+                ),
+                base.FAULT,
+            )
+        return status
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         """Return the names of the columns of the rows."""
@@ -161,9 +190,16 @@ class Lister(base.Command, lister.Lister):
                 f'{messages.first_few(parsed_args.columns)}. The columns are '
                 f'{", ".join(names)}.'
             ) from exc
-        self._report = self.make_report(parsed_args)
-        self.status = self._report.status
-        return names, self._report.rows
+        is_page_wanted = page.is_wanted(parsed_args)
+        made = self.make_report(parsed_args)
+        if is_page_wanted:
+            # They are told twice.
+            made = dataclasses.replace(
+                made, sections=[*made.sections], rows=[*made.rows]
+            )
+        self._report, self._columns = made, names
+        self.status = made.status
+        return names, made.rows
 
     def produce_output(
         self,
@@ -173,6 +209,7 @@ class Lister(base.Command, lister.Lister):
     ) -> int:
         """See cliff."""
         found, format_ = self._report, parsed_args.formatter
+        assert found is not None
         has_chosen = parsed_args.columns or parsed_args.sort_columns
         if format_ == _TEXT and not has_chosen:
             self._write(self.app.stdout, found.sections, parsed_args)
@@ -199,8 +236,8 @@ class Lister(base.Command, lister.Lister):
         sections: Iterable[Section],
         parsed_args: argparse.Namespace,
     ) -> None:
-        width, status = parsed_args.max_width, self._report.status
-        write(stream, sections, width, self.color, status)
+        width = parsed_args.max_width
+        write(stream, sections, width, self.color, self.status)
 
 
 def _flatten(cell: object) -> object:

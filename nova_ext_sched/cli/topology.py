@@ -9,6 +9,7 @@ command found of each. Signs can be told apart without colours.
 import argparse
 import collections
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -31,8 +32,8 @@ GROUPS = {
     'aggregate': 'aggregate',
 }
 _KEYS = {'domain': 'domains', 'aggregate': 'aggregates'}
-# Of hosts that are in no group.
-_NO_GROUP = '(none)'
+#: Of hosts that are in no group.
+NO_GROUP = '(none)'
 
 # Rows, and lines of signs in one, before they are folded by a count.
 _MOST_ROWS = 24
@@ -109,6 +110,14 @@ def is_wanted(parsed_args: argparse.Namespace) -> bool:
     return bool(parsed_args.map or parsed_args.map_by)
 
 
+class Group(typing.NamedTuple):
+    """A group of hosts, and what their numbers add up to."""
+
+    name: str
+    hosts: Sequence[str]
+    number: int
+
+
 @dataclasses.dataclass(frozen=True)
 class Map:
     """The map, for a rich Console.
@@ -133,21 +142,15 @@ class Map:
     def __rich_console__(
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> console.RenderResult:
-        by = self.by
-        if by is None:
-            by = 'domain' if any(h['domains'] for h in self.hosts) else 'zone'
-        rows = self._group(by)
-        signs = {one['host']: self._find_sign(one) for one in self.hosts}
-        sums = {
-            name: sum(self.numbers.get(host, 0) for host in hosts)
-            for name, hosts in rows.items()
-        }
+        by, found, signs = self.lay_out()
+        rows = {row.name: row.hosts for row in found}
+        sums = {row.name: row.number for row in found}
         seen = sorted(rows, key=lambda name: -sums[name])[:_MOST_ROWS]
         if len(rows) == len(seen) + 1:
             # The last one is written in place of a line that would count it.
             seen = [*rows]
         names = [name for name in rows if name in seen]
-        lines = [(name or _NO_GROUP, rows[name], sums[name]) for name in names]
+        lines = [(name or NO_GROUP, rows[name], sums[name]) for name in names]
         if folded := [name for name in rows if name not in seen]:
             # A host may be in several.
             hosts = dict.fromkeys(host for n in folded for host in rows[n])
@@ -174,7 +177,47 @@ class Map:
                 )
             ],
         )
-        yield from self._explain({*signs.values()}, paper, options.max_width)
+        said = [
+            f'{_write_kind(kind, paper)} {meant}'.replace(' ', '\0')
+            for kind, meant in self.explain(signs.values())
+        ]
+        for line in textwrap.wrap('   '.join(said), options.max_width):
+            yield text.Text(
+                line.replace('\0', ' '),
+                terminal.ASIDE,
+                no_wrap=True,
+                overflow='ignore',
+            )
+
+    def lay_out(self) -> tuple[str, list[Group], dict[str, Sign]]:
+        """Return what rows are, all of them, and the sign of each host.
+
+        What is in no group is the row without a name, the last one.
+        """
+        by = self.by
+        if by is None:
+            by = 'domain' if any(h['domains'] for h in self.hosts) else 'zone'
+        rows = [
+            Group(
+                name, hosts, sum(self.numbers.get(host, 0) for host in hosts)
+            )
+            for name, hosts in self._group(by).items()
+        ]
+        return (
+            by,
+            rows,
+            {one['host']: self._find_sign(one) for one in self.hosts},
+        )
+
+    def explain(self, signs: Iterable[Sign]) -> Iterator[tuple[str, str]]:
+        """Yield the kinds of these signs, and what they mean."""
+        meanings = dict(self.legend)
+        meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
+        shown = {*signs}
+        seen = {sign.kind or sign.shown for sign in shown}
+        yield from (one for one in meanings.items() if one[0] in seen)
+        if any(sign.shown == _MANY for sign in shown):
+            yield _MANY, 'more'
 
     def _group(self, by: str) -> dict[str, list[str]]:
         """Return the hosts of each row, in the order of its name."""
@@ -194,27 +237,6 @@ class Map:
             if state in _STATES:
                 return _STATES[state][0]
         return NOTHING
-
-    def _explain(
-        self, signs: Iterable[Sign], paper: console.Console, width: int
-    ) -> Iterable[text.Text]:
-        meanings = dict(self.legend)
-        meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
-        seen = {sign.kind or sign.shown for sign in signs}
-        said = [
-            f'{_write_kind(kind, paper)} {meant}'.replace(' ', '\0')
-            for kind, meant in meanings.items()
-            if kind in seen
-        ]
-        if any(sign.shown == _MANY for sign in signs):
-            said.append(f'{_MANY}\0more')
-        for line in textwrap.wrap('   '.join(said), width):
-            yield text.Text(
-                line.replace('\0', ' '),
-                terminal.ASIDE,
-                no_wrap=True,
-                overflow='ignore',
-            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,10 @@
 """Where hosts stand, as documents have it, and the map that is drawn of it."""
 
 import json
+import pathlib
+import re
+
+import fixtures
 
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
@@ -57,15 +61,22 @@ class TopologyTestCase(audits.AuditTestCase):
                 [tuple(one.values()) for one in document['topology']],
                 err,
             )
+        page = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'a.html')
         for kind, name, argv, row in (
             (audit.Audit, 'audit', [], 'r9 1· 1'),
             (capacity.Capacity, 'capacity', flavor, 'r9 i█ 40'),
             (moves.Survive, 'survive', [], 'r9 █· 0'),
             (moves.Drain, 'drain', ['host1'], 'r9 e█ 1'),
         ):
-            text, *_ = explain.call(kind, name, *argv, '--map')
+            argv += ['--map', '--html-add', str(page)]
+            text, *_ = explain.call(kind, name, *argv)
             rows = [line.split()[:3] for line in text.splitlines()]
             self.assertIn(row.split(), rows, text)
+        text = re.sub('<[^>]+>', '', page.read_text())
+        for name in ('audit', 'capacity', 'survive', 'drain'):
+            self.assertIn(f'nova-ext-sched {name}\n', text)
+        for row in ('r91·1', 'r9i█40', 'r9█·0', 'r9e█1'):
+            self.assertIn(row, text)
 
     def test_where_the_policies_are_off(self):
         self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')

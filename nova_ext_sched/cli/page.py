@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers as one page for browsers, to be sent: it has nothing from elsewhere.
+
+What somebody wrote is text in it and nothing else. Its Content-Security-Policy
+lets run our one script and takes our one style, each by its hash; so nothing
+that this module would let through by mistake can do anything.
+"""
+
+import argparse
+import base64
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import datetime
+import functools
+import hashlib
+import html
+import importlib.metadata
+import pathlib
+import typing
+
+from cliff import columns
+from rich import console
+from rich import padding
+from rich import text as rich_text
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import bars
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
+
+# More rows than these would make a browser slow.
+_MOST_ROWS = 5000
+# Of more rows, each column sorts; still more scroll in a part of the page.
+_SORTED_FROM = 8
+_LONG = 20
+# A label that is no longer stays on its line.
+_SHORT = 24
+# Of more columns, each cell is a line where the page is narrow.
+_NARROW_COLUMNS = 4
+
+# Where links to further answers, and these, are put in. No text of a page can
+# have it.
+_HERE = '<!--here-->\n'
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--html`` and ``--html-add``."""
+    group = parser.add_argument_group('a page to send')
+    either = group.add_mutually_exclusive_group()
+    either.add_argument(
+        '--html',
+        metavar='FILE',
+        type=pathlib.Path,
+        help='write the answer there too, as a page for browsers',
+    )
+    either.add_argument(
+        '--html-add',
+        metavar='FILE',
+        type=pathlib.Path,
+        help='the same, below the answers of the page that stands there',
+    )
+
+
+def is_wanted(parsed_args: argparse.Namespace) -> bool:
+    """Return whether a page is asked for; one to add to must be ours.
+
+    :raises base.UsageError: it is not
+    """
+    if added := parsed_args.html_add:
+        _read(added)
+    return bool(parsed_args.html or added)
+
+
+def write(parsed_args: argparse.Namespace, title: str, answer: str) -> None:
+    """Write a page of an answer, or one more answer into a page.
+
+    :param title: what link and heading say
+    :param answer: what :func:`draw` returned
+    :raises OSError: it cannot be written
+    :raises base.UsageError: the page is not one of ours
+    """
+    path, links, answers = parsed_args.html, '', ''
+    if path is None:
+        path = parsed_args.html_add
+        links, answers = _read(path)
+    name = f'answer-{links.count("<a ") + 1}'
+    shown = _say(title)
+    links += f'<a href="#{name}">{shown}</a>\n'
+    answers += f'<article id="{name}">\n<h1>{shown}</h1>\n{answer}</article>\n'
+    head, between, end = _frame()
+    # Of a lone surrogate there is no UTF-8.
+    path.write_text(
+        ''.join((head, links, between, answers, end)),
+        encoding='utf-8',
+        errors='backslashreplace',
+    )
+
+
+def draw(
+    sections: Iterable[layout.Section],
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    status: int,
+) -> str:
+    """Return the HTML of an answer.
+
+    :param sections: what people read in a terminal, too
+    :param names: those of the columns of the rows
+    :param rows: all of them; where there are any, the page has them folded
+    :param status: the exit status
+    """
+    now = datetime.datetime.now(datetime.UTC)
+    version = importlib.metadata.version('nova-ext-sched')
+    parts = [
+        f'<p class="aside">{now:%Y-%m-%d %H:%M} UTC, exit status {status}, '
+        f'version {_say(version)}</p>\n'
+    ]
+    kinds = {
+        terminal.ANSWER: f'answer {"bad" if status else terminal.GOOD}',
+    }
+    parts += [_draw_section(one, kinds) for one in sections]
+    if rows:
+        parts += (
+            f'<section><details><summary>All rows ({len(rows)})</summary>\n',
+            *_draw_table(names, rows),
+            '</details></section>\n',
+        )
+    return ''.join(parts)
+
+
+def _draw_section(section: layout.Section, kinds: dict[str, str]) -> str:
+    rows, title = section.rows, section.title
+    parts = [f'<section{"" if section.apart else _class("close")}>\n']
+    if title:
+        style = section.style or (terminal.HEADING if rows else '')
+        tag = 'h2' if style == terminal.HEADING else 'p'
+        kind = _class(kinds.get(style, style))
+        parts.append(f'<{tag}{kind}>{_say(title)}</{tag}>\n')
+    if isinstance(section.body, topology.Map):
+        parts += _draw_map(section.body)
+    if section.columns and rows:
+        parts += _draw_table(section.columns, rows)
+    elif rows:
+        parts += _draw_lines(typing.cast(Sequence[str | layout.Line], rows))
+    return ''.join((*parts, '</section>\n'))
+
+
+def _draw_lines(rows: Sequence[str | layout.Line]) -> Iterator[str]:
+    lines = [
+        row if isinstance(row, layout.Line) else layout.Line(row)
+        for row in rows[:_MOST_ROWS]
+    ]
+    has_labels = any(line.label != '' for line in lines)
+    parts = ['<table class="lines"><tbody>\n']
+    for text, label, name, notes, style in lines:
+        parts.append('<tr>')
+        if has_labels:
+            # In a terminal, blanks align it.
+            shown = ' '.join(str(label).split())
+            kinds = (
+                style,
+                'number' * isinstance(label, int),
+                'short' * (len(shown) <= _SHORT),
+            )
+            parts.append(f'<td{_class(*kinds)}>{_say(shown)}</td>')
+        parts.append(f'<td>{_say(text)}')
+        if name:
+            parts.append(
+                f'<span class="name">{_say(messages.clean(name))}</span>'
+            )
+        parts += [f'<div class="note">{_say(note)}</div>' for note in notes]
+        parts.append('</td></tr>\n')
+    parts.append('</tbody></table>\n')
+    yield from _frame_rows(parts, len(rows))
+
+
+def _draw_table(
+    names: Sequence[str], rows: Sequence[Sequence[object]]
+) -> Iterator[str]:
+    """Yield a table; what is in groups has an order already."""
+    drawn = rows[:_MOST_ROWS]
+    shown = [
+        (name, [*cells])
+        for name, cells in zip(names, zip(*drawn, strict=True), strict=True)
+        if name or any(cells)
+    ]
+    is_sorted = len(rows) >= _SORTED_FROM and not any(
+        isinstance(cell, padding.Padding) for row in drawn for cell in row
+    )
+    is_wide = sum(bool(name) for name, _ in shown) > _NARROW_COLUMNS
+    kinds = 'sortable' * is_sorted, 'wide' * is_wide
+    parts = [f'<table{_class(*kinds)}>\n<thead><tr>']
+    attributes = []
+    for name, cells in shown:
+        is_number = any(
+            isinstance(cell, int) or cell == layout.NONE for cell in cells
+        )
+        kind = _class('number' if is_number else '' if name else 'bar')
+        label = _say(name)
+        if name and is_sorted and not isinstance(cells[0], _Signs):
+            label = f'<button type="button">{label}</button>'
+        parts.append(f'<th{kind}>{label}</th>')
+        if name and is_wide:
+            kind += f' data-head="{_say(name)}"'
+        attributes.append(kind)
+    parts.append('</tr></thead>\n<tbody>\n')
+    for row in zip(*(cells for _, cells in shown), strict=True):
+        drawn_cells = (
+            f'<td{attribute}>{_draw_cell(cell)}</td>'
+            for attribute, cell in zip(attributes, row, strict=True)
+        )
+        parts.append(f'<tr>{"".join(drawn_cells)}</tr>\n')
+    parts.append('</tbody>\n</table>\n')
+    yield from _frame_rows(parts, len(rows))
+
+
+def _frame_rows(parts: list[str], number: int) -> Iterator[str]:
+    is_long = number > _LONG
+    if is_long:
+        # Whoever has no mouse scrolls it, too.
+        yield '<div class="long" tabindex="0">'
+    yield from parts
+    if is_long:
+        yield '</div>\n'
+    if number > _MOST_ROWS:
+        more = messages.count('more row', number - _MOST_ROWS)
+        yield f'<p class="aside">and {more} ({layout.SEE_ALL})</p>\n'
+
+
+def _draw_cell(cell: object) -> str:
+    if isinstance(cell, bars.Bar):
+        return _draw_bar(cell)
+    if isinstance(cell, _Signs):
+        return cell.markup
+    if isinstance(cell, columns.FormattableColumn):
+        return _say(cell.human_readable())
+    drawn = layout.render(cell)
+    if isinstance(drawn, padding.Padding):
+        return f'<div class="note">{_draw_cell(drawn.renderable)}</div>'
+    if isinstance(drawn, console.Group):
+        return ''.join(map(_draw_cell, drawn.renderables))
+    return _say(
+        drawn.plain if isinstance(drawn, rich_text.Text) else str(cell)
+    )
+
+
+def _draw_bar(bar: bars.Bar) -> str:
+    parts: list[str] = []
+    sum_ = 0.0
+    for number, style in zip(bar.parts, bar.styles, strict=False):
+        start, sum_ = round(100 * sum_ / bar.whole), sum_ + number
+        width = round(100 * sum_ / bar.whole) - start
+        if not parts and number:
+            width = max(width, 1)
+        parts.append(
+            f'<rect{_class(style)} x="{start}" width="{width}" height="8"/>'
+        )
+    return (
+        '<svg viewBox="0 0 100 8" preserveAspectRatio="none" '
+        f'aria-hidden="true">{"".join(parts)}</svg>'
+    )
+
+
+class _Signs(typing.NamedTuple):
+    """A cell that is HTML already."""
+
+    markup: str
+
+
+def _draw_map(drawn: topology.Map) -> Iterator[str]:
+    by, groups, signs = drawn.lay_out()
+    marks = {}
+    for host, sign in signs.items():
+        meant = _say(host)
+        if host in drawn.numbers:
+            meant += f': {_say(drawn.head)} {drawn.numbers[host]}'
+        marks[host] = (
+            f'<i{_class(sign.style)} title="{meant}">{_say(sign.shown)}</i>'
+        )
+    compared = bars.compare([one.number for one in groups], drawn.style)
+    rows = []
+    for one, bar in zip(groups, compared, strict=True):
+        name = messages.clean(one.name or topology.NO_GROUP)
+        shown = ''.join(marks[host] for host in one.hosts)
+        cell = _Signs(f'<span class="signs">{shown}</span>')
+        rows.append((name, cell, one.number, bar))
+    names = topology.GROUPS[by].capitalize(), 'Hosts', drawn.head, ''
+    yield from _draw_table(names, rows)
+    said = [
+        f'<span class="kind">{_say(kind)} {_say(meant)}</span>\n'
+        for kind, meant in drawn.explain(signs.values())
+    ]
+    yield f'<p class="aside">{"".join(said)}</p>\n'
+
+
+def _say(text: str) -> str:
+    """Return a text as HTML that is this text, in a tag or between tags."""
+    return html.escape(layout.disarm(messages.without_secrets(text)))
+
+
+def _class(*names: str) -> str:
+    """Return an attribute of a tag."""
+    shown = ' '.join(filter(None, names))
+    return f' class="{shown}"' if shown else ''
+
+
+@functools.cache
+def _frame() -> tuple[str, str, str]:
+    """Return what stands before links, before answers and behind them."""
+    style, script = (
+        pathlib.Path(__file__).with_suffix(suffix).read_text()
+        for suffix in ('.css', '.js')
+    )
+    policy = '; '.join(
+        (
+            "default-src 'none'",
+            f"style-src '{_hash(style)}'",
+            f"script-src '{_hash(script)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    head = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        '<title>nova-ext-sched</title>\n'
+        f'<style>{style}</style>\n</head>\n<body>\n<nav>\n'
+    )
+    return (
+        head,
+        f'</nav>\n<main>\n{_HERE}',
+        f'{_HERE}</main>\n<script>{script}</script>\n</body>\n</html>\n',
+    )
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f'sha256-{base64.b64encode(digest).decode()}'
+
+
+def _read(path: pathlib.Path) -> tuple[str, str]:
+    """Return the links and answers of a page; none where there is no file.
+
+    :raises base.UsageError: a page that this release did not write
+    """
+    try:
+        text = path.read_text(encoding='utf-8', errors='replace')
+    except FileNotFoundError:
+        return '', ''
+    except OSError as exc:
+        raise base.UsageError(
+            f'--html-add: {path} cannot be read: {exc.strerror or exc}.'
+        ) from exc
+    head, between, end = _frame()
+    links, _, answers = text.removeprefix(head).partition(between)
+    if f'{head}{links}{between}{answers}' != text or not text.endswith(end):
+        raise base.UsageError(
+            f'--html-add: {path} is no page that this release wrote; --html '
+            f'writes a new one.'
+        )
+    return links, answers.removesuffix(end)
