@@ -345,6 +345,29 @@ class UnitsTestCase(testtools.TestCase):
             self.assertEqual('3', unit['SuccessExitStatus'])
             self.assertTrue((ETC / f'nova-ext-sched-{name}.timer').exists())
 
+    def test_one_page_of_several_commands(self):
+        text = (ETC / 'nova-ext-sched-page.service').read_text()
+        commands = re.findall('^ExecStart=(.+)', text, re.MULTILINE)
+        files = []
+        for line in commands[:-1]:
+            # A fault is told on the page, and the others go on.
+            program, name, *arguments = line.split()
+            self.assertEqual('-/usr/local/bin/nova-ext-sched', program)
+            parser = COMMANDS[name](None, None).get_parser(name)
+            parsed = parser.parse_args(arguments)
+            files.append((name, parsed.html, parsed.html_add))
+        page = pathlib.Path('next.html')
+        self.assertEqual(
+            [
+                ('audit', page, None),
+                ('capacity', None, page),
+                ('survive', None, page),
+            ],
+            files,
+        )
+        self.assertEqual(f'/bin/mv {page} page.html', commands[-1])
+        self.assertTrue((ETC / 'nova-ext-sched-page.timer').exists())
+
     @staticmethod
     def read(name):
         unit = configparser.RawConfigParser(strict=False)
