@@ -24,10 +24,12 @@ _NOVA_CONF = re.compile(
 )
 _OPTION = re.compile(r' *:[\w-]+:.*\n')
 _INCLUDED = re.compile(
-    r'^ *\.\. literalinclude:: (?P<path>\S+\.txt)\n'
+    r'^ *\.\. (?:literalinclude|picture):: (?P<path>\S+\.txt)\n'
     r' +:language: (?P<language>\S+)\n',
     re.M,
 )
+#: A sample that a page shows in colour.
+PICTURE = re.compile(r'^ *\.\. picture:: (?P<path>\S+\.txt)\n', re.M)
 _SUBSTITUTION = re.compile(r'\$\(([^()]*)\)')
 
 

@@ -6,8 +6,9 @@ Each sample is a file below ``doc/source``: commands after ``$``, and what they
 printed. Pages include it; the README has a copy. A test runs the commands and
 compares; tests/unit/test_documentation_samples.py holds that each block with
 output is such a sample. What differs from run to run is replaced by something
-of the same length; the rules stand here alone. NOVA_EXT_SCHED_TEST_WRITE=1
-writes the files anew in place of comparing.
+of the same length; the rules stand here alone. A page that shows a sample with
+the directive ``picture`` has it in colour, too, from a file beside it.
+NOVA_EXT_SCHED_TEST_WRITE=1 writes the files anew in place of comparing.
 """
 
 import functools
@@ -20,6 +21,7 @@ import subprocess
 import sys
 
 from tests import documentation
+from tests import pictures
 
 PAGES = pathlib.Path(__file__).parents[1] / 'doc' / 'source'
 
@@ -56,6 +58,16 @@ def compares(*names):
     return decorate
 
 
+@functools.cache
+def in_colour():
+    """Return the names of the samples that pages show in colour."""
+    return {
+        str((path.parent / match['path']).relative_to(PAGES))
+        for path in PAGES.rglob('*.rst')
+        for match in documentation.PICTURE.finditer(path.read_text())
+    }
+
+
 def run(test, command, folder, *, columns, status=0):
     """Run a command as it is typed; return it after ``$``, and its output.
 
@@ -87,13 +99,14 @@ def check(test, name, text, project='', width=WIDTH):
 
     :param test: a test case; :func:`compares` names the sample
     :param name: of the file, below ``doc/source``
-    :param text: the command after ``$``, and its output
+    :param text: the command after ``$``, and its output, with escape sequences
+        where :func:`in_colour` has the name
     :param project: the ID of the project in it
     :param width: what no line of the output exceeds, but lines of JSON
     """
     test.assertIn(name, test.samples_left)
     test.samples_left.remove(name)
-    block = documentation.Block(name, 1, 'console', text)
+    block = documentation.Block(name, 1, 'console', _without_colour(text))
     for line in documentation.output(block):
         if not _JSON.match(line):
             test.assertLessEqual(len(line), width, line)
@@ -108,8 +121,15 @@ def check(test, name, text, project='', width=WIDTH):
     )
     if project:
         text = text.replace(project, _PROJECT)
-    path = PAGES / name
-    if os.environ.get('NOVA_EXT_SCHED_TEST_WRITE'):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    test.assertEqual(path.read_text(), text)
+    files = {PAGES / name: _without_colour(text)}
+    if name in in_colour():
+        files[(PAGES / name).with_suffix('.svg')] = pictures.draw(text, width)
+    for path, written in files.items():
+        if os.environ.get('NOVA_EXT_SCHED_TEST_WRITE'):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(written)
+        test.assertEqual(path.read_text(), written)
+
+
+def _without_colour(text):
+    return re.sub(r'\x1b\[[0-9;]*m', '', text)

@@ -23,7 +23,8 @@ def settle(config):
 
 
 def without_links(text):
-    """Return the README, with names in place of links to files beside it."""
+    """Return the README without files beside it: names in place of links."""
+    text = re.sub(r'(?m)^\.\. image:: doc/.*\n(?: +.*\n)*\n', '', text)
     targets = re.compile(r'(?m)^\.\. _(.+?):(?: doc/\S+)?\n')
     names = {re.escape(name) for name in targets.findall(text)}
     text = targets.sub('', text)

@@ -80,6 +80,37 @@ class NovaConf(docutils.SphinxDirective):
         )
 
 
+class Picture(docutils.SphinxDirective):
+    """A sample in the colours of a terminal, and its text where it is opened.
+
+    The picture stands beside the file; tests/samples.py writes both.
+    """
+
+    required_arguments = 1
+    option_spec = {'language': directives.unchanged}
+
+    def run(self):
+        (name,) = self.arguments
+        image = nodes.image(
+            uri=name.removesuffix('.txt') + '.svg',
+            alt='What the command prints, in colour; its text follows.',
+        )
+        lines = [
+            f'.. literalinclude:: {name}',
+            f'   :language: {self.options["language"]}',
+        ]
+        return [
+            nodes.container('', image, classes=['terminal']),
+            nodes.raw(
+                '', '<details><summary>As text</summary>', format='html'
+            ),
+            *self.parse_text_to_nodes(
+                statemachine.StringList(lines, self.name)
+            ),
+            nodes.raw('', '</details>', format='html'),
+        ]
+
+
 class Table(docutils.SphinxDirective):
     """A table of what the code declares."""
 
@@ -148,5 +179,6 @@ def name_messages(app, doctree):
 def setup(app):
     app.add_directive('metrics', Metrics)
     app.add_directive('nova-conf', NovaConf)
+    app.add_directive('picture', Picture)
     app.add_directive('policies', Policies)
     app.connect('doctree-read', name_messages)

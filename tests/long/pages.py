@@ -40,6 +40,7 @@ class PagesMixin:
 
     def show(self, name, *lines):
         """Compare a sample with what lines of a shell print."""
+        self.color = 'always' if name in samples.in_colour() else 'never'
         text = ''.join(f'$ {line}\n{self._type(line)}' for line in lines)
         samples.check(self, name, text, self.api.project_id)
 
@@ -54,6 +55,7 @@ class PagesMixin:
             path = None
             if '>' in words:
                 *words, _, path = words
+            words += ['--color', self.color]
             out, err, self.status = explain.call(COMMANDS[words[0]], *words)
             if path:
                 pathlib.Path(path).write_text(out)

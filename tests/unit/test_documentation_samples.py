@@ -11,11 +11,13 @@ import collections
 import functools
 import itertools
 import re
+from xml.etree import ElementTree as elements
 
 import ddt
 import testtools
 
 from tests import documentation
+from tests import pictures
 from tests import samples
 from tests.unit import test_documentation_messages as messages
 
@@ -99,6 +101,31 @@ class SamplesTestCase(testtools.TestCase):
         }
         self.assertEqual(set(files), shown)
 
+    def test_each_picture_is_of_a_sample_and_needs_no_other_file(self):
+        names = samples.in_colour()
+        files = {
+            str(path.relative_to(samples.PAGES).with_suffix('.txt')): path
+            for folder in ('cli', 'admin', 'install')
+            for path in (samples.PAGES / folder).rglob('*.svg')
+        }
+        self.assertEqual(names, {*files})
+        self.assertGreaterEqual(len(names), 8)
+        for name, path in files.items():
+            drawn = path.read_text()
+            self.assertEqual(1, drawn.count('://'), path)
+            self.assertNotRegex(drawn, r'href|url\(|@import|<script', path)
+            told = ''.join(elements.fromstring(drawn).itertext())
+            text = (samples.PAGES / name).read_text()
+            self.assertEqual(
+                *(
+                    ''.join(one.partition('$')[2].split())
+                    for one in (text, told)
+                )
+            )
+        readme = (documentation.ROOT / 'README.rst').read_text()
+        for image in re.findall(r'image:: (\S+)', readme):
+            self.assertIn(documentation.ROOT / image, files.values())
+
     @ddt.data(*documentation.blocks('console'))
     def test_output_of_a_block_is_a_sample(self, block):
         if any(map(str.strip, documentation.output(block))):
@@ -151,7 +178,7 @@ class SamplesTestCase(testtools.TestCase):
 class ComparesTestCase(testtools.TestCase):
     """What the decorator and the comparison do with a test."""
 
-    sample = 'cli/explain/boot.txt'
+    sample = 'cli/explain/host.txt'
 
     def run_test(self, *checked):
         """Run a test that declares one sample and compares these."""
@@ -163,6 +190,21 @@ class ComparesTestCase(testtools.TestCase):
                 samples.check(case, name, text)
 
         test(case)
+
+    def test_colour(self):
+        """The text has none; the picture has that of the text."""
+        name = 'cli/map.txt'
+        text = (samples.PAGES / name).read_text()
+        picture = (samples.PAGES / name).with_suffix('.svg').read_text()
+        for color in ('', '\x1b[31m'):
+            case = testtools.TestCase('run')
+            case.samples_left = {name}
+            error = self.assertRaises(
+                AssertionError, samples.check, case, name, color + text
+            )
+            self.assertIn('<svg', str(error))
+        self.assertRaises(KeyError, pictures.draw, '\x1b[34mblue', 80)
+        self.assertIn('class="bold green"', picture)
 
     def test_rule(self):
         text, another = (
