@@ -57,9 +57,13 @@ class Line(typing.NamedTuple):
 
     :ivar text: wraps
     :ivar label: stands before it; numbers of a section end in one column
-    :ivar name: of a server, as a user wrote it; as much as has room is seen
+    :ivar name: of a server, as a user wrote it; it stands before the text, as
+        much of it as has room
     :ivar notes: paragraphs below it
     :ivar style: of the label
+    :ivar uuid: of the server; it ends the line where all lines have room for
+        it and where another has this name, and begins that of one without
+    :ivar below: what belongs to it, a section without a title
     """
 
     text: str
@@ -67,6 +71,8 @@ class Line(typing.NamedTuple):
     name: str = ''
     notes: Sequence[str] = ()
     style: str = ''
+    uuid: str = ''
+    below: 'Section | None' = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,12 +106,17 @@ class Section:
     def __rich_console__(
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> console.RenderResult:
-        width, rows, most = options.max_width, self.rows, self.most
+        width, rows = options.max_width, self.rows
         if self.title:
             style = self.style or (terminal.HEADING if rows else '')
             yield from _wrap(self.title, width, hang=self.indent, style=style)
         if self.body is not None:
             yield self.body
+        yield from self.lay(width)
+
+    def lay(self, width: int) -> Iterator[console.RenderableType]:
+        """Yield the rows, and how many more there are."""
+        rows, most = self.rows, self.most
         shown = rows if most is None or len(rows) <= most + 1 else rows[:most]
         if self.columns and shown:
             yield Table(self.columns, shown)
@@ -164,18 +175,42 @@ def disarm(text: str) -> str:
 
 def _lay_lines(
     rows: Sequence[typing.Any], width: int, indent: int
-) -> Iterator[rich_text.Text]:
+) -> Iterator[console.RenderableType]:
     lines = [row if isinstance(row, Line) else Line(row) for row in rows]
     numbers = [one.label for one in lines if isinstance(one.label, int)]
     wide = len(str(max(numbers, default=0)))
-    for text, label, name, notes, style in lines:
-        before = f'{label:>{wide}}  ' if label != '' else ''
-        if name:
-            room = width - indent - len(before) - len(text) - 2
-            text = f'{text}  {_cut(messages.clean(name), room)}'
-        yield from _wrap(text, width, indent, before, label_style=style)
-        for note in notes:
+    labels = [
+        f'{one.label:>{wide}}  ' if one.label != '' else '' for one in lines
+    ]
+    texts = _name(lines, width - indent - max(map(len, labels), default=0))
+    for line, label, text in zip(lines, labels, texts, strict=True):
+        yield from _wrap(text, width, indent, label, label_style=line.style)
+        for note in line.notes:
             yield from _wrap(note, width, indent + 2)
+        if line.below:
+            below = dataclasses.replace(line.below, indent=indent + 2)
+            yield from below.lay(width)
+
+
+def _name(lines: Sequence[Line], width: int) -> Iterator[str]:
+    """Yield the texts of lines, with the names and UUIDs of servers."""
+    servers = [one for one in lines if one.uuid]
+    wide = max((len(one.text) for one in servers), default=0)
+    names = [
+        _cut(messages.clean(one.name), width - wide - _GAP) for one in lines
+    ]
+    longest = max(map(len, names), default=0)
+    has_room = longest + wide + 2 * _GAP + _LONGEST_NAME <= width
+    for one, name in zip(lines, names, strict=True):
+        if not one.uuid:
+            yield one.text
+        elif has_room:
+            yield f'{name:<{longest}}  {one.text:<{wide}}  {one.uuid}'
+        elif not name:
+            yield f'{one.uuid}  {one.text}'
+        else:
+            end = f'  {one.uuid}' * (names.count(name) > 1)
+            yield f'{name:<{longest}}  {one.text}{end}'
 
 
 def _cut(name: str, room: int) -> str:

@@ -44,9 +44,10 @@ def make(
     for result in Result:
         lines = [
             report.Line(
-                f'{one.server}  {_clean(one.host)} to {_to(one)}, {one.kind}',
+                f'{_clean(one.host)} to {_to(one)}, {one.kind}',
                 one.turn,
                 one.name,
+                uuid=one.server,
             )
             for one in moves
             if one.result == result

@@ -134,7 +134,7 @@ def _tell_groups(
         yield report.Section(
             f'{policy}, {servers} of project {project}: {reason}',
             [
-                report.Line(f'{server}  {host}', name=name)
+                report.Line(host, name=name, uuid=server)
                 for server, name, _, host, *_ in groups[key]
             ],
             _MOST_SERVERS // len(shown),

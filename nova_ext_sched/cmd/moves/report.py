@@ -148,7 +148,7 @@ def make_rounds(
             weaker = min(one.groups, key=lambda g: g.hosts, default=None)
             table.append(
                 (turn, empty, len(one.moves), kinds['live'], kinds['cold'])
-                + (_shorten(weaker) if weaker else '',)
+                + (_compare(weaker) if weaker else '',)
             )
         sections.append(
             report.Section(
@@ -163,10 +163,10 @@ def make_rounds(
         ]
         title = 'Cannot be emptied:'
         sections.append(report.Section(title, lines, _MOST_FAILURES, 'host'))
-    for host in kept[:_MOST_DETAILED]:
-        if host.without_place:
-            title = f'No place for these of {messages.clean(host.host)}:'
-            sections.append(_list_stuck(title, host.without_place))
+    if crowded := [one for one in kept if one.without_place][:_MOST_DETAILED]:
+        names = messages.first_few([one.host for one in crowded])
+        stuck = [each for one in crowded for each in one.without_place]
+        sections.append(_list_stuck(f'No place for these of {names}:', stuck))
     rows = [
         (turn, *row)
         for turn, one in enumerate(rounds, 1)
@@ -270,9 +270,11 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
         sections.append(_list_flavors(flavors, noun))
     if len(failures) == 1 and failures[0].moves:
         sections.append(_list_moves(failures[0].moves))
-    for one in bad[:_MOST_DETAILED]:
-        title = f'No host for these of {messages.clean(one.failure)}:'
-        sections.append(_list_stuck(title, one.without_room))
+    if bad:
+        detailed = bad[:_MOST_DETAILED]
+        names = messages.first_few([one.failure for one in detailed])
+        stuck = [each for one in detailed for each in one.without_room]
+        sections.append(_list_stuck(f'No host for these of {names}:', stuck))
     as_they_are = [
         one for one in outcome.refused.values() if not one.has_no_room
     ]
@@ -477,18 +479,37 @@ def _list_flavors(
 
 def _list_moves(moves: Sequence[plans.Move]) -> report.Section:
     lines = [
-        report.Line(f'{_at(one)} {_to(one)}, {one.kind}', turn, one.name)
+        report.Line(
+            f'{one.host} {_to(one)}, {one.kind}',
+            turn,
+            one.name,
+            uuid=one.server,
+        )
         for turn, one in enumerate(moves, 1)
     ]
     return report.Section('One after the other:', lines, _MOST_MOVES, 'move')
 
 
 def _list_stuck(title: str, stuck: Sequence[plans.Stuck]) -> report.Section:
+    """Return each reason with its servers."""
+    found: dict[tuple[str, str], dict[str, report.Line]] = {}
+    for one in stuck:
+        line = report.Line(one.host, name=one.name, uuid=one.server)
+        of_reason = found.setdefault((one.reason, one.would_help), {})
+        # It may stand in two of the failure domains that are told of.
+        of_reason[one.server] = line
+    most = _MOST_SERVERS // min(len(found), _MOST_CAUSES)
     lines = [
-        report.Line(_at(one), name=one.name, notes=_explain(one))
-        for one in stuck
+        report.Line(
+            f'{reason}.',
+            notes=[f'What would help: {helps}.'] if helps else [],
+            below=report.Section(
+                rows=[*servers.values()], most=most, noun='server'
+            ),
+        )
+        for (reason, helps), servers in found.items()
     ]
-    return report.Section(title, lines, _MOST_SERVERS, 'server')
+    return report.Section(title, lines, _MOST_CAUSES, 'reason')
 
 
 def _count_causes(stuck: Iterable[plans.Stuck]) -> str:
@@ -522,10 +543,6 @@ def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
     return text
 
 
-def _at(one: plans.Leaving) -> str:
-    return f'{one.server}  {one.host}'
-
-
 def _to(one: plans.Move) -> str:
     if one.to is None:
         return f'to where nova chooses ({one.expected} now)'
@@ -556,21 +573,8 @@ def _say_kept(one: plans.Kept) -> str:
     return f'while it is empty, {messages.clean(one.lost)} cannot fail'
 
 
-def _shorten(one: plans.Group) -> str:
-    return f'{one.name}: hosts {one.hosts_before} -> {one.hosts}'
-
-
 def _compare(one: plans.Group) -> str:
-    text = (
-        f'group {one.name}: on {messages.count("host", one.hosts)} after '
-        f'these moves; {one.hosts_before} before'
-    )
+    text = f'{one.name}: hosts {one.hosts_before} -> {one.hosts}'
     if one.domains < one.domains_before:
-        domains = messages.count('failure domain', one.domains)
-        text += f'; in {domains}; {one.domains_before} before'
+        text += f', failure domains {one.domains_before} -> {one.domains}'
     return text
-
-
-def _explain(one: plans.Stuck) -> list[str]:
-    helps = [f'What would help: {one.would_help}.'] if one.would_help else []
-    return [f'{one.reason}.', *helps]

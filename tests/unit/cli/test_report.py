@@ -100,18 +100,51 @@ class WriteTestCase(testtools.TestCase):
 
     def test_names_of_servers_are_cut(self):
         """One line for each, whatever users call it."""
-        names = ['web', 'x' * 19, 'x' * 255, 'a\nb' * 80, 'ab ' * 80]
-        text = write(Section(rows=[Line('a' * 15, 1, name) for name in names]))
-        before = f'  1  {"a" * 15}  '
+        names = ['web', 'x' * 17, 'x' * 255, 'a\nb' * 80, 'ab ' * 80]
+        lines = [
+            Line('a' * 15, 1, name, uuid=f'{UUID[:-1]}{n}')
+            for n, name in enumerate(names)
+        ]
+        shown = [
+            f'web{" " * 15}',
+            f'{"x" * 17} ',
+            f'{"x" * 15}...',
+            "'a\\nba\\nba\\nba\\...",
+            'ab ab ab ab ab ...',
+        ]
+        self.assertEqual(
+            [f'  1  {name}  {"a" * 15}' for name in shown],
+            write(Section(rows=lines)).splitlines(),
+        )
+
+    def test_uuids_of_servers(self):
+        """All have room, or none is seen but of those of one name."""
+        names = ('web', 'database', 'web', '')
+        uuids = [f'{UUID[:-1]}{n}' for n in range(4)]
+        lines = [
+            Line('a' * n, n, name, uuid=uuid)
+            for n, name, uuid in zip((8, 9, 10, 10), names, uuids, strict=True)
+        ]
         self.assertEqual(
             [
-                f'{before}web',
-                f'{before}{"x" * 15}...',
-                f'{before}{"x" * 15}...',
-                f"{before}'a\\nba\\nba\\nba\\...",
-                f'{before}ab ab ab ab ab ...',
+                f'   8  web       aaaaaaaa    {uuids[0]}',
+                f'   9  database  aaaaaaaaa   {uuids[1]}',
+                f'  10  web       aaaaaaaaaa  {uuids[2]}',
+                f'  10            aaaaaaaaaa  {uuids[3]}',
             ],
-            text.splitlines(),
+            write(Section(rows=lines), width=64).splitlines(),
+        )
+        self.assertEqual(
+            [
+                '   8  web       aaaaaaaa',
+                f'      {uuids[0]}',
+                '   9  database  aaaaaaaaa',
+                '  10  web       aaaaaaaaaa',
+                f'      {uuids[2]}',
+                f'  10  {uuids[3]}',
+                '      aaaaaaaaaa',
+            ],
+            write(Section(rows=lines), width=50).splitlines(),
         )
 
     def test_a_word_is_broken_only_where_no_line_has_room_for_it(self):

@@ -108,7 +108,7 @@ class NamesTestCase(testtools.TestCase):
     def write(name):
         sections = [
             report.Section(
-                name, [report.Line(name, f'{name}  ', name, [name])]
+                name, [report.Line(name, f'{name}  ', name, [name], uuid='u')]
             ),
             report.Section('', [(name, [name, name])], columns=(name, 'b')),
         ]

@@ -37,13 +37,13 @@ Run the command again to go on from there.
 1 host disabled: a.
 
 Failed:
-  2  server 2  a to b, live  '[bold]x[/] :smile:\\n'
+  2  '[bold]x[/] :smile:\\n'  a to b, live  server 2
 
 Not tried:
-  3  server 3  a to where nova chooses (b), live  web
+  3  web  a to where nova chooses (b), live
 
 Moved:
-  1  server 1  a to b, live  web
+  1  web  a to b, live  server 1
 """,
             self.tell(moves, '1 host disabled: a.'),
         )

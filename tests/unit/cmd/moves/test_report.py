@@ -143,7 +143,7 @@ class ReportTestCase(testtools.TestCase):
 
     def test_everything(self):
         stream = io.StringIO()
-        cli_report.write(stream, self.made.sections, 100)
+        cli_report.write(stream, self.made.sections, 110)
         lines = stream.getvalue().splitlines()
         self.assertEqual(
             [
@@ -152,25 +152,50 @@ class ReportTestCase(testtools.TestCase):
                 'Cell a is silent.',
                 '',
                 'One after the other:',
-                f'  1  {UUID.format(1)}  host1 to host2, live  web',
-                f'  2  {UUID.format(2)}  host1 to where nova chooses (host2 '
-                'now), cold  web',
+                f'  1  web  host1 to host2, live{" " * 27}{UUID.format(1)}',
+                '  2  web  host1 to where nova chooses (host2 now), cold  '
+                f'{UUID.format(2)}',
                 '',
                 'No place:',
-                f'  {UUID.format(4)}  host1  db',
-                '    0 of 9 hosts can take it. 9 are full (VCPU).',
+                '  0 of 9 hosts can take it. 9 are full (VCPU).',
                 '    What would help: VCPU on 9 hosts.',
+                f'    db  host1  {UUID.format(4)}',
                 '',
                 'Closer together:',
-                '  group web: on 2 hosts after these moves; 3 before',
-                '  group db: on 1 host after these moves; 1 before; in 1 '
-                'failure domain; 2 before',
+                '  web: hosts 3 -> 2',
+                '  db: hosts 1 -> 1, failure domains 2 -> 1',
             ],
             lines[lines.index('Two of three.') :],
         )
         self.assertEqual(
-            [(20, 'move'), (10, 'server'), (10, 'server group')],
+            [(20, 'move'), (5, 'reason'), (10, 'server group')],
             [(one.most, one.noun) for one in self.made.sections[-3:]],
+        )
+
+    def test_equal_reasons_are_told_once(self):
+        """Some servers of each are seen, whichever has the most."""
+        stuck = [
+            *(make_stuck(n, f'web-{n}', 'a is down') for n in range(1, 9)),
+            make_stuck(9, 'db', 'a is down', helps='start it'),
+            make_stuck(10, 'db', 'it is in error'),
+            make_stuck(11, 'web-11', 'a is down'),
+        ]
+        stream = io.StringIO()
+        made = report.make(make_plan([], stuck), [], [])
+        cli_report.write(stream, made.sections[1:], 100)
+        self.assertEqual(
+            [
+                'No place:',
+                '  a is down.',
+                *(f'    web-{n}  host1  {UUID.format(n)}' for n in (1, 2, 3)),
+                '    and 6 more servers (-f json lists all)',
+                '  a is down.',
+                '    What would help: start it.',
+                f'    db  host1  {UUID.format(9)}',
+                '  it is in error.',
+                f'    db  host1  {UUID.format(10)}',
+            ],
+            stream.getvalue().splitlines(),
         )
 
     def test_rows(self):
@@ -235,9 +260,10 @@ class SurvivalTestCase(testtools.TestCase):
                 'compute-09        3       1                   -',
                 'a                 1       1                   -',
                 '',
-                'No host for these of gpu-01:',
+                'No host for these of gpu-01, compute-09:',
+                '  why.',
             ],
-            lines[:12],
+            lines[:13],
         )
         self.assertEqual(1, self.made.status)
         self.assertNotIn('One after the other:', lines)
@@ -502,9 +528,9 @@ Cannot be emptied:
   host10  while it is empty, host5 cannot fail
 
 No place for these of host4:
-  af497212-0000-4000-8000-000000000002  host1  x
-    why.
+  why.
     What would help: that.
+    x  host1  af497212-0000-4000-8000-000000000002
 """,
             self.text,
         )
