@@ -16,6 +16,9 @@ _URL_PASSWORD = re.compile(r'(://[^:/@\s]*):[^@\s]*@')
 # A name, piece by piece.
 _PIECES = re.compile('[0-9]+|[^0-9]+')
 
+# The last number of a host's name, before its domain.
+_NUMBERED = re.compile(r'([^.]*?)([0-9]+)([^0-9.]*(?:\..*)?)')
+
 # Where oslo.config found a value.
 _LOCATION = re.compile(r"LocationInfo\(location=<[^>]*>, detail='([^']*)'\)")
 
@@ -149,6 +152,38 @@ def in_order(name: str) -> list[tuple[int, str]]:
         (int(piece), '') if piece[0] in string.digits else (0, piece)
         for piece in _PIECES.findall(name)
     ]
+
+
+def in_ranges(names: Iterable[str]) -> str:
+    """Return names of hosts in one phrase, numbers that follow as a range.
+
+    ``a2``, ``b`` and ``a3`` are ``a[2-3], b``; what a range has in front of
+    its numbers and behind them is equal, and so are leading zeros.
+    """
+    found: dict[tuple[str, ...], list[list[str]]] = {}
+    for name in sorted(map(clean, names), key=in_order):
+        if not (parts := _NUMBERED.fullmatch(name)):
+            found[(name,)] = []
+            continue
+        before, number, after = parts.groups()
+        runs = found.setdefault((before, after), [])
+        last = runs[-1][-1] if runs else ''
+        if last and number == str(int(last) + 1).zfill(len(last)):
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ', '.join(_say_runs(key, runs) for key, runs in found.items())
+
+
+def _say_runs(key: Sequence[str], runs: Sequence[Sequence[str]]) -> str:
+    said = ','.join(
+        run[0] if len(run) == 1 else f'{run[0]}-{run[-1]}' for run in runs
+    )
+    if not said:
+        return key[0]
+    before, after = key
+    is_one = len(runs) == 1 == len(runs[0])
+    return f'{before}{said if is_one else f"[{said}]"}{after}'
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -105,6 +105,24 @@ class MessagesTestCase(testtools.TestCase):
             messages.first_few(['\n', 'b'], 1, messages.quoted),
         )
 
+    @ddt.data(
+        ([], ''),
+        (['host'], 'host'),
+        (['compute107'], 'compute107'),
+        (
+            ['c160', 'c107', *(f'c{n}' for n in range(157, 160)), 'a', 'b2'],
+            'a, b2, c[107,157-160]',
+        ),
+        (['c9', 'c10', 'c11'], 'c[9-11]'),
+        (['c08', 'c09', 'c10', 'c9', 'c010'], 'c[08-09,9-10,010]'),
+        (['r1-c1.x2', 'r1-c2.x2', 'r2-c3.x2'], 'r1-c[1-2].x2, r2-c3.x2'),
+        (['c1a', 'c2a', 'c3b'], 'c[1-2]a, c3b'),
+        (['c1\n', 'd'], "'c1\\n', d"),
+    )
+    @ddt.unpack
+    def test_in_ranges(self, names, expected):
+        self.assertEqual(expected, messages.in_ranges(names))
+
     def test_nearest(self):
         hosts = [f'compute{number}' for number in range(1, 20)]
         found = messages.nearest('compte12', hosts).split(', ')

@@ -60,7 +60,7 @@ def make(
     rows = _list_by_host(found, all_) if by_host else _list(found, all_)
     sections = [*_tell_answer(found), *_tell_request(found['request'])]
     if by_host:
-        sections += [_tell_host(found, host, all_) for host in found['hosts']]
+        sections += _tell_hosts(found, all_)
     elif len(rows) > 1:
         sections.append(_tell_constraints(rows, all_))
     sections += [_tell_query(query) for query in found['query'] if all_]
@@ -269,7 +269,22 @@ def _tell_constraints(
     return report.Section(rows=table, columns=[*names, ''])
 
 
-def _tell_host(found: Document, host: Document, all_: bool) -> report.Section:
+def _tell_hosts(found: Document, all_: bool) -> Iterator[report.Section]:
+    """Yield what refuses hosts; those of which it is the same are one."""
+    told: dict[tuple[typing.Any, ...], list[str]] = {}
+    for host in found['hosts']:
+        key = _judge(found, host), *_list_verdicts(found, host, all_)
+        told.setdefault(key, []).append(host['host'])
+    for (judged, *verdicts), hosts in told.items():
+        each = f', each of {len(hosts)} hosts' if len(hosts) > 1 else ''
+        yield report.Section(
+            f'{messages.in_ranges(hosts)}{each}: {judged}',
+            verdicts,
+            columns=HOST_COLUMNS[1:],
+        )
+
+
+def _judge(found: Document, host: Document) -> str:
     verdicts = [one['verdict'] for one in host['verdicts']]
     unjudged = verdicts.count(matrix.NOT_JUDGED)
     refuse_it = messages.part(
@@ -279,12 +294,10 @@ def _tell_host(found: Document, host: Document, all_: bool) -> report.Section:
         'that judged it refuses it',
         'that judged it refuse it',
     )
-    return report.Section(
-        f'{host["host"]}: {refuse_it}'
+    return (
+        refuse_it
         + (f'; {unjudged} did not judge it' if unjudged else '')
-        + _tell_rank(found, host),
-        list(_list_verdicts(found, host, all_)),
-        columns=HOST_COLUMNS[1:],
+        + _tell_rank(found, host)
     )
 
 

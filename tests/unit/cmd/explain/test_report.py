@@ -221,6 +221,19 @@ host filter:
             write(built, all_=all_, by_host=True),
         )
 
+    def test_hosts_of_equal_verdicts_are_one(self):
+        found = hosts(9)
+        for number in '013458':
+            refuse(found, number, 'are down' if number == '8' else 'are full')
+        built = document.build(found, request(), list('0134578'))
+        text = write(built, by_host=True)
+        self.assertIn('\nhost[0-1,3-5], each of 5 hosts: 1 of 6 c', text)
+        self.assertIn('\nhost7: 0 of 6 constraints', text)
+        self.assertIn('\nhost8: 1 of 6 constraints', text)
+        # Programs have a row for each.
+        rows = report.make(built, by_host=True).rows
+        self.assertEqual(6, len(rows))
+
     def test_hints(self):
         hints = {f'hint{n}': [str(n)] for n in range(4500)}
         text = tell(cloud(), hints={'group': ['y'], **hints})
@@ -328,8 +341,8 @@ host filter:
         self.assertIn('request filter:\n  f       ', write(built))
         self.assertIn('  -      -     0  ░░', write(built))
         self.assertIn(
-            '\nhost1: 0 of 0 constraints that judged it refuse it; 2 did not '
-            'judge it\n',
+            '\nhost[0-1], each of 2 hosts: 0 of 0 constraints that judged it '
+            'refuse it; 2 did\n  not judge it\n',
             write(built, by_host=True),
         )
 
