@@ -137,10 +137,12 @@ def first_few(
 ) -> str:
     """Return the first names for a message, and how many more there are.
 
-    :param most: number of names shown: enough to recognize, short enough to
-        read
+    :param most: number of names shown, or one more where that is all: enough
+        to recognize, short enough to read
     :param show: returns the text for one name, and must clean it
     """
+    # One alone is shown: to count it is as long.
+    most += len(names) == most + 1
     more = len(names) - most
     shown = ', '.join(show(name) for name in names[:most])
     return shown + (f' and {more} more' if more > 0 else '')

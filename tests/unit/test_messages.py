@@ -90,7 +90,8 @@ class MessagesTestCase(testtools.TestCase):
         ([], ''),
         (['a'], 'a'),
         (['a', 'b', 'c'], 'a, b, c'),
-        (['a', 'b', 'c', 'd'], 'a, b, c and 1 more'),
+        (['a', 'b', 'c', 'd'], 'a, b, c, d'),
+        (['a', 'b', 'c', 'd', 'e'], 'a, b, c and 2 more'),
     )
     @ddt.unpack
     def test_first_few(self, names, expected):
@@ -101,8 +102,8 @@ class MessagesTestCase(testtools.TestCase):
             "'a', ''", messages.first_few(['a', ''], 3, messages.quoted)
         )
         self.assertEqual(
-            "'\\n' and 1 more",
-            messages.first_few(['\n', 'b'], 1, messages.quoted),
+            "'\\n' and 2 more",
+            messages.first_few(['\n', 'b', 'c'], 1, messages.quoted),
         )
 
     @ddt.data(

@@ -142,11 +142,9 @@ def count_reason(reason: Document) -> str:
     if names:
         shown = [
             f'{one["name"]} {one["hosts"]}' if len(names) > 1 else one['name']
-            for one in names[:_MOST_NAMES]
+            for one in names
         ]
-        if len(names) > _MOST_NAMES:
-            shown.append(f'and {len(names) - _MOST_NAMES} more')
-        text += f' ({", ".join(shown)})'
+        text += f' ({messages.first_few(shown, _MOST_NAMES, str)})'
     elif len(reason['details']) == 1:
         text += f' ({reason["details"][0]["detail"]})'
     return text

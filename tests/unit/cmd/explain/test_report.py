@@ -137,14 +137,14 @@ all hosts                                                      300  ████
 request filter:
   isolate_aggregates                              100      0   200  ████████░░░░
     100 are isolated (windows3 15, windows4
-    15, windows0 14, and 4 more)
+    15, windows0 14 and 4 more)
 placement:
   resources=MEMORY_MB:9999                        300      0     0  ░░░░░░░░
     300 are too small (MEMORY_MB)
 host filter:
   IsolatedAggregatesFilter                        100      0     0
     100 are isolated (windows3 15, windows4
-    15, windows0 14, and 4 more)
+    15, windows0 14 and 4 more)
 """,  # noqa: E501
             tell(cloud(), server=SERVER, server_name='db-1'),
         )
@@ -469,7 +469,8 @@ class DocumentTestCase(testtools.TestCase):
         for number, expected in (
             (1, '9 are isolated (a0)'),
             (3, '9 are isolated (a0 3, a1 3, a2 3)'),
-            (4, '9 are isolated (a0 3, a1 3, a2 3, and 1 more)'),
+            (4, '9 are isolated (a0 3, a1 3, a2 3, a3 3)'),
+            (5, '9 are isolated (a0 3, a1 3, a2 3 and 2 more)'),
         ):
             names = [{'name': f'a{n}', 'hosts': 3} for n in range(number)]
             found = document.count_reason(

@@ -208,10 +208,10 @@ REFUSED = [
     (
         IMAGE,
         image(os_distro='ubuntu', os_type='linux'),
-        aggregates({'os_type': 'linux'}, {'os_distro': 'a,b,c,d'}),
+        aggregates({'os_type': 'linux'}, {'os_distro': 'a,b,c,d,e'}),
         None,
         "the image has 'os_distro' 'ubuntu' and the aggregates want 'a', "
-        "'b', 'c' and 1 more",
+        "'b', 'c' and 2 more",
     ),
     (
         type_filter.AggregateTypeAffinityFilter,

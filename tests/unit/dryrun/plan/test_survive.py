@@ -29,7 +29,7 @@ class FailTestCase(testtools.TestCase):
                 ('fine', '1 cannot fail: a'),
                 ('b', '2 cannot fail: a, b'),
                 ('c', '3 cannot fail: a, b, c'),
-                ('d', '4 cannot fail: a, b, c and 1 more'),
+                ('d', '4 cannot fail: a, b, c, d'),
             ],
             said,
         )
