@@ -180,7 +180,7 @@ class SituationsTestCase(SurviveTestCase):
             stuck=[
                 # A member of the group, for which host4 is full.
                 ('anti-affinity', ''),
-                ('required=CUSTOM_WINDOWS', ''),
+                ('trait CUSTOM_WINDOWS', ''),
                 # host2 is full; the others are not of its lease.
                 ('reservation', ''),
                 ('state', ''),

@@ -191,7 +191,7 @@ class MembersTest(test_watch.WatchTestCase):
             )
         constraints = [record['constraint'] for record in self.recorded()]
         self.assertEqual(
-            [f'required=CUSTOM_MEMBER_{number}' for number in range(3)],
+            [f'trait CUSTOM_MEMBER_{number}' for number in range(3)],
             constraints,
         )
         self.assertEqual({'required traits'}, self.series())

@@ -252,8 +252,11 @@ class _Attribution:
                 known = lacking < self._known or self.providers.knows(part)
                 refusal = self.words.lacking(part, row.policy, known)
                 if row.stage == 'placement' and not refusal.cause:
-                    # The row's name, which may be what a member has written.
-                    refusal = refusal._replace(label=reasons.label_of(part))
+                    # A label is not what a member has written.
+                    refusal = refusal._replace(
+                        cause=reasons.cause_of(part),
+                        label=reasons.label_of(part),
+                    )
                 refused |= dict.fromkeys(lacking, refusal)
         return refused
 

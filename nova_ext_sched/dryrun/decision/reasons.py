@@ -339,6 +339,17 @@ def refusal_by_resource(
     return refusals.Refusal(kind, resource, lifts=lifts, label=label)
 
 
+def cause_of(part: query.Part) -> str:
+    """Return what to lift of a part of the query, in the words of refusals.
+
+    It is empty where the part itself says it.
+    """
+    if part.key not in ('required', 'root_required'):
+        return ''
+    value = messages.clean(part.value)
+    return f'forbidden trait {value[1:]}' if part.forbids else f'trait {value}'
+
+
 def label_of(part: query.Part) -> str:
     """Return what stands for a part of the query in the labels of metrics."""
     if part.key in ('required', 'root_required'):

@@ -194,6 +194,7 @@ class ConstraintsTestCase(PlacementTestCase):
         self.ask()
         [refusal] = self.columns['required=CUSTOM_A'].refused['h1']
         self.assertEqual('required traits', refusal.label)
+        self.assertEqual('trait CUSTOM_A', refusal.cause)
 
     def test_the_answer_alone(self):
         """Nobody asks which filter added what, nor placement for it."""

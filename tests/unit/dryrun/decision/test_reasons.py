@@ -91,14 +91,24 @@ class ReasonsTestCase(testtools.TestCase):
 
     @ddt.data(
         # A member writes any of these.
-        ('required', 'CUSTOM_A', 'required traits'),
-        ('root_required', '!CUSTOM_A', 'required traits'),
-        ('group', '1: required=CUSTOM_A', 'other'),
-        ('member_of', 'in:u1', 'other'),
+        ('required', 'CUSTOM_A', 'trait CUSTOM_A', 'required traits'),
+        (
+            'root_required',
+            '!CUSTOM_A',
+            'forbidden trait CUSTOM_A',
+            'required traits',
+        ),
+        ('group', '1: required=CUSTOM_A', '', 'other'),
+        ('member_of', 'in:u1', '', 'other'),
     )
     @ddt.unpack
-    def test_label_of_a_part(self, key, value, expected):
-        self.assertEqual(expected, reasons.label_of(query.Part(key, value)))
+    def test_cause_and_label_of_a_part(self, key, value, *expected):
+        part = query.Part(key, value)
+        self.assertEqual(
+            expected, (reasons.cause_of(part), reasons.label_of(part))
+        )
+        if cause := expected[0]:
+            self.assertIn(cause, self.reasons.lacking(part).kind)
 
     @ddt.data(('VCPU', ''), ('CUSTOM_MEMBER', 'custom resource'))
     @ddt.unpack
