@@ -68,17 +68,18 @@ def in_colour():
     }
 
 
-def run(test, command, folder, *, columns, status=0):
+def run(test, command, folder, *hidden, columns, status=0):
     """Run a command as it is typed; return it after ``$``, and its output.
 
     :param test: a test case
     :param folder: where it runs
+    :param hidden: further arguments, of which the sample says nothing
     :param columns: the width of the terminal
     :param status: the exit status that it must have
     """
     program, *arguments = shlex.split(command.replace('\\\n', ''))
     done = subprocess.run(
-        [pathlib.Path(sys.executable).parent / program, *arguments],
+        [pathlib.Path(sys.executable).parent / program, *arguments, *hidden],
         cwd=folder,
         env=os.environ | {'COLUMNS': columns, 'PYTHONWARNINGS': 'ignore'},
         capture_output=True,

@@ -35,7 +35,9 @@ class DemonstrationTestCase(unittest.TestCase):
         samples.check(
             self,
             'cli/simulate/compare.txt',
-            samples.run(self, command, folder, columns='79'),
+            samples.run(
+                self, command, folder, '--color', 'always', columns='79'
+            ),
         )
 
 
