@@ -156,23 +156,29 @@ def _draw_lines(rows: Sequence[str | layout.Line]) -> Iterator[str]:
     ]
     has_labels = any(line.label != '' for line in lines)
     parts = ['<table class="lines"><tbody>\n']
-    for text, label, name, notes, style in lines:
+    for line in lines:
         parts.append('<tr>')
         if has_labels:
             # In a terminal, blanks align it.
-            shown = ' '.join(str(label).split())
+            shown = ' '.join(str(line.label).split())
             kinds = (
-                style,
-                'number' * isinstance(label, int),
+                line.style,
+                'number' * isinstance(line.label, int),
                 'short' * (len(shown) <= _SHORT),
             )
             parts.append(f'<td{_class(*kinds)}>{_say(shown)}</td>')
-        parts.append(f'<td>{_say(text)}')
-        if name:
-            parts.append(
-                f'<span class="name">{_say(messages.clean(name))}</span>'
-            )
-        parts += [f'<div class="note">{_say(note)}</div>' for note in notes]
+        parts.append('<td>')
+        if line.name:
+            name = _say(messages.clean(line.name))
+            parts.append(f'<span class="name">{name}</span> ')
+        parts.append(_say(line.text))
+        if line.uuid:
+            parts.append(f' <span class="uuid">{_say(line.uuid)}</span>')
+        parts += [
+            f'<div class="note">{_say(note)}</div>' for note in line.notes
+        ]
+        if line.below:
+            parts.append(_draw_section(line.below, {}))
         parts.append('</td></tr>\n')
     parts.append('</tbody></table>\n')
     yield from _frame_rows(parts, len(rows))

@@ -86,7 +86,20 @@ class DrawTestCase(testtools.TestCase):
             )
             return draw(
                 Section(name),
-                Section(name, [name, Line(name, name, name, [name])]),
+                Section(
+                    name,
+                    [
+                        name,
+                        Line(
+                            name,
+                            name,
+                            name,
+                            [name],
+                            uuid=name,
+                            below=Section(rows=[name]),
+                        ),
+                    ],
+                ),
                 Section(columns=(name, 'b'), rows=[(name, [name, name])]),
                 Section(
                     columns=['a'],
@@ -106,7 +119,7 @@ class DrawTestCase(testtools.TestCase):
             [(tag, [*of]) for tag, of in harmless.tags],
             [(tag, [*of]) for tag, of in read.tags],
         )
-        self.assertEqual(26, read.text.count(name.strip()), read.text)
+        self.assertEqual(28, read.text.count(name.strip()), read.text)
 
     def test_what_turns_a_text_around(self):
         read = draw(
