@@ -6,6 +6,7 @@ It speaks over two pipes: JSON, each message ended by a NUL.
 """
 
 import base64
+import fcntl
 import itertools
 import json
 import os
@@ -42,20 +43,25 @@ class Browser:
             f'--user-data-dir={folder}',
             'about:blank',
         ]
-        # It takes the file descriptors 3 and 4.
+        # It takes the file descriptors 3 and 4; these are others.
+        ends = [
+            fcntl.fcntl(one, fcntl.F_DUPFD, 10)
+            for one in (command_read, answer_write)
+        ]
+
+        def place_ends():
+            for number, one in enumerate(ends, 3):
+                os.dup2(one, number)
+
         self._process = subprocess.Popen(
-            [
-                'sh',
-                '-c',
-                f'exec "$@" 3<&{command_read} 4>&{answer_write}',
-                'sh',
-                program,
-                *arguments,
-            ],
+            [program, *arguments],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=(command_read, answer_write),
+            pass_fds=(3, 4),
+            preexec_fn=place_ends,
         )
+        for one in ends:
+            os.close(one)
         os.close(command_read)
         os.close(answer_write)
         test.addCleanup(self._stop)

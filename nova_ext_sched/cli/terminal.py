@@ -72,7 +72,7 @@ def make(
         is_coloured = color == ALWAYS
     styles: dict[str, str | style.Style] = dict(_STYLES)
     styles[ANSWER] = _ANSWERS[status]
-    return console.Console(
+    return _Console(
         file=stream,
         width=width,
         # Without it, rich takes 80 columns where TERM is dumb.
@@ -85,6 +85,14 @@ def make(
         highlight=False,
         theme=theme.Theme(styles),
     )
+
+
+class _Console(console.Console):
+    """rich's, which would end the process where its reader has gone."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the BrokenPipeError: commands say that the output closed."""
+        raise
 
 
 def _is_terminal(stream: typing.Any) -> bool:

@@ -52,7 +52,7 @@ class UnderWayTest(test_osc_isolation.IsolationTestCase):
                 raise KeyboardInterrupt
 
         @contextlib.contextmanager
-        def bar(*args):
+        def bar(*args, **kwargs):
             yield advance
 
         return unittest.mock.patch.object(progress, 'bar', bar)
