@@ -15,6 +15,7 @@ NAMES = {
     'host1': 'compute1',
     'host2': 'compute2',
     'host3': 'compute3',
+    'host4': 'compute5',
     'host6': 'compute6',
     'host7': 'compute4',
     'compute-71': 'compute5',

@@ -25,8 +25,9 @@ def check(argv: Sequence[str]) -> int:
     # For --json, which it looks up there.
     upgradecheck.CONF = checks.CONF
     # As nova's own commands do: libraries of nova's, osprofiler for one, read
-    # options that only this registers.
-    config.parse_args(argv, init_rpc=False)
+    # options that only this registers. RPC, too, is prepared without a
+    # connection: cells that are templates take its address.
+    config.parse_args(argv)
     # A value of ours that is not of its form, as what nova itself reads; where
     # nothing of ours is loaded, no check reads all of them.
     conf.check_values(checks.CONF)
