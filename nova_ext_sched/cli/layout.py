@@ -235,7 +235,10 @@ class Table:
                 paper, options.update_width(_UNLIMITED), shown
             )
             room = options.max_width - wide.maximum - _GAP
-            shown = self._build(max(bars.NARROWEST, min(room, bars.WIDEST)))
+            width = max(bars.NARROWEST, min(room, bars.WIDEST))
+            if not self.names[-1]:
+                width -= _count_edge(paper, options)
+            shown = self._build(width)
         for line in paper.render_lines(shown, options, pad=False):
             # rich fills lines with blanks.
             while line and not line[-1].text.strip():
@@ -273,6 +276,20 @@ class Table:
         for row in zip(*columns, strict=True):
             shown.add_row(*map(render, row))
         return shown
+
+
+def _count_edge(
+    paper: console.Console, options: console.ConsoleOptions
+) -> int:
+    """Return by how much a last column is wider than the width that it gets.
+
+    Before 14.3 rich adds the padding that the edge of a table has not.
+    """
+    two = table.Table('', '', box=None, pad_edge=False, show_header=False)
+    two.columns[1].width = 1
+    two.add_row('x', 'x')
+    wide = measure.Measurement.get(paper, options, two)
+    return wide.maximum - len('x  x')
 
 
 def _are_words(cells: Sequence[object]) -> bool:
