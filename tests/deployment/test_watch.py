@@ -30,7 +30,7 @@ FLAVORS = {
     'trait': (
         1,
         {**LICENSED, 'trait:HW_CPU_X86_SGX': 'required'},
-        'required=HW_CPU_X86_SGX',
+        'trait HW_CPU_X86_SGX',
     ),
     'isolated': (1, {}, 'isolation'),
     'reserved': (1, {**LICENSED, 'reservation:gold': '1'}, 'reservation'),
