@@ -191,6 +191,10 @@ class DistributionTestCase(unittest.TestCase):
                     'nova-ext-sched-audit.timer',
                     'nova-ext-sched-capacity.service',
                     'nova-ext-sched-capacity.timer',
+                    'nova-ext-sched-page.service',
+                    'nova-ext-sched-page.timer',
+                    'nova-ext-sched-survive.service',
+                    'nova-ext-sched-survive.timer',
                     'nova-ext-sched-watch.service',
                     'nova-ext-sched.conf.sample',
                 )
