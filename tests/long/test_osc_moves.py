@@ -9,7 +9,9 @@ import fixtures
 from nova import context
 from nova import objects
 
+from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.osc import moves_cloud
+from tests.functional import openstackclient
 from tests.functional import test_osc_moves
 from tests.functional import test_survive
 
@@ -185,6 +187,49 @@ class OthersTest(test_osc_moves.ApplyTestCase):
         )
         plan['moves'] = plan['moves'][1:]
         self.assertEqual(['elsewhere'], self.apply(plan))
+
+
+class HostsTest(test_osc_moves.ApplyTestCase):
+    def services(self):
+        return {
+            one['host']: (one['status'], one['disabled_reason'])
+            for one in self.admin_api.get_services(binary='nova-compute')
+        }
+
+    def test_hosts_are_disabled_and_enabled(self):
+        """One that somebody else disabled stays so."""
+        plan = self.plan('host1', 'host3', by=command.Drain)
+        self.set_service('host3', status='disabled', disabled_reason='mine')
+        before = self.services()
+        self.apply(plan, '--disable', '--dry-run', status=3)
+        self.assertIn('1 host would be disabled: host1.', self.said)
+        self.assertEqual(before, self.services())
+        self.assertEqual(['moved', 'moved'], self.apply(plan, '--disable'))
+        reason = f'nova-ext-sched: to be empty, by the plan of {plan["time"]}'
+        self.assertEqual(
+            before | {'host1': ('disabled', reason)}, self.services()
+        )
+        other = {**plan, 'time': '2026-01-01T00:00:00Z'}
+        for one, arguments in ((other, ()), (plan, ('--dry-run',))):
+            self.assertEqual([], self.apply(one, '--enable', *arguments))
+        self.assertIn('1 host would be enabled: host1.', self.said)
+        self.apply(plan, '--enable')
+        self.assertEqual(before, self.services())
+
+    def test_another_cloud_is_refused(self):
+        plan = self.drain()
+        self.assertEqual({'host1', 'host2'}, {*plan['services']})
+        uuid = plan['services']['host1']
+        for services in (
+            {**plan['services'], 'host1': plan['services']['host2']},
+            {'host9': uuid},
+        ):
+            self.apply({**plan, 'services': services}, status=2)
+            self.assertIn('expected a plan of this cloud', self.said)
+        self.openstack.user = openstackclient.READER
+        self.apply(plan, status=1)
+        self.assertIn('ForbiddenException: 403', self.said)
+        self.assertEqual([], self.migrations())
 
 
 class EvacuateTest(test_survive.EvacuationMixin, test_osc_moves.ApplyTestCase):
