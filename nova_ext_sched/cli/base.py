@@ -72,6 +72,18 @@ class Command(command.Command):
             return self._fail(exc, FAULT)
         return self.status
 
+    def _fail_to_write(self, option: str, path: object, exc: OSError) -> int:
+        """Say that the file of an option cannot be written."""
+        # The error may name a temporary file beside that.
+        return self._fail(
+            exception.InvalidValue(
+                where=option,
+                expected='a file that can be written',
+                got=f'{path} ({exc.strerror or exc})',
+            ),
+            FAULT,
+        )
+
     def _fail(self, exc: Exception, status: int) -> int:
         if self.app_args and self.app_args.debug:
             logging.getLogger(__name__).debug('', exc_info=exc)

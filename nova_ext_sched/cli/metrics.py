@@ -12,7 +12,6 @@ import pathlib
 import time
 import typing
 
-from nova_ext_sched import exception
 from nova_ext_sched.cli import base
 
 
@@ -62,14 +61,8 @@ class Command(base.Command):
             try:
                 write(parsed_args.metrics, self.cmd_name, status, self.measure)
             except OSError as exc:
-                # It names a temporary file beside that.
-                return self._fail(
-                    exception.InvalidValue(
-                        where='--metrics',
-                        expected='a file that can be written',
-                        got=f'{parsed_args.metrics} ({exc.strerror or exc})',
-                    ),
-                    base.FAULT,
+                return self._fail_to_write(
+                    '--metrics', parsed_args.metrics, exc
                 )
         return status
 

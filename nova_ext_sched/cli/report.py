@@ -29,7 +29,6 @@ import typing
 from cliff import columns as cliff_columns
 from cliff import lister
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
@@ -154,14 +153,7 @@ class Lister(base.Command, lister.Lister):
                 page.draw(made.sections, self._columns, [*made.rows], status),
             )
         except OSError as exc:
-            return self._fail(
-                exception.InvalidValue(
-                    where='--html',
-                    expected='a file that can be written',
-                    got=f'{path} ({exc.strerror or exc})',
-                ),
-                base.FAULT,
-            )
+            return self._fail_to_write('--html', path, exc)
         return status
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
