@@ -91,7 +91,8 @@ class ApplyPlan(report.Lister, command.Lister):
             said.append(f'{changed}.')
         if parsed_args.enable:
             return report.Report(*report.begin(changed), rows=[])
-        bar = progress.bar(sys.stderr, 'Moving servers', len(plan.moves))
+        total = len(plan.moves)
+        bar = progress.bar(sys.stderr, 'Moving servers', total, self.color)
         try:
             with bar as advance:
                 run = moves_run.Run(plan, cloud, is_dry, advance)
