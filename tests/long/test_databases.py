@@ -5,7 +5,9 @@
 The unit tests run the same on SQLite.
 """
 
+import fixtures
 import testtools
+from testtools import matchers
 
 from tests.unit.queries import test_aggregates
 from tests.unit.queries import test_servers
@@ -40,3 +42,18 @@ class ServersMysqlTestCase(test_servers.SelectsMixin, testtools.TestCase):
 
 class ServersPostgresqlTestCase(test_servers.SelectsMixin, testtools.TestCase):
     backend = 'postgresql'
+
+
+class AwayTestCase(testtools.TestCase):
+    """A server that does not answer, in the place of MySQL."""
+
+    def test_is_skipped(self):
+        url = 'mysql+pymysql://root@127.0.0.1:1/'
+        self.useFixture(
+            fixtures.MonkeyPatch('tests.databases.SERVERS', {'mysql': url})
+        )
+        result = testtools.TestResult()
+        ServersMysqlTestCase('test_cells').run(result)
+        self.assertEqual([], result.errors + result.failures)
+        (reason,) = result.skip_reasons
+        self.assertThat(reason, matchers.StartsWith('no mysql server: '))
