@@ -5,7 +5,6 @@
 import time
 
 from nova_ext_sched.cmd.moves import command
-from tests.functional import audits
 from tests.functional import plans
 
 
@@ -131,36 +130,3 @@ class StoryTestCase(DrainTestCase):
         self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.disable_others(*self.weights)
         self.assertEqual(host, self.host_of(server))
-
-
-class RefusedRebuildTestCase(DrainTestCase):
-    """nova leaves the refused image in the request: it decides nothing."""
-
-    weights = {f'host{n}': 700 - n for n in range(1, 6)}
-
-    def test_servers_that_run_other_images_than_their_requests_have(self):
-        self.flags(group='nova_ext_sched', **audits.AuditTestCase.options)
-        self.isolate('windows', ['host2', 'host4'], 'CUSTOM_WINDOWS')
-        plain = self.image()
-        licensed = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})
-        first, between, last = (
-            self.boot(image=image, host=host)
-            for image, host in (
-                (plain, 'host1'),
-                (licensed, 'host2'),
-                (plain, 'host3'),
-            )
-        )
-        for one in (first, last):
-            self.rebuild_server(one, licensed, 'ERROR')
-            self.rebuild_server(one, plain)
-        # By their requests they are alike, and each is asked about first.
-        plan = self.drain('host1', 'host2', 'host3')
-        self.assertEqual(
-            {
-                (first['id'], 'host1', 'host5'),
-                (between['id'], 'host2', 'host4'),
-                (last['id'], 'host3', 'host5'),
-            },
-            {*self.moves(plan)},
-        )

@@ -17,6 +17,7 @@ from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
+from tests.functional import audits
 from tests.functional import base
 from tests.functional import explain
 from tests.functional import test_drain
@@ -264,3 +265,36 @@ class DeletedTestCase(test_drain.DrainTestCase):
         self._wait_for_state_change(server, 'SOFT_DELETED')
         [stuck] = self.plan('host2', by=command.Drain)['without_place']
         self.assertIn('restore it', stuck['would_help'])
+
+
+class RefusedRebuildTestCase(test_drain.DrainTestCase):
+    """nova leaves the refused image in the request: it decides nothing."""
+
+    weights = {f'host{n}': 700 - n for n in range(1, 6)}
+
+    def test_servers_that_run_other_images_than_their_requests_have(self):
+        self.flags(group='nova_ext_sched', **audits.AuditTestCase.options)
+        self.isolate('windows', ['host2', 'host4'], 'CUSTOM_WINDOWS')
+        plain = self.image()
+        licensed = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})
+        first, between, last = (
+            self.boot(image=image, host=host)
+            for image, host in (
+                (plain, 'host1'),
+                (licensed, 'host2'),
+                (plain, 'host3'),
+            )
+        )
+        for one in (first, last):
+            self.rebuild_server(one, licensed, 'ERROR')
+            self.rebuild_server(one, plain)
+        # By their requests they are alike, and each is asked about first.
+        plan = self.drain('host1', 'host2', 'host3')
+        self.assertEqual(
+            {
+                (first['id'], 'host1', 'host5'),
+                (between['id'], 'host2', 'host4'),
+                (last['id'], 'host3', 'host5'),
+            },
+            {*self.moves(plan)},
+        )

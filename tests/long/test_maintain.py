@@ -5,6 +5,7 @@
 import collections
 
 from nova_ext_sched.cmd.moves import command
+from tests.functional import audits
 from tests.functional import explain
 from tests.functional import test_drain
 
@@ -47,7 +48,7 @@ class MaintainTestCase(test_drain.DrainTestCase):
         self.flags(
             group='nova_ext_sched',
             max_server_per_failure_domain=self.rack_limit,
-            **test_drain.audits.AuditTestCase.options,
+            **audits.AuditTestCase.options,
         )
         plain = self.flavor(vcpu=1)
         licensed = self.flavor(vcpu=1, specs=required)

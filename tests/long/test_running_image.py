@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that run from volumes."""
+"""Moves after a refused rebuild: of a plain server, and from volumes."""
 
 from unittest import mock
 
@@ -13,6 +13,69 @@ from tests.functional import explain
 from tests.functional import test_running_image
 
 CINDER = cinder_fixture.CinderFixture
+
+
+class PlainServerTestCase(test_running_image.RefusedRebuildTestCase):
+    weights = {'host1': 1000, 'host2': 500, 'host3': 1}
+    isolated = ('host1',)
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.refuse_rebuild(
+            self.assertBootsOn('host2', image=self.plain), self.licensed
+        )
+
+    def test_its_owner_cannot_bring_it_into_the_aggregate(self):
+        self.its_image_is_gone()
+        self.assertEqual('host3', self.host_of(self.resize(self.server)))
+        self.assertRegex(
+            self.log,
+            f'INFO .*Server {self.server["id"]} runs image {self.plain}, '
+            f'but its request spec has image {self.licensed} of a rebuild '
+            'that was refused',
+        )
+        self._confirm_resize(self.server)
+        self._live_migrate(self.server)
+        self.assertEqual('host2', self.host_of(self.server))
+        self._shelve_server(self.server, expected_state='SHELVED_OFFLOADED')
+        self._unshelve_server(self.server)
+        self.assertEqual('host2', self.host_of(self.server))
+        # A rebuild that is allowed ends it.
+        self.rebuild_server(self.server, self.image(), 'ACTIVE')
+        before = self.log
+        self._migrate_server(self.server)
+        self.assertEqual('host3', self.host_of(self.server))
+        self.assertNotIn('runs image', self.log.removeprefix(before))
+        self._confirm_resize(self.server)
+        self._delete_server(self.server)
+        self.evacuation()
+
+    def its_image_is_gone(self):
+        image = self.glance.images.pop(self.plain)
+        server = self.resize(self.server, 'ACTIVE')
+        self.assertEqual('host2', self.host_of(server))
+        self.assertIn(
+            f'the properties of image {self.plain} cannot be read '
+            '(ImageNotFound: ',
+            self.log,
+        )
+        # Where nothing isolates, the image does not matter.
+        self.set_metadata(
+            'windows', {f'trait:{test_running_image.WINDOWS}': 'forbidden'}
+        )
+        self._revert_resize(self.resize(self.server))
+        self.set_metadata(
+            'windows', {f'trait:{test_running_image.WINDOWS}': 'required'}
+        )
+        self.glance.images[self.plain] = image
+
+    def evacuation(self):
+        """Of another server, which has moved nowhere."""
+        server = self.refuse_rebuild(
+            self.assertBootsOn('host2', image=self.plain), self.licensed
+        )
+        self.lose('host2')
+        self._evacuate_server(server, expected_host='host3')
 
 
 class VolumeTestCase(test_running_image.RefusedRebuildTestCase):

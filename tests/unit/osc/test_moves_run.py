@@ -5,6 +5,7 @@
 from unittest import mock
 
 import ddt
+import fixtures
 from openstack import exceptions
 import testtools
 
@@ -124,6 +125,9 @@ class RunTestCase(testtools.TestCase):
         self.assertEqual('no connection', self.moves[0].reason)
 
     def test_a_migration_that_does_not_end(self):
+        self.useFixture(
+            fixtures.MonkeyPatch(f'{moves_run.__name__}.LONGEST', 3600)
+        )
         found = self.run_moves(Cloud(server_1=10**9), 1)
         self.assertEqual((False, [Result.FAILED]), found)
         self.assertEqual('it does not end', self.moves[0].reason)

@@ -317,6 +317,7 @@ SERVERS = st.lists(
 class RandomTestCase(MaintainTestCase):
     """Each move is right when its turn comes: :meth:`carry_out`."""
 
+    @hypothesis.settings(max_examples=40)
     @hypothesis.given(servers=SERVERS, at_once=st.sampled_from((1, 2, None)))
     def test_any_cloud(self, servers, at_once):
         used, chosen, apart = collections.Counter(), [], set()
