@@ -74,7 +74,23 @@ class UnitsTestCase(capacity.TruthMixin, test_survive.SurviveTestCase):
         self.small = self.boot(az='nova:host1')
         self.limit('host1', 'VCPU', max_unit=2)
 
+    def explain(self, server, operation):
+        """Return how explain ends, its order and what refuses the request."""
+        said = explain.run(
+            *('--server', server['id'], '--operation', operation),
+            *('-f', 'json'),
+        )
+        end = said.rows[-1]
+        return said.status, said.order[:1], (end['stage'], end['constraint'])
+
     def test_nova_evacuates_none(self):
+        self.assertEqual(
+            (3, [], ('placement', 'VCPU')),
+            self.explain(self.large, 'evacuate'),
+        )
+        self.assertEqual(
+            (0, ['host2']), self.explain(self.small, 'evacuate')[:2]
+        )
         self.assertFailure(
             'host1', '--host', 'host1', moves=['host2'], stuck=[('VCPU', '')]
         )
@@ -89,6 +105,14 @@ class UnitsTestCase(capacity.TruthMixin, test_survive.SurviveTestCase):
             for one in (self.large, self.small):
                 self.api.post_server_action(one['id'], {'os-stop': None})
                 self._wait_for_state_change(one, 'SHUTOFF')
+        operation = {'live': 'live-migrate', 'cold': 'migrate'}[kind]
+        self.assertEqual(
+            (3, [], ('conductor', 'VCPU')),
+            self.explain(self.large, operation),
+        )
+        self.assertEqual(
+            (0, ['host2']), self.explain(self.small, operation)[:2]
+        )
         plan = self.plan('host1', by=command.Drain)
         self.assertEqual(
             [(self.small['id'], kind)],

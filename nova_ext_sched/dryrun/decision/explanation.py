@@ -13,6 +13,7 @@ A script asks as the commands do, once nova has nova-scheduler's nova.conf
 
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import typing
@@ -20,6 +21,7 @@ import typing
 from nova import exception as nova_exception
 
 from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import candidates
@@ -31,6 +33,17 @@ from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.dryrun.decision import stages
+
+UNITS = 'min_unit, max_unit or step_size'
+
+_SOURCE = 'Unable to replace instance claim on source'
+# nova's words for the owner, where what a server holds is refused.
+_KEEPS = {
+    'migrate': _SOURCE,
+    'resize': _SOURCE,
+    'live-migrate': _SOURCE,
+    'evacuate': 'There are not enough hosts available',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +131,44 @@ def _prepare(
         arguments['image'] = request.get_image(ctxt, asked)
     with conducting(found):
         getattr(mine, asked.operation.replace('-', '_'))(**arguments)
+    _check_held(cloud, asked, found)
     return ctxt, mine.spec_obj, mine
+
+
+def _check_held(
+    cloud: snapshot.Snapshot, asked: question.Question, found: matrix.Matrix
+) -> None:
+    """Let a request end where placement takes no more what a server holds.
+
+    Before a migration nova-conductor writes it for the migration; with each
+    host that takes an evacuated server nova-scheduler writes it again.
+    """
+    reason = _KEEPS.get(asked.operation)
+    if not reason or asked.server is None or found.end is not None:
+        return
+    held = ledger.Ledger(
+        cloud.placement.read_allocations,
+        cloud.providers.get_room,
+        cloud.providers.get_stored,
+    )
+    if violated := held.find_violated(asked.server):
+        stage = 'conductor' if asked.operation != 'evacuate' else 'placement'
+        cause, text = describe_violated(violated)
+        found.stop(stage, cause, reason, text)
+
+
+def describe_violated(violated: Sequence[tuple[str, int]]) -> tuple[str, str]:
+    """Return why nova moves no server that holds what nobody gets any more.
+
+    :param violated: of :meth:`.ledger.Ledger.find_violated`; not empty
+    :returns: the resource class, and a sentence without its period
+    """
+    name, amount = violated[0]
+    return name, (
+        f'it holds {amount} of {name}, and one server can have no such amount '
+        f'there any more ({UNITS}): placement refuses what nova would write '
+        f'to move it'
+    )
 
 
 @contextlib.contextmanager

@@ -357,14 +357,8 @@ class StuckExplainer:
         if refused:
             reason, cause, name = refused, _HYPERVISOR, ''
         elif violated:
-            [(cause, amount), *_] = violated
-            units = 'min_unit, max_unit or step_size'
-            reason = (
-                f'it holds {amount} of {cause}, and one server can have no '
-                f'such amount there any more ({units}): placement refuses '
-                f'what nova would write to move it'
-            )
-            name, helps = '', f'{units} of {cause}'
+            cause, reason = explanation.describe_violated(violated)
+            name, helps = '', f'{explanation.UNITS} of {cause}'
         elif left:
             reason = 'nova-scheduler leaves hosts, and can claim none of them'
             cause, name = plans.FAULT, ''
