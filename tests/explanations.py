@@ -56,7 +56,7 @@ def document(**fields):
         'instances': 1,
     }
     return {
-        'format': 1,
+        'format': 2,
         'time': '2026-01-02T03:04:05Z',
         'versions': {'nova-ext-sched': '1', 'nova': '34'},
         'request': request,
@@ -76,6 +76,7 @@ def document(**fields):
         'constraints': [constraint(3), constraint(0), constraint(2)],
         'query': [],
         'hosts': [],
+        'topology': [],
         'order': [],
         'remarks': ['a remark'],
     } | fields

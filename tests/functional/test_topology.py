@@ -10,6 +10,7 @@ import fixtures
 
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
+from nova_ext_sched.cmd.explain import command as explaining
 from nova_ext_sched.cmd.moves import command as moves
 from tests import schemas
 from tests.functional import audits
@@ -52,6 +53,7 @@ class TopologyTestCase(audits.AuditTestCase):
             (moves.Survive, 'survive', 'cmd/moves', []),
             (moves.Drain, 'drain', 'cmd/moves', ['host1']),
             (moves.Mend, 'mend', 'cmd/moves', []),
+            (explaining.Explain, 'explain', 'dryrun/decision', flavor),
         ):
             text, err, _ = explain.call(kind, name, *argv, '-f', 'json')
             document = json.loads(text)
@@ -67,15 +69,16 @@ class TopologyTestCase(audits.AuditTestCase):
             (capacity.Capacity, 'capacity', flavor, 'r9 i█ 40'),
             (moves.Survive, 'survive', [], 'r9 █· 0'),
             (moves.Drain, 'drain', ['host1'], 'r9 e█ 1'),
+            (moves.Mend, 'mend', [], 'r9 m█ 1'),
         ):
             argv += ['--map', '--html-add', str(page)]
             text, *_ = explain.call(kind, name, *argv)
             rows = [line.split()[:3] for line in text.splitlines()]
             self.assertIn(row.split(), rows, text)
         text = re.sub('<[^>]+>', '', page.read_text())
-        for name in ('audit', 'capacity', 'survive', 'drain'):
+        for name in ('audit', 'capacity', 'survive', 'drain', 'mend'):
             self.assertIn(f'nova-ext-sched {name}\n', text)
-        for row in ('r91·1', 'r9i█40', 'r9█·0', 'r9e█1'):
+        for row in ('r91·1', 'r9i█40', 'r9█·0', 'r9e█1', 'r9m█1'):
             self.assertIn(row, text)
 
     def test_where_the_policies_are_off(self):

@@ -21,7 +21,7 @@ COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
 SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 
 #: Changes when a reader of the document must change.
-FORMAT = 1
+FORMAT = 2
 
 # What the document has of the totals.
 _ANSWER = ('servers', 'violating', 'not_judged', 'policies')

@@ -8,6 +8,7 @@ from nova_ext_sched.cmd import arguments
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
 
@@ -28,4 +29,4 @@ def explain(
     with snapshot.read(supposed) as cloud:
         detailed = selection.find_nodes(cloud, parsed_args.host)
         found = explanation.explain(cloud, asked, advance)
-        return found.describe(detailed)
+        return found.describe(detailed, topology.describe(cloud))

@@ -74,6 +74,7 @@ class Mend(_Moves):
         parser = super().get_parser(prog_name)
         options.add_selection(parser)
         options.add_change(parser)
+        topology.add_options(parser)
         return parser
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:

@@ -22,8 +22,9 @@ from nova_ext_sched.cli import topology
 from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.plan import plans
 
-# The sign of a host that is to be empty.
+# The signs of a host that is to be empty, and of one that servers leave.
 _EMPTY = topology.Sign('e', style=terminal.GOOD)
+_LEFT = topology.Sign('m', style=terminal.GOOD)
 
 #: Changes when a reader of the document must change.
 FORMAT = 2
@@ -323,17 +324,19 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
     return report.Report(sentence, sections, rows, make_document, status)
 
 
-def draw_drain(
+def draw_moves(
     plan: plans.Plan,
     emptied: Set[str],
     hosts: Sequence[dict[str, typing.Any]],
     by: str | None,
 ) -> topology.Map:
-    """Return the map of hosts that are to be empty, and of those that fill.
+    """Return the map of hosts that servers leave, and of those that fill.
 
-    :param emptied: the names of those of which it is known what stands there
+    :param emptied: the names of those that are to be empty and of which it is
+        known what stands there
     """
-    signs = dict.fromkeys(emptied, _EMPTY)
+    signs = dict.fromkeys((one.host for one in plan.moves), _LEFT)
+    signs |= dict.fromkeys(emptied, _EMPTY)
     gets = collections.Counter(one.expected for one in plan.moves)
     most = max(gets.values(), default=1)
     signs |= {host: topology.level(n, most) for host, n in gets.items()}
@@ -347,6 +350,7 @@ def draw_drain(
         {
             topology.COUNTED: 'servers without a place',
             _EMPTY.shown: 'empty then',
+            _LEFT.shown: 'servers move away',
             topology.LEVELLED: f'gets 1 to {most} servers',
             topology.NOTHING.shown: 'as it is',
         },

@@ -31,13 +31,20 @@ def plan_mend(
         found, _ = cli_report.begin(
             totals.head, *totals.remarks, counts=totals.counts
         )
-        return report.make(
+        described = topology.describe(cloud)
+        made = report.make(
             plan,
             [found],
             auditing.faults,
             bool(totals.not_judged),
-            topology.describe(cloud),
+            described,
         )
+        if cli_topology.is_wanted(parsed_args):
+            drawn = report.draw_moves(
+                plan, frozenset(), described, parsed_args.map_by
+            )
+            made = cli_report.insert(made, drawn)
+        return made
 
 
 def plan_drain(
@@ -55,7 +62,7 @@ def plan_drain(
         described = topology.describe(cloud)
         made = report.make(plan, found, cloud.faults, bool(unread), described)
         if cli_topology.is_wanted(parsed_args):
-            drawn = report.draw_drain(
+            drawn = report.draw_moves(
                 plan, hosts - unread, described, parsed_args.map_by
             )
             made = cli_report.insert(made, drawn)

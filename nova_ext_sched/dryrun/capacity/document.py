@@ -27,7 +27,7 @@ from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import refusals
 
 #: Changes when a reader of the document must change.
-FORMAT = 1
+FORMAT = 2
 
 
 def build(

@@ -7,6 +7,7 @@ from the document alone, so that one that was kept reads like a new one.
 """
 
 from collections.abc import Collection
+from collections.abc import Sequence
 import dataclasses
 import functools
 import typing
@@ -21,7 +22,7 @@ from nova_ext_sched.queries import fields
 Document = dict[str, typing.Any]
 
 #: Changes when a reader of the document must change.
-FORMAT = 1
+FORMAT = 2
 
 _FLAVOR = ('name', 'vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
 
@@ -80,18 +81,21 @@ def build(
     found: matrix.Matrix,
     request: Document,
     detailed: Collection[str] | None = None,
+    topology: Sequence[Document] = (),
 ) -> Document:
     """Return the document of an explanation.
 
     :param found: all constraints are in
     :param request: what :func:`describe_request` returned
     :param detailed: UUIDs of the hosts to list; None for all
+    :param topology: what :func:`..cloud.topology.describe` returned
     """
     found.conclude(detailed)
     document = {
         **heading.make(FORMAT),
         'request': request,
         **dataclasses.asdict(found),
+        'topology': list(topology),
     }
     head, why = tell(document)
     said = *found.faults, head, ', '.join(why), *found.remarks

@@ -58,13 +58,16 @@ class Explanation:
     matrix: matrix.Matrix
 
     def describe(
-        self, detailed: Collection[str] | None = None
+        self,
+        detailed: Collection[str] | None = None,
+        topology: Sequence[document.Document] = (),
     ) -> document.Document:
         """Return everything as one document, of ``schema.json``.
 
         :param detailed: UUIDs of the hosts to list; None for all
+        :param topology: what :func:`..cloud.topology.describe` returned
         """
-        return document.build(self.matrix, self.request, detailed)
+        return document.build(self.matrix, self.request, detailed, topology)
 
 
 def explain(

@@ -374,11 +374,26 @@ class SurvivalTestCase(testtools.TestCase):
 
     def test_map_of_a_drain(self):
         """One with a server that has no place is not empty."""
-        made = report.draw_drain(FULL, {'host1', 'host9'}, [], None)
+        made = report.draw_moves(FULL, {'host1', 'host9'}, [], None)
         self.assertEqual({'host2': 2}, made.numbers)
         self.assertEqual(
             {'host1': '1', 'host2': '█', 'host9': 'e'},
             {host: sign.shown for host, sign in made.signs.items()},
+        )
+
+    def test_map_of_moves_after_which_no_host_is_empty(self):
+        """A host that servers leave may get others, and lack a place."""
+        other = dataclasses.replace(make_move(2), host='host3')
+        plan = make_plan([make_move(1), other])
+        made = report.draw_moves(plan, set(), [], None)
+        self.assertEqual({'host2': 2}, made.numbers)
+        self.assertEqual(
+            {'host1': 'm', 'host2': '█', 'host3': 'm'},
+            {host: sign.shown for host, sign in made.signs.items()},
+        )
+        self.assertEqual(
+            [('m', 'servers move away'), ('▁-█', 'gets 1 to 2 servers')],
+            sorted(made.explain(made.signs.values())),
         )
 
     def test_nothing_to_lose(self):
