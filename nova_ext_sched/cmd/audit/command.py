@@ -30,7 +30,7 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
     )
 
     work = 'nova_ext_sched.cmd.audit.run'
-    _auditing: typing.Any
+    _found: typing.Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -55,13 +55,17 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
         with progress.bar(
             sys.stderr, 'Judging servers', color=self.color
         ) as advance:
-            self._auditing, findings, hosts = run.audit(parsed_args, advance)
+            self._found = found = run.audit(parsed_args, advance)
         made = audit_report.make(
-            self._auditing, findings, parsed_args.summary, hosts
+            found.auditing,
+            found.findings,
+            parsed_args.summary,
+            found.hosts,
+            found.projects,
         )
         if topology.is_wanted(parsed_args):
-            counts = self._auditing.totals.by_host
-            drawn = audit_report.draw(hosts, counts, parsed_args.map_by)
+            counts = found.auditing.totals.by_host
+            drawn = audit_report.draw(found.hosts, counts, parsed_args.map_by)
             made = report.insert(made, drawn)
         return made
 
@@ -70,5 +74,5 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
             'policy_violations',
             'Servers that violate a policy.',
             'policy',
-            self._auditing.totals.policies,
+            self._found.auditing.totals.policies,
         )

@@ -2,15 +2,18 @@
 
 """What the audit tells: a text to people, a document to programs."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import itertools
+import types
 import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
@@ -19,6 +22,10 @@ from nova_ext_sched.dryrun import heading
 #: The columns of the servers found, and those of their numbers.
 COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
 SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
+
+_KEYS, _SUMMARY_KEYS = (
+    [name.lower() for name in names] for names in (COLUMNS, SUMMARY_COLUMNS)
+)
 
 #: Changes when a reader of the document must change.
 FORMAT = 2
@@ -33,8 +40,24 @@ _MOST_GROUPS = 5
 # Aggregates, projects or hosts that people see of a summary.
 _MOST_PLACES = 10
 
-#: Texts in the order of :data:`COLUMNS`.
-Finding = tuple[str, str, str, str, str, str]
+
+class Finding(typing.NamedTuple):
+    """What a policy says against a server; :data:`COLUMNS` are the first.
+
+    :ivar server: UUID
+    :ivar project: ID
+    :ivar group: UUID of its server group; empty where it is in none
+    :ivar group_name: of that
+    """
+
+    server: str
+    name: str
+    project: str
+    host: str
+    policy: str
+    reason: str
+    group: str = ''
+    group_name: str = ''
 
 
 #: What the document has of the hosts.
@@ -46,27 +69,31 @@ def make(
     findings: Sequence[Finding],
     summary: bool,
     hosts: Topology = (),
+    projects: Mapping[str, str] = types.MappingProxyType({}),
 ) -> report.Report:
     """Return the report of what was found.
 
     :param auditing: an Auditor that has judged all servers
     :param summary: whether to tell numbers of servers in place of servers
     :param hosts: what :func:`.topology.describe` returned
+    :param projects: the names of projects by ID, as far as they are known
     """
     totals, faults = auditing.totals, auditing.faults
     found = totals.head, *totals.remarks
     sentence, first = report.begin(*found, *faults, counts=totals.counts)
-    names: Sequence[str] = COLUMNS
-    rows: Sequence[Sequence[typing.Any]] = findings
-    cells, details = rows, _tell_groups(findings, totals)
+    groups = {one.group: one.group_name for one in findings if one.group_name}
+    names = cli_names.Names(projects, groups)
+    cells: Iterable[Sequence[typing.Any]]
     if summary:
-        names, rows = SUMMARY_COLUMNS, list(totals.lines())
-        cells = [(*row, report.Cell(of, _say(of))) for *row, of in rows]
-        details = _tell_places(rows)
+        places = list(totals.lines())
+        cells = [(*row, report.Cell(of, _say(of))) for *row, of in places]
+        details = _tell_places(places, names)
+    else:
+        cells = (one[: len(COLUMNS)] for one in findings)
+        details = _tell_groups(findings, totals, names)
 
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
-        keys = [name.lower() for name in names]
         return {
             **heading.make(FORMAT),
             'answer': {
@@ -74,9 +101,13 @@ def make(
                 **{name: getattr(totals, name) for name in _ANSWER},
             },
             'topology': list(hosts),
-            'summary' if summary else 'findings': [
-                dict(zip(keys, row, strict=True)) for row in rows
-            ],
+            **(
+                {'summary': [_describe_place(one, projects) for one in places]}
+                if summary
+                else {
+                    'findings': [_describe(one, projects) for one in findings]
+                }
+            ),
             'faults': faults,
         }
 
@@ -106,17 +137,38 @@ def draw(
     )
 
 
+def _describe(
+    one: Finding, projects: Mapping[str, str]
+) -> dict[str, typing.Any]:
+    """Return what the document has of a finding."""
+    group = {'id': one.group, 'name': one.group_name}
+    return {
+        **dict(zip(_KEYS, one, strict=False)),
+        'project_name': projects.get(one.project),
+        'server_group': group if one.group else None,
+    }
+
+
+def _describe_place(
+    row: Sequence[typing.Any], projects: Mapping[str, str]
+) -> dict[str, typing.Any]:
+    """Return what the document has of a line of the summary."""
+    found = dict(zip(_SUMMARY_KEYS, row, strict=True))
+    if found['by'] == 'project':
+        found['project_name'] = projects.get(found['name'])
+    return found
+
+
 def _tell_groups(
-    findings: Sequence[Finding], totals: typing.Any
+    findings: Sequence[Finding], totals: typing.Any, names: cli_names.Names
 ) -> Iterator[report.Section]:
-    """Yield servers by policy, reason and project, the largest group first.
+    """Yield servers by policy and reason, the largest group first.
 
     The policies have their order; what cannot be judged comes last.
     """
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
-        _, _, project, _, policy, reason = one
-        groups.setdefault((policy, reason, project), []).append(one)
+        groups.setdefault((one.policy, one.reason), []).append(one)
     place = {policy: n for n, (policy, _) in enumerate(totals.ranked)}
     ranked = sorted(
         groups,
@@ -129,27 +181,43 @@ def _tell_groups(
     turns = filter(None, itertools.chain(*itertools.zip_longest(*of_policies)))
     shown = set(itertools.islice(turns, _MOST_GROUPS))
     for key in filter(shown.__contains__, ranked):
-        policy, reason, project = key
+        policy, reason = key
         servers = messages.count('server', len(groups[key]))
+        projects = dict.fromkeys(one.project for one in groups[key])
+        whose = messages.count('project', len(projects))
+        if len(projects) == 1:
+            whose = f'project {names.say(*projects)}'
         yield report.Section(
-            f'{policy}, {servers} of project {project}: {reason}',
-            [
-                report.Line(host, name=name, uuid=server)
-                for server, name, _, host, *_ in groups[key]
-            ],
+            f'{policy}, {servers} of {whose}: {names.put_into(reason)}',
+            _list_servers(groups[key], names, len(projects) > 1),
             _MOST_SERVERS // len(shown),
             'server',
         )
     if folded := [len(groups[key]) for key in ranked if key not in shown]:
         yield report.Section(
-            f'and {messages.count("more group", len(folded))} of reason and '
-            f'project, {messages.count("server", sum(folded))} '
-            f'({report.SEE_ALL})'
+            f'and {messages.count("more reason", len(folded))}, '
+            f'{messages.count("server", sum(folded))} ({report.SEE_ALL})'
         )
 
 
+def _list_servers(
+    findings: Sequence[Finding], names: cli_names.Names, with_project: bool
+) -> list[report.Line]:
+    """Return servers, in the order in which people count hosts."""
+    wide = max(len(one.host) for one in findings) * with_project
+    return [
+        report.Line(
+            f'{one.host:<{wide}}'
+            + f'  {names.say(one.project)}' * with_project,
+            name=one.name,
+            uuid=one.server,
+        )
+        for one in sorted(findings, key=lambda f: messages.in_order(f.host))
+    ]
+
+
 def _tell_places(
-    rows: Sequence[Sequence[typing.Any]],
+    rows: Sequence[Sequence[typing.Any]], names: cli_names.Names
 ) -> Iterator[report.Section]:
     for by, group in itertools.groupby(rows, lambda row: row[0]):
         found = list(group)
@@ -157,7 +225,7 @@ def _tell_places(
         yield report.Section(
             '',
             [
-                (messages.clean(name), count, bar, _say(policies))
+                (_name(by, name, names), count, bar, _say(policies))
                 for (_, name, count, policies), bar in zip(
                     found, shown, strict=True
                 )
@@ -166,6 +234,10 @@ def _tell_places(
             by,
             (by.capitalize(), 'Servers', '', 'Policies'),
         )
+
+
+def _name(by: str, name: str, names: cli_names.Names) -> str:
+    return names.say(name) if by == 'project' else messages.clean(name)
 
 
 def _say(policies: dict[str, int]) -> str:

@@ -5,24 +5,37 @@
 import argparse
 from collections.abc import Iterator
 import sys
+import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.audit import report
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.cloud import projects
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
+from nova_ext_sched.queries import fields
 
 
-def audit(
-    parsed_args: argparse.Namespace, advance: progress.Advance
-) -> tuple[auditor.Auditor, list[report.Finding], report.Topology]:
-    """Return an auditor that has judged all servers, and what it found.
+class Found(typing.NamedTuple):
+    """What an audit found.
 
-    And what documents have of the hosts.
+    :ivar auditing: has judged all servers
+    :ivar hosts: what documents have of them
+    :ivar projects: the names of those with a server that was found, by ID,
+        where keystone tells them
     """
+
+    auditing: auditor.Auditor
+    findings: list[report.Finding]
+    hosts: report.Topology
+    projects: dict[str, str]
+
+
+def audit(parsed_args: argparse.Namespace, advance: progress.Advance) -> Found:
+    """Judge all servers."""
     wanted = arguments.make_change(parsed_args)
     with snapshot.read(wanted, settled=True) as cloud:
         auditing = arguments.make_auditor(parsed_args, cloud)
@@ -31,12 +44,29 @@ def audit(
         for server in auditing.judge(advance):
             if not parsed_args.summary:
                 findings += _describe(server)
-        return auditing, findings, topology.describe(cloud)
+        hosts = topology.describe(cloud)
+    found = {one.project for one in findings} | auditing.totals.projects
+    names = projects.read_names(found)
+    return Found(auditing, findings, hosts, names)
 
 
 def _describe(server: servers.Server) -> Iterator[report.Finding]:
     name = messages.clean(server.name)
     # Of tens of thousands of servers, most have these of others.
     project, host = map(sys.intern, (server.project_id, server.host))
+    group = fields.get_field(server.request_spec, 'instance_group')
+    its_group, its_name = (
+        sys.intern(messages.clean(fields.get_field(group, key) or ''))
+        for key in ('uuid', 'name')
+    )
     for policy, reason in server.found:
-        yield (server.uuid, name, project, host, policy, sys.intern(reason))
+        yield report.Finding(
+            server.uuid,
+            name,
+            project,
+            host,
+            policy,
+            sys.intern(reason),
+            its_group,
+            its_name,
+        )

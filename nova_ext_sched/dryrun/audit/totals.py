@@ -62,6 +62,11 @@ class Totals:
             if kind == 'host'
         }
 
+    @property
+    def projects(self) -> set[str]:
+        """The IDs of the projects of servers that violate a policy."""
+        return {name for kind, name in self._servers if kind == 'project'}
+
     def lines(self) -> Iterator[tuple[str, str, int, dict[str, int]]]:
         """Yield the aggregates, then projects, then hosts.
 

@@ -21,7 +21,7 @@ def uuid(number):
 
 
 def row(number, policy, reason, host='host1', name='web', project=PROJECT):
-    return uuid(number), name, project, host, policy, reason
+    return report.Finding(uuid(number), name, project, host, policy, reason)
 
 
 class ReportTestCase(testtools.TestCase):
@@ -45,7 +45,7 @@ class TextTestCase(ReportTestCase):
         cli_report.write(stream, self.make(rows).sections, columns)
         return stream.getvalue().splitlines()
 
-    def test_totals_then_each_reason_and_project_once(self):
+    def test_totals_then_each_reason_once(self):
         for policy in ('anti-affinity', 'isolation', 'isolation'):
             self.count(policy)
         self.count(judged=False)
@@ -70,8 +70,8 @@ class TextTestCase(ReportTestCase):
                 f'isolation, 2 servers of project {PROJECT}: aggregate',
                 '  windows is isolated and the request does not require '
                 'CUSTOM_WINDOWS',
-                f'  web  host2  {uuid(4)}',
                 f'       host1  {uuid(5)}',
+                f'  web  host2  {uuid(4)}',
                 '',
                 'isolation, 1 server of project other: aggregate windows is '
                 'isolated and the',
@@ -91,6 +91,45 @@ class TextTestCase(ReportTestCase):
             '3 of 5 servers violate a policy: isolation 2, anti-affinity 1. '
             '1 server cannot be judged. Cell a is silent.',
             self.make(rows).sentence,
+        )
+
+    def test_names_in_place_of_ids(self):
+        self.count('anti-affinity')
+        group = uuid(9)
+        rows = [
+            row(
+                number, 'anti-affinity', f'1 of group {group}, {PROJECT}'
+            )._replace(group=group, group_name='db')
+            for number in (1, 2)
+        ]
+        made = report.make(self.auditing, rows, False, (), {PROJECT: 'web'})
+        stream = io.StringIO()
+        cli_report.write(stream, made.sections, 80)
+        self.assertIn(
+            'anti-affinity, 2 servers of project web: 1 of group db, web\n',
+            stream.getvalue(),
+        )
+        # Programs have IDs.
+        first, _ = made.rows
+        self.assertEqual(rows[0][:6], first)
+
+    def test_servers_of_several_projects(self):
+        """Hosts stand in the order in which people count them."""
+        self.count('isolation')
+        rows = [
+            row(1, 'isolation', 'why', 'host10', 'web'),
+            row(2, 'isolation', 'why', 'host2', 'db', 'b' * 32),
+        ]
+        made = report.make(self.auditing, rows, False, (), {PROJECT: 'shop'})
+        stream = io.StringIO()
+        cli_report.write(stream, made.sections, 80)
+        self.assertEqual(
+            [
+                'isolation, 2 servers of 2 projects: why',
+                f'  db   host2   {"b" * 32}',
+                '  web  host10  shop',
+            ],
+            stream.getvalue().splitlines()[-3:],
         )
 
     @ddt.data(
@@ -115,7 +154,7 @@ class TextTestCase(ReportTestCase):
         left = 3000 // groups - most
         line = f'  and {left} more servers (-f json lists all)'
         self.assertEqual(shown, lines.count(line))
-        more = 'and 35 more groups of reason and project, 2625 servers '
+        more = 'and 35 more reasons, 2625 servers '
         self.assertEqual(groups == 40, f'{more}(-f json lists all)' in lines)
 
     def test_each_policy_is_seen(self):
@@ -125,12 +164,12 @@ class TextTestCase(ReportTestCase):
         rows.append(row(12, 'not-judged', 'why'))
         lines = self.write(rows)
         heads = [line.partition(',')[0] for line in lines if 'project' in line]
+        self.assertIn('and 7 more reasons, 7 servers', lines[-1])
         self.assertEqual(
             ['isolation'] * 3
             + [
                 'anti-affinity',
                 'not-judged',
-                'and 7 more groups of reason and project',
             ],
             heads,
         )
@@ -225,5 +264,29 @@ class DocumentTestCase(ReportTestCase):
             document['answer'],
         )
         [found] = document['findings']
-        self.assertEqual(row(1, 'isolation', 'why'), tuple(found.values()))
+        *cells, project_name, group = found.values()
+        self.assertEqual([*row(1, 'isolation', 'why')][:6], cells)
+        self.assertEqual((None, None), (project_name, group))
         self.assertEqual(['Cell a is silent.'], document['faults'])
+
+    def test_names(self):
+        self.count('isolation')
+        finding = row(1, 'isolation', 'why')._replace(
+            group=uuid(9), group_name='db'
+        )
+        for summary in (False, True):
+            found = report.make(
+                self.auditing, [finding], summary, (), {PROJECT: 'web'}
+            ).document()
+            schemas.validate(found, 'cmd/audit/schema.json')
+            if summary:
+                project, host = found['summary']
+                # test_totals knows another project.
+                self.assertIsNone(project['project_name'])
+                self.assertNotIn('project_name', host)
+            else:
+                [found] = found['findings']
+                self.assertEqual('web', found['project_name'])
+                self.assertEqual(
+                    {'id': uuid(9), 'name': 'db'}, found['server_group']
+                )

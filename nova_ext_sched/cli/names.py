@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Names in place of IDs, in what people read."""
+
+import collections
+from collections.abc import Mapping
+import re
+
+# A UUID, or the ID that keystone gives a project.
+_ID = re.compile(r'\b[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\b')
+
+
+class Names:
+    """What things of some kinds are called.
+
+    Of two that have one name, each is called by its ID too.
+
+    :param kinds: the names by ID, of each kind; they are clean
+    """
+
+    def __init__(self, *kinds: Mapping[str, str]) -> None:
+        self._shown = {}
+        for names in kinds:
+            counts = collections.Counter(names.values())
+            for id_, name in names.items():
+                is_only = counts[name] == 1
+                self._shown[id_] = name if is_only else f'{name} ({id_})'
+
+    def say(self, id_: str) -> str:
+        """Return what people read in place of an ID; without a name the ID."""
+        return self._shown.get(id_) or id_
+
+    def put_into(self, text: str) -> str:
+        """Return a text with names in place of the IDs in it."""
+        return _ID.sub(lambda found: self.say(found[0]), text)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import pathlib
+import socket
+import time
+from unittest import mock
+
+import ddt
+import fixtures
+from keystoneauth1 import fixture as ks_fixture
+from keystoneauth1 import loading
+import nova.conf
+from oslo_config import fixture as config_fixture
+from requests_mock.contrib import fixture as requests_fixture
+import testtools
+
+from nova_ext_sched.dryrun.cloud import projects
+
+CONF = nova.conf.CONF
+
+KEYSTONE = 'http://keystone.example.org/v3'
+LISTED = f'{KEYSTONE}/projects'
+IDS = [f'{number:032x}' for number in range(3)]
+
+
+@ddt.ddt
+class ReadNamesTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        kept = {k: v for k, v in os.environ.items() if k[:3] != 'OS_'}
+        # openstacksdk 4.5 takes no empty file.
+        file = self.useFixture(fixtures.TempDir()).join('clouds.yaml')
+        pathlib.Path(file).write_text('clouds: {}\n')
+        kept['OS_CLIENT_CONFIG_FILE'] = file
+        environ = mock.patch.dict(os.environ, kept, clear=True)
+        environ.start()
+        self.addCleanup(environ.stop)
+        self.conf = self.useFixture(config_fixture.Config(CONF))
+
+    def configure(self, auth_type='password', **options):
+        """Give [placement] credentials."""
+        self.conf.register_opts(
+            loading.get_auth_plugin_conf_options(auth_type), group='placement'
+        )
+        self.conf.config(group='placement', auth_type=auth_type, **options)
+
+    def configure_user(self, auth_url=KEYSTONE):
+        self.configure(
+            auth_url=auth_url,
+            username='nova',
+            password='secret',
+            project_name='service',
+            user_domain_id='default',
+            project_domain_id='default',
+        )
+
+    def answer(self, **answer):
+        """Be a keystone that lists its projects so."""
+        token = ks_fixture.V3Token()
+        token.set_project_scope()
+        service = token.add_service('identity')
+        service.add_standard_endpoints(public=KEYSTONE, region='RegionOne')
+        requests = self.useFixture(requests_fixture.Fixture())
+        found = ks_fixture.V3Discovery(KEYSTONE)
+        requests.get(KEYSTONE, json={'version': found})
+        requests.post(
+            f'{KEYSTONE}/auth/tokens',
+            json=token,
+            headers={'X-Subject-Token': 'token'},
+        )
+        requests.get(LISTED, **answer)
+        return requests
+
+    def listed(self, requests):
+        """Return the requests for projects."""
+        return [one for one in requests.request_history if one.url == LISTED]
+
+    def test_names(self):
+        """Others name them as they like."""
+        self.configure_user()
+        told = [
+            {'id': IDS[0], 'name': 'web', 'domain_id': 'default'},
+            {'id': IDS[1], 'name': 'a\nb', 'domain_id': 'default'},
+            {'id': 'another', 'name': 'other', 'domain_id': 'default'},
+        ]
+        requests = self.answer(json={'projects': told, 'links': {}})
+        self.assertEqual(
+            {IDS[0]: 'web', IDS[1]: "'a\\nb'"}, projects.read_names(IDS)
+        )
+        self.assertEqual(1, len(self.listed(requests)))
+
+    def test_as_the_user_of_the_variables(self):
+        self.configure_user('http://other.example.org/v3')
+        os.environ |= {
+            'OS_AUTH_URL': KEYSTONE,
+            'OS_USERNAME': 'admin',
+            'OS_PASSWORD': 'secret',
+            'OS_PROJECT_NAME': 'admin',
+            'OS_USER_DOMAIN_ID': 'default',
+            'OS_PROJECT_DOMAIN_ID': 'default',
+        }
+        told = [{'id': IDS[0], 'name': 'web'}]
+        self.answer(json={'projects': told})
+        self.assertEqual({IDS[0]: 'web'}, projects.read_names(IDS))
+
+    @ddt.data(
+        {'status_code': 403},
+        {'status_code': 500},
+        {'text': '<html>'},
+        {'json': {'projects': None}},
+        {'json': {'projects': [{'name': 'web'}]}},
+    )
+    def test_an_answer_without_names(self, answer):
+        self.configure_user()
+        requests = self.answer(**answer)
+        self.assertEqual({}, projects.read_names(IDS))
+        self.assertEqual(1, len(self.listed(requests)))
+
+    def test_without_projects_nobody_is_asked(self):
+        self.configure_user()
+        requests = self.answer(json={'projects': []})
+        self.assertEqual({}, projects.read_names(()))
+        self.assertEqual([], requests.request_history)
+
+    @ddt.data(
+        {},
+        {
+            'auth_type': 'admin_token',
+            'token': 'admin',
+            'endpoint': 'http://placement.example.org',
+        },
+    )
+    def test_credentials_that_are_not_keystone_s(self, options):
+        if options:
+            self.configure(**options)
+        requests = self.answer(json={'projects': []})
+        self.assertEqual({}, projects.read_names(IDS))
+        self.assertEqual([], requests.request_history)
+
+    def test_a_keystone_that_says_nothing(self):
+        silent = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(silent.close)
+        self.configure_user(f'http://127.0.0.1:{silent.getsockname()[1]}/v3')
+        self.useFixture(fixtures.MockPatchObject(projects, 'SECONDS', 0.2))
+        begin = time.monotonic()
+        self.assertEqual({}, projects.read_names(IDS))
+        self.assertLess(time.monotonic() - begin, 2)
