@@ -214,8 +214,12 @@ def _name(lines: Sequence[Line], width: int) -> Iterator[str]:
 
 
 def _cut(name: str, room: int) -> str:
+    """Return a name without its middle: many end in a number."""
     room = max(room, _SHORTEST_NAME)
-    return name if len(name) <= room else f'{name[: room - 3]}...'
+    if len(name) <= room:
+        return name
+    end = (room - 3) // 3
+    return f'{name[: room - 3 - end]}...{name[-end:]}'
 
 
 @dataclasses.dataclass(frozen=True)

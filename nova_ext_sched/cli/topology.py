@@ -215,9 +215,11 @@ class Map:
         meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
         shown = {*signs}
         seen = {sign.kind or sign.shown for sign in shown}
-        yield from (one for one in meanings.items() if one[0] in seen)
-        if any(sign.shown == _MANY for sign in shown):
-            yield _MANY, 'more'
+        for kind, meant in meanings.items():
+            if kind in seen:
+                yield kind, meant
+            if kind == COUNTED and any(one.shown == _MANY for one in shown):
+                yield _MANY, 'more'
 
     def _group(self, by: str) -> dict[str, list[str]]:
         """Return the hosts of each row, in the order of its name."""

@@ -70,6 +70,8 @@ _MOST_GROUPS = 10
 _MOST_FAILURES = 20
 _MOST_TIGHT = 10
 _MOST_ROUNDS = 20
+# Characters of hosts in ranges, which have no blanks to wrap at.
+_LONGEST_RANGES = 40
 # Failures of which they see servers.
 _MOST_DETAILED = 3
 
@@ -145,7 +147,7 @@ def make_rounds(
         table = []
         for turn, one in enumerate(rounds, 1):
             kinds = collections.Counter(move.kind for move in one.moves)
-            empty = messages.first_few(sorted(map(messages.clean, one.hosts)))
+            empty = _say_hosts(one.hosts)
             weaker = min(one.groups, key=lambda g: g.hosts, default=None)
             table.append(
                 (turn, empty, len(one.moves), kinds['live'], kinds['cold'])
@@ -210,7 +212,7 @@ def make_round(
             got=str(number),
         )
     one = found.rounds[number - 1]
-    hosts = messages.first_few(sorted(map(messages.clean, one.hosts)))
+    hosts = _say_hosts(one.hosts)
     verb = messages.agree(len(one.hosts), 'is', 'are')
     said = f'{hosts} {verb} empty after round {number} of {len(found.rounds)}.'
     plan = plans.Plan(
@@ -575,6 +577,14 @@ def _say_kept(one: plans.Kept) -> str:
         verb = messages.agree(len(one.without_place), 'has', 'have')
         return f'{number} {verb} no place: {_count_causes(one.without_place)}'
     return f'while it is empty, {messages.clean(one.lost)} cannot fail'
+
+
+def _say_hosts(hosts: Sequence[str]) -> str:
+    """Return names as people count them; of many that are long the first."""
+    shown = messages.in_ranges(hosts)
+    if len(shown) > _LONGEST_RANGES:
+        shown = messages.first_few(sorted(hosts, key=messages.in_order))
+    return shown
 
 
 def _compare(one: plans.Group) -> str:

@@ -68,6 +68,14 @@ class MapTestCase(testtools.TestCase):
         host(7, zone='far', aggregates=['a']),
     )
 
+    def test_more_than_a_digit_says(self):
+        """The legend has it beside the digits."""
+        lines = draw(self.hosts, {'host6': 10, 'host7': 2})
+        self.assertEqual('rack10          -ir+      10', lines[2][:28])
+        self.assertEqual(
+            '1-9 servers found   + more   · nothing', lines[4][:38]
+        )
+
     def test_signs(self):
         """As people count; a host of two stands in both, one of none last."""
         self.assertEqual(

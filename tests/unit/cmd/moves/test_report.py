@@ -550,6 +550,21 @@ No place for these of host4:
             self.text,
         )
 
+    def test_hosts_as_people_count_them(self):
+        apart = [f'host{number}' for number in range(2, 40, 2)]
+        rounds = [
+            make_round(1, hosts=('host10', 'host9', 'host11')),
+            make_round(2, hosts=('host10', 'host2')),
+            make_round(3, hosts=reversed(apart)),
+        ]
+        self.make(rounds)
+        for one in ('1  host[9-11] ', '2  host[2,10] ', '3  host2, host4, '):
+            self.assertIn(f'    {one}', self.text)
+        self.assertIn('host20 and 9 more', ' '.join(self.text.split()))
+        found = plans.Rounds(rounds, [], [], {})
+        made = report.make_round(2, found, [], [])
+        self.assertIn('host[2,10] are empty after round 2', made.sentence)
+
     def test_rows(self):
         made = self.make([make_round(1), make_round(2, 3)])
         self.assertEqual(
