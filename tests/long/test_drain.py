@@ -209,7 +209,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
             # PortNotFound, of nova's remote_managed_ports_filter.
             (destinations.Destinations, 'find_like', 'active'),
             (order.StuckExplainer, '_explain', 'error'),
-            (order.Order, 'compare_groups', 'active'),
+            (order, 'compare_groups', 'active'),
         ):
             server = self.boot(az='nova:host1', networks=self.networks)
             self.reset_state(server, state)

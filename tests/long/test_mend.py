@@ -117,7 +117,7 @@ class DeletedTestCase(plans.PlanTestCase):
             (explain_server.Server, '__init__', 'active'),
             (destinations.Destinations, 'find', 'active'),
             (order.StuckExplainer, '_explain', 'error'),
-            (order.Order, 'compare_groups', 'active'),
+            (order, 'compare_groups', 'active'),
         ):
             server = servers.pop()
             self.reset_state(server, state)

@@ -492,7 +492,7 @@ class DeletedTestCase(test_survive.SurviveTestCase):
             (movable, 'check_evacuation', True),
             (explain_server.Server, '__init__', False),
             (destinations.Destinations, 'make_shared', False),
-            (order.Order, 'compare_groups', False),
+            (order, 'compare_groups', False),
         ):
             first, *others = sorted(alike, key=lambda one: one['id'])
             with self.deleting(first, target, name, archives):

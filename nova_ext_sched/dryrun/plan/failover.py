@@ -31,6 +31,7 @@ class Failover:
         self._cloud = cloud
         survey = survive.Survival(cloud, keeps=True)
         failures, _ = survey.find('host', (), ())
+        advance(steps=0, label='Evacuating servers')
         self._hosts = [
             one.failure
             for one in survey.fail(failures, advance)

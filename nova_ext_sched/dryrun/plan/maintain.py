@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import dataclasses
+import itertools
 import typing
 
 from nova_ext_sched import messages
@@ -54,7 +55,7 @@ class Maintenance:
         None where they need nothing
     :param keeps_failover: whether each other host may fail in a round that
         may fail as the cloud is
-    :param advance: called after each host
+    :param advance: called after each server that is prepared, and each host
     :raises placement.PlacementFailed: placement does not answer
     """
 
@@ -73,17 +74,20 @@ class Maintenance:
         self._advance = advance
         self._places = destinations.Destinations(cloud)
         self._places.begin(frozenset())
-        self._failover = failover.Failover(cloud) if keeps_failover else None
+        self._failover = (
+            failover.Failover(cloud, advance) if keeps_failover else None
+        )
         # Why hosts that have no server without a place are not emptied.
         self._lost: dict[str, str] = {}
         found = drain.read(cloud, hosts)
-        advance(total=len(found.leaving) + len(hosts))
-        self._movables = preparation.prepare(self._places, found.leaving)
+        advance(label='Planning rounds', total=len(found.leaving) + len(hosts))
+        self._movables = preparation.prepare(
+            self._places, found.leaving, advance=advance
+        )
         # The servers of each host, as they are after the rounds so far.
         self._on: dict[str, dict[str, plans.Leaving]] = {}
         for one in found.leaving:
             self._on.setdefault(one.host, {})[one.server] = one
-            advance()
         self._held: dict[str, list[plans.Stuck]] = {}
         for stuck in found.held:
             self._held.setdefault(stuck.host, []).append(stuck)
@@ -97,7 +101,11 @@ class Maintenance:
         """
         with self.cloud.fork() as future:
             future.count_under_way()
-            rounds = list(self._make_rounds())
+            rounds: list[plans.Round] = []
+            for one in self._make_rounds():
+                rounds.append(one)
+                number = messages.count('round', len(rounds))
+                self._advance(len(one.hosts), f'{number} planned')
             kept = [
                 plans.Kept(host, self._explain(host), self._lost.get(host, ''))
                 for host in sorted(self._pending)
@@ -124,7 +132,8 @@ class Maintenance:
 
     def _make_round(self, left: set[str], most: int) -> plans.Round | None:
         """Empty hosts together; those that cannot be alone leave ``left``."""
-        before = list(self.cloud.states.values())
+        states = self.cloud.states
+        before = [*states.values()]
         empty: list[str] = []
         moves: list[plans.Move] = []
         queue = sorted(
@@ -136,11 +145,12 @@ class Maintenance:
             if host in taken or not self._go_together(host, empty):
                 continue
             # They are tried after it in this round, and take none before.
-            mates = [
+            others = (
                 one
                 for one in queue
                 if one not in taken and self._go_together(one, [*empty, host])
-            ][: most - len(empty) - 1]
+            )
+            mates = [*itertools.islice(others, most - len(empty) - 1)]
             found = self._empty(host, {host, *empty}, mates)
             if found is not None:
                 empty.append(host)
@@ -151,9 +161,10 @@ class Maintenance:
             # Each took none because others were to be empty with it.
             return self._make_round(left, 1) if most > 1 and left else None
         self._pending.difference_update(empty)
-        self._advance()
-        asked = order.Order(self._places, self._movables)
-        return plans.Round(empty, moves, asked.compare_groups(before, moves))
+        groups = order.compare_groups(
+            before, [*states.values()], self._movables, moves
+        )
+        return plans.Round(empty, moves, groups)
 
     def _go_together(self, host: str, others: Sequence[str]) -> bool:
         """Return whether a host may be in a round with others."""

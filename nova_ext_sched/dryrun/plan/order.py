@@ -53,10 +53,12 @@ Movables = Mapping[str, movable.Movable | Exception]
 def prepare(
     leaving: Iterable[plans.Leaving],
     make: Callable[[str], movable.Movable],
+    advance: Callable[[], object] = lambda: None,
 ) -> Movables:
     """Prepare servers for their moves, before anything is supposed.
 
     :param make: prepares one, by its UUID
+    :param advance: called after each
     :raises placement.PlacementFailed: placement does not answer
     """
     found: dict[str, movable.Movable | Exception] = {}
@@ -68,6 +70,7 @@ def prepare(
         except Exception as exc:
             # It is named among those without a place.
             found[one.server] = exc
+        advance()
     return found
 
 
@@ -146,10 +149,9 @@ class Order:
             order in which they are asked
         :param may: servers that must leave unless ``may_stay``
         :param may_stay: whether a server need not leave any more
-        :returns: without the reasons of what has no place
+        :returns: without the reasons of what has no place, and the groups
         :raises placement.PlacementFailed: placement does not answer
         """
-        before = list(self.cloud.states.values())
         moves: list[plans.Move] = []
         while new := self._go_round(future, must) or self._go_round(
             future, may, may_stay
@@ -167,43 +169,7 @@ class Order:
         ]
         for _ in (*mended, *stuck):
             self.advance()
-        groups = self.compare_groups(before, moves)
-        return plans.Plan(moves, stuck, mended, groups)
-
-    def compare_groups(
-        self, before: Sequence[typing.Any], moves: Iterable[plans.Move]
-    ) -> list[plans.Group]:
-        """Return the groups of servers that moved and stand less apart.
-
-        :param before: the nova HostStates before the moves
-        """
-        groups = {}
-        for move in moves:
-            mine = typing.cast(movable.Movable, self.movables[move.server])
-            group = mine.spec_obj.instance_group
-            if group and group.policy not in _TOGETHER:
-                groups[group.uuid] = group
-        after = list(self.cloud.states.values()) if groups else []
-        found = []
-        for uuid, group in groups.items():
-            hosts, hosts_before = (
-                {
-                    state.host: selection.domains_of(state.aggregates)
-                    for state in states
-                    if not state.instances.keys().isdisjoint(group.members)
-                }
-                for states in (after, before)
-            )
-            numbers = (
-                len(hosts),
-                len(hosts_before),
-                len(frozenset().union(*hosts.values())),
-                len(frozenset().union(*hosts_before.values())),
-            )
-            if numbers[0] < numbers[1] or numbers[2] < numbers[3]:
-                name = messages.clean(group.name)
-                found.append(plans.Group(uuid, name, *numbers))
-        return found
+        return plans.Plan(moves, stuck, mended)
 
     def _go_round(
         self,
@@ -269,6 +235,44 @@ def _go(
         # It is named among those without a place.
         pass
     return None
+
+
+def compare_groups(
+    before: Sequence[typing.Any],
+    after: Sequence[typing.Any],
+    movables: Movables,
+    moves: Iterable[plans.Move],
+) -> list[plans.Group]:
+    """Return the groups of servers that moved and stand less apart.
+
+    :param before: the nova HostStates before the moves; ``after``, those then
+    """
+    groups = {}
+    for move in moves:
+        mine = typing.cast(movable.Movable, movables[move.server])
+        group = mine.spec_obj.instance_group
+        if group and group.policy not in _TOGETHER:
+            groups[group.uuid] = group
+    found = []
+    for uuid, group in groups.items():
+        hosts, hosts_before = (
+            {
+                state.host: selection.domains_of(state.aggregates)
+                for state in states
+                if not state.instances.keys().isdisjoint(group.members)
+            }
+            for states in (after, before)
+        )
+        numbers = (
+            len(hosts),
+            len(hosts_before),
+            len(frozenset().union(*hosts.values())),
+            len(frozenset().union(*hosts_before.values())),
+        )
+        if numbers[0] < numbers[1] or numbers[2] < numbers[3]:
+            name = messages.clean(group.name)
+            found.append(plans.Group(uuid, name, *numbers))
+    return found
 
 
 @dataclasses.dataclass
@@ -411,12 +415,15 @@ def plan_moves(
     """
     with places.cloud.fork() as future:
         future.count_under_way()
+        at_first = [*places.cloud.states.values()]
         plan = Order(places, movables, advance, before).make(
             future, must, may, lambda one: may_stay(one, future.moved)
         )
+        after = [*places.cloud.states.values()]
+        groups = compare_groups(at_first, after, movables, plan.moves)
         explainer = StuckExplainer(places, movables, policies, future)
         stuck = explainer.explain(plan.without_place)
-    return dataclasses.replace(plan, without_place=stuck)
+    return dataclasses.replace(plan, without_place=stuck, groups=groups)
 
 
 def leave_out_gone(

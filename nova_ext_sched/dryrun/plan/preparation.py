@@ -16,6 +16,7 @@ any other                             the same
 Of a server that nova does not move the state decides, which is asked of each.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Set
 import functools
@@ -45,16 +46,20 @@ def prepare(
     places: destinations.Destinations,
     leaving: Iterable[plans.Leaving],
     barred: Set[str] = frozenset(),
+    advance: Callable[[], object] = lambda: None,
 ) -> order.Movables:
     """Prepare servers for their migrations, before anything is supposed.
 
     :param barred: names of hosts that are no destinations
+    :param advance: called after each server
     :raises placement.PlacementFailed: placement does not answer
     """
     by_uuid = {one.server: one for one in leaving}
     preparation = _Preparation(places, barred)
     return order.prepare(
-        by_uuid.values(), lambda uuid: preparation.make(by_uuid[uuid])
+        by_uuid.values(),
+        lambda uuid: preparation.make(by_uuid[uuid]),
+        advance,
     )
 
 

@@ -3,6 +3,7 @@
 """Which hosts may still fail while others are empty; nova's claims decide."""
 
 import types
+from unittest import mock
 
 import fixtures
 import testtools
@@ -37,7 +38,7 @@ class FailoverTestCase(testtools.TestCase):
                     places=self.places,
                     evacuated=self.evacuated,
                     find=lambda by, hosts, aggregates: ({}, ''),
-                    fail=lambda failures, advance: self.failures,
+                    fail=self.fail_all,
                 ),
             )
         )
@@ -62,6 +63,11 @@ class FailoverTestCase(testtools.TestCase):
                 spare.Evacuated(host, {host}, {uuid: mine}, set())
             )
 
+    def fail_all(self, failures, advance):
+        for one in self.failures:
+            advance()
+            yield one
+
     def fail(self, host, *stuck):
         self.failures.append(plans.Failure(host, [host], [], [*stuck]))
 
@@ -69,7 +75,16 @@ class FailoverTestCase(testtools.TestCase):
         self.stand(a=(3, True), b=(3, False))
         for host in ('hosta', 'hostb'):
             self.fail(host)
-        found = failover.Failover(self.cloud)
+        advance = mock.Mock()
+        found = failover.Failover(self.cloud, advance)
+        # What is done is said, and each step is counted.
+        self.assertEqual(
+            [
+                mock.call(steps=0, label='Evacuating servers'),
+                *[mock.call()] * 2,
+            ],
+            advance.call_args_list,
+        )
         with self.cloud.fork() as future:
             self.assertIsNone(found.find_lost(future, set()))
             self.assertIsNone(found.find_lost(future, {'hostc'}))

@@ -94,9 +94,10 @@ class MaintainTestCase(testtools.TestCase):
         ]
         return drain.Servers(leaving, self.held)
 
-    def prepare(self, places, leaving):
+    def prepare(self, places, leaving, advance):
         found = {}
         for one in leaving:
+            advance()
             instance, cpus, group = self.servers[one.server]
             spec = clouds.make_spec(cpus)
             key = likeness.Key(str(cpus), is_whole=not group)
@@ -257,7 +258,7 @@ class RoundsTestCase(MaintainTestCase):
         """While d is empty, a has nowhere to go: no host of three may fail."""
 
         class Failover:
-            def __init__(self, cloud):
+            def __init__(self, cloud, advance):
                 pass
 
             def find_lost(_, future, empty):
@@ -275,6 +276,24 @@ class RoundsTestCase(MaintainTestCase):
         self.assertEqual(['ab', 'c'], self.plan(None, keeps_failover=True))
         [kept] = self.found.not_emptied
         self.assertEqual(('hostd', 'hosta'), (kept.host, kept.lost))
+
+    def test_progress(self):
+        """Servers are prepared; then hosts have had their turn."""
+        self.make('abcd', 'a1', 'b1', 'c1', 'd1')
+        for at_once, labels in (
+            (None, ['1 round planned', '2 rounds planned']),
+            (3, ['1 round planned', '2 rounds planned']),
+        ):
+            advance = mock.Mock()
+            self.plan(at_once, advance=advance)
+            begins, *steps = advance.call_args_list
+            self.assertEqual(
+                mock.call(label='Planning rounds', total=8), begins
+            )
+            self.assertEqual(8, sum((*one.args, 1)[0] for one in steps))
+            self.assertEqual(
+                labels, [one.args[1] for one in steps if one.args]
+            )
 
     def test_one_that_was_deleted_meanwhile(self):
         self.make('abc', 'a1', 'b1')

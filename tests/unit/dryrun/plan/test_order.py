@@ -305,16 +305,13 @@ class PlanTestCase(testtools.TestCase):
         movables = order.prepare(leaving, prepare)
         leaving = order.put_hardest_first(leaving, movables, self.toy.count)
         advance = mock.Mock()
-        ordering = order.Order(self.toy, movables, advance)
-        explainer = order.StuckExplainer(
-            self.toy, movables, (LABEL, GROUP), self.toy
+        self.toy.moved = {}
+        made = order.plan_moves(
+            self.toy, movables, (LABEL, GROUP), leaving, advance=advance
         )
-        with self.toy.fork():
-            made = ordering.make(self.toy, leaving)
-            stuck = explainer.explain(made.without_place)
         # Each of which something is known, once.
         self.assertEqual(len(leaving), advance.call_count)
-        return dataclasses.replace(made, without_place=stuck)
+        return made
 
 
 @ddt.ddt
