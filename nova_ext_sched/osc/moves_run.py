@@ -91,11 +91,21 @@ class Run:
         except _Stopped as exc:
             move.reason = str(exc)
         except moves_cloud.ERRORS as exc:
+            if self._is_gone(move):
+                move.result = Result.GONE
+                return True
             move.reason = getattr(exc, 'details', None) or str(exc)
         else:
             return True
         move.result = Result.FAILED
         return False
+
+    def _is_gone(self, move: moves_plan.Move) -> bool:
+        """Return whether a server is deleted that nova did not move."""
+        try:
+            return moves_step.is_gone(self.cloud.read_server(move.server))
+        except moves_cloud.ERRORS:
+            return False
 
     def _take_steps(
         self, move: moves_plan.Move

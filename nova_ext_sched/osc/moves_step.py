@@ -47,6 +47,15 @@ def is_under_way(one: migration.Migration) -> bool:
     return one.status not in _OVER
 
 
+def is_gone(server: sdk_server.Server | None) -> bool:
+    """Return whether a server is deleted, or about to be, or offloaded."""
+    return (
+        server is None
+        or server.task_state in _DELETING
+        or server.status in _NOWHERE
+    )
+
+
 def find_own(
     move: moves_plan.Move,
     migrations: Iterable[migration.Migration],
@@ -118,11 +127,7 @@ def decide(
     :param own: what :func:`find_own` returned
     :param has_begun: whether this run has asked for the move, or waited for it
     """
-    if (
-        server is None
-        or server.task_state in _DELETING
-        or server.status in _NOWHERE
-    ):
+    if server is None or is_gone(server):
         return Step.GONE, ''
     host, task = server.compute_host, server.task_state
     if host is None:

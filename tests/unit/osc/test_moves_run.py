@@ -117,6 +117,17 @@ class RunTestCase(testtools.TestCase):
         )
         self.assertEqual('it is locked', self.moves[1].reason)
 
+    @ddt.data(None, test_moves_step.make_server(task='deleting'))
+    def test_it_is_deleted_between_a_look_and_the_request(self, after):
+        refused = exceptions.ConflictException(details='it is deleting')
+        cloud = Cloud(server_1=refused)
+        there = iter([test_moves_step.make_server(), after])
+        look = cloud.read_server
+        cloud.read_server = lambda uuid: next(there, look(uuid))
+        found = self.run_moves(cloud, 1, 1)
+        self.assertEqual((True, [Result.GONE, Result.MOVED]), found)
+        self.assertEqual('', self.moves[0].reason)
+
     def test_nova_does_not_answer(self):
         fault = exceptions.SDKException('no connection')
         cloud = Cloud(server_1=[fault])
