@@ -52,6 +52,26 @@ class PlanTestCase(test_drain.DrainTestCase):
             plan,
         )
 
+    def test_what_a_group_loses_beside_a_resize(self):
+        """A server that waits for its confirmation counts on two hosts."""
+        hints = self.group(limit=2)
+        for host in ('host1', 'host2'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        resized = self.boot(host='host1')
+        self.api.post_server_action(
+            resized['id'], {'resize': {'flavorRef': self.flavor(vcpu=2)}}
+        )
+        self._wait_for_state_change(resized, 'VERIFY_RESIZE')
+        plan = self.drain('host1')
+        self.assertEqual(['host2'], [one['to'] for one in plan['moves']])
+        self.assertEqual(
+            [('group', 1, 2)],
+            [
+                (group['name'], group['hosts'], group['hosts_before'])
+                for group in plan['groups']
+            ],
+        )
+
     def test_nova_api_is_asked_of_one_of_those_that_are_alike(self):
         flavor = self.flavor(vcpu=1)
         alike = [self.boot(flavor=flavor, host='host1') for _ in range(3)]

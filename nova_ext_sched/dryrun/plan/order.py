@@ -24,6 +24,7 @@ import math
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import placement
@@ -415,7 +416,11 @@ def plan_moves(
     """
     with places.cloud.fork() as future:
         future.count_under_way()
-        at_first = [*places.cloud.states.values()]
+        # Moves change the states that are the fork's own already.
+        at_first = [
+            claims.copy_state(state) if uuid in future.touched else state
+            for uuid, state in places.cloud.states.items()
+        ]
         plan = Order(places, movables, advance, before).make(
             future, must, may, lambda one: may_stay(one, future.moved)
         )

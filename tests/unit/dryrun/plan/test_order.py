@@ -68,6 +68,8 @@ class Toy:
     taken = ()
     #: What servers hold and could not be given any more.
     held = ()
+    #: Its states are made anew whenever they are read.
+    touched = ()
 
     def __init__(self, hosts, servers):
         self.hosts, self.servers = hosts, servers
