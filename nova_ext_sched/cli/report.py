@@ -24,6 +24,7 @@ import dataclasses
 import json
 import shutil
 import sys
+import types
 import typing
 
 from cliff import columns as cliff_columns
@@ -66,17 +67,24 @@ class Report:
 
 
 def begin(
-    head: str, *remarks: str, counts: Sequence[tuple[int, str]] = ()
+    head: str,
+    *remarks: str,
+    counts: Sequence[tuple[int, str]] = (),
+    styles: Mapping[str, str] = types.MappingProxyType({}),
 ) -> tuple[str, list[Section]]:
     """Return an answer in one line, and as the first sections of a text.
 
     :param head: a clause, without its stop
     :param remarks: sentences
     :param counts: numbers that the head stands on, and what they count
+    :param styles: of what is counted; by default each is bad
     """
     parts = ', '.join(f'{what} {number}' for number, what in counts)
     first = f'{head}: {parts}.' if parts else f'{head}.'
-    lines = [Line(what, number, style=terminal.BAD) for number, what in counts]
+    lines = [
+        Line(what, number, style=styles.get(what, terminal.BAD))
+        for number, what in counts
+    ]
     return ' '.join((first, *remarks)), [
         Section(f'{head}:' if parts else first, lines, style=terminal.ANSWER),
         *(Section(remark, apart=False) for remark in remarks),

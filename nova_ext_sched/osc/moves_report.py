@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc.moves_plan import Result
 
@@ -18,6 +19,13 @@ _MOST_MOVES = 10
 # A move of which nothing is left to do.
 _OVER = {Result.MOVED, Result.ELSEWHERE, Result.THERE, Result.GONE}
 
+# Of the numbers: moves that are to come are neither good nor bad.
+_STYLES = {
+    str(one): terminal.GOOD if one in _OVER else ''
+    for one in Result
+    if one != Result.FAILED
+}
+
 
 def make(
     moves: Sequence[moves_plan.Move], status: int, *remarks: str
@@ -29,7 +37,8 @@ def make(
     failed = [one for one in moves if one.result == Result.FAILED]
     said = [
         *(
-            f'Turn {one.turn}, {one.server}: {_clean(one.reason)}.'
+            f'Turn {one.turn}, {messages.clean(one.name) or one.server}: '
+            f'{_clean(one.reason)}.'
             for one in failed
         ),
         *(['Run the command again to go on from there.'] if failed else []),
@@ -40,7 +49,9 @@ def make(
         if (number := sum(one.result == result for one in moves))
     ]
     head = sum_up(moves)
-    sentence, sections = report.begin(head, *said, *remarks, counts=counts)
+    sentence, sections = report.begin(
+        head, *said, *remarks, counts=counts, styles=_STYLES
+    )
     for result in Result:
         lines = [
             report.Line(

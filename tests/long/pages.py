@@ -24,6 +24,8 @@ COMMANDS = {
     'mend': moves.Mend,
     'survive': moves.Survive,
 }
+# Ours, of the OpenStackClient.
+OF_OPENSTACK = {('aggregate', 'isolation'), ('move', 'plan')}
 
 
 class PagesMixin:
@@ -50,6 +52,8 @@ class PagesMixin:
         block = documentation.Block('', 1, 'console', f'$ {line}')
         program, *words = shlex.split(*documentation.command_lines(block))
         if program == 'openstack':
+            if tuple(words[:2]) in OF_OPENSTACK:
+                words += ['--color', self.color]
             self.status, out, err = self.openstack.run_apart(*words)
         else:
             path = None

@@ -270,7 +270,8 @@ class PageTest(pages.PagesMixin, test_watch.WatchTestCase):
         self.api.delete_server(server['id'])
         command = f'explain --recorded {record["request_id"]}'
         answer = explain.run(
-            *command.split()[1:], '--records', str(self.records)
+            *command.split()[1:],
+            *('--records', str(self.records), '--color', 'always'),
         )
         self.assertEqual(3, answer.status, answer.err)
         samples.check(

@@ -32,7 +32,7 @@ class ReportTestCase(testtools.TestCase):
   1  failed
   1  not tried
   1  moved
-Turn 2, server 2: No host.
+Turn 2, '[bold]x[/] :smile:\\n': No host.
 Run the command again to go on from there.
 1 host disabled: a.
 
@@ -52,6 +52,27 @@ Moved:
             + ('No\nhost.',),
             self.rows[1],
         )
+
+    def test_colours(self):
+        """What is done is green, what failed red, what is to come neither."""
+        results = Result.MOVED, Result.THERE, Result.PLANNED, Result.FAILED
+        moves = [test_moves_step.make_move(turn=n) for n in range(1, 5)]
+        for move, result in zip(moves, results, strict=True):
+            move.result = result
+        moves[-1].name = ''
+        stream = io.StringIO()
+        cli_report.write(
+            stream, moves_report.make(moves, 1).sections, 80, 'always', 1
+        )
+        text = stream.getvalue()
+        for code, what in (
+            ('32', 'moved'),
+            ('32', 'there before'),
+            ('31', 'failed'),
+        ):
+            self.assertIn(f'\x1b[{code}m1  \x1b[0m{what}\n', text)
+        self.assertIn('  1  planned\n', text)
+        self.assertIn('Turn 4, server 4: .', text)
 
     def test_no_move(self):
         self.assertEqual('0 of 0 moves are done.\n', self.tell([]))
