@@ -58,12 +58,13 @@ def make(
     :param by_host: of what the constraints say of each host
     """
     rows = _list_by_host(found, all_) if by_host else _list(found, all_)
-    sections = [*_tell_answer(found), *_tell_request(found['request'])]
+    told = _name_group(found)
+    sections = [*_tell_answer(told), *_tell_request(told['request'])]
     if by_host:
-        sections += _tell_hosts(found, all_)
+        sections += _tell_hosts(told, all_)
     elif len(rows) > 1:
-        sections.append(_tell_constraints(rows, all_))
-    sections += [_tell_query(query) for query in found['query'] if all_]
+        sections.append(_tell_constraints(_list(told, all_), all_))
+    sections += [_tell_query(query) for query in told['query'] if all_]
     answer = found['answer']
     status = base.FINE if answer['finds_host'] else base.SOME_FOUND
     if _get_faults(found):
@@ -71,6 +72,30 @@ def make(
     return report.Report(
         answer['sentence'], sections, rows, lambda: found, status
     )
+
+
+def _name_group(found: Document) -> Document:
+    """Return a document with the name of the server group in place of its ID.
+
+    What is asked has both.
+    """
+    group = found['request']['server_group'] or {}
+    id_, name = group.get('id'), messages.clean(group.get('name') or '')
+    if not id_ or not name:
+        return found
+
+    def put_into(value: typing.Any) -> typing.Any:
+        if isinstance(value, str):
+            return value.replace(id_, name)
+        if isinstance(value, list):
+            return [put_into(one) for one in value]
+        if isinstance(value, dict):
+            return {key: put_into(one) for key, one in value.items()}
+        return value
+
+    return typing.cast(Document, put_into(found)) | {
+        'request': found['request']
+    }
 
 
 def _list(found: Document, all_: bool) -> list[Sequence[object]]:

@@ -9,6 +9,7 @@ from nova import objects
 import testtools
 from testtools import matchers
 
+from nova_ext_sched import messages
 from nova_ext_sched.cli import base as base_command
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd.explain import report
@@ -241,6 +242,26 @@ host filter:
             '  hint hint4=4\n  and 4495 more hints (-f json lists all)\n', text
         )
         self.assertNotIn('hint group', text)
+
+    def test_a_server_group_by_its_name(self):
+        """People read it; programs have its UUID."""
+        uuid = 'af497212-8ba1-4069-a420-000000000001'
+        for name in ('db', 'a\nb', ''):
+            found = hosts(2)
+            refusal = refusals.Refusal(
+                'are full', 'anti-affinity', '', f'1 of group {uuid}'
+            )
+            found.add('host filter', 'F', refused={'0': refusal, '1': refusal})
+            group = {'id': uuid, 'name': name, 'policy': 'anti-affinity'}
+            built = document.build(found, request(server_group=group))
+            shown = messages.clean(name) or uuid
+            for by_host in (False, True):
+                text = ' '.join(write(built, by_host=by_host).split())
+                self.assertEqual(2, text.count(f'1 of group {shown}'), text)
+                self.assertIn(f'(anti-affinity, {uuid})', text)
+            *_, last = report.make(built).rows
+            self.assertIn(uuid, str(last[-1].machine_readable()))
+            self.assertIn(uuid, built['answer']['sentence'])
 
     def test_where_it_would_go(self):
         found = hosts(7)
