@@ -120,3 +120,28 @@ class DevicesInPlacementTestCase(DevicesTestCase):
         # On a cold migration nova-compute takes any device, not that which
         # the scheduler took: the next move may find neither free.
         self.carry_out({'moves': plan['moves'][:1]})
+
+
+class DevicesOfThoseThatLeftTestCase(MovesBase):
+    """Three devices on each host, of which some are given back."""
+
+    def maintain(self, status=0):
+        """Let nova carry out all rounds; return the hosts of each."""
+        found = explain.Output(
+            *explain.call(command.Maintain, 'maintain', '-f', 'json')
+        )
+        self.assertEqual(status, found.status, found.err)
+        plan = found.read('cmd/moves/schema.json')
+        for one in plan['rounds']:
+            self.carry_out(one)
+        return [one['hosts'] for one in plan['rounds']]
+
+    def test_rounds(self):
+        """Host1 takes three only if that of the first server is free."""
+        flavor = self.large(1, **{'pci_passthrough:alias': 'nic:1'})
+        servers = [
+            self.boot_stopped(flavor, host)
+            for host in ('host1', 'host2', 'host2')
+        ]
+        self.assertEqual([['host1'], ['host2']], self.maintain())
+        self.assertEqual(['host1'] * 3, [self.host_of(one) for one in servers])

@@ -8,15 +8,37 @@ share (:mod:`.ledger`), and in its own memory
 is placed.
 """
 
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import copy
+import types
 import typing
 
+from nova.objects import fields
+from nova.pci import stats
 from nova.scheduler import manager
 from nova.virt import hardware
 
 # nova's form of an allocation request, one of placement's answer.
 Request = Mapping[str, typing.Any]
+
+
+# nova's form of some PCI devices that are alike: their properties and tags,
+# and in ``count`` how many there are.
+Pool = Mapping[str, typing.Any]
+
+
+class Taken(typing.NamedTuple):
+    """What a server has on its host that its request does not say.
+
+    :ivar topology: the nova InstanceNUMATopology, or None
+    :ivar pools: its PCI devices
+    """
+
+    topology: typing.Any
+    pools: Sequence[Pool] = ()
 
 
 def copy_state(state: typing.Any) -> typing.Any:
@@ -36,15 +58,17 @@ def consume(
     spec_obj: typing.Any,
     request: Request,
     instance_uuid: str,
-) -> typing.Any:
+) -> Taken:
     """Take from a host what one more server uses, as nova-scheduler does.
 
     :param state: of :func:`copy_state`
     :param spec_obj: a nova RequestSpec. The server becomes a member of its
         server group; else it stays as it was
     :param request: the allocation request that is claimed
-    :returns: the nova InstanceNUMATopology that it gets there, or None
+    :returns: what it gets there
     """
+    devices = state.pci_stats
+    before = [dict(one) for one in devices.pools] if devices else []
     # nova writes the cells and CPUs that it finds into the request.
     topology = copy.deepcopy(spec_obj.numa_topology)
     for group in spec_obj.requested_resources:
@@ -54,22 +78,90 @@ def consume(
     )
     taken, spec_obj.numa_topology = spec_obj.numa_topology, topology
     state.num_io_ops = 0
-    return taken
+    return Taken(taken, [*_find_taken(before, devices)] if before else ())
+
+
+def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:
+    """Yield what nova PciDeviceStats had more before."""
+    for pool in before:
+        left = _find_pool(devices.pools, pool)
+        count = pool['count'] - (left['count'] if left else 0)
+        if count:
+            yield {**pool, 'count': count}
+
+
+def _find_pool(pools: Iterable[typing.Any], wanted: Pool) -> typing.Any:
+    """Return the pool of such devices, however many it has, or None."""
+    for pool in pools:
+        if pool | {'count': 0} == {**wanted, 'count': 0}:
+            return pool
+    return None
+
+
+def read_taken(instance: typing.Any) -> Taken:
+    """Return what a server has on the host where it stands.
+
+    :param instance: the nova Instance, with its NUMA topology, PCI devices
+        and requests
+    """
+    devices = [
+        one
+        for one in instance.pci_devices
+        if one.status == fields.PciDeviceStatus.ALLOCATED
+    ]
+    # One that was evacuated has some of the host that failed, too.
+    if len({one.compute_node_id for one in devices}) != 1:
+        return Taken(instance.numa_topology)
+    found = stats.PciDeviceStats(
+        None, dev_filter=_Tags(instance.pci_requests.requests)
+    )
+    for one in devices:
+        found.add_device(one)
+    # Without the devices, as nova-scheduler has them.
+    return Taken(instance.numa_topology, [*found])
+
+
+class _Tags:
+    """In place of [pci] device_spec, which nova-compute alone knows.
+
+    A device has the tags that the request asked for that it was taken for. It
+    may have more: a request that asks for those does not find it.
+
+    :param requests: nova InstancePCIRequests
+    """
+
+    def __init__(self, requests: Iterable[typing.Any]) -> None:
+        self._specs = {one.request_id: one.spec for one in requests}
+
+    def get_devspec(self, device: typing.Any) -> typing.Any:
+        """Return what nova asks for a device's tags; None if it has none."""
+        specs = self._specs.get(device.request_id)
+        if not specs:
+            return None
+        known = (
+            *stats.PciDeviceStats.pool_keys,
+            *stats.PciDeviceStats.ignored_spec_tags,
+        )
+        # Any one of them is what it has.
+        tags = {
+            key: value
+            for key, value in specs[0].items()
+            if key not in known and all(one.get(key) == value for one in specs)
+        }
+        return types.SimpleNamespace(get_tags=lambda: tags)
 
 
 def leave(
     state: typing.Any,
     spec_obj: typing.Any,
     instance_uuid: str,
-    topology: typing.Any,
+    taken: Taken,
 ) -> None:
     """Give back to a host what a server on it uses: :func:`consume` undone.
 
-    Its PCI devices stay taken: which pool they came from is not known here.
-
     :param state: of :func:`copy_state`
     :param spec_obj: the server's nova RequestSpec
-    :param topology: the nova InstanceNUMATopology that it has there, or None
+    :param taken: what it has there
     """
     disk_gb = spec_obj.root_gb + spec_obj.ephemeral_gb
     state.free_disk_mb += disk_gb * 1024
@@ -77,7 +169,17 @@ def leave(
     state.vcpus_used -= spec_obj.vcpus
     state.num_instances -= 1
     state.instances.pop(instance_uuid, None)
-    if state.numa_topology and topology:
+    if state.numa_topology and taken.topology:
         state.numa_topology = hardware.numa_usage_from_instance_numa(
-            state.numa_topology, topology, free=True
+            state.numa_topology, taken.topology, free=True
         )
+    if state.pci_stats:
+        pools = state.pci_stats.pools
+        for one in taken.pools:
+            pool = _find_pool(pools, one)
+            if pool is None:
+                pools.append(dict(one))
+            else:
+                pool['count'] += one['count']
+        # The least special first, as nova has them.
+        pools.sort(key=len)

@@ -66,8 +66,7 @@ class Fork:
 
     :ivar before: the fork that this one goes on from; None for the cloud
     :ivar moved: the host of each server that came or moved, by its UUID
-    :ivar placed: the UUID of its compute node, and the nova
-        InstanceNUMATopology that it has there, or None
+    :ivar placed: the UUID of its compute node, and what it has there
     :ivar touched: UUIDs of the hosts that are other than before this fork
     :ivar left: UUIDs of the hosts that servers left
     :ivar unknown: UUIDs of hosts that servers left, of which nobody can say
@@ -82,7 +81,7 @@ class Fork:
         self.before = before
         self.moved: dict[str, str] = dict(before.moved) if before else {}
         self.left: set[str] = set(before.left) if before else set()
-        self.placed: dict[str, tuple[str, typing.Any]] = (
+        self.placed: dict[str, tuple[str, claims.Taken]] = (
             dict(before.placed) if before else {}
         )
         self.unknown: set[str] = set()
@@ -211,13 +210,13 @@ class Fork:
             spec_obj = spec_obj.obj_clone()
         taken = self._own(target.uuid)
         taken.limits = target.limits
-        topology = claims.consume(taken, spec_obj, request, uuid)
+        got = claims.consume(taken, spec_obj, request, uuid)
         taken.limits = {}
         # The servers of a nova-compute count for each of its nodes (ironic).
         for node in self._cloud.nodes_of(target.host):
             self._own(node).instances[uuid] = objects.Instance(uuid=uuid)
         self.moved[uuid] = target.host
-        self.placed[uuid] = target.uuid, topology
+        self.placed[uuid] = target.uuid, got
         self._places[uuid] = frozenset((target.host,))
         return True
 
@@ -232,17 +231,17 @@ class Fork:
         As nova: its allocations are the migration's, it takes what it needs
         at the destination, and only then leaves its host.
 
-        :param instance: the nova Instance, with its NUMA topology, as it is
-            in the cloud
+        :param instance: the nova Instance, with its NUMA topology and PCI
+            devices, as it is in the cloud
         :param spec_obj: its nova RequestSpec
         :param target: as in :meth:`come`
         :returns: as :meth:`come`
         """
         client, uuid = self._cloud.placement, instance.uuid
         host = self.moved.get(uuid, instance.host)
-        source, topology = self.placed.get(uuid) or (
+        source, taken = self.placed.get(uuid) or (
             self._cloud.find_node(instance.host, instance.node),
-            instance.numa_topology,
+            claims.read_taken(instance),
         )
         self._read_held(source)
         migration = uuidutils.generate_uuid()
@@ -258,7 +257,7 @@ class Fork:
             self._ctxt, migration, consumer_type='migration'
         )
         if source is not None:
-            claims.leave(self._own(source), spec_obj, uuid, topology)
+            claims.leave(self._own(source), spec_obj, uuid, taken)
             self.left.add(source)
         for node in self._cloud.nodes_of(host) if host != target.host else ():
             self._own(node).instances.pop(uuid, None)

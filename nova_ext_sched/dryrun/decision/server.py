@@ -39,6 +39,7 @@ _ATTRS = (
     'flavor',
     'info_cache',
     'numa_topology',
+    'pci_devices',
     'pci_requests',
     'system_metadata',
 )

@@ -36,7 +36,14 @@ from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 
 # What is read at once of the servers of a host.
-_ATTRS = ('flavor', 'info_cache', 'numa_topology', 'system_metadata')
+_ATTRS = (
+    'flavor',
+    'info_cache',
+    'numa_topology',
+    'pci_devices',
+    'pci_requests',
+    'system_metadata',
+)
 
 # What nova-api looks at besides what the request has.
 _STATES = ('vm_state', 'task_state', 'power_state', 'locked')

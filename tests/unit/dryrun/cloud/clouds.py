@@ -277,6 +277,8 @@ class Cloud(snapshot.Snapshot):
             node=state.nodename,
             numa_topology=None,
             info_cache=None,
+            pci_devices=[],
+            pci_requests=types.SimpleNamespace(requests=[]),
         )
 
     def find_target(self, host, **allocations):

@@ -2,9 +2,11 @@
 
 """What a claim changes of the scheduler's memory."""
 
+import types
 from unittest import mock
 
 from nova import objects
+from nova.pci import stats
 from nova.scheduler import host_manager
 from nova.virt import hardware
 import testtools
@@ -102,9 +104,137 @@ class HostStateTestCase(testtools.TestCase):
             empty, mine
         )
         self.assertEqual(2, copy.numa_topology.cells[0].cpu_usage)
-        claims.leave(copy, self.spec, 'uuid', mine)
+        claims.leave(copy, self.spec, 'uuid', claims.Taken(mine))
         after = vars(copy)
         self.assertEqual(0, copy.numa_topology.cells[0].cpu_usage)
         self.assertEqual(0, copy.numa_topology.cells[0].memory_usage)
         for name in before.keys() - {'numa_topology', 'num_io_ops', 'updated'}:
             self.assertEqual(before[name], after[name], name)
+
+
+def make_device(**values):
+    """Return a nova PciDevice that a server has."""
+    return objects.PciDevice(
+        **{
+            'compute_node_id': 1,
+            'address': '0000:81:00.1',
+            'parent_addr': '0000:81:00.0',
+            'vendor_id': '8086',
+            'product_id': '154c',
+            'dev_type': 'type-VF',
+            'numa_node': 1,
+            'status': 'allocated',
+            'extra_info': {},
+            'request_id': 'own',
+            **values,
+        }
+    )
+
+
+class DevicesTestCase(testtools.TestCase):
+    """What nova's own filter of pools says of devices that come back."""
+
+    def setUp(self):
+        super().setUp()
+        self.state = host_manager.HostState('host', 'host', 'cell')
+        self.state.pci_stats = stats.PciDeviceStats(None)
+        self.spec = base.request_spec()
+        self.spec.numa_topology = None
+        self.spec.requested_resources = []
+        self.spec.instance_group = None
+
+    def ask(self, *specs, count=1):
+        """Let the request be for devices of a physical network."""
+        request = objects.InstancePCIRequest(
+            count=count,
+            request_id='own',
+            spec=[*specs] or [{'physical_network': 'red'}],
+            numa_policy=None,
+        )
+        self.spec.pci_requests = objects.InstancePCIRequests(
+            requests=[request]
+        )
+        return request
+
+    def read(self, *devices):
+        return claims.read_taken(
+            types.SimpleNamespace(
+                numa_topology=None,
+                pci_devices=[*devices],
+                pci_requests=self.spec.pci_requests,
+            )
+        )
+
+    def fits(self):
+        return self.state.pci_stats.support_requests(
+            self.spec.pci_requests.requests, provider_mapping=None
+        )
+
+    def test_those_of_one_that_stands_there(self):
+        self.ask()
+        taken = self.read(make_device(), make_device(address='0000:81:00.2'))
+        self.assertFalse(self.fits())
+        claims.leave(self.state, self.spec, 'uuid', taken)
+        # nova's pool of both.
+        self.assertEqual(
+            [
+                {
+                    'vendor_id': '8086',
+                    'product_id': '154c',
+                    'dev_type': 'type-VF',
+                    'numa_node': 1,
+                    'address': '0000:81:00.0',
+                    'physical_network': 'red',
+                    'remote_managed': 'false',
+                    'count': 2,
+                }
+            ],
+            self.state.pci_stats.pools,
+        )
+        for expected, number in ((True, 2), (False, 3)):
+            self.ask(count=number)
+            self.assertEqual(expected, self.fits())
+        # A tag that it may have, or not.
+        self.ask({'physical_network': 'red', 'trusted': 'true'})
+        self.assertFalse(self.fits())
+
+    def test_what_all_alternatives_ask_for(self):
+        one, other = ({'physical_network': 'red', 'x': x} for x in 'ab')
+        self.ask(one, other)
+        [pool] = self.read(make_device()).pools
+        self.assertEqual('red', pool['physical_network'])
+        self.assertNotIn('x', pool)
+
+    def test_those_of_which_nobody_knows(self):
+        """Of a failed host too, on their way, or for a request now gone."""
+        self.ask()
+        for devices in (
+            (make_device(), make_device(compute_node_id=2)),
+            (make_device(status='claimed'),),
+            (make_device(request_id='other'),),
+            (),
+        ):
+            self.assertEqual([], [*self.read(*devices).pools])
+
+    def test_one_that_came_leaves(self):
+        """Each pool is as it was, whether or not it was used up."""
+        device = {'vendor_id': '8086', 'product_id': '154c', 'numa_node': 1}
+        self.ask({'vendor_id': '8086'}, count=3)
+        pools = [
+            {**device, 'address': '1', 'count': 1},
+            {**device, 'address': '2', 'count': 5},
+        ]
+        self.state.pci_stats.pools = [dict(one) for one in pools]
+        state = claims.copy_state(self.state)
+        found = clouds.make_request(host={'VCPU': 1})
+        taken = claims.consume(state, self.spec, found, 'uuid')
+        self.assertEqual(
+            [('1', 1), ('2', 2)],
+            [(one['address'], one['count']) for one in taken.pools],
+        )
+        self.assertEqual([3], [one['count'] for one in state.pci_stats.pools])
+        claims.leave(state, self.spec, 'uuid', taken)
+        self.assertEqual(
+            pools,
+            sorted(state.pci_stats.pools, key=lambda one: one['address']),
+        )

@@ -112,7 +112,7 @@ class NothingIsLeftTestCase(ForkTestCase):
             self.assertEqual({'c': SMALL}, self.held(outer))
             self.assertEqual({'a'}, outer.left)
             self.assertEqual({'a', 'b', 'c'}, {*outer.touched})
-            self.assertEqual(('c', None), outer.placed['one'])
+            self.assertEqual(('c', (None, ())), outer.placed['one'])
             # It goes on from there, and another trial leaves nothing.
             with self.cloud.fork() as trial:
                 self.assertTrue(self.move(trial, 'a'))
@@ -211,7 +211,7 @@ class ClaimTestCase(ForkTestCase):
             self.assertEqual(before[1], future.ledger.get_free('b', 'VCPU'))
             self.assertEqual({'c': SMALL}, self.held(future))
             self.assertEqual({'a', 'b'}, future.left)
-            self.assertEqual(('c', None), future.placed['one'])
+            self.assertEqual(('c', (None, ())), future.placed['one'])
 
     def test_one_that_moves_takes_first(self):
         """Disks that both hosts share have to have room for it twice."""
