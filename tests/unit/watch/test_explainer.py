@@ -472,7 +472,7 @@ class AskTestCase(testtools.TestCase):
     def test_question(self, operation):
         """No host of the document is listed, and no more is looked for."""
         self.assertEqual(
-            (self.found.matrix, 'request', []), self.ask(operation)
+            (self.found.matrix, 'request', [], ()), self.ask(operation)
         )
         own = {
             # All servers of one call found a host, or none did.

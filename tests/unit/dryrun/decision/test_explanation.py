@@ -17,6 +17,8 @@ from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import question
 
+UNITS = {'min_unit': 1, 'max_unit': 2, 'step_size': 1}
+
 
 class Server:
     """Stands for a server; notes its operation."""
@@ -44,7 +46,18 @@ class ExplainTestCase(testtools.TestCase):
         super().setUp()
         self.asked = []
         self.matrix = matrix.Matrix({})
-        self.cloud = types.SimpleNamespace(asked=self.asked, problem=None)
+        #: Amounts of VCPU that the server holds, where one may get two.
+        self.held = 2
+        self.cloud = types.SimpleNamespace(
+            asked=self.asked,
+            problem=None,
+            placement=types.SimpleNamespace(
+                read_allocations=self.read_allocations
+            ),
+            providers=types.SimpleNamespace(
+                get_room=None, get_stored=lambda _: {'VCPU': UNITS}
+            ),
+        )
         for name, replacement in {
             'cloud.process.context': lambda project: f'of {project}',
             'decision.server.Server': Server,
@@ -69,6 +82,10 @@ class ExplainTestCase(testtools.TestCase):
                     f'nova_ext_sched.dryrun.{name}', replacement
                 )
             )
+
+    def read_allocations(self, _consumer):
+        held = {'host': {'resources': {'VCPU': self.held}}}
+        return {'allocations': held}
 
     def build(self, ctxt, cloud, asked, flavor, image):
         self.asked.append(('build', ctxt, flavor, image))
@@ -130,6 +147,26 @@ class ExplainTestCase(testtools.TestCase):
             self.asked,
         )
         self.assertEqual(1, self.spec_obj.num_instances)
+
+    @ddt.data(
+        ('boot', None),
+        ('unshelve', None),
+        ('rebuild', None),
+        ('migrate', 'conductor'),
+        ('resize', 'conductor'),
+        ('live-migrate', 'conductor'),
+        ('evacuate', 'placement'),
+    )
+    @ddt.unpack
+    def test_what_is_held_and_not_given_any_more(self, operation, stage):
+        self.held = 3
+        given = {'flavor': 'x'} if operation == 'resize' else {}
+        self.explain(server='uuid', operation=operation, **given)
+        end = self.matrix.end
+        self.assertEqual(stage, end and end.stage)
+        if end:
+            self.assertEqual('VCPU', end.cause)
+            self.assertIn('it holds 3 of VCPU', end.detail)
 
     def test_a_stored_request_of_several(self):
         stored = types.SimpleNamespace(made='mine')
