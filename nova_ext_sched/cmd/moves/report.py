@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 from collections.abc import Sized
@@ -70,8 +71,10 @@ _MOST_GROUPS = 10
 _MOST_FAILURES = 20
 _MOST_TIGHT = 10
 _MOST_ROUNDS = 20
-# Characters of hosts in ranges, which have no blanks to wrap at.
+# Characters of hosts in ranges, which have no blanks to wrap at, and hosts
+# that people see of more.
 _LONGEST_RANGES = 40
+_MOST_HOSTS = 3
 # Failures of which they see servers.
 _MOST_DETAILED = 3
 
@@ -144,20 +147,26 @@ def make_rounds(
     remarks = [*remarks, *_count_deleted(found.deleted_meanwhile)]
     sentence, sections = report.begin(head, *remarks, *faults)
     if rounds:
+        domains = {one['host']: one['domains'] for one in hosts}
         table = []
         for turn, one in enumerate(rounds, 1):
             kinds = collections.Counter(move.kind for move in one.moves)
-            empty = _say_hosts(one.hosts)
-            weaker = min(one.groups, key=lambda g: g.hosts, default=None)
             table.append(
-                (turn, empty, len(one.moves), kinds['live'], kinds['cold'])
-                + (_compare(weaker) if weaker else '',)
+                (
+                    turn,
+                    _say_empty(one.hosts, domains),
+                    len(one.moves),
+                    kinds['live'],
+                    kinds['cold'],
+                    _say_weakest(one.groups),
+                )
             )
         sections.append(
             report.Section(
                 '', table, _MOST_ROUNDS, 'round', columns=_ROUND_HEADS
             )
         )
+    kept = sorted(kept, key=lambda one: messages.in_order(one.host))
     if kept:
         wide = max(len(one.host) for one in kept[:_MOST_FAILURES])
         lines = [
@@ -375,17 +384,19 @@ def draw_rounds(
     }
     stuck = {one.host: len(one.without_place) for one in found.not_emptied}
     signs |= {host: topology.count(number) for host, number in stuck.items()}
+    moves = (move.host for one in found.rounds for move in one.moves)
     return topology.Map(
         hosts,
         signs,
-        stuck,
-        'No place',
+        collections.Counter(moves),
+        'Moves',
         {
             topology.COUNTED: 'servers without a place',
             topology.LEVELLED: f'empty in round 1 to {last}',
             topology.NOTHING.shown: 'not asked about',
         },
         by,
+        terminal.GOOD,
     )
 
 
@@ -583,8 +594,37 @@ def _say_hosts(hosts: Sequence[str]) -> str:
     """Return names as people count them; of many that are long the first."""
     shown = messages.in_ranges(hosts)
     if len(shown) > _LONGEST_RANGES:
-        shown = messages.first_few(sorted(hosts, key=messages.in_order))
+        shown = messages.first_few(
+            sorted(hosts, key=messages.in_order), _MOST_HOSTS
+        )
     return shown
+
+
+def _say_empty(
+    hosts: Sequence[str], domains: Mapping[str, Sequence[str]]
+) -> str:
+    """Return names, after the failure domain that several are in alone.
+
+    :param domains: of every host
+    """
+    shown = _say_hosts(hosts)
+    first, *others = {tuple(domains.get(host, ())) for host in hosts}
+    if others or len(first) != 1 or len(hosts) == 1:
+        return shown
+    [domain] = first
+    if len(hosts) == sum(domain in of_host for of_host in domains.values()):
+        shown = f'all {len(hosts)} hosts'
+    return f'{messages.clean(domain)}: {shown}'
+
+
+def _say_weakest(groups: Sequence[plans.Group]) -> str:
+    """Return the group that stands on the fewest hosts; count the others."""
+    if not groups:
+        return ''
+    text = _compare(min(groups, key=lambda one: one.hosts))
+    if more := len(groups) - 1:
+        text += f'; {messages.count("more group", more)}'
+    return text
 
 
 def _compare(one: plans.Group) -> str:

@@ -536,7 +536,7 @@ Remark.
 
 Round  Hosts  Moves  Live  Cold  Closer together
     1  host1      2     2     0
-    2  host1      1     1     0  db: hosts 3 -> 2
+    2  host1      1     1     0  db: hosts 3 -> 2; 1 more group
 
 Cannot be emptied:
   host4   1 server has no place: VCPU
@@ -558,12 +558,53 @@ No place for these of host4:
             make_round(3, hosts=reversed(apart)),
         ]
         self.make(rounds)
-        for one in ('1  host[9-11] ', '2  host[2,10] ', '3  host2, host4, '):
+        for one in (
+            '1  host[9-11] ',
+            '2  host[2,10] ',
+            '3  host2, host4, host6 and 16 more ',
+        ):
             self.assertIn(f'    {one}', self.text)
-        self.assertIn('host20 and 9 more', ' '.join(self.text.split()))
         found = plans.Rounds(rounds, [], [], {})
         made = report.make_round(2, found, [], [])
         self.assertIn('host[2,10] are empty after round 2', made.sentence)
+
+    def test_hosts_of_one_domain(self):
+        hosts = [
+            {'host': f'host{n}', 'domains': domains}
+            for n, domains in enumerate(
+                (['r1'], ['r1'], ['r2'], ['r2'], ['r2'], ['r1', 'r3'], [])
+            )
+        ]
+        for named, shown in (
+            ('01', 'r1: host[0-1]'),
+            ('34', 'r2: host[3-4]'),
+            ('234', 'r2: all 3 hosts'),
+            ('3', 'host3'),
+            ('13', 'host[1,3]'),
+            ('05', 'host[0,5]'),
+            ('6', 'host6'),
+            ('67', 'host[6-7]'),
+        ):
+            one = make_round(1, hosts=[f'host{n}' for n in named])
+            found = plans.Rounds([one], [], [], {})
+            [_, table] = report.make_rounds(found, (), (), hosts).sections
+            [[_, said, *_]] = table.rows
+            self.assertEqual(shown, said)
+
+    def test_several_groups_get_closer(self):
+        groups = [
+            plans.Group('uuid', name, number, 9, 1, 1)
+            for name, number in (('a', 8), ('b', 3), ('c', 4))
+        ]
+        self.make([make_round(1, groups=groups)])
+        self.assertIn(' b: hosts 9 -> 3; 2 more groups\n', self.text)
+
+    def test_what_cannot_be_emptied_is_in_order(self):
+        kept = [plans.Kept(f'host{n}', [], 'x') for n in (10, 9)]
+        self.make(kept=kept)
+        self.assertLess(
+            self.text.index('  host9 '), self.text.index('  host10 ')
+        )
 
     def test_rows(self):
         made = self.make([make_round(1), make_round(2, 3)])
@@ -616,3 +657,5 @@ No place for these of host4:
         self.assertEqual(drawn.signs['host2'], drawn.signs['host3'])
         self.assertNotEqual(drawn.signs['host1'], drawn.signs['host2'])
         self.assertEqual('2', drawn.signs['host4'].shown)
+        # make_move() moves from host1.
+        self.assertEqual({'host1': 2}, drawn.numbers)
