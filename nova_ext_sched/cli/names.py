@@ -3,11 +3,17 @@
 """Names in place of IDs, in what people read."""
 
 import collections
+from collections.abc import Iterable
 from collections.abc import Mapping
 import re
 
 # A UUID, or the ID that keystone gives a project.
 _ID = re.compile(r'\b[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\b')
+
+
+def find_ids(texts: Iterable[str]) -> set[str]:
+    """Return what may have a name, of the UUIDs and IDs in texts."""
+    return {id_ for text in texts for id_ in _ID.findall(text)}
 
 
 class Names:

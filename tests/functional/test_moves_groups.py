@@ -7,6 +7,8 @@ import threading
 import fixtures
 from nova.virt import fake
 
+from nova_ext_sched.cmd.moves import command
+from tests.functional import explain
 from tests.functional import nodes
 from tests.functional import plans
 from tests.functional import test_drain
@@ -63,6 +65,26 @@ class UnderWayTestCase(test_drain.DrainTestCase):
         )
         self.carry_out(plan)
         self.assertEqual([], self.found())
+
+
+class NamesTestCase(test_drain.DrainTestCase):
+    """People read a group's name where programs have its UUID."""
+
+    def test_a_group_that_keeps_servers(self):
+        group = self.create_group(1, name='db')
+        for host in self.weights:
+            self.boot(hints={'group': group}, az=f'nova:{host}')
+        plan = self.plan('host1', by=command.Drain)
+        [stuck] = plan['without_place']
+        self.assertIn(f'server group {group} ', stuck['reason'])
+        for kind, *argv in (
+            (command.Drain, 'drain', 'host1'),
+            (command.Maintain, 'maintain', 'host1'),
+            (command.Survive, 'survive', '--host', 'host1'),
+        ):
+            text, *_ = explain.call(kind, *argv)
+            self.assertIn(' server group db ', ' '.join(text.split()))
+            self.assertNotIn(group, text)
 
 
 class NodesTestCase(

@@ -250,7 +250,14 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
             sys.stderr, 'Evacuating servers', color=self.color
         ) as advance:
             self._outcome = run.plan_survive(parsed_args, advance)
-        made = plan_report.make_survival(self._outcome, parsed_args.by)
+        stuck = (
+            each
+            for one in self._outcome.failures
+            for each in one.without_place
+        )
+        made = plan_report.make_survival(
+            self._outcome, parsed_args.by, run.name_groups(stuck)
+        )
         if topology.is_wanted(parsed_args):
             drawn = plan_report.draw_survival(
                 self._outcome, parsed_args.map_by

@@ -17,6 +17,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
@@ -26,6 +27,8 @@ from nova_ext_sched.dryrun.plan import plans
 # The signs of a host that is to be empty, and of one that servers leave.
 _EMPTY = topology.Sign('e', style=terminal.GOOD)
 _LEFT = topology.Sign('m', style=terminal.GOOD)
+
+_NO_NAMES = cli_names.Names()
 
 #: Changes when a reader of the document must change.
 FORMAT = 2
@@ -85,6 +88,7 @@ def make(
     faults: Sequence[str],
     not_judged: bool = False,
     hosts: Sequence[dict[str, typing.Any]] = (),
+    names: cli_names.Names = _NO_NAMES,
 ) -> report.Report:
     """Return the report of a plan.
 
@@ -92,6 +96,7 @@ def make(
     :param faults: sentences on what could not be read
     :param not_judged: whether a server may have to move, and nobody knows
     :param hosts: what :func:`.topology.describe` returned
+    :param names: of server groups
     """
     head = _sum_up(plan, not_judged)
     found = [*found, *_count_deleted(plan.deleted_meanwhile)]
@@ -99,7 +104,7 @@ def make(
     if plan.moves:
         sections.append(_list_moves(plan.moves))
     if plan.without_place:
-        sections.append(_list_stuck('No place:', plan.without_place))
+        sections.append(_list_stuck('No place:', plan.without_place, names))
     if plan.groups:
         groups = list(map(_compare, plan.groups))
         sections.append(
@@ -128,12 +133,14 @@ def make_rounds(
     remarks: Iterable[str],
     faults: Sequence[str],
     hosts: Sequence[dict[str, typing.Any]] = (),
+    names: cli_names.Names = _NO_NAMES,
 ) -> report.Report:
     """Return the report of rounds in which each host is empty once.
 
     :param remarks: sentences
     :param faults: sentences on what could not be read
     :param hosts: what :func:`.topology.describe` returned
+    :param names: of server groups
     """
     rounds, kept = found.rounds, found.not_emptied
     number = sum(len(one.hosts) for one in rounds)
@@ -176,9 +183,10 @@ def make_rounds(
         title = 'Cannot be emptied:'
         sections.append(report.Section(title, lines, _MOST_FAILURES, 'host'))
     if crowded := [one for one in kept if one.without_place][:_MOST_DETAILED]:
-        names = messages.first_few([one.host for one in crowded])
+        of_these = messages.first_few([one.host for one in crowded])
+        title = f'No place for these of {of_these}:'
         stuck = [each for one in crowded for each in one.without_place]
-        sections.append(_list_stuck(f'No place for these of {names}:', stuck))
+        sections.append(_list_stuck(title, stuck, names))
     rows = [
         (turn, *row)
         for turn, one in enumerate(rounds, 1)
@@ -235,10 +243,13 @@ def make_round(
     return make(plan, [said, *remarks], faults, hosts=topology)
 
 
-def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
+def make_survival(
+    outcome: plans.Outcome, by: str, names: cli_names.Names = _NO_NAMES
+) -> report.Report:
     """Return the report of hosts that fail.
 
     :param by: ``host`` or ``domain``
+    :param names: of server groups
     """
     failures, flavors = outcome.failures, outcome.flavors
     faults = outcome.faults
@@ -284,15 +295,16 @@ def make_survival(outcome: plans.Outcome, by: str) -> report.Report:
         sections.append(_list_moves(failures[0].moves))
     if bad:
         detailed = bad[:_MOST_DETAILED]
-        names = messages.first_few([one.failure for one in detailed])
+        of_these = messages.first_few([one.failure for one in detailed])
+        title = f'No host for these of {of_these}:'
         stuck = [each for one in detailed for each in one.without_room]
-        sections.append(_list_stuck(f'No host for these of {names}:', stuck))
+        sections.append(_list_stuck(title, stuck, names))
     as_they_are = [
         one for one in outcome.refused.values() if not one.has_no_room
     ]
     if as_they_are:
         title = 'There is a host for these, once nova evacuates them:'
-        sections.append(_list_stuck(title, as_they_are))
+        sections.append(_list_stuck(title, as_they_are, names))
     no_flavor = ('',) * len(FLAVOR_COLUMNS) if flavors else ()
     rows = [
         (failure.failure, turn, one.server, one.name, one.project, one.host)
@@ -507,7 +519,9 @@ def _list_moves(moves: Sequence[plans.Move]) -> report.Section:
     return report.Section('One after the other:', lines, _MOST_MOVES, 'move')
 
 
-def _list_stuck(title: str, stuck: Sequence[plans.Stuck]) -> report.Section:
+def _list_stuck(
+    title: str, stuck: Sequence[plans.Stuck], names: cli_names.Names
+) -> report.Section:
     """Return each reason with its servers."""
     found: dict[tuple[str, str], dict[str, report.Line]] = {}
     for one in stuck:
@@ -518,7 +532,7 @@ def _list_stuck(title: str, stuck: Sequence[plans.Stuck]) -> report.Section:
     most = _MOST_SERVERS // min(len(found), _MOST_CAUSES)
     lines = [
         report.Line(
-            f'{reason}.',
+            f'{names.put_into(reason)}.',
             notes=[f'What would help: {helps}.'] if helps else [],
             below=report.Section(
                 rows=[*servers.values()], most=most, noun='server'

@@ -3,12 +3,15 @@
 """What ``nova-ext-sched mend``, ``drain``, ``survive``, ``maintain`` do."""
 
 import argparse
+from collections.abc import Iterable
 
+from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cli import topology as cli_topology
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.moves import report
 from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.cloud import groups
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
@@ -38,6 +41,7 @@ def plan_mend(
             auditing.faults,
             bool(totals.not_judged),
             described,
+            name_groups(plan.without_place),
         )
         if cli_topology.is_wanted(parsed_args):
             drawn = report.draw_moves(
@@ -60,7 +64,14 @@ def plan_drain(
         unread = drain.find_unread(cloud, hosts)
         found = drain.describe(cloud, hosts, plan, unread)
         described = topology.describe(cloud)
-        made = report.make(plan, found, cloud.faults, bool(unread), described)
+        made = report.make(
+            plan,
+            found,
+            cloud.faults,
+            bool(unread),
+            described,
+            name_groups(plan.without_place),
+        )
         if cli_topology.is_wanted(parsed_args):
             drawn = report.draw_moves(
                 plan, hosts - unread, described, parsed_args.map_by
@@ -99,13 +110,20 @@ def plan_maintain(
         described = topology.describe(cloud)
         about = found, remarks, cloud.faults, described
         if parsed_args.round is None:
-            made = report.make_rounds(*about)
+            stuck = (s for one in found.not_emptied for s in one.without_place)
+            made = report.make_rounds(*about, name_groups(stuck))
         else:
             made = report.make_round(parsed_args.round, *about)
         if cli_topology.is_wanted(parsed_args):
             drawn = report.draw_rounds(found, described, parsed_args.map_by)
             made = cli_report.insert(made, drawn)
         return made
+
+
+def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
+    """Return the names of the server groups in what keeps servers."""
+    ids = cli_names.find_ids(one.reason for one in stuck)
+    return cli_names.Names(groups.read_names(ids))
 
 
 def plan_survive(

@@ -28,6 +28,10 @@ class NamesTestCase(testtools.TestCase):
         for one in (UUIDS[3], PROJECTS[1], '', 'name'):
             self.assertEqual(one, self.names.say(one))
 
+    def test_what_may_have_a_name(self):
+        texts = f'{UUIDS[0]} and {PROJECTS[1]}', '0', f'0{UUIDS[1]}'
+        self.assertEqual({UUIDS[0], PROJECTS[1]}, names.find_ids(texts))
+
     def test_a_text(self):
         self.assertEqual(
             f'group web, project web, group {UUIDS[3]}, 0{UUIDS[0]}',

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What members of projects call their server groups."""
+
+from collections.abc import Collection
+import typing
+
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+import sqlalchemy as sa
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import process
+
+
+def read_names(uuids: Collection[str]) -> dict[str, str]:
+    """Return the names of server groups, of those that there are.
+
+    :param uuids: what may be that of a group; without any, nova's database is
+        not asked
+    :raises Exception: what the API database or its driver raises
+    """
+    return _select_names(process.context(), uuids) if uuids else {}
+
+
+@api_db.context_manager.reader
+def _select_names(
+    context: typing.Any, uuids: Collection[str]
+) -> dict[str, str]:
+    groups = api_models.InstanceGroup
+    query = sa.select(groups.uuid, groups.name).where(groups.uuid.in_(uuids))
+    return {
+        uuid: messages.clean(name)
+        for uuid, name in context.session.execute(query)
+        if name
+    }
