@@ -8,6 +8,7 @@ import sys
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import names
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.audit import report
 from nova_ext_sched.dryrun import progress
@@ -24,8 +25,8 @@ class Found(typing.NamedTuple):
 
     :ivar auditing: has judged all servers
     :ivar hosts: what documents have of them
-    :ivar projects: the names of those with a server that was found, by ID,
-        where keystone tells them
+    :ivar projects: the names of those with a server that was found, and of
+        those that a reason names, by ID, where keystone tells them
     """
 
     auditing: auditor.Auditor
@@ -46,8 +47,9 @@ def audit(parsed_args: argparse.Namespace, advance: progress.Advance) -> Found:
                 findings += _describe(server)
         hosts = topology.describe(cloud)
     found = {one.project for one in findings} | auditing.totals.projects
-    names = projects.read_names(found)
-    return Found(auditing, findings, hosts, names)
+    # A reason may name another project than that of the server.
+    found |= names.find_ids({one.reason for one in findings})
+    return Found(auditing, findings, hosts, projects.read_names(found))
 
 
 def _describe(server: servers.Server) -> Iterator[report.Finding]:

@@ -11,6 +11,7 @@ import testtools
 from nova_ext_sched.cmd.audit import command
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import totals
+from nova_ext_sched.dryrun.cloud import projects
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from tests.unit.dryrun.audit import test_totals
@@ -60,9 +61,13 @@ class OutputTestCase(testtools.TestCase):
             mock.patch.object(audit, 'configure') as configure,
             mock.patch.object(snapshot, 'Snapshot') as read,
             mock.patch.object(auditor, 'make') as make,
+            # There may be a cloud in the environment.
+            mock.patch.object(projects, 'read_names') as read_names,
         ):
             make.return_value = auditing
+            read_names.return_value = {'project': 'web'}
             status = audit.run(parsed)
+        [self.asked] = read_names.call_args.args
         configure.assert_called_once_with(parsed)
         # Builds that are under way count as ended.
         read.assert_called_once_with(None, True)
@@ -112,3 +117,16 @@ class OutputTestCase(testtools.TestCase):
         self.run_command(Auditor(finding(1, name='a\nb')), '-f', 'json')
         [found] = json.loads(self.out.getvalue())['findings']
         self.assertEqual(('1', "'a\\nb'"), (found['server'], found['name']))
+        self.assertEqual('web', found['project_name'])
+
+    def test_projects_of_which_names_are_asked(self):
+        self.run_command(Auditor())
+        self.assertEqual(set(), self.asked)
+        other = 'f' * 32
+        server = finding(1)
+        server.found = [('isolation', f'project {other} may not')]
+        self.run_command(Auditor(server))
+        self.assertEqual({'project', other}, self.asked)
+        # A summary tells no reason.
+        self.run_command(Auditor(server), '--summary')
+        self.assertEqual({'project'}, self.asked)
