@@ -11,6 +11,7 @@ from collections.abc import Set
 from collections.abc import Sized
 import dataclasses
 import math
+import re
 import typing
 
 from nova_ext_sched import exception
@@ -74,9 +75,8 @@ _MOST_GROUPS = 10
 _MOST_FAILURES = 20
 _MOST_TIGHT = 10
 _MOST_ROUNDS = 20
-# Characters of hosts in ranges, which have no blanks to wrap at, and hosts
-# that people see of more.
-_LONGEST_RANGES = 40
+# Characters of hosts in ranges, and hosts that people see of more.
+_LONGEST_RANGES = 60
 _MOST_HOSTS = 3
 # Failures of which they see servers.
 _MOST_DETAILED = 3
@@ -606,7 +606,8 @@ def _say_kept(one: plans.Kept) -> str:
 
 def _say_hosts(hosts: Sequence[str]) -> str:
     """Return names as people count them; of many that are long the first."""
-    shown = messages.in_ranges(hosts)
+    # Where it wraps.
+    shown = re.sub(', *', ', ', messages.in_ranges(hosts))
     if len(shown) > _LONGEST_RANGES:
         shown = messages.first_few(
             sorted(hosts, key=messages.in_order), _MOST_HOSTS

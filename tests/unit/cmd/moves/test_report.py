@@ -551,7 +551,7 @@ No place for these of host4:
         )
 
     def test_hosts_as_people_count_them(self):
-        apart = [f'host{number}' for number in range(2, 40, 2)]
+        apart = [f'host{number}' for number in range(2, 80, 2)]
         rounds = [
             make_round(1, hosts=('host10', 'host9', 'host11')),
             make_round(2, hosts=('host10', 'host2')),
@@ -560,13 +560,13 @@ No place for these of host4:
         self.make(rounds)
         for one in (
             '1  host[9-11] ',
-            '2  host[2,10] ',
-            '3  host2, host4, host6 and 16 more ',
+            '2  host[2, 10] ',
+            '3  host2, host4, host6 and 36 more ',
         ):
             self.assertIn(f'    {one}', self.text)
         found = plans.Rounds(rounds, [], [], {})
         made = report.make_round(2, found, [], [])
-        self.assertIn('host[2,10] are empty after round 2', made.sentence)
+        self.assertIn('host[2, 10] are empty after round 2', made.sentence)
 
     def test_hosts_of_one_domain(self):
         hosts = [
@@ -580,8 +580,8 @@ No place for these of host4:
             ('34', 'r2: host[3-4]'),
             ('234', 'r2: all 3 hosts'),
             ('3', 'host3'),
-            ('13', 'host[1,3]'),
-            ('05', 'host[0,5]'),
+            ('13', 'host[1, 3]'),
+            ('05', 'host[0, 5]'),
             ('6', 'host6'),
             ('67', 'host[6-7]'),
         ):
