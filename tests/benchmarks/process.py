@@ -157,6 +157,10 @@ class Processes(fixtures.Fixture):
         connection = self._test.engine(name).raw_connection()
         target = sqlite3.connect(path)
         connection.driver_connection.backup(target)
+        # Else it reads all servers to find some by their UUIDs: it takes the
+        # index of those that are not deleted.
+        target.execute('ANALYZE')
+        target.commit()
         target.close()
         connection.close()
         return f'sqlite:///{path}'

@@ -53,6 +53,27 @@ def copy_state(state: typing.Any) -> typing.Any:
     return found
 
 
+def copy_requests(requests: Iterable[Request]) -> list[Request]:
+    """Return allocation requests for filters, which take some of them away.
+
+    nova copies whatever there is in them, which takes longer than to judge.
+    """
+    return [
+        {
+            **request,
+            'allocations': {
+                uuid: {**one, 'resources': dict(one['resources'])}
+                for uuid, one in request['allocations'].items()
+            },
+            'mappings': {
+                suffix: [*uuids]
+                for suffix, uuids in request['mappings'].items()
+            },
+        }
+        for request in requests
+    ]
+
+
 def consume(
     state: typing.Any,
     spec_obj: typing.Any,

@@ -21,6 +21,7 @@ import nova.conf
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
 from nova.db.main import models
+from nova.objects import service as nova_service
 from nova.scheduler import host_manager
 from oslo_db import exception as db_exception
 from oslo_utils import timeutils
@@ -413,8 +414,32 @@ def read(
     :raises exception.InvalidValue: what the change names does not exist, or
         has another form; and what :class:`Snapshot` raises
     """
-    with change.made(supposed):
+    with change.made(supposed), _keeping_version():
         yield Snapshot(asked, settled)
+
+
+@contextlib.contextmanager
+def _keeping_version() -> Iterator[None]:
+    """Let nova's code learn once how old the oldest nova-compute is.
+
+    A request filter of nova asks every cell, for each request.
+    """
+    find = nova_service.get_minimum_version_all_cells
+    kept: dict[object, int] = {}
+
+    def find_once(
+        ctxt: typing.Any, binaries: list[str], require_all: bool = False
+    ) -> int:
+        key = *binaries, require_all
+        if key not in kept:
+            kept[key] = find(ctxt, binaries, require_all)
+        return kept[key]
+
+    nova_service.get_minimum_version_all_cells = find_once
+    try:
+        yield
+    finally:
+        nova_service.get_minimum_version_all_cells = find
 
 
 def get_cell(spec_obj: typing.Any) -> str | None:

@@ -20,6 +20,7 @@ from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
+from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
@@ -179,8 +180,7 @@ class Hosts:
         if answer is not None:
             requests = query.by_provider(answer.requests)
             for state in states:
-                # Filters take some of them away.
-                mine = copy.deepcopy(requests[state.uuid])
+                mine = claims.copy_requests(requests[state.uuid])
                 state.allocation_candidates = mine
         read = {state.uuid for state in states}
         enabled = {cell.uuid for cell in cloud.enabled_cells}

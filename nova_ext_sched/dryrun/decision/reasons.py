@@ -264,19 +264,23 @@ def _filter(
     host_filter: typing.Any, spec_obj: typing.Any, states: Sequence[typing.Any]
 ) -> set[str]:
     # nova's filter copies the whole request for each host, to keep its NUMA
-    # topology: most of the time that all filters take. Without a topology
-    # there is nothing to keep.
-    if (
-        type(host_filter) is numa_topology_filter.NUMATopologyFilter
-        and spec_obj.numa_topology is None
-    ):
-        spec_obj.obj_clone = functools.partial(copy.copy, spec_obj)
+    # topology: most of the time that all filters take.
+    if type(host_filter) is numa_topology_filter.NUMATopologyFilter:
+        spec_obj.obj_clone = functools.partial(_copy, spec_obj)
     try:
         # nova.filters: None stops the filtering, with no host.
         found = host_filter.filter_all(states, spec_obj) or ()
         return {state.uuid for state in found}
     finally:
         vars(spec_obj).pop('obj_clone', None)
+
+
+def _copy(spec_obj: typing.Any) -> typing.Any:
+    """Return a nova RequestSpec of which the NUMA topology may change."""
+    found = copy.copy(spec_obj)
+    if spec_obj.numa_topology is not None:
+        found.numa_topology = copy.deepcopy(spec_obj.numa_topology)
+    return found
 
 
 def _make_explainer(

@@ -6,7 +6,8 @@ While other hosts are only filled, one that refuses a request goes on to refuse
 it. So a request is judged once, on the cloud as it is, for all that are like
 it (:mod:`..decision.likeness`). Then the weighers order the best hosts that it
 leaves, those that got a server since, and those that servers left; the filters
-judge again which is the first that passes.
+judge again which is the first that passes. Of thousands that changed since,
+they order again those that changed since they last did, and the best others.
 
 ====================================  =====================================
 a server                              what decides
@@ -22,11 +23,11 @@ of no likeness                        its own question on all hosts
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
-import copy
 import dataclasses
 import itertools
 import typing
@@ -113,6 +114,8 @@ class Destinations:
         # What is shared, UUID, version and requests that fit of hosts that do
         # not pass.
         self._refused: set[tuple[Shared, str, int, tuple[int, ...]]] = set()
+        # Versions of touched hosts as they were ordered, the best first.
+        self._ranked: dict[Shared, dict[str, int]] = {}
 
     def begin(self, barred: Set[str]) -> None:
         """Begin a plan.
@@ -123,6 +126,7 @@ class Destinations:
         self._explained = {}
         self._opened = {}
         self._refused = set()
+        self._ranked = {}
 
     def bar(self, hosts: Set[str]) -> None:
         """Let hosts of these names be no destinations, and all others."""
@@ -202,7 +206,7 @@ class Destinations:
                 return 0
             # Others are not worth the time.
             fresh = (one for one in left if one not in touched)
-            asked += itertools.islice(fresh, PROPOSED)
+            asked += itertools.islice(fresh, WEIGHED)
         offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
         passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
         return len(passing) + len(left) - len(asked)
@@ -296,34 +300,11 @@ class Destinations:
         self, mine: 'movable.Movable', like: Like
     ) -> typing.Any:
         """Return the best of the hosts that the shared answer leaves."""
-        requests = self._find_requests(like.shared)
-        states, touched = self.cloud.states, self._touched
-        fresh = (
-            uuid
-            for uuid in requests
-            if uuid not in touched
-            and uuid not in self.barred
-            and mine.may_move_to(states[uuid])
-        )
-        asked = [
-            uuid
-            for uuid in touched
-            if uuid in requests
-            and uuid not in self.barred
-            and mine.may_move_to(states[uuid])
-        ]
-        if not like.is_whole and len(asked) > PROPOSED:
-            # After a hundred moves nearly all are touched.
-            judged = like.shared.judged
-            fit = {uuid: self._fit(requests[uuid]) for uuid in asked}
-            best = self._weigh(self._read_states(judged, fit), judged)
-            asked = [one.uuid for one in itertools.islice(best, PROPOSED)]
-        asked += itertools.islice(
-            fresh, WEIGHED if like.is_whole else PROPOSED
-        )
-        offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
+        proposed = self._propose(mine, like)
         if like.is_whole:
-            return self._find_first(like.shared, offered)
+            found = (self._find_first(like.shared, one) for one in proposed)
+            return next(filter(None, found), None)
+        offered = next(proposed)
         spec_obj = self._run_request_filters(mine.spec_obj)
         if spec_obj is None:
             return None
@@ -335,6 +316,85 @@ class Destinations:
             for state in self._filter(spec_obj, own):
                 return state
         return None
+
+    def _propose(
+        self, mine: 'movable.Movable', like: Like
+    ) -> Iterator[dict[str, list[claims.Request]]]:
+        """Yield hosts that the shared answer leaves, some after the other.
+
+        :returns: their candidates that fit, by UUID
+        """
+        shared, states = like.shared, self.cloud.states
+        requests, touched = self._find_requests(shared), self._touched
+        most = WEIGHED if like.is_whole else PROPOSED
+
+        def offer(
+            uuids: Iterable[str],
+        ) -> Iterator[tuple[str, list[claims.Request]]]:
+            for uuid in uuids:
+                if uuid in self.barred:
+                    continue
+                fit = self._fit(requests[uuid])
+                if (
+                    fit
+                    and self._key(shared, uuid, fit) not in self._refused
+                    and mine.may_move_to(states[uuid])
+                ):
+                    yield uuid, fit
+
+        fresh = (
+            uuid
+            for uuid in requests
+            if uuid not in touched
+            and uuid not in self.barred
+            and mine.may_move_to(states[uuid])
+        )
+        changed, ranked = self._rank(shared, requests, touched)
+        best = offer(ranked)
+        first = dict(offer(changed))
+        first |= itertools.islice(best, most)
+        if not like.is_whole and len(first) > PROPOSED:
+            # Its own filters are asked about each.
+            order = self._weigh(
+                self._read_states(shared.judged, first), shared.judged
+            )
+            some = itertools.islice(order, PROPOSED)
+            first = {one.uuid: first[one.uuid] for one in some}
+        yield first | dict(offer(itertools.islice(fresh, most)))
+        while more := dict(itertools.islice(best, most)):
+            yield more
+
+    def _rank(
+        self,
+        shared: Shared,
+        requests: Mapping[str, list[claims.Request]],
+        touched: Mapping[str, None],
+    ) -> tuple[list[str], list[str]]:
+        """Return touched hosts of a shared answer in the weighers' order.
+
+        Most are what they were when another like server was asked about. So
+        the weighers order all of them only where many have changed since.
+
+        :returns: UUIDs of those that changed since, and of the others, the
+            best first
+        """
+        versions, before = self.cloud.versions, self._ranked.get(shared, {})
+        left = [uuid for uuid in touched if uuid in requests]
+        changed = [one for one in left if before.get(one) != versions[one]]
+        if len(changed) > max(PROPOSED, len(left) // 5):
+            states = self.cloud.get_host_states_by_uuids(
+                self._ctxt, left, shared.judged
+            )
+            order = self._weigh(states, shared.judged)
+            before = {one.uuid: versions[one.uuid] for one in order}
+            self._ranked[shared] = before
+            changed = []
+        ranked = [
+            uuid
+            for uuid, version in before.items()
+            if versions.get(uuid) == version and uuid in touched
+        ]
+        return changed, ranked
 
     def _find_requests(
         self, shared: Shared
@@ -364,16 +424,19 @@ class Destinations:
         claim changes it.
         """
         states = self._read_states(shared.judged, offered)
-        versions = self.cloud.versions
         for one in self._weigh(states, shared.judged):
-            # What hosts share may have gone to another, or come back.
-            fit = tuple(map(id, one.allocation_candidates))
-            key = shared, one.uuid, versions.get(one.uuid, 0), fit
-            if key not in self._refused:
-                for state in self._filter(shared.judged, [one]):
-                    return state
-                self._refused.add(key)
+            for state in self._filter(shared.judged, [one]):
+                return state
+            self._refused.add(self._key(shared, one.uuid, offered[one.uuid]))
         return None
+
+    def _key(
+        self, shared: Shared, uuid: str, fit: list[claims.Request]
+    ) -> tuple[Shared, str, int, tuple[int, ...]]:
+        """Return what is the same as long as a host is judged the same."""
+        # What hosts share may have gone to another, or come back.
+        version = self.cloud.versions.get(uuid, 0)
+        return shared, uuid, version, tuple(map(id, fit))
 
     def _weigh(
         self, states: list[typing.Any], spec_obj: typing.Any
@@ -453,8 +516,7 @@ class Destinations:
     ) -> list[typing.Any]:
         """Return the HostStates that pass every filter."""
         for state in states:
-            # Filters take some of them away.
-            mine = copy.deepcopy(state.allocation_candidates)
+            mine = claims.copy_requests(state.allocation_candidates)
             state.allocation_candidates = mine
         for host_filter in self.cloud.enabled_filters if states else ():
             if not host_filter.run_filter_for_index(0):

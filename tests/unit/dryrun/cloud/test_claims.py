@@ -54,6 +54,18 @@ class HostStateTestCase(testtools.TestCase):
         self.assertEqual({}, self.state.instances)
         self.assertEqual(7, self.state.num_io_ops)
 
+    def test_requests_for_filters(self):
+        """Whatever a filter does to them, the others stay."""
+        found = clouds.make_request(host={'VCPU': 1}, nic={'NET': 1})
+        before = repr(found)
+        [copy] = claims.copy_requests([found])
+        self.assertEqual(found, copy)
+        copy['allocations']['nic']['resources']['NET'] = 2
+        copy['mappings'][''].remove('nic')
+        del copy['allocations']['host']
+        copy['more'] = True
+        self.assertEqual(before, repr(found))
+
     def test_numa_cells_are_for_one_server(self):
         """nova writes those that it finds into the request."""
 

@@ -73,6 +73,28 @@ class ReadTestCase(testtools.TestCase):
             pass
         self.assertEqual(((None, False), before), made[-1])
 
+    def test_the_oldest_compute_is_looked_for_once(self):
+        """nova's request filter does so for each request."""
+        find = mock.Mock(side_effect=[70, 71, 72])
+        name = 'get_minimum_version_all_cells'
+        self.useFixture(
+            fixtures.MonkeyPatch(f'nova.objects.service.{name}', find)
+        )
+        self.useFixture(fixtures.MockPatchObject(snapshot, 'Snapshot'))
+        with snapshot.read():
+            for binary, expected in (('a', 70), ('b', 71), ('a', 70)):
+                found = objects.service.get_minimum_version_all_cells(
+                    None, [f'nova-{binary}']
+                )
+                self.assertEqual(expected, found)
+        # Another cloud, another moment.
+        with snapshot.read():
+            found = objects.service.get_minimum_version_all_cells(
+                None, ['nova-a']
+            )
+        self.assertEqual(72, found)
+        self.assertIs(find, objects.service.get_minimum_version_all_cells)
+
 
 @ddt.ddt
 class StatesTestCase(testtools.TestCase):

@@ -404,8 +404,10 @@ class ProposalTestCase(DestinationsTestCase):
         hints = {'different_host': ['one']}
         mine = self.prepare(scheduler_hints=hints)
         self.assertEqual(3, self.places.count(mine))
-        with mock.patch.object(destinations, 'PROPOSED', 2):
+        with mock.patch.object(destinations, 'WEIGHED', 2):
+            self.filter.asked.clear()
             self.assertEqual(3, self.places.count(mine))
+            self.assertEqual(['a', 'b'], self.filter.asked)
         with mock.patch.object(self.places, '_run_request_filters') as run:
             run.return_value = None
             self.assertEqual(0, self.places.count(mine))
@@ -467,6 +469,75 @@ class ProposalTestCase(DestinationsTestCase):
 
         self.request_filters.append(refuse)
         self.assertIsNone(self.find(self.prepare(project_id='mine')))
+
+
+class RankTestCase(DestinationsTestCase):
+    """A hundred hosts that a server came to each."""
+
+    def setUp(self):
+        super().setUp()
+        self.make([f'h{number:03}' for number in range(100)])
+        self.names = [*self.cloud.states]
+        self.mine = self.prepare()
+        self.weighed = []
+        weigh = self.cloud.get_weighed_hosts
+
+        def count(states, spec_obj):
+            self.weighed.append(len(states))
+            return weigh(states, spec_obj)
+
+        self.cloud.get_weighed_hosts = count
+
+    def ask(self, mine=None):
+        """Return where it goes, and how many hosts nova's weighers saw."""
+        self.weighed.clear()
+        return self.find(mine or self.mine), self.weighed[:]
+
+    def test_all_are_ordered_once(self):
+        with self.cloud.fork() as future:
+            self.fill(future, self.names)
+            self.assertEqual(('h000', [100, 10]), self.ask())
+            self.assertEqual(('h000', [10]), self.ask())
+            # Those that changed, and the best of the others.
+            self.fill(future, ['h000'] * 4)
+            self.assertEqual(('h001', [10]), self.ask())
+            self.fill(future, ['h001'])
+            self.assertEqual(('h001', [11]), self.ask())
+            self.cloud.states['h099'].free_ram_mb = 10**9
+            self.fill(future, ['h099'])
+            self.assertEqual(('h099', [12]), self.ask())
+            # Many have changed: all again.
+            self.fill(future, self.names[-51:])
+            self.assertEqual(('h099', [100, 10]), self.ask())
+            # What a trial changed is of the trial.
+            with self.cloud.fork() as trial:
+                self.fill(trial, ['h098', 'h099'])
+                self.assertEqual(('h001', [11]), self.ask())
+            self.assertEqual(('h099', [10]), self.ask())
+
+    def test_the_next_best_where_these_refuse(self):
+        self.filter.most = 1
+        with self.cloud.fork() as future:
+            self.fill(future, self.names)
+            future.left.add('h077')
+            self.cloud.states['h077'].num_instances = 0
+            self.assertEqual('h077', self.ask()[0])
+            self.filter.asked.clear()
+            self.assertEqual('h077', self.ask()[0])
+            # None of those is asked again.
+            self.assertEqual(['h077'], self.filter.asked)
+            self.places.bar({'hosth077'})
+            self.assertIsNone(self.ask()[0])
+
+    def test_its_own_filters_are_asked_about_some(self):
+        mine = self.prepare(PART)
+        with self.cloud.fork() as future:
+            self.fill(future, self.names)
+            self.filter.asked.clear()
+            self.assertEqual('h000', self.ask(mine)[0])
+            self.assertLessEqual(
+                len(self.filter.asked), destinations.PROPOSED + 1
+            )
 
 
 class ExplainTestCase(DestinationsTestCase):
