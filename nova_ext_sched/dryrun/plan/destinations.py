@@ -101,7 +101,7 @@ class Destinations:
 
     def __init__(self, cloud: snapshot.Snapshot) -> None:
         self.cloud = cloud
-        self.barred: Set[str] = frozenset()
+        self.barred: frozenset[str] = frozenset()
         self._ctxt = process.context()
         self._place = {uuid: n for n, uuid in enumerate(cloud.states)}
         self._kept: cachetools.LRUCache[str, Shared] = cachetools.LRUCache(
@@ -130,9 +130,9 @@ class Destinations:
 
     def bar(self, hosts: Set[str]) -> None:
         """Let hosts of these names be no destinations, and all others."""
-        self.barred = {
+        self.barred = frozenset(
             uuid for host in hosts for uuid in self.cloud.nodes_of(host)
-        }
+        )
 
     def find_like(
         self, key: likeness.Key | None, make: Callable[[], typing.Any]
@@ -257,12 +257,15 @@ class Destinations:
                 spec_obj.ensure_network_information(mine.instance)
                 self._explained[shared], _ = self._judge(spec_obj, True)
             judged = self._explained[shared]
+        here = self.cloud.hosts.get(mine.node)
+        own = self.cloud.nodes_of(here.host) if here else ()
         # Whatever else refuses them: hosts to be empty are disabled too.
-        found = judged.copy(without=self.barred)
+        barred = self.barred.union(own)
+        found = judged.copy(without=barred)
         found.add(
             'requested host',
             'ignore_hosts',
-            refused=dict.fromkeys(self.barred, refusals.IGNORED),
+            refused=dict.fromkeys(barred, refusals.IGNORED),
         )
         return found, list(found.left)
 

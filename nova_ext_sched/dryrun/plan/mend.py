@@ -12,9 +12,9 @@ from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import preparation
 
 
 def make(
@@ -51,9 +51,7 @@ def make(
     cloud, kept = auditing.cloud, auditing.policies.on
     places = destinations.Destinations(cloud)
     advance(label='Planning moves', total=len(found))
-    movables = order.prepare(
-        (*must, *may), lambda uuid: movable.Migration(cloud, uuid)
-    )
+    movables = preparation.prepare(places, (*must, *may))
     plan = order.plan_moves(
         places,
         movables,

@@ -86,6 +86,7 @@ class Movable(typing.Protocol):
     :ivar spec_obj: the nova RequestSpec of its move
     :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
     :ivar like: what it has in common with others; None where it is like none
+    :ivar node: UUID of the compute node where it is; None where there is none
     """
 
     uuid: str
@@ -93,6 +94,7 @@ class Movable(typing.Protocol):
     spec_obj: typing.Any
     method: str
     like: destinations.Like | None
+    node: str | None
 
     def may_move_to(self, target: typing.Any) -> bool:
         """Return whether nova-conductor lets it go to a nova HostState."""
@@ -136,6 +138,7 @@ class Migration(explain_server.Server):
     """
 
     like: destinations.Like | None = None
+    node: str
 
     def __init__(
         self,
@@ -148,7 +151,7 @@ class Migration(explain_server.Server):
         with self._instance() as (cctxt, instance):
             self.method = _find_method(cctxt, instance)
             self.instance = instance
-        self._node = self._find_node()
+        self.node = self._find_node()
         if self.method == LIVE:
             self.live_migrate()
         else:
@@ -176,12 +179,12 @@ class Migration(explain_server.Server):
         """
         found = copy.copy(self)
         found.uuid, found.instance = instance.uuid, instance
-        found._node = found._find_node()
+        found.node = found._find_node()
         return found
 
     def arrive(self, node: str) -> None:
         """Prepare it for another move, from the compute node of this UUID."""
-        self._node = node
+        self.node = node
         if not (self.like and self.like.is_whole):
             # Other requests are those of all that are alike.
             self.spec_obj.ignore_hosts = [self._cloud.hosts[node].host]
@@ -193,13 +196,14 @@ class Migration(explain_server.Server):
         return likeness.of_request(kind, self.instance, text)
 
     def may_move_to(self, target: typing.Any) -> bool:
-        """See :class:`Movable`; the hypervisors decide."""
-        return self._compare(target) is None
+        """See :class:`Movable`; not to where it is, whatever hypervisors."""
+        here = self._cloud.hosts[self.node].host
+        return target.host != here and self._compare(target) is None
 
     def tell_refused(self, nodes: Iterable[str]) -> str:
         """See :class:`Movable`."""
         states = self._cloud.states
-        source = states[self._node]
+        source = states[self.node]
         found: dict[str, list[str]] = {}
         for one in map(states.__getitem__, nodes):
             attr = self._compare(one)
@@ -220,7 +224,7 @@ class Migration(explain_server.Server):
         """Return what of a hypervisor does not suit; None where all does."""
         if self.method == COLD:
             return None
-        source = self._cloud.states[self._node]
+        source = self._cloud.states[self.node]
         try:
             live_migrate.LiveMigrationTask._check_compatible_with_source_hypervisor(
                 types.SimpleNamespace(
@@ -261,7 +265,7 @@ class Evacuation:
         self.uuid = instance.uuid
         self.spec_obj = spec_obj
         self.like = like
-        self._node = node
+        self.node = node
 
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; nova starts it anew, on any hypervisor."""
@@ -273,7 +277,7 @@ class Evacuation:
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """See :class:`Movable`."""
-        return future.evacuate(self.uuid, self.spec_obj, target, self._node)
+        return future.evacuate(self.uuid, self.spec_obj, target, self.node)
 
 
 def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:

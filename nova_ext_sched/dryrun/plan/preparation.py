@@ -61,10 +61,12 @@ def prepare(
     :param advance: called after each server
     :raises placement.PlacementFailed: placement does not answer
     """
-    by_uuid = {one.server: one for one in leaving}
-    preparation = _Preparation(places, barred)
+    # Those of a host are read at once.
+    by_host = sorted(leaving, key=lambda one: one.host)
+    by_uuid = {one.server: one for one in by_host}
+    preparation = _Preparation(places, barred, by_host)
     return order.prepare(
-        by_uuid.values(),
+        by_host,
         lambda uuid: preparation.make(by_uuid[uuid]),
         advance,
     )
@@ -72,12 +74,18 @@ def prepare(
 
 class _Preparation:
     def __init__(
-        self, places: destinations.Destinations, barred: Set[str]
+        self,
+        places: destinations.Destinations,
+        barred: Set[str],
+        leaving: Iterable[plans.Leaving],
     ) -> None:
         self._places, self._cloud = places, places.cloud
         self._barred = barred
         self._prepared: dict[object, movable.Migration] = {}
         self._servers = servers.Servers(places.cloud)
+        self._wanted: dict[str, list[str]] = {}
+        for one in leaving:
+            self._wanted.setdefault(one.host, []).append(one.server)
         # The host that was read last, and its servers with their keys.
         self._host: str | None = None
         self._on: dict[str, tuple[typing.Any, object]] = {}
@@ -115,7 +123,11 @@ class _Preparation:
             if shares is None or cell in self._cloud.silent_cells:
                 continue
             try:
-                found = [*self._servers.read_stored(cell, host, attrs=_ATTRS)]
+                found = [
+                    *self._servers.read_stored(
+                        cell, host, self._wanted[host], _ATTRS
+                    )
+                ]
                 is_up = bool(found) and self._is_up(cell, host)
             except cells.CellFailed:
                 # Each of its servers is asked about, and says that.

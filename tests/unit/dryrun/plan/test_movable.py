@@ -227,6 +227,10 @@ class MigrationTestCase(testtools.TestCase):
         state.hypervisor_type, state.hypervisor_version = target
         self.assertEqual(expected, mine.may_move_to(state))
         self.assertEqual(expected, not mine.tell_refused('b'))
+        # Like servers are on other hosts.
+        self.assertFalse(mine.may_move_to(self.cloud.states['a']))
+        mine.arrive('b')
+        self.assertFalse(mine.may_move_to(state))
 
     def test_what_is_said_of_hypervisors(self):
         mine, states = self.make('live'), self.cloud.states

@@ -262,6 +262,13 @@ class PlanTestCase(testtools.TestCase):
         with (
             mock.patch.object(movable, 'Migration', prepare),
             mock.patch.object(places, 'Destinations', lambda _: toy),
+            mock.patch.object(
+                mend.preparation,
+                'prepare',
+                lambda _, leaving: order.prepare(
+                    leaving, lambda uuid: movable.Migration(toy, uuid)
+                ),
+            ),
         ):
             yield toy
 
