@@ -257,10 +257,9 @@ class Destinations:
                 spec_obj.ensure_network_information(mine.instance)
                 self._explained[shared], _ = self._judge(spec_obj, True)
             judged = self._explained[shared]
-        here = self.cloud.hosts.get(mine.node)
-        own = self.cloud.nodes_of(here.host) if here else ()
+        here = self.cloud.hosts[mine.node].host if mine.node else ''
         # Whatever else refuses them: hosts to be empty are disabled too.
-        barred = self.barred.union(own)
+        barred = self.barred.union(self.cloud.nodes_of(here))
         found = judged.copy(without=barred)
         found.add(
             'requested host',

@@ -293,21 +293,13 @@ def make(
     :param by: ``domain`` or ``zone``, which hosts of one round have in common
     :raises placement.PlacementFailed: placement does not answer
     """
-    together = None
-    if by == 'domain':
-        together = {
-            host: selection.domains_of(cloud.aggregates_of(host))
-            for host in hosts
-        }
-    elif by == 'zone':
-        together = {
-            host: selection.zones_of(cloud.aggregates_of(host))
-            for host in hosts
-        }
-    planned = Maintenance(
-        cloud, hosts, at_once, together, keeps_failover, advance
-    )
-    return planned.plan()
+    find = {'domain': selection.domains_of, 'zone': selection.zones_of}
+    together = by and {
+        host: find[by](cloud.aggregates_of(host)) for host in hosts
+    }
+    return Maintenance(
+        cloud, hosts, at_once, together or None, keeps_failover, advance
+    ).plan()
 
 
 def describe(

@@ -86,7 +86,6 @@ class Movable(typing.Protocol):
     :ivar spec_obj: the nova RequestSpec of its move
     :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
     :ivar like: what it has in common with others; None where it is like none
-    :ivar node: UUID of the compute node where it is; None where there is none
     """
 
     uuid: str
@@ -94,7 +93,10 @@ class Movable(typing.Protocol):
     spec_obj: typing.Any
     method: str
     like: destinations.Like | None
-    node: str | None
+
+    @property
+    def node(self) -> str | None:
+        """UUID of the compute node where it is; None where it has none."""
 
     def may_move_to(self, target: typing.Any) -> bool:
         """Return whether nova-conductor lets it go to a nova HostState."""
