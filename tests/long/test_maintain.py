@@ -4,6 +4,9 @@
 
 import collections
 
+from oslo_utils import timeutils
+import sqlalchemy as sa
+
 from nova_ext_sched.cmd.moves import command
 from tests.functional import audits
 from tests.functional import explain
@@ -90,6 +93,38 @@ class MaintainTestCase(test_drain.DrainTestCase):
             {'host1', 'host2', 'host5'},
             {host for one in plan['rounds'] for host in one['hosts']},
         )
+
+    def test_a_server_that_is_being_built(self):
+        """It keeps no host out of a round, unless nova has lost it."""
+        server = self.boot(host='host1')
+        self.boot(host='host1')
+        with self.cell_engine().begin() as connection:
+            connection.execute(
+                sa.text(
+                    'UPDATE instances SET updated_at = :now, '
+                    "vm_state = 'building', task_state = 'spawning' "
+                    'WHERE uuid = :uuid'
+                ),
+                {'now': timeutils.utcnow(), 'uuid': server['id']},
+            )
+        plan = self.read()
+        self.assertEqual(
+            '6 of 6 hosts can be emptied, in 6 rounds. 1 move of 1 server. '
+            '1 server is being built: ask drain when the hosts of a round are '
+            'disabled.',
+            plan['answer']['sentence'],
+        )
+        self.assertEqual(
+            [server['id']], [one['server'] for one in plan['being_built']]
+        )
+        with self.cell_engine().begin() as connection:
+            connection.execute(
+                sa.text("UPDATE instances SET updated_at = '2026-01-01'")
+            )
+        plan = self.read(status=3)
+        self.assertEqual([], plan['being_built'])
+        [kept] = plan['not_emptied']
+        self.assertEqual('host1', kept['host'])
 
     def test_wrong_usage(self):
         for argv, expected in (

@@ -20,6 +20,9 @@ without which another that may      the same
 fail could not, where that is kept
 (:mod:`.failover`)
 ==================================  =======================================
+
+A server that is being built keeps no host out of a round: it is as those that
+users create after the plan, which drain moves when the host is disabled.
 """
 
 import collections
@@ -86,8 +89,13 @@ class Maintenance:
         )
         # The servers of each host, as they are after the rounds so far.
         self._on: dict[str, dict[str, plans.Leaving]] = {}
+        self._being_built: list[plans.Leaving] = []
         for one in found.leaving:
-            self._on.setdefault(one.host, {})[one.server] = one
+            mine = self._movables[one.server]
+            if isinstance(mine, movable.NotMovable) and mine.is_being_built:
+                self._being_built.append(one)
+            else:
+                self._on.setdefault(one.host, {})[one.server] = one
         self._held: dict[str, list[plans.Stuck]] = {}
         for stuck in found.held:
             self._held.setdefault(stuck.host, []).append(stuck)
@@ -244,7 +252,7 @@ class Maintenance:
             plans.Plan(
                 [move for one in rounds for move in one.moves],
                 [stuck for one in kept for stuck in one.without_place],
-                [],
+                self._being_built,
             ),
             softly=False,
         )
@@ -269,6 +277,7 @@ class Maintenance:
                     *(host for one in rounds for host in one.hosts),
                 }
             ),
+            keep(self._being_built),
         )
 
 
@@ -319,6 +328,12 @@ def describe(
     if times:
         number = messages.count('server', len(times))
         yield f'{moves} of {number}{again * bool(twice)}.'
+    if number := len(found.being_built):
+        verb = messages.agree(number, 'is', 'are')
+        yield (
+            f'{messages.count("server", number)} {verb} being built: ask '
+            f'drain when the hosts of a round are disabled.'
+        )
     disabled = {
         messages.clean(state.host)
         for state in cloud.states.values()

@@ -66,6 +66,7 @@ class NotMovable(Exception):
     :ivar first: what has to be done before; empty where nobody knows
     :ivar then: how nova would move it after that, or what was raised when
         that was asked; None where nobody asked
+    :ivar is_being_built: whether nova is building it, and has not lost it
     """
 
     def __init__(
@@ -73,9 +74,11 @@ class NotMovable(Exception):
         why: str,
         first: str = '',
         then: 'Movable | Exception | None' = None,
+        is_being_built: bool = False,
     ) -> None:
         super().__init__(why)
         self.first, self.then = first, then
+        self.is_being_built = is_being_built
 
 
 class Movable(typing.Protocol):
@@ -301,7 +304,10 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
     except nova_exception.InstanceInvalidState as exc:
         attr, state = exc.kwargs['attr'], str(exc.kwargs['state'])
         raise NotMovable(
-            f'its {attr} is {state}', _say_first(instance, attr, state)
+            f'its {attr} is {state}',
+            _say_first(instance, attr, state),
+            is_being_built=state == vm_states.BUILDING
+            and not _is_long(instance),
         ) from exc
     except nova_exception.NovaException as exc:
         text = exc.format_message().rstrip('.')
@@ -311,8 +317,7 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
 
 def _say_first(instance: typing.Any, attr: str, state: str) -> str:
     """Return what has to be done before nova moves a server."""
-    written = instance.updated_at or instance.created_at
-    long = timeutils.is_older_than(written, _LONG)
+    long = _is_long(instance)
     if attr == 'task_state':
         if not long:
             return 'wait until that has ended'
@@ -323,6 +328,12 @@ def _say_first(instance: typing.Any, attr: str, state: str) -> str:
     if state == vm_states.BUILDING and long:
         return 'delete it, unless the log of nova-compute says it is built'
     return _FIRST.get(state, 'bring it to another status')
+
+
+def _is_long(instance: typing.Any) -> bool:
+    """Return whether nova has written nothing of a server for long."""
+    written = instance.updated_at or instance.created_at
+    return bool(timeutils.is_older_than(written, _LONG))
 
 
 def _say_first_of_down(ctxt: typing.Any, instance: typing.Any) -> str:

@@ -157,12 +157,14 @@ class Rounds:
     :ivar not_emptied: hosts that are in no round
     :ivar deleted_meanwhile: servers that are nothing of these any more
     :ivar services: as of :class:`Plan`
+    :ivar being_built: servers that no round moves yet
     """
 
     rounds: list[Round]
     not_emptied: list[Kept]
     deleted_meanwhile: list[Leaving]
     services: dict[str, str]
+    being_built: list[Leaving] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
