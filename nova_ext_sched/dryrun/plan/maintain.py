@@ -328,10 +328,10 @@ def describe(
     if times:
         number = messages.count('server', len(times))
         yield f'{moves} of {number}{again * bool(twice)}.'
-    if number := len(found.being_built):
-        verb = messages.agree(number, 'is', 'are')
+    if builds := len(found.being_built):
+        verb = messages.agree(builds, 'is', 'are')
         yield (
-            f'{messages.count("server", number)} {verb} being built: ask '
+            f'{messages.count("server", builds)} {verb} being built: ask '
             f'drain when the hosts of a round are disabled.'
         )
     disabled = {
