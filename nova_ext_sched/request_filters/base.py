@@ -103,7 +103,8 @@ def fail_closed(
     the same with a cause, or       ERROR: the reason and the cause; for each
     anything else: the filter       filter and type of exception once in five
     cannot decide                   minutes, at DEBUG between
-                                    (:class:`Outage`)
+                                    (:class:`Outage`). It says whether a cell
+                                    alone is silent
     ==============================  =========================================
 
     :param policies: the policies that the filter obeys; the tools find them
@@ -156,11 +157,20 @@ def _report(
             messages.clean(exc, _LONGEST),
         )
     else:
-        OUTAGES[name].failed(
-            f'Request {ctxt.global_id} is refused, because without the '
-            f'filter it could land on any host: {reason}',
-            cause,
-        )
+        # A silent cell stops the groups that have servers there, and no other
+        # request: it has an alert of its own.
+        if isinstance(cause, nova_exception.CellTimeout):
+            OUTAGES[name].failed(
+                f'Request {ctxt.global_id} is refused, because a cell does '
+                f'not answer: {reason}',
+                cause,
+            )
+        else:
+            OUTAGES[name].failed(
+                f'Request {ctxt.global_id} is refused, because without the '
+                f'filter it could land on any host: {reason}',
+                cause,
+            )
     return refusal
 
 

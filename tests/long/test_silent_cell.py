@@ -49,4 +49,5 @@ class SilentCellTest(testtools.TestCase):
         # One of them asked, and the operator hears of it once.
         self.assertEqual(1, answer['connections'])
         [error] = answer['errors']
+        self.assertIn('because a cell does not answer', error)
         self.assertIn('the database of cell far', error)

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import subprocess
+from unittest import mock
 
 import ddt
 import fixtures
@@ -21,6 +22,7 @@ import yaml
 from nova_ext_sched import log_once
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.queries import group_members
+from nova_ext_sched.request_filters import base as request_filters
 from nova_ext_sched.request_filters import blazar
 from nova_ext_sched.request_filters import failure_domain
 from nova_ext_sched.request_filters import isolation
@@ -87,6 +89,7 @@ class LogTestCase(testtools.TestCase):
 
     @ddt.data(
         'NovaSchedulerRefusesAll',
+        'NovaSchedulerCellIsSilent',
         'NovaSchedulerCannotReadTraits',
         'NovaSchedulerRefusesMany',
     )
@@ -125,7 +128,8 @@ class LogTestCase(testtools.TestCase):
     def test_a_member_raises_no_alert(self, rule):
         """Whatever stands in a line about what a member wrote."""
         text = (
-            'it could land on any host: cannot be read from placement: '
+            'it could land on any host: because a cell does not answer: '
+            'cannot be read from placement: '
             'expected the option'
         )
         for level in ('ERROR', 'WARNING', 'CRITICAL'):
@@ -282,6 +286,28 @@ class MembersTestCase(base.RequestFilterTestCase):
         self.assertEqual(
             {'MembersAskInVain'},
             self.counted(reservation.reserved_aggregates, {}),
+        )
+
+    @ddt.data(
+        (nova_exception.CellTimeout('silent'), 'NovaSchedulerCellIsSilent'),
+        (OSError('gone'), 'NovaSchedulerRefusesAll'),
+    )
+    @ddt.unpack
+    def test_what_does_not_answer(self, fault, expected):
+        """A silent cell refuses some requests; it pages nobody."""
+        self.replace(
+            'queries.group_members.get_members', mock.Mock(side_effect=fault)
+        )
+        self.replace(
+            'request_filters.base.OUTAGES',
+            {'failure_domains': request_filters.Outage('nova_ext_sched')},
+        )
+        self.assertEqual(
+            {expected, 'NovaSchedulerFindsFaults'},
+            self.counted(
+                failure_domain.failure_domains,
+                {'different_failure_domain': ['true']},
+            ),
         )
 
     def test_a_hint_where_there_are_no_failure_domains(self):
