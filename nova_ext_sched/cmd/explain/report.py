@@ -8,6 +8,7 @@ Everything comes from the document
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+import re
 import typing
 from urllib import parse
 
@@ -43,6 +44,11 @@ _CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
 _MOST_REASONS = 8
 _MOST_CAUSES = 5
 _MOST_HINTS = 5
+# Hosts of which each has its own place in the scheduler's order; of more,
+# those of which the same is to be said are one.
+_MOST_APART = 10
+# Characters of names of hosts, before these wrap.
+_LONGEST_RANGES = 60
 
 # How people read amounts of these; of others they read the resource class.
 _UNITS = {'MEMORY_MB': 'MB', 'DISK_GB': 'GB of disk'}
@@ -296,14 +302,24 @@ def _tell_constraints(
 
 def _tell_hosts(found: Document, all_: bool) -> Iterator[report.Section]:
     """Yield what refuses hosts; those of which it is the same are one."""
-    told: dict[tuple[typing.Any, ...], list[str]] = {}
-    for host in found['hosts']:
-        key = _judge(found, host), *_list_verdicts(found, host, all_)
-        told.setdefault(key, []).append(host['host'])
-    for (judged, *verdicts), hosts in told.items():
-        each = f', each of {len(hosts)} hosts' if len(hosts) > 1 else ''
+    told: dict[tuple[typing.Any, ...], list[Document]] = {}
+    hosts = sorted(
+        found['hosts'], key=lambda host: messages.in_order(host['host'])
+    )
+    for host in hosts:
+        place = host['rank']
+        if place and len(hosts) > _MOST_APART:
+            place = _find_place(found, host)
+        key = _judge(found, host), place, *_list_verdicts(found, host, all_)
+        told.setdefault(key, []).append(host)
+    for (judged, _, *verdicts), alike in told.items():
+        each = f', each of {len(alike)} hosts' if len(alike) > 1 else ''
+        names = messages.in_ranges(host['host'] for host in alike)
+        if len(names) > _LONGEST_RANGES:
+            # Where they wrap.
+            names = re.sub(', *', ', ', names)
         yield report.Section(
-            f'{messages.in_ranges(hosts)}{each}: {judged}',
+            f'{names}{each}: {judged}{_tell_ranks(found, alike)}',
             verdicts,
             columns=HOST_COLUMNS[1:],
         )
@@ -319,30 +335,58 @@ def _judge(found: Document, host: Document) -> str:
         'that judged it refuses it',
         'that judged it refuse it',
     )
-    return (
-        refuse_it
-        + (f'; {unjudged} did not judge it' if unjudged else '')
-        + _tell_rank(found, host)
-    )
+    return refuse_it + (f'; {unjudged} did not judge it' if unjudged else '')
 
 
-def _tell_rank(found: Document, host: Document) -> str:
-    """Return why the scheduler did not choose a host that is left."""
-    if not host['rank']:
+def _find_place(found: Document, host: Document) -> str:
+    """Return what many hosts that are left have in common.
+
+    It is empty for the first choice, and the same for those that weigh as
+    much; of others it is the weigher by which they lose most.
+    """
+    order = found['order']
+    if host['rank'] == 1:
+        return ''
+    if order[host['rank'] - 1]['weight'] == order[0]['weight']:
+        return 'even'
+    return f'by {_find_weigher(host)}'
+
+
+def _find_weigher(host: Document) -> str:
+    loses = host['loses']
+    return str(max(loses, key=loses.__getitem__, default=''))
+
+
+def _tell_ranks(found: Document, hosts: Sequence[Document]) -> str:
+    """Return why the scheduler did not choose hosts that are left."""
+    ranks = [host['rank'] for host in hosts]
+    if not ranks[0]:
         return ''
     order = found['order']
-    first, mine = order[0], order[host['rank'] - 1]
-    text = f'. It is choice {host["rank"]} of {len(order)}'
-    if mine is not first and mine['weight'] == first['weight']:
-        return f'{text}, and weighs as much as {first["host"]}'
-    if loses := host['loses']:
-        weigher = max(loses, key=loses.__getitem__)
+    first, mine = order[0], [order[rank - 1] for rank in ranks]
+    is_one = len(hosts) == 1
+    text = f'. It is choice {ranks[0]} of {len(order)}'
+    if not is_one:
+        low, high = min(ranks), max(ranks)
+        among = 'among ' * (high - low >= len(ranks))
+        text = f'. They are {among}choices {low} to {high} of {len(order)}'
+    behind = [first['weight'] - one['weight'] for one in mine]
+    if ranks[0] > 1 and not any(behind):
+        weigh = 'weighs' if is_one else 'weigh'
+        return f'{text}, and {weigh} as much as {first["host"]}'
+    if weigher := _find_weigher(hosts[0]):
+        lose = 'it loses' if is_one else 'they lose'
+        lost = [host['loses'][weigher] for host in hosts]
         text += (
-            f', {first["weight"] - mine["weight"]:.3g} behind '
-            f'{first["host"]}; it loses most by {weigher}, '
-            f'{loses[weigher]:.3g}'
+            f', {_say_span(behind)} behind {first["host"]}; {lose} most by '
+            f'{weigher}, {_say_span(lost)}'
         )
     return text
+
+
+def _say_span(numbers: Sequence[float]) -> str:
+    low, high = f'{min(numbers):.3g}', f'{max(numbers):.3g}'
+    return low if low == high else f'{low} to {high}'
 
 
 def _tell_query(query: str) -> report.Section:

@@ -321,6 +321,54 @@ host filter:
             place += f', {behind} behind host0; it loses most by {lost}'
         self.assertTrue(text.partition('request:')[2].endswith(place), text)
 
+    def test_many_hosts_that_are_left(self):
+        """One row says the same of hosts that lose by the same weigher."""
+        found = hosts(13)
+        refuse(found, ['12'])
+        for n in (0, 1, 2, 4, 3, *range(5, 12)):
+            mine = {'a': 8.0, 'b': 4.0}
+            if n in (2, 3):
+                mine['b'] -= n
+            elif n > 3:
+                mine['a'] -= n / 2
+            found.prefer(str(n), sum(mine.values())).weights = mine
+        text = ' '.join(
+            write(document.build(found, request()), by_host=True).split()
+        )
+        for said in (
+            'host0: 0 of 1 constraint that judged it refuses it. It is choice '
+            '1 of 12 host',
+            'host1: 0 of 1 constraint that judged it refuses it. It is choice '
+            '2 of 12, and weighs as much as host0 host',
+            '. They are among choices 3 to 5 of 12, 2 to 3 behind host0; they '
+            'lose most by b, 2 to 3 host',
+            'host[4-11], each of 8 hosts: 0 of 1 constraint that judged it '
+            'refuses it. They are among choices 4 to 12 of 12, 2 to 5.5 '
+            'behind host0; they lose most by a, 2 to 5.5 host12: 1 of 1',
+        ):
+            self.assertIn(said, text)
+
+    def test_many_hosts_of_one_weight(self):
+        found = hosts(12)
+        refuse(found, '')
+        for n in range(12):
+            found.prefer(str(n), 1.0).weights = {'a': 1.0}
+        text = write(document.build(found, request()), by_host=True)
+        self.assertIn(
+            '\nhost[1-11], each of 11 hosts: 0 of 1 constraint that judged it '
+            'refuses it. They\n  are choices 2 to 12 of 12, and weigh as much '
+            'as host0\n',
+            text,
+        )
+
+    def test_names_of_hosts_wrap(self):
+        found = hosts(60)
+        refuse(found, [str(n) for n in range(0, 60, 2)])
+        text = write(document.build(found, request()), by_host=True)
+        self.assertIn('\nhost[0, 2, 4, 6, 8, 10, ', text)
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+
     def test_nothing_refuses(self):
         found = hosts(1)
         refuse(found, '')
