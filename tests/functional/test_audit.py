@@ -36,6 +36,9 @@ class PoliciesTestCase(audits.AuditTestCase):
                     'policy': 'isolation',
                     'reason': 'aggregate windows is isolated and the request '
                     'does not require CUSTOM_WINDOWS',
+                    # No keystone answers here.
+                    'project_name': None,
+                    'server_group': None,
                 }
             ],
             rows,

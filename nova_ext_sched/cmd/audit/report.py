@@ -220,13 +220,17 @@ def _tell_places(
     rows: Sequence[Sequence[typing.Any]], names: cli_names.Names
 ) -> Iterator[report.Section]:
     for by, group in itertools.groupby(rows, lambda row: row[0]):
-        found = list(group)
-        shown = bars.compare([row[2] for row in found], terminal.BAD)
+        named = [(_name(by, name, names), *end) for _, name, *end in group]
+        # Projects of one number have the order of their IDs.
+        found = sorted(
+            named, key=lambda row: (-row[1], messages.in_order(row[0]))
+        )
+        shown = bars.compare([row[1] for row in found], terminal.BAD)
         yield report.Section(
             '',
             [
-                (_name(by, name, names), count, bar, _say(policies))
-                for (_, name, count, policies), bar in zip(
+                (name, count, bar, _say(policies))
+                for (name, count, policies), bar in zip(
                     found, shown, strict=True
                 )
             ],

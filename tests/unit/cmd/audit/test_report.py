@@ -209,6 +209,18 @@ class TextTestCase(ReportTestCase):
             {'isolation': 13, 'anti-affinity': 1}, policies.machine_readable()
         )
 
+    def test_summary_of_named_projects(self):
+        for number in (2, 1, 3, 1):
+            server = test_totals.make_server(['isolation'])
+            server.project_id = str(number) * 32
+            self.totals.add(server)
+        names = {'2' * 32: 'web10', '3' * 32: 'web9'}
+        made = report.make(self.auditing, [], True, (), names)
+        [_, projects, _] = made.sections
+        self.assertEqual(
+            ['1' * 32, 'web9', 'web10'], [row[0] for row in projects.rows]
+        )
+
 
 class MapTestCase(ReportTestCase):
     def test_counts(self):
