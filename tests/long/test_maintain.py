@@ -94,37 +94,43 @@ class MaintainTestCase(test_drain.DrainTestCase):
             {host for one in plan['rounds'] for host in one['hosts']},
         )
 
-    def test_a_server_that_is_being_built(self):
-        """It keeps no host out of a round, unless nova has lost it."""
-        server = self.boot(host='host1')
+    def test_servers_that_are_being_built_or_deleted(self):
+        """They keep no host out of a round, unless nova has lost one."""
+        built, deleted = self.boot(host='host1'), self.boot(host='host2')
         self.boot(host='host1')
-        with self.cell_engine().begin() as connection:
-            connection.execute(
-                sa.text(
-                    'UPDATE instances SET updated_at = :now, '
-                    "vm_state = 'building', task_state = 'spawning' "
-                    'WHERE uuid = :uuid'
-                ),
-                {'now': timeutils.utcnow(), 'uuid': server['id']},
-            )
+        now = timeutils.utcnow()
+        self.write(built, "vm_state = 'building'", now)
+        self.write(deleted, "task_state = 'deleting'", now)
         plan = self.read()
         self.assertEqual(
             '6 of 6 hosts can be emptied, in 6 rounds. 1 move of 1 server. '
             '1 server is being built: ask drain when the hosts of a round are '
-            'disabled.',
+            'disabled. 1 server was deleted meanwhile.',
             plan['answer']['sentence'],
         )
-        self.assertEqual(
-            [server['id']], [one['server'] for one in plan['being_built']]
-        )
-        with self.cell_engine().begin() as connection:
-            connection.execute(
-                sa.text("UPDATE instances SET updated_at = '2026-01-01'")
+        for name, server in (
+            ('being_built', built),
+            ('deleted_meanwhile', deleted),
+        ):
+            self.assertEqual(
+                [server['id']], [one['server'] for one in plan[name]]
             )
+        self.write(built, "task_state = 'spawning'", now.replace(year=2020))
         plan = self.read(status=3)
         self.assertEqual([], plan['being_built'])
         [kept] = plan['not_emptied']
         self.assertEqual('host1', kept['host'])
+
+    def write(self, server, what, time):
+        """Write to a server's row, as was done at a time."""
+        with self.cell_engine().begin() as connection:
+            connection.execute(
+                sa.text(
+                    f'UPDATE instances SET {what}, updated_at = :time '
+                    'WHERE uuid = :uuid'
+                ),
+                {'time': time, 'uuid': server['id']},
+            )
 
     def test_wrong_usage(self):
         for argv, expected in (

@@ -225,7 +225,9 @@ def make_round(
     if not 0 < number <= len(found.rounds):
         raise exception.InvalidValue(
             where='--round',
-            expected=f'1 to {len(found.rounds)}, the rounds that there are',
+            expected=f'1 to {len(found.rounds)}, the rounds that there are'
+            if found.rounds
+            else 'none: there is no round, and the answer without it says why',
             got=str(number),
         )
     one = found.rounds[number - 1]
@@ -601,7 +603,9 @@ def _say_kept(one: plans.Kept) -> str:
         number = messages.count('server', len(one.without_place))
         verb = messages.agree(len(one.without_place), 'has', 'have')
         return f'{number} {verb} no place: {_count_causes(one.without_place)}'
-    return f'while it is empty, {messages.clean(one.lost)} cannot fail'
+    if one.lost:
+        return f'while it is empty, {messages.clean(one.lost)} cannot fail'
+    return 'what kept it was deleted meanwhile: make the plan again'
 
 
 def _say_hosts(hosts: Sequence[str]) -> str:

@@ -21,8 +21,9 @@ fail could not, where that is kept
 (:mod:`.failover`)
 ==================================  =======================================
 
-A server that is being built keeps no host out of a round: it is as those that
-users create after the plan, which drain moves when the host is disabled.
+A server that is being built, or being deleted, keeps no host out of a round.
+The first is as those that users create after the plan, which drain moves when
+the host is disabled.
 """
 
 import collections
@@ -38,6 +39,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import destinations
@@ -89,11 +91,11 @@ class Maintenance:
         )
         # The servers of each host, as they are after the rounds so far.
         self._on: dict[str, dict[str, plans.Leaving]] = {}
-        self._being_built: list[plans.Leaving] = []
+        self._passing: list[plans.Leaving] = []
+        passing = self._find_passing()
         for one in found.leaving:
-            mine = self._movables[one.server]
-            if isinstance(mine, movable.NotMovable) and mine.is_being_built:
-                self._being_built.append(one)
+            if one.server in passing:
+                self._passing.append(one)
             else:
                 self._on.setdefault(one.host, {})[one.server] = one
         self._held: dict[str, list[plans.Stuck]] = {}
@@ -101,6 +103,19 @@ class Maintenance:
             self._held.setdefault(stuck.host, []).append(stuck)
         self._pending = set(hosts)
         self._policies = policies.Policies(cloud).on
+
+    def _find_passing(self) -> set[str]:
+        """Return the servers that are being built, or being deleted."""
+        refused = {
+            uuid: mine
+            for uuid, mine in self._movables.items()
+            if isinstance(mine, Exception)
+        }
+        return gone.find(self.cloud, refused, softly=False) | {
+            uuid
+            for uuid, mine in refused.items()
+            if isinstance(mine, movable.NotMovable) and mine.is_being_built
+        }
 
     def plan(self) -> plans.Rounds:
         """Return the rounds, and what cannot be emptied.
@@ -252,14 +267,14 @@ class Maintenance:
             plans.Plan(
                 [move for one in rounds for move in one.moves],
                 [stuck for one in kept for stuck in one.without_place],
-                self._being_built,
+                self._passing,
             ),
             softly=False,
         )
-        gone = {one.server for one in plan.deleted_meanwhile}
+        deleted = {one.server for one in plan.deleted_meanwhile}
 
         def keep(among: Sequence[typing.Any]) -> list[typing.Any]:
-            return [one for one in among if one.server not in gone]
+            return [one for one in among if one.server not in deleted]
 
         return plans.Rounds(
             [
@@ -277,7 +292,7 @@ class Maintenance:
                     *(host for one in rounds for host in one.hosts),
                 }
             ),
-            keep(self._being_built),
+            keep(self._passing),
         )
 
 

@@ -525,13 +525,14 @@ class RoundsTestCase(testtools.TestCase):
         kept = [
             plans.Kept('host4', [make_stuck(2, 'x', 'why', 'VCPU', 'that')]),
             plans.Kept('host10', [], 'host5'),
+            plans.Kept('host11', []),
         ]
         self.make(
             [make_round(1, 2), make_round(3, groups=[group, weaker])], kept
         )
         self.assertEqual(
             """\
-2 of 4 hosts can be emptied, in 2 rounds; 2 cannot.
+2 of 5 hosts can be emptied, in 2 rounds; 3 cannot.
 Remark.
 
 Round  Hosts  Moves  Live  Cold  Closer together
@@ -541,6 +542,7 @@ Round  Hosts  Moves  Live  Cold  Closer together
 Cannot be emptied:
   host4   1 server has no place: VCPU
   host10  while it is empty, host5 cannot fail
+  host11  what kept it was deleted meanwhile: make the plan again
 
 No place for these of host4:
   why.
@@ -639,6 +641,15 @@ No place for these of host4:
                 [],
                 [],
             )
+        self.assertRaisesRegex(
+            exception.InvalidValue,
+            'expected none: there is no round',
+            report.make_round,
+            1,
+            plans.Rounds([], [], [], {}),
+            [],
+            [],
+        )
 
     def test_map(self):
         found = plans.Rounds(
