@@ -30,7 +30,7 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
     )
 
     work = 'nova_ext_sched.cmd.audit.run'
-    _found: typing.Any
+    _auditing: typing.Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -55,7 +55,8 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
         with progress.bar(
             sys.stderr, 'Judging servers', color=self.color
         ) as advance:
-            self._found = found = run.audit(parsed_args, advance)
+            found = run.audit(parsed_args, advance)
+        self._auditing = found.auditing
         made = audit_report.make(
             found.auditing,
             found.findings,
@@ -74,5 +75,5 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
             'policy_violations',
             'Servers that violate a policy.',
             'policy',
-            self._found.auditing.totals.policies,
+            self._auditing.totals.policies,
         )

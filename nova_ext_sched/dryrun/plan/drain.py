@@ -161,17 +161,15 @@ def describe(
         if state.host in hosts and not state.service.get('disabled')
     }
     if open_:
+        names = messages.first_few(sorted(open_, key=messages.in_order))
         verb = messages.agree(len(open_), 'is', 'are')
-        yield (
-            f'{messages.first_few(sorted(open_))} {verb} not disabled, and '
-            f'may get new servers.'
-        )
+        yield f'{names} {verb} not disabled, and may get new servers.'
 
 
 def describe_unread(unread: Set[str]) -> Iterator[str]:
     """Yield a sentence on hosts of which nobody knows what runs there."""
     if unread:
-        names = messages.first_few(sorted(map(messages.clean, unread)))
+        names = messages.first_few(sorted(unread, key=messages.in_order))
         yield f'What runs on {names} is not known.'
 
 

@@ -355,9 +355,10 @@ def describe(
         if state.host in hosts and state.service.get('disabled')
     }
     if disabled:
+        names = messages.first_few(sorted(disabled, key=messages.in_order))
         verb = messages.agree(len(disabled), 'is', 'are')
         takes = messages.agree(len(disabled), 'takes', 'take')
         yield (
-            f'{messages.first_few(sorted(disabled))} {verb} disabled and not '
-            f'done, and {takes} no server until enabled.'
+            f'{names} {verb} disabled and not done, and {takes} no server '
+            f'until enabled.'
         )

@@ -324,6 +324,15 @@ class RoundsTestCase(MaintainTestCase):
             [*maintain.describe(self.cloud, names, self.found)][1],
         )
 
+    def test_disabled_hosts_as_people_count_them(self):
+        self.make('ab', 'a1')
+        self.plan()
+        for uuid, name in (('a', 'host10'), ('b', 'host9')):
+            state = self.cloud.states[uuid]
+            state.host, state.service = name, {'disabled': True}
+        found = maintain.describe(self.cloud, {'host9', 'host10'}, self.found)
+        self.assertIn('host9, host10 are disabled', [*found][1])
+
 
 SERVERS = st.lists(
     st.tuples(
