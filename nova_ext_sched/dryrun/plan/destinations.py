@@ -53,8 +53,8 @@ if typing.TYPE_CHECKING:
     from nova_ext_sched.dryrun.plan import movable
 
 #: Hosts that got no server yet, of which nova's weighers order the best: those
-#: that were the best before any did, in nova's order. Each passes as long as its
-#: request fits. More where the answer is a proposal.
+#: that were the best before any did, in nova's order. Each passes as long as
+#: its request fits. More where the answer is a proposal.
 WEIGHED = 4
 PROPOSED = 50
 
