@@ -345,13 +345,8 @@ class Destinations:
                 ):
                     yield uuid, fit
 
-        fresh = (
-            uuid
-            for uuid in requests
-            if uuid not in touched
-            and uuid not in self.barred
-            and mine.may_move_to(states[uuid])
-        )
+        # What hosts share may be full, of any number of them.
+        fresh = offer(uuid for uuid in requests if uuid not in touched)
         changed, ranked = self._rank(shared, requests, touched)
         best = offer(ranked)
         first = dict(offer(changed))
@@ -363,8 +358,9 @@ class Destinations:
             )
             some = itertools.islice(order, PROPOSED)
             first = {one.uuid: first[one.uuid] for one in some}
-        yield first | dict(offer(itertools.islice(fresh, most)))
-        while more := dict(itertools.islice(best, most)):
+        yield first | dict(itertools.islice(fresh, most))
+        rest = itertools.chain(best, fresh)
+        while more := dict(itertools.islice(rest, most)):
             yield more
 
     def _rank(

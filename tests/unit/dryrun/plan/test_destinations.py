@@ -293,7 +293,9 @@ class FindTestCase(DestinationsTestCase):
             self.fill(future, 'ma')
             asked.clear()
             self.assertIsNone(self.find(mine))
-            self.assertEqual([*'abcdem'], sorted(asked))
+            # Those beyond the best, after them: nothing else is left.
+            self.assertEqual([*'abcdem'], sorted(asked[:6]))
+            self.assertEqual(sorted(self.cloud.states), sorted(asked))
             asked.clear()
             with self.cloud.fork() as inner:
                 self.assertIsNone(self.find(mine))
@@ -354,6 +356,29 @@ class FindTestCase(DestinationsTestCase):
                 mine.go(future, target)
                 self.assertIsNone(self.find(mine))
             self.assertEqual('a', self.find(mine))
+
+    def test_what_the_first_of_many_share_is_full(self):
+        """The one host of other disks is found, however far behind."""
+        self.make('abcdefghijkl')
+        for name in ('disks', 'others'):
+            self.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
+        mine = self.prepare(vcpus=1)
+        mine.spec_obj.flavor.root_gb = 20
+        key = likeness.Key('disk', True)
+        mine.like = self.places.find_like(key, mine.spec_obj.obj_clone)
+        for uuid, requests in mine.like.shared.requests.items():
+            disks = 'others' if uuid == 'l' else 'disks'
+            requests[:] = [
+                clouds.make_request(
+                    **{uuid: {'VCPU': 1}, disks: {'DISK_GB': 20}}
+                )
+            ]
+        with self.cloud.fork() as future:
+            for expected in 'al':
+                target = self.places.find(mine)
+                self.assertEqual(expected, target.uuid)
+                mine.go(future, target)
+            self.assertIsNone(self.find(mine))
 
     def test_what_hosts_share_may_come_back(self):
         """A host that nobody touched is judged by the requests that fit."""
