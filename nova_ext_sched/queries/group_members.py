@@ -12,6 +12,7 @@ A cell is asked only where nova has members in it.
 import collections
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
 from concurrent import futures
 import contextlib
@@ -23,6 +24,7 @@ import cachetools
 from nova import objects
 from nova.scheduler.client import report
 
+from nova_ext_sched.policy import memo
 from nova_ext_sched.queries import cells
 from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import servers
@@ -70,6 +72,12 @@ class Members(typing.NamedTuple):
             for uuid, on in hosts.items()
             if on
         }
+
+    def find_claimed(self) -> Iterator[str]:
+        """Yield the members whose hosts nova's databases all know."""
+        # Most of many stand on the same few hosts.
+        known = memo.Memo(lambda on: bool(on) and None not in on)
+        return (uuid for uuid, on in self.places.items() if known[on])
 
 
 class _Known:

@@ -4,11 +4,13 @@
 
 nova's own instance objects have about eighty columns; the policies need only
 the host. To make a statement takes longer than to execute it, so each is made
-once.
+once for so many UUIDs.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 import functools
 import typing
 
@@ -27,7 +29,9 @@ from nova_ext_sched.queries import sources
 # Databases limit the parameters of one statement; all take this many.
 _CHUNK = 1000
 
-_UUIDS = sa.bindparam('uuids', expanding=True)
+# What a statement is made of: parameters, one for each UUID.
+_Uuids = list[sa.BindParameter[str]]
+_Make = Callable[[_Uuids], sa.Select]
 
 #: The statuses of a migration that nova counts as ended
 #: (nova.db.main.api.migration_get_in_progress_by_host_and_node), besides that
@@ -70,10 +74,53 @@ def in_chunks(uuids: Collection[str]) -> Iterator[list[str]]:
 
 
 def _execute(
-    session: typing.Any, query: sa.Select, uuids: Collection[str]
+    session: typing.Any, make: _Make, uuids: Collection[str]
 ) -> Iterator[typing.Any]:
+    connection = session.connection()
     for chunk in in_chunks(uuids):
-        yield from session.execute(query, {'uuids': chunk}).all()
+        # Few sizes, so that few statements are made.
+        size = min(_CHUNK, 1 << (len(chunk) - 1).bit_length())
+        statement = _compile(make, connection.dialect, size)
+        padded = chunk + chunk[-1:] * (size - len(chunk))
+        yield from connection.exec_driver_sql(
+            statement.text, statement.fill(padded)
+        ).all()
+
+
+class _Statement(typing.NamedTuple):
+    # As the driver takes it. SQLAlchemy writes each list of an IN anew, which
+    # takes longer than to execute it.
+    text: str
+    constants: Mapping[str, typing.Any]
+    names: list[str]
+    #: The names of all parameters; None if the driver takes them by name.
+    order: list[str] | None
+
+    def fill(
+        self, uuids: list[str]
+    ) -> tuple[typing.Any, ...] | dict[str, typing.Any]:
+        values = dict(zip(self.names, uuids, strict=True))
+        values.update(self.constants)
+        if self.order is None:
+            return values
+        return tuple([values[name] for name in self.order])
+
+
+# By the makers, the sizes and the dialects of nova's databases.
+@functools.lru_cache(maxsize=128)
+def _compile(make: _Make, dialect: sa.Dialect, size: int) -> _Statement:
+    uuids = [
+        sa.bindparam(f'of_{number}', '', sa.String()) for number in range(size)
+    ]
+    names = [one.key for one in uuids]
+    compiled = make(uuids).compile(
+        dialect=dialect, compile_kwargs={'render_postcompile': True}
+    )
+    constants = dict(compiled.params)
+    for name in names:
+        del constants[name]
+    order = compiled.positiontup if dialect.positional else None
+    return _Statement(str(compiled), constants, names, order)
 
 
 @api_db.context_manager.reader
@@ -81,9 +128,13 @@ def select_build_requests(
     context: typing.Any, uuids: Collection[str]
 ) -> list[str]:
     """Return which of the servers with these UUIDs are yet to be built."""
+    rows = _execute(context.session, _build_requests_query, uuids)
+    return [uuid for (uuid,) in rows]
+
+
+def _build_requests_query(uuids: _Uuids) -> sa.Select:
     uuid = api_models.BuildRequest.__table__.c.instance_uuid
-    query = sa.select(uuid).where(uuid.in_(_UUIDS))
-    return [uuid for (uuid,) in _execute(context.session, query, uuids)]
+    return sa.select(uuid).where(uuid.in_(uuids))
 
 
 def select_cells(context: typing.Any, uuids: Collection[str]) -> list[Mapped]:
@@ -98,12 +149,11 @@ def select_cells(context: typing.Any, uuids: Collection[str]) -> list[Mapped]:
     with api_db.context_manager.reader.using(context) as session:
         return [
             Mapped(uuid, cell, request is not None)
-            for uuid, cell, request in _execute(session, _cells_query(), uuids)
+            for uuid, cell, request in _execute(session, _cells_query, uuids)
         ]
 
 
-@functools.cache
-def _cells_query() -> sa.Select:
+def _cells_query(uuids: _Uuids) -> sa.Select:
     mapping = api_models.InstanceMapping.__table__
     cell = api_models.CellMapping.__table__
     request = api_models.BuildRequest.__table__
@@ -116,7 +166,7 @@ def _cells_query() -> sa.Select:
             cell, (cell.c.id == mapping.c.cell_id) & (cell.c.uuid != cell0)
         )
         .outerjoin(request, request.c.instance_uuid == uuid)
-        .where(uuid.in_(_UUIDS))
+        .where(uuid.in_(uuids))
     )
 
 
@@ -162,7 +212,7 @@ def select_places(
     places: dict[str, sources.Places] = {}
     on_host = memo.Memo(lambda host: frozenset((host,)))
     for uuid, host, vm_state, task_state, hidden, status, *ends in _execute(
-        context.session, _places_query(), uuids
+        context.session, _places_query, uuids
     ):
         if host and not hidden and not status:
             # Most just stand there, many on one host.
@@ -192,8 +242,7 @@ def select_places(
     return places
 
 
-@functools.cache
-def _places_query() -> sa.Select:
+def _places_query(uuids: _Uuids) -> sa.Select:
     instance = models.Instance.__table__
     migration = models.Migration.__table__
     return (
@@ -214,7 +263,7 @@ def _places_query() -> sa.Select:
             & (migration.c.deleted == 0)
             & migration.c.status.not_in(ENDED),
         )
-        .where(instance.c.uuid.in_(_UUIDS), instance.c.deleted == 0)
+        .where(instance.c.uuid.in_(uuids), instance.c.deleted == 0)
         .order_by(migration.c.id)
     )
 
@@ -224,9 +273,12 @@ def select_compute_hosts(
     context: typing.Any, uuids: Collection[str]
 ) -> dict[str, str]:
     """Return the hosts of the compute nodes with these UUIDs."""
-    node = models.ComputeNode.__table__.c
-    query = sa.select(node.uuid, node.host).where(
-        node.uuid.in_(_UUIDS), node.deleted == 0
-    )
-    rows = _execute(context.session, query, uuids)
+    rows = _execute(context.session, _compute_hosts_query, uuids)
     return {uuid: host for uuid, host in rows if host}
+
+
+def _compute_hosts_query(uuids: _Uuids) -> sa.Select:
+    node = models.ComputeNode.__table__.c
+    return sa.select(node.uuid, node.host).where(
+        node.uuid.in_(uuids), node.deleted == 0
+    )

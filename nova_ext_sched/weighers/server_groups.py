@@ -94,12 +94,18 @@ class ServerGroups:
         living = group_members.get_living(
             group, fields.get_field(spec_obj, 'instance_uuid')
         )
+        stage_1 = request_state.of(spec_obj).members
+        # What host states say of the others would change nothing.
+        unsettled = frozenset(living).difference(
+            stage_1.find_claimed() if stage_1 else ()
+        )
         seen = _read_states(
             spec_obj,
             states,
-            frozenset(living),
-            rule,
-            None if limit is None else key,
+            unsettled,
+            # More than the group can need makes no difference.
+            min(rule, round_robin.count_rounds(len(living))),
+            _read_hosts(states, rule, None if limit is None else key),
         )
         # It has a host that it moves from.
         moves = bool(fields.get_field(spec_obj, 'ignore_hosts'))
@@ -176,11 +182,9 @@ def _read_states(
     spec_obj: typing.Any,
     states: Collection[typing.Any],
     members: frozenset[str],
-    rule: float,
-    key: str | None,
+    most: float,
+    hosts: dict[str, round_robin.Host],
 ) -> _Seen:
-    # More than the group can need makes no difference.
-    most = min(rule, round_robin.count_rounds(len(members)))
     small: dict[str, int] = {}
     reported: dict[str, group_members.Places] = {}
     sent: dict[str, frozenset[str]] = {}
@@ -205,7 +209,7 @@ def _read_states(
                 reported[uuid] |= on
             else:
                 reported[uuid] = on
-    return _Seen(_read_hosts(states, rule, key), small, reported, sent)
+    return _Seen(hosts, small, reported, sent)
 
 
 def _read_hosts(

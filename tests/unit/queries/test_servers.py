@@ -2,6 +2,7 @@
 
 from unittest import mock
 
+import ddt
 from nova import context
 from nova import objects
 from nova.db.api import api as api_db
@@ -11,6 +12,9 @@ from nova.db.main import models
 from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 from sqlalchemy import orm
+from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite
 import testtools
 
 from nova_ext_sched.queries import servers
@@ -288,6 +292,41 @@ class SelectsMixin:
             ),
         )
 
+    def test_a_statement_is_made_for_few_sizes(self):
+        """As many as servers, or a few more that are one of them again."""
+        everyone = [f'server {number}' for number in range(9)]
+        self.add(*(server(uuid) for uuid in everyone))
+        servers._compile.cache_clear()
+        for number in range(10):
+            mine = everyone[:number]
+            self.assertEqual(
+                dict.fromkeys(mine, frozenset(['h1'])), self.places(*mine)
+            )
+        # Of 1, 2, 4, 8 and 16.
+        self.assertEqual(5, servers._compile.cache_info().misses)
+
 
 class SQLiteTestCase(SelectsMixin, testtools.TestCase):
     backend = 'sqlite'
+
+
+@ddt.ddt
+class StatementTestCase(testtools.TestCase):
+    """In the form that the driver of each database takes."""
+
+    @ddt.data(
+        (sqlite, ('a', 'b'), 'IN (?, ?)'),
+        (mysql, ('a', 'b'), 'IN (%s, %s)'),
+        (
+            postgresql,
+            {'of_0': 'a', 'of_1': 'b'},
+            'IN (%(of_0)s, %(of_1)s)',
+        ),
+    )
+    @ddt.unpack
+    def test_parameters(self, database, expected, text):
+        statement = servers._compile(
+            servers._build_requests_query, database.dialect(), 2
+        )
+        self.assertEqual(expected, statement.fill(['a', 'b']))
+        self.assertIn(text, statement.text)

@@ -349,6 +349,17 @@ class PlacesTestCase(ServerGroupsTestCase):
         # Not placement, which stage 1 asked about each.
         self.assertEqual([('places', MEMBERS[3:])], self.asked)
 
+    def test_sent_after_stage_1(self):
+        """Of one that nobody claimed and placement was not asked about."""
+        spec = request()
+        request_state.of(spec).members = group_members.Members(
+            {A: frozenset(['b']), B: frozenset([None])}, {}
+        )
+        small = state('a', held=[A], sent=[B], vcpus_used=6)
+        assignment = self.groups.find(spec, [small], 3)
+        # The databases say where the other one stands.
+        self.assertEqual({A: {'b'}, B: {'a'}}, assignment.places)
+
     def test_claimed_after_stage_1(self):
         spec = request()
         request_state.of(spec).members = group_members.Members(
