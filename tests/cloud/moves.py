@@ -10,6 +10,7 @@ within its cell.
 import collections
 import contextlib
 import json
+import threading
 import typing
 
 from tests.cloud import nova
@@ -28,6 +29,7 @@ BIG = {
 RACK_LIMIT = 2
 RACKS = {'nova_ext_sched': {'max_server_per_failure_domain': str(RACK_LIMIT)}}
 APPLY_SECONDS = 3600
+DELETE_SECONDS = 5
 HOST, TASK = 'OS-EXT-SRV-ATTR:host', 'OS-EXT-STS:task_state'
 
 
@@ -209,6 +211,39 @@ class MovesTestCase(world.WorldTestCase):
         if licensed:
             world.change_traits(admin, lambda _name: [])
 
+    @contextlib.contextmanager
+    def deleting(self, servers):
+        """Let users delete servers, one after the other, while others move.
+
+        :yields: those that they have deleted; it grows until the block ends
+        """
+        deleted, stop = [], threading.Event()
+        # A connection of its own for each user.
+        users = {
+            user: self.cloud.connect(user)
+            for user in {self.row_of[server].user for server in servers}
+        }
+
+        def delete():
+            for server in servers:
+                deleted.append(server)
+                user = self.row_of[server].user
+                users[user].compute.delete_server(server)
+                if stop.wait(DELETE_SECONDS):
+                    break
+
+        thread = threading.Thread(target=delete)
+        thread.start()
+        try:
+            yield deleted
+        finally:
+            stop.set()
+            thread.join()
+        # Until placement does not know them either.
+        self.world.delete(*deleted)
+        for server in deleted:
+            del self.before[server], self.row_of[server]
+
     # What is checked.
 
     def state(self, server):
@@ -226,25 +261,48 @@ class MovesTestCase(world.WorldTestCase):
         names = {one.id: one.name for one in placement.resource_providers()}
         return [names[uuid] for uuid in answer.json()['allocations']]
 
-    def plan(self):
-        """Make a plan as the page types it; return it."""
+    def held(self, names):
+        """Return the servers that hold room of hosts in placement."""
+        admin = self.world.admin
+        moving = {
+            one['uuid']: one['instance_uuid']
+            for one in admin.compute.get(
+                '/os-migrations', microversion='2.59'
+            ).json()['migrations']
+        }
+        return {
+            (moving.get(uuid, uuid), provider.name)
+            for provider in admin.placement.resource_providers()
+            if provider.name in names
+            for uuid in admin.placement.get(
+                f'/resource_providers/{provider.id}/allocations'
+            ).json()['allocations']
+        }
+
+    def plan(self, command=None, name='plan.json', status=3):
+        """Make a plan as the page types it; return it.
+
+        :param command: another than the tests'
+        :param name: of the file that it is written to
+        :param status: the exit status that it must have; None is any
+        """
         self.cloud.execute(
-            f'nova-ext-sched {self.command} '
+            f'nova-ext-sched {command or self.command} '
             f'--config-file {self.cloud.nova.scheduler_conf} '
-            '-f json > plan.json',
+            f'-f json > {name}',
             user='admin',
-            status=3,
+            status=status,
         )
-        text = (self.cloud.folder / 'plan.json').read_text()
+        text = (self.cloud.folder / name).read_text()
         return json.loads(text)
 
-    def carry_out(self):
-        """Carry the plan out as the page types it.
+    def carry_out(self, name='plan.json', options=''):
+        """Carry a plan out as the page types it.
 
         :returns: the exit status, what was said, and the moves
         """
         done = self.cloud.execute(
-            'openstack move plan apply plan.json -f json',
+            f'openstack move plan apply {name} {options} -f json',
             user='admin',
             status=None,
             seconds=APPLY_SECONDS,
@@ -330,7 +388,7 @@ class MovesTestCase(world.WorldTestCase):
         """Check where the servers of a stream stand."""
         self.assertLess(60, len(asked))
         allowed = self.world.allowed('plain', 'linux')
-        for server in asked:
+        for server in filter(asked.get, asked):
             found = self.world.show(server)
             self.assertEqual('ACTIVE', found.status, found.fault)
             self.assertIn(found.hypervisor_hostname, allowed)

@@ -65,24 +65,6 @@ class DrainTestCase(moves.MovesTestCase):
     def movable(self, row):
         return row.number if row.host in DRAINED and not row.stays else 0
 
-    def held(self):
-        """Return the servers that hold room of the hosts in placement."""
-        admin = self.world.admin
-        moving = {
-            one['uuid']: one['instance_uuid']
-            for one in admin.compute.get(
-                '/os-migrations', microversion='2.59'
-            ).json()['migrations']
-        }
-        return {
-            (moving.get(uuid, uuid), provider.name)
-            for provider in admin.placement.resource_providers()
-            if provider.name in DRAINED
-            for uuid in admin.placement.get(
-                f'/resource_providers/{provider.id}/allocations'
-            ).json()['allocations']
-        }
-
     def check_end(self, plan, status, said, made):
         """Check what a plan left that was carried out.
 
@@ -93,7 +75,7 @@ class DrainTestCase(moves.MovesTestCase):
             (one['server'], one['host']): one['cause']
             for one in plan['without_place']
         }
-        self.assertEqual({*stays}, self.held())
+        self.assertEqual({*stays}, self.held(DRAINED))
         again = self.plan()
         self.assertEqual(
             ([], plan['without_place']),
@@ -107,7 +89,7 @@ class DrainTestCase(moves.MovesTestCase):
 
     def test_to_the_end(self):
         self.misplace()
-        self.assertLessEqual(20, len(self.held()))
+        self.assertLessEqual(20, len(self.held(DRAINED)))
         plan = self.plan()
         self.check_moves(plan)
         self.assertEqual(
@@ -122,19 +104,26 @@ class DrainTestCase(moves.MovesTestCase):
             self.check_end(plan, *self.carry_out()),
         )
 
-    def test_with_a_boot_of_others_every_second(self):
-        """One of them takes a place after the plan was made."""
+    def test_beside_others(self):
+        """Others boot and delete; one took a place after the plan was made."""
         self.misplace(most=1)
-        with self.world.stream() as asked:
+        with self.world.stream(most=40) as asked:
             self.plan()
             (others,) = self.world.boot('big', 'linux', 'other')
             status, said, before = self.carry_out()
-            self.assertEqual(
-                (1, 'compute4'), (status, others.hypervisor_hostname)
-            )
-            self.assertIn('Run the command again', ' '.join(said.split()))
-            plan, _, *end, made = self.go_on()
+            self.assertEqual('compute4', others.hypervisor_hostname)
+            self.check_refused(status, said, before)
+            self.check_refused(*self.carry_out())
+            plan = self.plan()
+            # From the last move on, so that one is deleted while it moves.
+            leaving = [move['server'] for move in plan['moves']]
+            with self.deleting(leaving[::-2]) as deleted:
+                status, said, made = self.carry_out()
         self.world.settled()
+        results = {one['Server']: one['Result'] for one in made}
+        self.assertEqual({'moved', 'gone'}, {*results.values()})
+        gone = {server for server in results if results[server] == 'gone'}
+        self.assertLessEqual(gone, {*deleted})
         full = {
             row: 'MEMORY_MB'
             for row in self.rows
@@ -142,9 +131,22 @@ class DrainTestCase(moves.MovesTestCase):
         }
         stays = {row: row.stays for row in self.rows if row.stays}
         self.assertEqual(
-            stays | full, self.check_end(plan, *end, before + made)
+            stays | full, self.check_end(plan, status, said, before + made)
         )
         self.check_others(asked)
+
+    def check_refused(self, status, said, made):
+        """Check that a run stopped at the move that nova refused."""
+        self.assertEqual(1, status, said)
+        results = [one['Result'] for one in made]
+        failed = results.index('failed')
+        self.assertLessEqual({*results[:failed]}, {'moved', 'there before'})
+        self.assertEqual({'not tried'}, {*results[failed + 1 :]})
+        one, said = made[failed], ' '.join(said.split())
+        self.assertEqual('big', self.row_of[one['Server']].flavor)
+        self.assertIn('No valid host was found', one['Reason'])
+        self.assertIn(f'{one["Server"]}: No valid host was found', said)
+        self.assertIn('Run the command again', said)
 
     def test_killed_again_and_again(self):
         """By SIGKILL, a second later each time; nothing moves twice."""

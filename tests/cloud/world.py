@@ -276,12 +276,14 @@ class World:
         }
 
     @contextlib.contextmanager
-    def stream(self, seconds=1, told=()):
+    def stream(self, seconds=1, told=(), most=None):
         """Create a member's plain servers until the block ends.
 
         :param seconds: from an answer to the next request
         :param told: what the member may be told instead of an answer
-        :returns: when each server was asked for, by its UUID; it grows
+        :param most: how many the member keeps: the oldest are deleted
+        :returns: when each server was asked for, by its UUID, or None where
+            it was deleted; it grows
         """
         asked, failed, stop = {}, [], threading.Event()
         # A connection of its own: a member whose token is from before.
@@ -305,6 +307,10 @@ class World:
                     )
                     exceptions.raise_from_response(answer)
                     asked[answer.json()['server']['id']] = began
+                    kept = [server for server in asked if asked[server]]
+                    if most and len(kept) > most:
+                        asked[kept[0]] = None
+                        member.compute.delete_server(kept[0])
 
         def create_or_fail():
             try:
