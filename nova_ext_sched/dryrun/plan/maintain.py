@@ -131,7 +131,7 @@ class Maintenance:
                 self._advance(len(one.hosts), f'{number} planned')
             kept = [
                 plans.Kept(host, self._explain(host), self._lost.get(host, ''))
-                for host in sorted(self._pending)
+                for host in sorted(self._pending, key=_in_order)
             ]
         return self._leave_out_gone(rounds, kept)
 
@@ -160,7 +160,8 @@ class Maintenance:
         empty: list[str] = []
         moves: list[plans.Move] = []
         queue = sorted(
-            left, key=lambda host: (len(self._on.get(host, ())), host)
+            left,
+            key=lambda host: (len(self._on.get(host, ())), _in_order(host)),
         )
         while queue and len(empty) < most:
             host = queue.pop(0)
@@ -362,3 +363,8 @@ def describe(
             f'{names} {verb} disabled and not done, and {takes} no server '
             f'until enabled.'
         )
+
+
+def _in_order(host: str) -> tuple[list[tuple[int, str]], str]:
+    """Return what sorts names as people do, equal ones too."""
+    return messages.in_order(host), host

@@ -161,6 +161,14 @@ class MaintainTestCase(testtools.TestCase):
 
 @ddt.ddt
 class RoundsTestCase(MaintainTestCase):
+    def test_of_equal_hosts_the_first_as_people_count(self):
+        self.make(['h10', 'h2', 'h1'])
+        self.plan()
+        self.assertEqual(
+            [['hosth1'], ['hosth2'], ['hosth10']],
+            [one.hosts for one in self.found.rounds],
+        )
+
     def test_no_host_has_a_server(self):
         self.make('ab')
         self.assertEqual(['a', 'b'], self.plan())
