@@ -34,8 +34,8 @@ from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.queries import fields
 
-# What operations look at; nova would load one after the other.
-_ATTRS = (
+#: What operations look at; nova would load one after the other.
+ATTRS = (
     'flavor',
     'info_cache',
     'numa_topology',
@@ -253,7 +253,7 @@ class Server:
             self.spec_obj.requested_destination = destination
         with self._cloud.target_cell(self._ctxt, self._cell) as cctxt:
             instance = self._read = self._read or objects.Instance.get_by_uuid(
-                cctxt, self.uuid, expected_attrs=_ATTRS
+                cctxt, self.uuid, expected_attrs=ATTRS
             )
             if on_host and not instance.host:
                 raise question.InvalidQuestion(

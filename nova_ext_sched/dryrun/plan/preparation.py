@@ -30,20 +30,11 @@ from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import likeness
+from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
-
-# What is read at once of the servers of a host.
-_ATTRS = (
-    'flavor',
-    'info_cache',
-    'numa_topology',
-    'pci_devices',
-    'pci_requests',
-    'system_metadata',
-)
 
 # What nova-api looks at besides what the request has.
 _STATES = ('vm_state', 'task_state', 'power_state', 'locked')
@@ -125,7 +116,7 @@ class _Preparation:
             try:
                 found = [
                     *self._servers.read_stored(
-                        cell, host, self._wanted[host], _ATTRS
+                        cell, host, self._wanted[host], explain_server.ATTRS
                     )
                 ]
                 is_up = bool(found) and self._is_up(cell, host)

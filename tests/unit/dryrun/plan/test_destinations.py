@@ -357,15 +357,20 @@ class FindTestCase(DestinationsTestCase):
                 self.assertIsNone(self.find(mine))
             self.assertEqual('a', self.find(mine))
 
-    def test_what_the_first_of_many_share_is_full(self):
-        """The one host of other disks is found, however far behind."""
-        self.make('abcdefghijkl')
+    def prepare_with_disks(self):
+        """Return a server that takes 20 GB of one of two shared providers."""
         for name in ('disks', 'others'):
             self.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
         mine = self.prepare(vcpus=1)
         mine.spec_obj.flavor.root_gb = 20
         key = likeness.Key('disk', True)
         mine.like = self.places.find_like(key, mine.spec_obj.obj_clone)
+        return mine
+
+    def test_what_the_first_of_many_share_is_full(self):
+        """The one host of other disks is found, however far behind."""
+        self.make('abcdefghijkl')
+        mine = self.prepare_with_disks()
         for uuid, requests in mine.like.shared.requests.items():
             disks = 'others' if uuid == 'l' else 'disks'
             requests[:] = [
@@ -382,12 +387,7 @@ class FindTestCase(DestinationsTestCase):
 
     def test_what_hosts_share_may_come_back(self):
         """A host that nobody touched is judged by the requests that fit."""
-        for name in ('disks', 'others'):
-            self.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
-        mine = self.prepare(vcpus=1)
-        mine.spec_obj.flavor.root_gb = 20
-        key = likeness.Key('disk', True)
-        mine.like = self.places.find_like(key, mine.spec_obj.obj_clone)
+        mine = self.prepare_with_disks()
         self.cloud.enabled_filters.append(ChoiceFilter())
         for uuid, requests in mine.like.shared.requests.items():
             requests.append(
