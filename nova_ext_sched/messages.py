@@ -156,32 +156,42 @@ def in_order(name: str) -> list[tuple[int, str]]:
     ]
 
 
-def in_ranges(names: Iterable[str]) -> str:
+def in_ranges(names: Iterable[str], most: int | None = None) -> str:
     """Return names of hosts in one phrase, numbers that follow as a range.
 
     ``a2``, ``b`` and ``a3`` are ``a[2-3], b``; what a range has in front of
     its numbers and behind them is equal, and so are leading zeros.
+
+    :param most: names and ranges that are shown; of the others their number
     """
-    found: dict[tuple[str, ...], list[list[str]]] = {}
-    for name in sorted(map(clean, names), key=in_order):
-        if not (parts := _NUMBERED.fullmatch(name)):
-            found[(name,)] = []
-            continue
-        before, number, after = parts.groups()
-        runs = found.setdefault((before, after), [])
-        last = runs[-1][-1] if runs else ''
-        if last and number == str(int(last) + 1).zfill(len(last)):
-            runs[-1].append(number)
+    runs: list[tuple[tuple[str, ...], list[str]]] = []
+    last: dict[tuple[str, ...], list[str]] = {}
+    for name in sorted(dict.fromkeys(map(clean, names)), key=in_order):
+        parts = _NUMBERED.fullmatch(name)
+        number = parts[2] if parts else ''
+        key: tuple[str, ...] = (parts[1], parts[3]) if parts else (name,)
+        run = last.get(key)
+        if run and number == str(int(run[-1]) + 1).zfill(len(run[-1])):
+            run.append(number)
         else:
-            runs.append([number])
-    return ', '.join(_say_runs(key, runs) for key, runs in found.items())
+            last[key] = [number]
+            runs.append((key, last[key]))
+    if most is None or len(runs) == most + 1:
+        # One alone is shown, as in first_few.
+        most = len(runs)
+    found: dict[tuple[str, ...], list[list[str]]] = {}
+    for key, run in runs[:most]:
+        found.setdefault(key, []).append(run)
+    more = sum(len(run) for _, run in runs[most:])
+    said = ', '.join(_say_runs(key, runs) for key, runs in found.items())
+    return said + (f' and {more} more' if more else '')
 
 
 def _say_runs(key: Sequence[str], runs: Sequence[Sequence[str]]) -> str:
     said = ','.join(
         run[0] if len(run) == 1 else f'{run[0]}-{run[-1]}' for run in runs
     )
-    if not said:
+    if len(key) == 1:
         return key[0]
     before, after = key
     is_one = len(runs) == 1 == len(runs[0])

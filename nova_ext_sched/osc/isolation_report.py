@@ -26,6 +26,7 @@ STEP_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
 # 60 lines of 80 columns.
 _FEW = 5
 _MOST_FAULTY = 10
+_LEAST_FAULTY = 3
 _MOST_CHANGES = 15
 
 #: An aggregate with a ``trait:`` key, and what is wrong with it.
@@ -67,7 +68,7 @@ def make(
     )
     shown = kinds[:_FEW]
     for kind, mine in shown:
-        most = _MOST_FAULTY // len(shown)
+        most = max(_LEAST_FAULTY, _MOST_FAULTY // len(shown))
         sections.append(_tell_kind(kind, mine, most))
     if more := [kind for kind, _ in kinds[_FEW:]]:
         text = f'Also {", ".join(more)} ({report.SEE_ALL}).'
@@ -86,7 +87,7 @@ def make(
     # Two aggregates may have the same hosts.
     if apart := dict.fromkeys(
         f'{place.trait} on provider {_few(place.providers)}: '
-        f'{_few(place.hosts)}'
+        f'{messages.in_ranges(place.hosts, _FEW)}'
         for place in itertools.chain(*places)
     ):
         text = (
@@ -139,11 +140,16 @@ def _few(names: Sequence[str]) -> str:
     return messages.first_few(names, _FEW)
 
 
+def _tell(of: Sequence[str], names: str) -> str:
+    """Return the hosts that get some names, or names that are created."""
+    return messages.in_ranges(of, _FEW) if names else _few(of)
+
+
 def describe(finding: isolation_findings.Finding) -> str:
     """Return a finding and the first of its hosts."""
     if not finding.hosts:
         return finding.problem
-    return f'{finding.problem}: {_few(finding.hosts)}'
+    return f'{finding.problem}: {messages.in_ranges(finding.hosts, _FEW)}'
 
 
 def _hosts(judged: Iterable[Judged], kinds: Collection[str]) -> set[str]:
@@ -245,7 +251,7 @@ def make_of_steps(
     order = list(isolation_plan.Change)
     for result, changes in by_result.items():
         lines = [
-            f'{change} {names}'.rstrip() + f' ({len(of)}): {_few(of)}'
+            f'{change} {names}'.rstrip() + f' ({len(of)}): {_tell(of, names)}'
             for (change, names), of in sorted(
                 changes.items(),
                 key=lambda one: (order.index(one[0][0]), -len(one[1])),

@@ -16,8 +16,8 @@ from tests.unit.osc.test_isolation_plan import make_aggregate
 from tests.unit.osc.test_isolation_plan import make_cloud
 from tests.unit.osc.test_isolation_plan import make_node
 
-HOSTS = [f'host{number:02}' for number in range(12)]
-FIVE = ', '.join(HOSTS[:5])
+HOSTS = [f'host{number:02}' for number in range(0, 24, 2)]
+FIVE = 'host[00,02,04,06,08]'
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 
 
@@ -224,6 +224,12 @@ Not on the provider of the host itself, so only requests that take from these
             '1 aggregate with a trait: key, no faults.',
             self.out.getvalue().splitlines()[0],
         )
+
+    def test_equal_hosts_are_a_range(self):
+        hosts = [f'host{number}' for number in range(1, 41)]
+        cloud = make_cloud([make_aggregate(1, hosts, X)], [], known=[X])
+        self.run_command(cloud)
+        self.assertIn(': host[1-40]\n', self.out.getvalue())
 
     def test_nothing(self):
         self.assertEqual(0, self.run_command(make_cloud([], [])))
