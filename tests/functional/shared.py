@@ -82,7 +82,6 @@ def reshape_no_providers():
 def leave_the_modules():
     """Do not look through nova's modules and classes again and again."""
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
 
 
 share_compiled_statements()

@@ -4,8 +4,6 @@
 
 import io
 import json
-import time
-from unittest import mock
 
 import fixtures
 
@@ -117,13 +115,3 @@ class DrainTest(ApplyTestCase):
         status, text = self.openstack.run(*APPLY, 'no/such/file')
         self.assertEqual(2, status)
         self.assertIn('expected a file', text)
-
-    def test_ctrl_c(self):
-        plan = self.drain()
-        # Of nobody else.
-        clock = mock.Mock(wraps=time)
-        clock.sleep.side_effect = KeyboardInterrupt
-        with fixtures.MockPatchObject(moves_run, 'time', clock):
-            self.apply(plan, status=130)
-        self.assertIn('Interrupted. 0 of 2 moves are done; nova', self.said)
-        self.assertEqual(['moved', 'moved'], self.apply(plan))

@@ -46,6 +46,27 @@ class LongTestCase(plans.PlanTestCase):
         self.assertEqual('host2', move['to'])
 
 
+class TwoPoliciesTestCase(plans.PlanTestCase):
+    weights = {'host1': 400, 'host2': 300, 'host3': 200, 'host4': 100}
+
+    def test_of_a_full_host_and_rack_as_many_as_are_too_many(self):
+        self.aggregate('rack1', ['host1', 'host2'], failure_domain='rack1')
+        self.aggregate('rack2', ['host3', 'host4'], failure_domain='rack2')
+        self.rack_limit = 2
+        hints = self.group(limit=9)
+        for host in ('host1', 'host1', 'host2', 'host3'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        hints = self.group(limit=1)
+        for _ in range(2):
+            self.boot(hints=hints, az='nova:host2')
+        plan = self.mend()
+        by = {one['policies'][0]: one['to'] for one in plan['moves']}
+        self.assertEqual({'anti-affinity', 'failure-domain'}, {*by})
+        self.assertEqual(2, len(plan['moves']))
+        self.assertIn(by['failure-domain'], ('host3', 'host4'))
+        self.assertEqual(3, len(plan['mended_by_others']))
+
+
 class CellsTestCase(plans.PlanTestCase):
     """Most hosts are in another cell, where no move goes."""
 

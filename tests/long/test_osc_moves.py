@@ -3,6 +3,8 @@
 """``move plan apply`` that is killed, and what others do beside it."""
 
 import json
+import time
+from unittest import mock
 
 import ddt
 import fixtures
@@ -11,6 +13,7 @@ from nova import objects
 
 from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.osc import moves_cloud
+from nova_ext_sched.osc import moves_run
 from tests.functional import openstackclient
 from tests.functional import test_osc_moves
 from tests.functional import test_survive
@@ -23,12 +26,10 @@ class Killed(BaseException):
 @ddt.ddt
 class KilledTest(test_osc_moves.ApplyTestCase):
     @ddt.data(
-        ('begin', True),
         ('begin', False),
         ('confirm', True),
         ('confirm', False),
         ('holds', True),
-        ('read_server', True),
         ('read_migrations', False),
     )
     @ddt.unpack
@@ -59,6 +60,16 @@ class KilledTest(test_osc_moves.ApplyTestCase):
                     break
         self.assertLess(0, killed)
         self.assertMoved(plan)
+
+    def test_ctrl_c(self):
+        plan = self.drain()
+        # Of nobody else.
+        clock = mock.Mock(wraps=time)
+        clock.sleep.side_effect = KeyboardInterrupt
+        with fixtures.MockPatchObject(moves_run, 'time', clock):
+            self.apply(plan, status=130)
+        self.assertIn('Interrupted. 0 of 2 moves are done; nova', self.said)
+        self.assertEqual(['moved', 'moved'], self.apply(plan))
 
 
 class OthersTest(test_osc_moves.ApplyTestCase):
