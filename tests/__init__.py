@@ -20,8 +20,8 @@ from oslo_log import log
 import testtools
 from testtools import content
 
-# Modules are no garbage, and are a million objects: to look through them again
-# and again while they are imported takes a fifth of the time.
+# Modules are no garbage, and hundreds of thousands of objects: to look through
+# them again and again takes a fifth of the time of their import.
 gc.set_threshold(100_000, 20, 100)
 
 hypothesis.settings.register_profile(

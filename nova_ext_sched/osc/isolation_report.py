@@ -26,7 +26,6 @@ STEP_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
 # 60 lines of 80 columns.
 _FEW = 5
 _MOST_FAULTY = 10
-_LEAST_FAULTY = 3
 _MOST_CHANGES = 15
 
 #: An aggregate with a ``trait:`` key, and what is wrong with it.
@@ -68,7 +67,7 @@ def make(
     )
     shown = kinds[:_FEW]
     for kind, mine in shown:
-        most = max(_LEAST_FAULTY, _MOST_FAULTY // len(shown))
+        most = _MOST_FAULTY // len(shown)
         sections.append(_tell_kind(kind, mine, most))
     if more := [kind for kind, _ in kinds[_FEW:]]:
         text = f'Also {", ".join(more)} ({report.SEE_ALL}).'

@@ -26,10 +26,12 @@ class Killed(BaseException):
 @ddt.ddt
 class KilledTest(test_osc_moves.ApplyTestCase):
     @ddt.data(
+        ('begin', True),
         ('begin', False),
         ('confirm', True),
         ('confirm', False),
         ('holds', True),
+        ('read_server', True),
         ('read_migrations', False),
     )
     @ddt.unpack

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import types
 from unittest import mock
@@ -276,10 +277,56 @@ Not on the provider of the host itself, so only requests that take from these
             self.assertGreaterEqual(columns, max(map(len, lines)))
             self.assertGreater(60, len(lines))
 
+    def test_faults_of_each_kind_fit_a_screen(self):
+        """Hosts of two aggregates, names that make few ranges."""
+        names = [f'compute{n:03}.region.example.org' for n in range(104)]
+        traits = [f'CUSTOM_LICENSED_SOFTWARE_{name}' for name in 'ABCDEFGH']
+        aggregates = [
+            make_aggregate(
+                number,
+                [name for n, name in enumerate(names[at : at + 16]) if n % 3],
+                traits[number % 8],
+            )
+            for number, at in enumerate(range(0, 96, 8))
+        ]
+        nodes = [make_node(name) for name in names[:60]]
+        cloud = make_cloud(aggregates, nodes, known=traits[:4])
+        self.run_command(cloud)
+        lines = self.out.getvalue().splitlines()
+        self.assertEqual(
+            [
+                'conflict',
+                'no-provider',
+                'not-mirrored',
+                'trait-missing',
+                'unknown-trait',
+            ],
+            sorted(
+                line.split(',')[0]
+                for before, line in itertools.pairwise(lines)
+                if not before
+            ),
+        )
+        self.assertGreater(60, len(lines))
+
 
 @ddt.ddt
 class SyncTestCase(CommandTestCase):
     command = isolation.SyncIsolation
+
+    def test_hosts_are_ranges_and_traits_are_not(self):
+        traits = ['CUSTOM_A1', 'CUSTOM_A2']
+        hosts = ['h10', 'h11', 'h9']
+        cloud = make_cloud(
+            [make_aggregate(1, hosts, *traits)],
+            [make_node(host) for host in hosts],
+            known=[],
+        )
+        self.run_command(cloud, '--dry-run', columns=200)
+        text = self.out.getvalue()
+        self.assertIn('  add to aggregates agg1 (3): h[9-11]\n', text)
+        self.assertIn('  add traits CUSTOM_A1, CUSTOM_A2 (3): h[9-11]\n', text)
+        self.assertIn('): CUSTOM_A1, CUSTOM_A2, CUSTOM_NOVA', text)
 
     def test_dry_run_folds_equal_changes(self):
         """124 traits to create, and two hosts that get the same."""
