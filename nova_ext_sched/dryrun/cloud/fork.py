@@ -29,6 +29,7 @@ a tree, or for one that hosts share
 =======================================  ==================================
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
@@ -79,20 +80,28 @@ class Fork:
         self._cloud = cloud
         self._ctxt = process.context()
         self.before = before
-        self.moved: dict[str, str] = dict(before.moved) if before else {}
+        # A copy for each trial would be as large as all moves before it.
+        self.moved: collections.ChainMap[str, str] = (
+            before.moved.new_child() if before else collections.ChainMap()
+        )
         self.left: set[str] = set(before.left) if before else set()
-        self.placed: dict[str, tuple[str, claims.Taken]] = (
-            dict(before.placed) if before else {}
+        self.placed: collections.ChainMap[str, tuple[str, claims.Taken]] = (
+            before.placed.new_child() if before else collections.ChainMap()
         )
         self.unknown: set[str] = set()
         # State and version of hosts as they were before.
         self._states: dict[str, tuple[typing.Any, int]] = {}
         # Where servers count, by their UUIDs.
-        self._places: dict[str, sources.Places] = (
-            dict(before._places) if before else {}
+        self._places: collections.ChainMap[str, sources.Places] = (
+            before._places.new_child() if before else collections.ChainMap()
         )
         self._known: dict[str, ledger.Body] = {}
-        self._held: set[str] = set()
+        self._held: set[str] = set(before._held) if before else set()
+        # Of migrations, which end one after the other.
+        self._migration: str = (
+            before._migration if before else uuidutils.generate_uuid()
+        )
+        self._known[self._migration] = ledger.NOTHING
         self._is_kept = False
         self.ledger: _Ledger = ledger.Ledger(
             self._read,
@@ -126,15 +135,16 @@ class Fork:
         assert before is not None, 'expected a fork on top of another'
         self._is_kept = True
         before._states = self._states | before._states
-        before.moved = self.moved
+        before.moved.update(self.moved.maps[0])
         before.left = self.left
         before.unknown |= self.unknown
-        before.placed = self.placed
-        # It is what the scheduler's code reads.
-        before._places.update(self._places)
+        before.placed.update(self.placed.maps[0])
+        before._places.update(self._places.maps[0])
+        before._held = self._held
         before._known |= self._known
-        before._held |= self._held
-        before.ledger.take_over(self.ledger)
+        for consumer in before.ledger.take_over(self.ledger):
+            # What placement had of it is asked no more.
+            before._known.pop(consumer, None)
 
     @property
     def touched(self) -> Iterable[str]:
@@ -200,7 +210,11 @@ class Fork:
         return is_claimed
 
     def _claim(
-        self, uuid: str, spec_obj: typing.Any, target: typing.Any
+        self,
+        uuid: str,
+        spec_obj: typing.Any,
+        target: typing.Any,
+        instance: typing.Any = None,
     ) -> bool:
         request = target.allocation_candidates[0]
         if not self._allocate(uuid, spec_obj, request):
@@ -213,8 +227,9 @@ class Fork:
         got = claims.consume(taken, spec_obj, request, uuid)
         taken.limits = {}
         # The servers of a nova-compute count for each of its nodes (ironic).
+        instance = instance or objects.Instance(uuid=uuid)
         for node in self._cloud.nodes_of(target.host):
-            self._own(node).instances[uuid] = objects.Instance(uuid=uuid)
+            self._own(node).instances[uuid] = instance
         self.moved[uuid] = target.host
         self.placed[uuid] = target.uuid, got
         self._places[uuid] = frozenset((target.host,))
@@ -222,43 +237,39 @@ class Fork:
 
     def move(
         self,
-        instance: typing.Any,
+        uuid: str,
         spec_obj: typing.Any,
         target: typing.Any,
+        node: str,
+        taken: claims.Taken,
     ) -> bool:
         """Migrate a server, live or cold, to the end; perhaps once more.
 
         As nova: its allocations are the migration's, it takes what it needs
         at the destination, and only then leaves its host.
 
-        :param instance: the nova Instance, with its NUMA topology and PCI
-            devices, as it is in the cloud
-        :param spec_obj: its nova RequestSpec
-        :param target: as in :meth:`come`
-        :returns: as :meth:`come`
+        :param node: UUID of the compute node where it is in the cloud
+        :param taken: what it has there
+        :returns: as :meth:`come`; the other parameters too
         """
-        client, uuid = self._cloud.placement, instance.uuid
-        host = self.moved.get(uuid, instance.host)
-        source, taken = self.placed.get(uuid) or (
-            self._cloud.find_node(instance.host, instance.node),
-            claims.read_taken(instance),
-        )
+        client = self._cloud.placement
+        source, taken = self.placed.get(uuid, (node, taken))
+        host = self._cloud.hosts[source].host
+        known = self._cloud.states[source].instances.get(uuid)
         self._read_held(source)
-        migration = uuidutils.generate_uuid()
-        self._known[migration] = ledger.NOTHING
+        migration = self._migration
         held = client.get_allocs_for_consumer(self._ctxt, uuid)['allocations']
         if held and not client.move_allocations(self._ctxt, uuid, migration):
             return False
-        if not self._claim(uuid, spec_obj, target):
+        if not self._claim(uuid, spec_obj, target, known):
             if held:
                 client.move_allocations(self._ctxt, migration, uuid)
             return False
         client.delete_allocation_for_instance(
             self._ctxt, migration, consumer_type='migration'
         )
-        if source is not None:
-            claims.leave(self._own(source), spec_obj, uuid, taken)
-            self.left.add(source)
+        claims.leave(self._own(source), spec_obj, uuid, taken)
+        self.left.add(source)
         for node in self._cloud.nodes_of(host) if host != target.host else ():
             self._own(node).instances.pop(uuid, None)
         return True

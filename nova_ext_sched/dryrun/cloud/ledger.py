@@ -23,6 +23,7 @@ amounts are there, and whether what is held already is in such units still
 
 import collections
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import typing
@@ -33,6 +34,9 @@ Allocations = Mapping[str, Mapping[str, typing.Any]]
 
 #: A consumer that placement does not know.
 NOTHING: Body = {'allocations': {}, 'consumer_generation': None}
+
+# What placement answers of it, besides the generation.
+_KEPT = ('allocations', 'project_id', 'user_id', 'consumer_type')
 
 #: Provider and resource class.
 Key = tuple[str, str]
@@ -81,20 +85,27 @@ class Ledger:
         self._read = read
         self._get_inventory = get_inventory
         self._get_units = get_units
-        self._written: dict[str, Body] = {}
-        self._taken: collections.Counter[Key] = collections.Counter()
-        if before is not None:
-            self._written = dict(before._written)
-            self._taken = before._taken.copy()
+        # A copy would be as large as all that was claimed.
+        self._written: collections.ChainMap[str, Body] = (
+            before._written.new_child() if before else collections.ChainMap()
+        )
+        self._taken: collections.ChainMap[Key, int] = (
+            before._taken.new_child() if before else collections.ChainMap()
+        )
 
     @property
     def is_changed(self) -> bool:
         """Whether placement's answers may lack what was claimed here."""
         return bool(self._written)
 
-    def take_over(self, after: 'Ledger') -> None:
-        """Go on with what another wrote that went on from this one."""
-        self._written, self._taken = after._written, after._taken
+    def take_over(self, after: 'Ledger') -> Iterable[str]:
+        """Go on with what another wrote that went on from this one.
+
+        :returns: the consumers of which this one has the allocations now
+        """
+        self._written.update(after._written.maps[0])
+        self._taken.update(after._taken.maps[0])
+        return after._written.maps[0]
 
     def get(self, consumer: str) -> Response:
         """Answer GET /allocations/CONSUMER."""
@@ -161,11 +172,13 @@ class Ledger:
                 f"provider '{provider}'. The requested amount would exceed "
                 f'the capacity.'
             )
-        self._taken.update(change)
+        for key, amount in change.items():
+            self._taken[key] = self._taken.get(key, 0) + amount
         for consumer, body in bodies.items():
             generation = (body.get('consumer_generation') or 0) + 1
+            kept = {name: body[name] for name in _KEPT if name in body}
             self._written[consumer] = (
-                {**body, 'consumer_generation': generation}
+                {**kept, 'consumer_generation': generation}
                 if body['allocations']
                 # Placement forgets a consumer that has nothing.
                 else NOTHING
@@ -177,7 +190,8 @@ class Ledger:
         found = self._get_inventory(provider).get(name)
         if found is None:
             return 0
-        left = found['capacity'] - found['used'] - self._taken[provider, name]
+        taken = self._taken.get((provider, name), 0)
+        left = found['capacity'] - found['used'] - taken
         return int(left)
 
     def find_lacking(self, request: Mapping[str, typing.Any]) -> list[str]:

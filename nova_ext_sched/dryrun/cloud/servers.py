@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import functools
+import itertools
 import typing
 
 from nova import exception as nova_exception
@@ -254,6 +255,17 @@ class Loader:
         except nova_exception.InstanceGroupNotFound:
             # It was deleted, and asks nothing of its members any more.
             return None
+
+
+def find(cloud: snapshot.Snapshot, uuid: str) -> typing.Any:
+    """Return the nova Instance of a server, with what nova knows of its ports.
+
+    :returns: None where no cell that answers has it any more
+    """
+    found = cloud.ask_cells(
+        _select_instances, {'uuid': [uuid], 'deleted': False}, ('info_cache',)
+    )
+    return next(itertools.chain(*found.values()), None)
 
 
 @api_db.context_manager.reader

@@ -93,7 +93,7 @@ class Server:
         self.spec_obj.num_instances = 1
         self.spec_obj.requested_resources = []
         self._cell = mapping.cell_mapping
-        self._read: typing.Any = None
+        self._instance: typing.Any = None
         self.name = ''
         self.never_landed = False
         self.building_since: datetime.datetime | None = None
@@ -104,7 +104,7 @@ class Server:
                 self.name = found.instance.display_name or ''
                 self.building_since = found.created_at
             return
-        with self._instance(on_host=False) as (cctxt, instance):
+        with self.read(on_host=False) as (cctxt, instance):
             self.name = instance.display_name or ''
             if instance.vm_state == vm_states.BUILDING and not instance.host:
                 self.building_since = instance.created_at
@@ -120,7 +120,7 @@ class Server:
     def boot(self) -> None:
         """Schedule it as nova would do now."""
         if self._cell is not None:
-            with self._instance(on_host=False) as (cctxt, instance):
+            with self.read(on_host=False) as (cctxt, instance):
                 self._collect_resources(cctxt, instance)
                 self.spec_obj.ensure_network_information(instance)
         utils.setup_instance_group(self._ctxt, self.spec_obj)
@@ -133,7 +133,7 @@ class Server:
         :param destination: nova Destination of one host
         :param flavor: the new nova Flavor; by default the one it has
         """
-        with self._instance(destination) as (cctxt, instance):
+        with self.read(destination) as (cctxt, instance):
             same_flavor = flavor is None or flavor.id == instance.flavor.id
             spec_obj = self.spec_obj
             stays = compute_api.API._allow_resize_to_same_host(
@@ -176,7 +176,7 @@ class Server:
 
     def live_migrate(self, destination: typing.Any = None) -> None:
         """Migrate it while it runs."""
-        with self._instance(destination) as (cctxt, instance):
+        with self.read(destination) as (cctxt, instance):
             task = live_migrate.LiveMigrationTask(
                 cctxt,
                 instance,
@@ -196,13 +196,13 @@ class Server:
 
     def evacuate(self, destination: typing.Any = None) -> None:
         """Build it anew elsewhere; its host is down."""
-        with self._instance(destination) as (cctxt, instance):
+        with self.read(destination) as (cctxt, instance):
             self.spec_obj.ignore_hosts = [instance.host]
             self._leave_host(cctxt, instance)
 
     def unshelve(self, destination: typing.Any = None) -> None:
         """Unshelve it after an offload."""
-        with self._instance(destination, on_host=False) as (cctxt, instance):
+        with self.read(destination, on_host=False) as (cctxt, instance):
             self._leave_host(cctxt, instance)
 
     def rebuild(self, image: dict[str, typing.Any]) -> None:
@@ -213,7 +213,7 @@ class Server:
             traits without asking the scheduler
         """
         spec_obj = self.spec_obj
-        with self._instance() as (cctxt, instance):
+        with self.read() as (cctxt, instance):
             spec_obj.image = objects.ImageMeta.from_dict(image)
             if 'scheduler_hints' not in spec_obj:
                 spec_obj.scheduler_hints = {}
@@ -234,8 +234,13 @@ class Server:
             )
             self._stay_in_cell(cctxt, instance)
 
+    @property
+    def cell(self) -> str:
+        """UUID of its cell; empty where none has it yet."""
+        return str(self._cell.uuid) if self._cell else ''
+
     @contextlib.contextmanager
-    def _instance(
+    def read(
         self, destination: typing.Any = None, on_host: bool = True
     ) -> Iterator[tuple[typing.Any, typing.Any]]:
         """Yield a context of the server's cell and the nova Instance.
@@ -252,9 +257,11 @@ class Server:
         if destination:
             self.spec_obj.requested_destination = destination
         with self._cloud.target_cell(self._ctxt, self._cell) as cctxt:
-            instance = self._read = self._read or objects.Instance.get_by_uuid(
-                cctxt, self.uuid, expected_attrs=ATTRS
-            )
+            if self._instance is None:
+                self._instance = objects.Instance.get_by_uuid(
+                    cctxt, self.uuid, expected_attrs=ATTRS
+                )
+            instance = self._instance
             if on_host and not instance.host:
                 raise question.InvalidQuestion(
                     where='--operation',

@@ -40,6 +40,7 @@ from nova.scheduler import request_filter
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
@@ -255,7 +256,8 @@ class Destinations:
                 spec_obj = shared.spec_obj.obj_clone()
                 # The server of which it is may be gone, and its ports.
                 spec_obj.instance_uuid = mine.uuid
-                spec_obj.ensure_network_information(mine.instance)
+                if instance := servers.find(self.cloud, mine.uuid):
+                    spec_obj.ensure_network_information(instance)
                 self._explained[shared], _ = self._judge(spec_obj, True)
             judged = self._explained[shared]
         here = self.cloud.hosts[mine.node].host if mine.node else ''

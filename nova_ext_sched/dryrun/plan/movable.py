@@ -20,6 +20,7 @@ from oslo_serialization import jsonutils
 from oslo_utils import timeutils
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -85,14 +86,12 @@ class Movable(typing.Protocol):
     """A server that a plan may move.
 
     :ivar uuid: its own
-    :ivar instance: the nova Instance, with what nova knows of its ports
     :ivar spec_obj: the nova RequestSpec of its move
     :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
     :ivar like: what it has in common with others; None where it is like none
     """
 
     uuid: str
-    instance: typing.Any
     spec_obj: typing.Any
     method: str
     like: destinations.Like | None
@@ -116,75 +115,47 @@ class Movable(typing.Protocol):
         """Let it go to a nova HostState; False where the claim fails."""
 
 
-class Migration(explain_server.Server):
-    """A server, prepared for its migration.
+class Migration:
+    """A server, prepared for its migration; :func:`migrate` makes it.
 
-    ====================================  ================  ==============
-    nova-api's checks (its decorators)    PCI devices       method
-    ====================================  ================  ==============
-    let it be live-migrated               it asks for none  live
-    let it be live-migrated               it asks for some  as if they did
-                                                            not let it
-    let it be cold-migrated only          any               cold
-    let it be neither                     any               none
-    ====================================  ================  ==============
-
-    nova-api live-migrates servers that are ACTIVE or PAUSED and cold-migrates
-    those that are ACTIVE or STOPPED, without a task; further checks are those
-    of its release.
+    A plan may have tens of thousands, so it holds no nova Instance.
 
     :param cloud: what nova-scheduler has in memory
-    :param barred: the names of hosts that are no destinations
-    :ivar method: :data:`LIVE` or :data:`COLD`
-    :ivar instance: the nova Instance, with its NUMA topology
+    :param method: :data:`LIVE` or :data:`COLD`
+    :param spec_obj: the nova RequestSpec
+    :param node: UUID of its compute node
+    :param taken: what it has there
     :ivar like: as of :class:`Movable`
-    :raises NotMovable: nova would refuse both, or nova-compute is down
-    :raises exception.InvalidValue: nova has no request of it
     """
 
     like: destinations.Like | None = None
-    node: str
 
     def __init__(
         self,
         cloud: snapshot.Snapshot,
         uuid: str,
-        barred: Collection[str] = (),
+        method: str,
+        spec_obj: typing.Any,
+        node: str,
+        taken: claims.Taken,
     ) -> None:
-        ctxt = process.context()
-        super().__init__(cloud, ctxt, uuid)
-        with self._instance() as (cctxt, instance):
-            self.method = _find_method(cctxt, instance)
-            self.instance = instance
-        self.node = self._find_node()
-        if self.method == LIVE:
-            self.live_migrate()
-        else:
-            self.migrate()
-        # A plan has no move to where the server is.
-        self.spec_obj.ignore_hosts = [instance.host, *barred]
-
-    def _find_node(self) -> str:
-        instance = self.instance
-        node = self._cloud.find_node(instance.host, instance.node)
-        if node is None:
-            # Both tasks of nova-conductor look it up.
-            host = messages.clean(instance.host)
-            raise NotMovable(
-                f'nova has no compute node of {host}',
-                'start nova-compute there, or evacuate the server',
-            )
-        return node
+        self._cloud = cloud
+        self.uuid = uuid
+        self.method = method
+        self.spec_obj = spec_obj
+        self.node = node
+        self._at_first = node, taken
 
     def for_like(self, instance: typing.Any) -> 'Migration':
         """Return another server's, of which nova reads the same.
 
-        :param instance: the nova Instance, with its NUMA topology
+        :param instance: the nova Instance, with what it has on its host
         :raises NotMovable: nova has no compute node of its host
         """
         found = copy.copy(self)
-        found.uuid, found.instance = instance.uuid, instance
-        found.node = found._find_node()
+        found.uuid = instance.uuid
+        found.node = _find_node(self._cloud, instance)
+        found._at_first = found.node, claims.read_taken(instance)
         return found
 
     def arrive(self, node: str) -> None:
@@ -193,12 +164,6 @@ class Migration(explain_server.Server):
         if not (self.like and self.like.is_whole):
             # Other requests are those of all that are alike.
             self.spec_obj.ignore_hosts = [self._cloud.hosts[node].host]
-
-    def find_key(self) -> likeness.Key | None:
-        """Return what requests have in common that are like its own."""
-        text = jsonutils.dumps(self.spec_obj.obj_to_primitive())
-        kind = self.method, self._cell.uuid
-        return likeness.of_request(kind, self.instance, text)
 
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; not to where it is, whatever hypervisors."""
@@ -245,13 +210,12 @@ class Migration(explain_server.Server):
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """See :class:`Movable`."""
-        return future.move(self.instance, self.spec_obj, target)
+        return future.move(self.uuid, self.spec_obj, target, *self._at_first)
 
 
 class Evacuation:
     """A server of a host that fails, prepared for its evacuation.
 
-    :param instance: nova's, with what nova knows of its ports
     :param spec_obj: the nova RequestSpec
     :param like: as of :class:`Movable`
     :param node: UUID of the compute node that fails; None where it has none
@@ -261,13 +225,12 @@ class Evacuation:
 
     def __init__(
         self,
-        instance: typing.Any,
+        uuid: str,
         spec_obj: typing.Any,
         like: destinations.Like | None,
         node: str | None = None,
     ) -> None:
-        self.instance = instance
-        self.uuid = instance.uuid
+        self.uuid = uuid
         self.spec_obj = spec_obj
         self.like = like
         self.node = node
@@ -283,6 +246,59 @@ class Evacuation:
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """See :class:`Movable`."""
         return future.evacuate(self.uuid, self.spec_obj, target, self.node)
+
+
+def migrate(
+    cloud: snapshot.Snapshot, uuid: str, barred: Collection[str] = ()
+) -> tuple[Migration, likeness.Key | None]:
+    """Prepare a server for its migration.
+
+    ====================================  ================  ==============
+    nova-api's checks (its decorators)    PCI devices       method
+    ====================================  ================  ==============
+    let it be live-migrated               it asks for none  live
+    let it be live-migrated               it asks for some  as if they did
+                                                            not let it
+    let it be cold-migrated only          any               cold
+    let it be neither                     any               none
+    ====================================  ================  ==============
+
+    nova-api live-migrates servers that are ACTIVE or PAUSED and cold-migrates
+    those that are ACTIVE or STOPPED, without a task; further checks are those
+    of its release.
+
+    :param cloud: what nova-scheduler has in memory
+    :param barred: the names of hosts that are no destinations
+    :returns: it, and what requests have in common that are like its own
+    :raises NotMovable: nova would refuse both, or nova-compute is down
+    :raises exception.InvalidValue: nova has no request of it
+    """
+    server = explain_server.Server(cloud, process.context(), uuid)
+    with server.read() as (cctxt, instance):
+        method = _find_method(cctxt, instance)
+    node, spec_obj = _find_node(cloud, instance), server.spec_obj
+    if method == LIVE:
+        server.live_migrate()
+    else:
+        server.migrate()
+    # A plan has no move to where the server is.
+    spec_obj.ignore_hosts = [instance.host, *barred]
+    text = jsonutils.dumps(spec_obj.obj_to_primitive())
+    key = likeness.of_request((method, server.cell), instance, text)
+    taken = claims.read_taken(instance)
+    return Migration(cloud, uuid, method, spec_obj, node, taken), key
+
+
+def _find_node(cloud: snapshot.Snapshot, instance: typing.Any) -> str:
+    node = cloud.find_node(instance.host, instance.node)
+    if node is None:
+        # Both tasks of nova-conductor look it up.
+        host = messages.clean(instance.host)
+        raise NotMovable(
+            f'nova has no compute node of {host}',
+            'start nova-compute there, or evacuate the server',
+        )
+    return node
 
 
 def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:

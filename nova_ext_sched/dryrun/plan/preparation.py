@@ -91,9 +91,9 @@ class _Preparation:
         instance, alike = self._on.get(one.server, (None, None))
         if alike in self._prepared:
             return self._prepared[alike].for_like(instance)
-        mine = movable.Migration(self._cloud, one.server, self._barred)
+        mine, key = movable.migrate(self._cloud, one.server, self._barred)
         mine.like = self._places.find_like(
-            mine.find_key(), lambda: mine.spec_obj.obj_clone()
+            key, lambda: mine.spec_obj.obj_clone()
         )
         if mine.like and mine.like.is_whole:
             # Placement's answer numbers devices as that one.

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import dataclasses
-import types
 import typing
 
 from nova import objects
@@ -149,7 +148,6 @@ class Spare:
     def _prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
         """Return a server that comes, or one that leaves a host of a cell."""
         shared = self._shared
-        new = types.SimpleNamespace(uuid=uuid, info_cache=None)
         if not self._is_known:
             spec_obj = shared.spec_obj.obj_clone()
             spec_obj.instance_uuid = uuid
@@ -157,7 +155,7 @@ class Spare:
                 spec_obj.requested_destination = objects.Destination(
                     cell=self._places.cloud.cells[cell]
                 )
-            return movable.Evacuation(new, spec_obj, None)
+            return movable.Evacuation(uuid, spec_obj, None)
         if cell:
             # nova evacuates no server to a host of another cell.
             if cell not in self._by_cell:
@@ -172,7 +170,7 @@ class Spare:
                 )
             shared = self._by_cell[cell]
         like = destinations.Like(shared, is_whole=True)
-        return movable.Evacuation(new, shared.spec_obj, like)
+        return movable.Evacuation(uuid, shared.spec_obj, like)
 
     def describe(self) -> dict[str, typing.Any]:
         """Return what the document has of it."""

@@ -246,7 +246,7 @@ class Survival:
             spec_obj = make()
             spec_obj.ignore_hosts = sorted(hosts)
         node = self.cloud.find_node(instance.host, instance.node)
-        return movable.Evacuation(instance, spec_obj, like, node)
+        return movable.Evacuation(instance.uuid, spec_obj, like, node)
 
     def _check(
         self, instance: typing.Any, cell: str, key: likeness.Key | None

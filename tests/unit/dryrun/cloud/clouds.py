@@ -14,6 +14,7 @@ from nova.scheduler.weights import ram
 import os_traits
 
 from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -265,6 +266,12 @@ class Cloud(snapshot.Snapshot):
         )
         self.server.add(uuid, **{'VCPU': 4, 'MEMORY_MB': 999, **inventory})
 
+    def migrate(self, future, instance, spec, target):
+        """Migrate a server of :meth:`stand` in a fork."""
+        node = self.find_node(instance.host, instance.node)
+        taken = claims.read_taken(instance)
+        return future.move(instance.uuid, spec, target, node, taken)
+
     def stand(self, server, on, **more):
         """Let a server stand on a host, and return the nova Instance."""
         state, instance = self.states[on], objects.Instance(uuid=server)
@@ -300,11 +307,6 @@ class Cloud(snapshot.Snapshot):
             )
             for uuid, state in self.states.items()
         }
-
-
-def make_evacuee(uuid):
-    """Return what is known of an Instance of a host that fails."""
-    return types.SimpleNamespace(uuid=uuid, info_cache=None)
 
 
 def make_spec(vcpus=1, **fields):

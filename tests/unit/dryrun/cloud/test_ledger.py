@@ -169,6 +169,25 @@ class LedgerTestCase(testtools.TestCase):
             found['allocations'] = {}
             self.assertNotEqual(found, self.get(consumer))
 
+    def test_what_placement_does_not_answer(self):
+        """It is written with what mappings nova's client sends."""
+        body = make_body(host={'VCPU': 1}) | {'mappings': {'': ['host']}}
+        self.ledger.put('new', body)
+        found = make_body(1, host={'VCPU': 1})
+        self.assertEqual(found, self.get('new'))
+
+    def test_what_another_takes_over(self):
+        """Only then does it count, and nothing counts twice."""
+        self.put('new', host={'VCPU': 5})
+        after = self.make(self.ledger)
+        after.put('new', make_body(1, host={'VCPU': 2}))
+        after.put('other', make_body(disks={'DISK_GB': 3}))
+        self.assertEqual(1, self.ledger.get_free('host', 'VCPU'))
+        self.assertEqual({'new', 'other'}, {*self.ledger.take_over(after)})
+        self.assertEqual(4, self.ledger.get_free('host', 'VCPU'))
+        self.assertEqual(27, self.ledger.get_free('disks', 'DISK_GB'))
+        self.assertEqual(2, self.get('new')['consumer_generation'])
+
     def test_one_that_goes_on_from_another(self):
         self.put('new', host={'VCPU': 5})
         before, self.ledger = self.ledger, self.make(self.ledger)

@@ -10,8 +10,10 @@ from unittest import mock
 import ddt
 import fixtures
 from nova import objects
+from nova.network import model
 from nova.scheduler import filters
 from nova.scheduler.filters import affinity_filter
+from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched.dryrun.decision import likeness
@@ -77,7 +79,7 @@ class DestinationsTestCase(testtools.TestCase):
         """
         spec = clouds.make_spec(**fields)
         like = self.places.find_like(key, spec.obj_clone)
-        mine = movable.Evacuation(clouds.make_evacuee(uuid), spec, like)
+        mine = movable.Evacuation(uuid, spec, like)
         mine.may_move_to = lambda state: state.uuid not in fixed
         return mine
 
@@ -147,7 +149,8 @@ class JudgeTestCase(DestinationsTestCase):
         with self.cloud.fork() as future:
             self.assertEqual('abc', self.judge(spec))
             self.assertEqual([], self.matrix.remarks)
-            future.move(on_d, spec, self.cloud.find_target('a'))
+            target = self.cloud.find_target('a')
+            self.cloud.migrate(future, on_d, spec, target)
             self.assertEqual('abc', self.judge(spec))
             [remark] = self.matrix.remarks
             self.assertIn('left hostd:noded open', remark)
@@ -169,7 +172,8 @@ class JudgeTestCase(DestinationsTestCase):
         mine = self.prepare(PART, instance_group=group)
         with self.cloud.fork() as future:
             self.judge(spec)
-            future.move(one, clouds.make_spec(), self.cloud.find_target('b'))
+            target = self.cloud.find_target('b')
+            self.cloud.migrate(future, one, clouds.make_spec(), target)
             self.judge(spec)
             self.find(mine)
         # The request filters too see it there.
@@ -586,6 +590,29 @@ class ExplainTestCase(DestinationsTestCase):
         self.places.begin(frozenset())
         self.filter.most = 9
         self.assertEqual({*'abcd'}, self.explain(mine))
+
+    def test_the_ports_of_one_that_is_there(self):
+        """Those of the server that was judged first may be gone."""
+        vif = model.VIF(id=uuids.port, network=model.Network(id=uuids.net))
+        mine = objects.Instance(
+            info_cache=objects.InstanceInfoCache(
+                network_info=model.NetworkInfo([vif])
+            )
+        )
+        seen = []
+        self.request_filters.append(
+            lambda ctxt, spec_obj: seen.append(
+                'requested_networks' in spec_obj
+                and [one.port_id for one in spec_obj.requested_networks]
+            )
+        )
+        for found, expected in (([], False), ([mine], [uuids.port])):
+            self.cloud.ask_cells = mock.Mock(return_value={'cell1': found})
+            self.places.begin(frozenset())
+            self.explain(self.prepare())
+            self.assertEqual(expected, seen[-1])
+            _, asked, _ = self.cloud.ask_cells.call_args.args
+            self.assertEqual({'uuid': ['server'], 'deleted': False}, asked)
 
     def test_others_by_themselves(self):
         self.filter.most = 0

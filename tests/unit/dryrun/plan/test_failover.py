@@ -56,8 +56,7 @@ class FailoverTestCase(testtools.TestCase):
             uuid, spec = f'{on}1', clouds.make_spec(cpus)
             key = likeness.Key(str(cpus), is_whole)
             like = self.places.find_like(key, spec.obj_clone)
-            new = clouds.make_evacuee(uuid)
-            mine = movable.Evacuation(new, spec, like, on)
+            mine = movable.Evacuation(uuid, spec, like, on)
             host = f'host{on}'
             self.evacuated.append(
                 spare.Evacuated(host, {host}, {uuid: mine}, set())
@@ -105,7 +104,8 @@ class FailoverTestCase(testtools.TestCase):
         with self.cloud.fork() as future:
             target = self.cloud.find_target('c')
             spec = clouds.make_spec(3)
-            self.assertTrue(future.move(self.instances['b'], spec, target))
+            one = self.instances['b']
+            self.assertTrue(self.cloud.migrate(future, one, spec, target))
             self.assertIsNone(found.find_lost(future, {'hosta', 'hostd'}))
             self.assertEqual(
                 'hostc', found.find_lost(future, {'hosta', 'hostb', 'hostd'})

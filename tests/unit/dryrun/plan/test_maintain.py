@@ -19,6 +19,7 @@ from nova.scheduler.filters import affinity_filter
 import testtools
 
 from nova_ext_sched import conf
+from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import maintain
@@ -40,7 +41,7 @@ class Moving(movable.Evacuation):
         pass
 
     def go(self, future, target):
-        return future.move(self.instance, self.spec_obj, target)
+        return future.move(self.uuid, self.spec_obj, target, *self.at_first)
 
 
 class MaintainTestCase(testtools.TestCase):
@@ -112,7 +113,11 @@ class MaintainTestCase(testtools.TestCase):
                     members=members,
                     hosts=[self.servers[uuid][0].host for uuid in members],
                 )
-            mine = Moving(instance, spec, like)
+            mine = Moving(one.server, spec, like)
+            mine.at_first = (
+                self.cloud.find_node(instance.host, instance.node),
+                claims.read_taken(instance),
+            )
             if like.is_whole:
                 mine.spec_obj = like.shared.spec_obj
             found[one.server] = self.refused.get(one.server, mine)

@@ -172,6 +172,8 @@ class MethodTestCase(testtools.TestCase):
 class MigrationTestCase(testtools.TestCase):
     """A server on host a, of a hypervisor qemu of version 5."""
 
+    cell = 'cell1'
+
     def setUp(self):
         super().setUp()
         self.cloud = clouds.Cloud()
@@ -189,20 +191,24 @@ class MigrationTestCase(testtools.TestCase):
         def start(mine, cloud, ctxt, uuid):
             mine.spec_obj, mine.uuid = self.spec, uuid
             mine._cloud = cloud
-            mine._cell = types.SimpleNamespace(uuid='cell1')
+            mine._cell = types.SimpleNamespace(uuid=self.cell)
 
         server = movable.explain_server.Server
         with (
             mock.patch.object(server, '__init__', start),
-            mock.patch.object(server, '_instance') as target,
+            mock.patch.object(server, 'read') as target,
             mock.patch.object(server, 'live_migrate') as live,
             mock.patch.object(server, 'migrate') as cold,
             mock.patch.object(movable, '_find_method', return_value=method),
         ):
             target.return_value.__enter__.return_value = None, self.instance
-            found = movable.Migration(self.cloud, 'one', barred)
+            found, self.key = movable.migrate(self.cloud, 'one', barred)
         self.prepared = live.call_count, cold.call_count
         return found
+
+    def make_key(self, *args):
+        self.make(*args)
+        return self.key
 
     @ddt.data((movable.LIVE, (1, 0)), (movable.COLD, (0, 1)))
     @ddt.unpack
@@ -259,24 +265,22 @@ class MigrationTestCase(testtools.TestCase):
         self.assertIn('start nova-compute there', error.first)
 
     def test_what_it_has_in_common_with_others(self):
-        live, cold = map(self.make, (movable.LIVE, movable.COLD))
-        self.assertNotEqual(live.find_key().text, cold.find_key().text)
-        key = live.find_key()
-        self.spec.instance_uuid, self.spec.ignore_hosts = 'other', ['x']
-        self.assertEqual(key, live.find_key())
+        cold, live = map(self.make_key, (movable.COLD, movable.LIVE))
+        self.assertNotEqual(live.text, cold.text)
+        self.spec.instance_uuid = 'other'
+        self.assertEqual(live, self.make_key(movable.LIVE, ['x']))
         # nova evacuates and migrates within a cell.
-        live._cell.uuid = 'cell2'
-        self.assertNotEqual(key.text, live.find_key().text)
+        self.cell = 'cell2'
+        self.assertNotEqual(live.text, self.make_key(movable.LIVE).text)
 
     def test_go(self):
         """It leaves its host, which an evacuated one still counts on."""
         mine, target = self.make(movable.LIVE), self.cloud.find_target('b')
         node, other = self.cloud.find_node('hosta', 'nodea'), None
-        instance = clouds.make_evacuee('one')
         for one, left in (
             (mine, ()),
-            (movable.Evacuation(instance, self.spec, None, node), ['one']),
-            (movable.Evacuation(instance, self.spec, None, other), ['one']),
+            (movable.Evacuation('one', self.spec, None, node), ['one']),
+            (movable.Evacuation('one', self.spec, None, other), ['one']),
         ):
             self.assertTrue(one.may_move_to(target))
             with self.cloud.fork() as future:

@@ -260,13 +260,13 @@ class PlanTestCase(testtools.TestCase):
 
         places = order.destinations
         with (
-            mock.patch.object(movable, 'Migration', prepare),
+            mock.patch.object(movable, 'migrate', prepare),
             mock.patch.object(places, 'Destinations', lambda _: toy),
             mock.patch.object(
                 mend.preparation,
                 'prepare',
                 lambda _, leaving: order.prepare(
-                    leaving, lambda uuid: movable.Migration(toy, uuid)
+                    leaving, lambda uuid: movable.migrate(toy, uuid)
                 ),
             ),
         ):
@@ -307,7 +307,7 @@ class PlanTestCase(testtools.TestCase):
                     for uuid, one in servers.items()
                     if one.host in barred
                 ],
-                lambda uuid: movable.Migration(toy, uuid, barred),
+                lambda uuid: movable.migrate(toy, uuid, barred),
             )
 
     def plan(self, leaving, prepare):

@@ -100,7 +100,7 @@ class SpareTestCase(testtools.TestCase):
         spec = clouds.make_spec(size)
         key = likeness.Key(f'{size}', True)
         like = self.places.find_like(key, spec.obj_clone)
-        return movable.Evacuation(clouds.make_evacuee(uuid), spec, like)
+        return movable.Evacuation(uuid, spec, like)
 
     def find_stuck(self, hosts, movables):
         """Return the servers that find no host, of hosts that fail."""
