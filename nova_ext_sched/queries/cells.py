@@ -32,6 +32,7 @@ import typing
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 
 from nova_ext_sched import messages
@@ -56,7 +57,8 @@ class Answers(typing.NamedTuple, typing.Generic[Found]):
 
     :ivar found: what all of them found
     :ivar faults: why the others have no answer, by UUID of the cell:
-        nova.exception.CellTimeout, or what the database or its driver raised
+        nova.exception.CellTimeout where the database is silent or takes no
+        connection; else what it or its driver raised
     """
 
     found: dict[str, Found]
@@ -179,14 +181,20 @@ class _Cell:
                 self._hanging += 1
                 self._silent_until = timeutils.now() + AGAIN
                 raise self._timeout()
-        return answer.result()
+        try:
+            return answer.result()
+        except db_exception.DBConnectionError as exc:
+            # The same outage, which other cells need not hear of.
+            raise self._timeout(messages.describe(exc)) from exc
 
-    def _timeout(self) -> nova_exception.CellTimeout:
+    def _timeout(
+        self, got: str = f'none. It is asked again {AGAIN} seconds later'
+    ) -> nova_exception.CellTimeout:
         name = self._mapping.name or self._mapping.uuid
         return nova_exception.CellTimeout(
             f'the database of cell {messages.clean(name)} (nova-manage '
             f'cell_v2 list_cells): expected an answer in {SECONDS} seconds, '
-            f'got none. It is asked again {AGAIN} seconds later'
+            f'got {got}'
         )
 
 

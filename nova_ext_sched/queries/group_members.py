@@ -163,8 +163,8 @@ def get_places(
     :param on_fault: called for each cell that does not answer; without it,
         its fault is raised
     :raises Exception: what the API database or its driver raises. Where a
-        cell does not answer, nova.exception.CellTimeout, or what its database
-        or driver raises
+        cell does not answer or takes no connection,
+        nova.exception.CellTimeout; else what its database or driver raises
     """
     places, _ = _look_up(ctxt, group, uuids, on_fault)
     return places

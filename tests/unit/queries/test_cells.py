@@ -8,6 +8,7 @@ import fixtures
 from nova import context
 from nova import exception as nova_exception
 from nova import objects
+from oslo_db import exception as db_exception
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
@@ -109,6 +110,19 @@ class CellsTestCase(testtools.TestCase):
         self.assertSilent(1, self.ask(uuids.silent))
         self.now += 1
         self.assertSilent(2, self.ask(uuids.silent))
+
+    def test_one_that_takes_no_connection(self):
+        """It is asked again at once: nothing waits for it."""
+
+        def fail(ctxt, wanted):
+            self.asked.append(ctxt.cell_uuid)
+            raise db_exception.DBConnectionError('refused')
+
+        for times in (1, 2):
+            answers = self.ask(uuids.silent, select=fail)
+            self.assertSilent(times, answers)
+            [fault] = answers.faults.values()
+            self.assertIn('got DBConnectionError: refused', str(fault))
 
     def test_threads_that_hang_are_few(self):
         for times in (1, 2, 3, 3, 3):
