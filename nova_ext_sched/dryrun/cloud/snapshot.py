@@ -198,7 +198,10 @@ class Snapshot(host_manager.HostManager):
 
     @functools.cached_property
     def states(self) -> dict[str, typing.Any]:
-        """The nova HostStates of all cells, disabled ones too, by UUID."""
+        """The nova HostStates of all cells, disabled ones too, by UUID.
+
+        In the order of their hosts' names.
+        """
         found = self._get_host_states(
             nova_context.get_admin_context(),
             {cell: found.computes for cell, found in self._hosts.items()},
@@ -208,7 +211,16 @@ class Snapshot(host_manager.HostManager):
                 for service in found.services
             },
         )
-        return {state.uuid: state for state in found}
+        # nova takes the first of equal hosts, in an order that is another in
+        # each process. Two plans of one cloud are to be the same.
+        order = sorted(
+            found, key=lambda one: (messages.in_order(one.host), one.uuid)
+        )
+        return {state.uuid: state for state in order}
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {uuid: number for number, uuid in enumerate(self.states)}
 
     @functools.cached_property
     def _hosts(self) -> dict[str, _Hosts]:
@@ -336,15 +348,21 @@ class Snapshot(host_manager.HostManager):
 
         :param compute_uuids: of the compute nodes that are wanted; None for
             all
+        :returns: in the order of :attr:`states`
         """
         cell = get_cell(spec_obj) if spec_obj else None
         wanted = {cell} if cell else {one.uuid for one in self.enabled_cells}
         states = self.states
         passed = timeutils.utcnow() - self._read_at
         found = []
-        for uuid in states if compute_uuids is None else compute_uuids:
-            state = states.get(uuid)
-            if state is None or state.cell_uuid not in wanted:
+        known: Iterable[str] = states
+        if compute_uuids is not None:
+            known = sorted(
+                states.keys() & compute_uuids, key=self._places.__getitem__
+            )
+        for uuid in known:
+            state = states[uuid]
+            if state.cell_uuid not in wanted:
                 continue
             mine = claims.copy_state(state)
             if self._settled:

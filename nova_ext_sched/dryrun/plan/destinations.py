@@ -105,7 +105,6 @@ class Destinations:
         self.cloud = cloud
         self.barred: frozenset[str] = frozenset()
         self._ctxt = process.context()
-        self._place = {uuid: n for n, uuid in enumerate(cloud.states)}
         self._kept: cachetools.LRUCache[str, Shared] = cachetools.LRUCache(
             _MOST_KEPT,
             getsizeof=lambda one: len(one.requests) + len(one.refused) + 1,
@@ -443,8 +442,6 @@ class Destinations:
         self, states: list[typing.Any], spec_obj: typing.Any
     ) -> Iterator[typing.Any]:
         """Yield HostStates, the one that nova's weighers prefer first."""
-        # Of equal hosts nova takes the first.
-        states.sort(key=lambda state: self._place[state.uuid])
         if states:
             for one in self.cloud.get_weighed_hosts(states, spec_obj):
                 yield one.obj

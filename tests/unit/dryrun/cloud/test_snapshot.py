@@ -109,6 +109,21 @@ class StatesTestCase(testtools.TestCase):
     def get(self, uuids, spec=None):
         return self.manager.get_host_states_by_uuids(None, uuids, spec)
 
+    def test_equal_hosts_are_in_the_order_of_their_names(self):
+        """nova's order is that of a set, and placement's its own."""
+        names = ('host10', 'host9', 'a', 'a1', 'host2')
+        states = [make_state(uuid) for uuid in 'abcde']
+        for state, name in zip(states, names, strict=True):
+            state.host = name
+        # Nodes of one nova-compute.
+        states.append(make_state('0'))
+        states[-1].host = 'host2'
+        self.manager = make_manager(*states)
+        self.assertEqual([*'cd0eba'], [*self.manager.states])
+        for wanted, expected in ((None, 'cd0eba'), ('bdae', 'deba')):
+            found = [state.uuid for state in self.get(wanted)]
+            self.assertEqual([*expected], found)
+
     @ddt.data((None, 'ab'), ('bx', 'b'), ('', ''))
     @ddt.unpack
     def test_hosts_that_are_wanted(self, uuids, expected):
