@@ -74,8 +74,8 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Servers:
     }
     found = cloud.ask_cells(_select, sorted(hosts), nodes)
     leaving, under_way = [], []
-    for instances, migrations in found.values():
-        leaving += [plans.describe(one, one.host) for one in instances]
+    for servers, migrations in found.values():
+        leaving += servers
         under_way += migrations
     held = _list_held(cloud, under_way) if under_way else []
     return Servers(leaving, held)
@@ -177,13 +177,13 @@ def _select(
     cctxt: typing.Any,
     hosts: Collection[str],
     nodes: Mapping[str, snapshot.Node],
-) -> tuple[list[typing.Any], list[tuple[typing.Any, str, Sequence[str]]]]:
-    """Return nova Instances on hosts, and Migrations of others.
+) -> tuple[list[plans.Leaving], list[tuple[typing.Any, str, Sequence[str]]]]:
+    """Return the servers on hosts, and nova Migrations of others.
 
     :returns: the migrations with the node, and which of their hosts are down
     """
-    instances = [
-        one
+    leaving = [
+        plans.describe(one, one.host)
         for host in hosts
         for one in objects.InstanceList.get_by_host(cctxt, host, [])
     ]
@@ -201,7 +201,7 @@ def _select(
                         if not _is_up(cctxt, host)
                     ]
                     migrations.append((one, uuid, down))
-    return instances, migrations
+    return leaving, migrations
 
 
 def _is_up(cctxt: typing.Any, host: str) -> bool:
