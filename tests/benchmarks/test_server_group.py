@@ -25,9 +25,11 @@ from tests.benchmarks import many_hosts
 from tests.benchmarks import rows
 
 ROUNDS = 60
-#: What is allowed of plain nova's time. It was 1.39 with four selects over the
-#: members; the one that is left is a third of what is more than nova's.
-SHARE = 1.4
+#: What is allowed of plain nova's time. It was 1.6 with four selects over the
+#: members, and 1.24 to 1.28 in five runs with the one that is left: that takes
+#: 1.8 of the 5 ms that are more than nova's. With failure domains alone it is
+#: 1.16 to 1.21.
+SHARE = 1.35
 
 
 class ServerGroupTest(many_hosts.ManyHostsTestCase):
