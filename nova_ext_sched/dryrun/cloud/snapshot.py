@@ -213,13 +213,15 @@ class Snapshot(host_manager.HostManager):
         )
         # nova takes the first of equal hosts, in an order that is another in
         # each process. Two plans of one cloud are to be the same.
-        order = sorted(
-            found, key=lambda one: (messages.in_order(one.host), one.uuid)
-        )
-        return {state.uuid: state for state in order}
+        return {
+            state.uuid: state
+            for state in sorted(
+                found, key=lambda one: (messages.in_order(one.host), one.uuid)
+            )
+        }
 
     @functools.cached_property
-    def _places(self) -> dict[str, int]:
+    def _order(self) -> dict[str, int]:
         return {uuid: number for number, uuid in enumerate(self.states)}
 
     @functools.cached_property
@@ -358,7 +360,7 @@ class Snapshot(host_manager.HostManager):
         known: Iterable[str] = states
         if compute_uuids is not None:
             known = sorted(
-                states.keys() & compute_uuids, key=self._places.__getitem__
+                states.keys() & compute_uuids, key=self._order.__getitem__
             )
         for uuid in known:
             state = states[uuid]

@@ -5,7 +5,6 @@
 from collections.abc import Collection
 from collections.abc import Iterable
 import contextlib
-import copy
 import datetime
 import types
 import typing
@@ -121,11 +120,12 @@ class Migration:
     A plan may have tens of thousands, so it holds no nova Instance.
 
     :param cloud: what nova-scheduler has in memory
+    :param instance: the nova Instance, with what it has on its host
     :param method: :data:`LIVE` or :data:`COLD`
     :param spec_obj: the nova RequestSpec
-    :param node: UUID of its compute node
-    :param taken: what it has there
     :ivar like: as of :class:`Movable`
+    :ivar node: UUID of its compute node
+    :raises NotMovable: nova has no compute node of its host
     """
 
     like: destinations.Like | None = None
@@ -133,29 +133,32 @@ class Migration:
     def __init__(
         self,
         cloud: snapshot.Snapshot,
-        uuid: str,
+        instance: typing.Any,
         method: str,
         spec_obj: typing.Any,
-        node: str,
-        taken: claims.Taken,
     ) -> None:
+        node = cloud.find_node(instance.host, instance.node)
+        if node is None:
+            # Both tasks of nova-conductor look it up.
+            host = messages.clean(instance.host)
+            raise NotMovable(
+                f'nova has no compute node of {host}',
+                'start nova-compute there, or evacuate the server',
+            )
         self._cloud = cloud
-        self.uuid = uuid
+        self.uuid = instance.uuid
         self.method = method
         self.spec_obj = spec_obj
-        self.node = node
-        self._at_first = node, taken
+        self.node: str = node
+        self._at_first = node, claims.read_taken(instance)
 
     def for_like(self, instance: typing.Any) -> 'Migration':
         """Return another server's, of which nova reads the same.
 
-        :param instance: the nova Instance, with what it has on its host
-        :raises NotMovable: nova has no compute node of its host
+        :param instance: as of :class:`Migration`; it raises the same
         """
-        found = copy.copy(self)
-        found.uuid = instance.uuid
-        found.node = _find_node(self._cloud, instance)
-        found._at_first = found.node, claims.read_taken(instance)
+        found = Migration(self._cloud, instance, self.method, self.spec_obj)
+        found.like = self.like
         return found
 
     def arrive(self, node: str) -> None:
@@ -274,9 +277,10 @@ def migrate(
     :raises exception.InvalidValue: nova has no request of it
     """
     server = explain_server.Server(cloud, process.context(), uuid)
+    spec_obj = server.spec_obj
     with server.read() as (cctxt, instance):
         method = _find_method(cctxt, instance)
-    node, spec_obj = _find_node(cloud, instance), server.spec_obj
+        mine = Migration(cloud, instance, method, spec_obj)
     if method == LIVE:
         server.live_migrate()
     else:
@@ -284,21 +288,7 @@ def migrate(
     # A plan has no move to where the server is.
     spec_obj.ignore_hosts = [instance.host, *barred]
     text = jsonutils.dumps(spec_obj.obj_to_primitive())
-    key = likeness.of_request((method, server.cell), instance, text)
-    taken = claims.read_taken(instance)
-    return Migration(cloud, uuid, method, spec_obj, node, taken), key
-
-
-def _find_node(cloud: snapshot.Snapshot, instance: typing.Any) -> str:
-    node = cloud.find_node(instance.host, instance.node)
-    if node is None:
-        # Both tasks of nova-conductor look it up.
-        host = messages.clean(instance.host)
-        raise NotMovable(
-            f'nova has no compute node of {host}',
-            'start nova-compute there, or evacuate the server',
-        )
-    return node
+    return mine, likeness.of_request((method, server.cell), instance, text)
 
 
 def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
