@@ -133,7 +133,8 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
     :ivar standing: the number of servers of each host
     :ivar isolated: of those, on the hosts of aggregate rack1
     :ivar seconds: of CPU that drain, survive and maintain may take
-    :ivar mib: of memory that each command may take; 1,430 are 1.5 GB
+    :ivar mib: of memory that maintain may take, and each other command; 1,430
+        are 1.5 GB
     :ivar processes: runs commands
     """
 
@@ -265,7 +266,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
         # One more is of ManyHostsTestCase.
         self.standing['host0'] = len(originals) + 1
         self.seconds = (10, 60, 180) if self.hosts <= 300 else (60, 720, 2400)
-        self.mib = 350 if self.hosts <= 300 else 1430
+        self.mib = (350, 350) if self.hosts <= 300 else (1430, 953)
 
     def _start_processes(self):
         server = self.useFixture(

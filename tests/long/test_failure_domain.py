@@ -78,6 +78,7 @@ class CellsTest(test_failure_domain.FailureDomainsTestCase):
             self.assertEqual(
                 [None], self.hosts(group, test_failure_domain.DIFFERENT, 1)
             )
+        self.assertIn('failure_domains cannot decide', self.log)
         # Of one cell alone: no critical alert.
         self.assertIn('because a cell does not answer', self.log)
         self.assertIn('cell1 is away', self.log)
