@@ -280,7 +280,7 @@ def migrate(
     spec_obj = server.spec_obj
     with server.read() as (cctxt, instance):
         method = _find_method(cctxt, instance)
-        mine = Migration(cloud, instance, method, spec_obj)
+    mine = Migration(cloud, instance, method, spec_obj)
     if method == LIVE:
         server.live_migrate()
     else:
