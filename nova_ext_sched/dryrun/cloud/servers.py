@@ -51,6 +51,19 @@ _CREDENTIALS = (
 )
 
 
+class Stored(typing.NamedTuple):
+    """What nova has stored of a server.
+
+    :ivar instance: its nova Instance
+    :ivar cell: UUID of the cell that has it
+    :ivar text: its RequestSpec; None where nova has none
+    """
+
+    instance: typing.Any
+    cell: str
+    text: str | None
+
+
 @dataclasses.dataclass(eq=False)
 class Server:
     """A server and the host on which it stands.
@@ -125,7 +138,7 @@ class Servers:
         """
         mapping = self.cloud.cells[cell]
         occupants = self._select_occupants(cell, host)
-        for instance, stored in self.read_stored(cell, host, occupants):
+        for instance, _, stored in self.read_stored(cell, host, occupants):
             # What HostManager gives filters, but without a compute node: a
             # host whose nova-compute is gone may still hold servers.
             state = self.cloud.host_state_cls(host, host, cell)
@@ -146,8 +159,8 @@ class Servers:
         host: str,
         occupants: Sequence[str] | None = None,
         attrs: Sequence[str] = ('flavor',),
-    ) -> Iterator[tuple[typing.Any, str | None]]:
-        """Yield the nova Instances of one host, each with its stored request.
+    ) -> Iterator[Stored]:
+        """Yield what nova has of the servers of one host.
 
         :param occupants: UUIDs of all servers there, where they are known
         :param attrs: what is to be read of each Instance at once
@@ -170,7 +183,7 @@ class Servers:
                 self._ctxt, [instance.uuid for instance in instances]
             )
             for instance in instances:
-                yield instance, stored.get(instance.uuid)
+                yield Stored(instance, cell, stored.get(instance.uuid))
 
     def _select_occupants(self, cell: str, host: str) -> list[str]:
         mapping = self.cloud.cells[cell]

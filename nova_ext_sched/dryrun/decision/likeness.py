@@ -182,10 +182,11 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     it in itself
     of a server group, with hints   the answer for one without them proposes,
                                     because filters only remove hosts
+    of a server that runs another   the answer for another one that does
+    image than its request has, or  proposes; so does it where it asks for a
+    one on a volume                 move
     of a port that Neutron asks     the answer for another one like it
-    about; of a server that runs    proposes; for one that has all in itself
-    another image than its request  it says nothing
-    has, or one on a volume
+    about                           proposes; nova-api asks Neutron
     that cannot be read             by itself
     ==============================  =========================================
 
@@ -223,9 +224,9 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
                 has_all = False
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    if image and image != instance.image_ref:
-        has_all = False
-    is_alone = True
+    # The scheduler's filters read it.
+    runs_another = bool(image and image != instance.image_ref)
+    is_alone = not runs_another
     for name in ('instance_group', 'scheduler_hints'):
         if spec.pop(name, None):
             is_alone = False
@@ -244,6 +245,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
         # Specs of old releases do not say whether it boots from a volume.
         bool(instance.image_ref),
         has_all,
+        runs_another,
         _drop_changes(kept),
     )
     text = jsonutils.dumps(common, sort_keys=True)

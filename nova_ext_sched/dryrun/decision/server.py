@@ -29,6 +29,7 @@ from nova.scheduler import utils
 from nova.scheduler.client import report
 from nova.virt import hardware
 
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
@@ -55,6 +56,7 @@ class Server:
     :param ctxt: a nova RequestContext, which gets the server's project
     :param uuid: of the server
     :param spec_obj: its stored RequestSpec, where that was read before
+    :param known: what else nova has of it, where that was read before
     :ivar spec_obj: nova's RequestSpec
     :ivar name: of the server; empty where no cell has it yet
     :ivar never_landed: whether nova gave it up before it was on a host
@@ -69,6 +71,7 @@ class Server:
         ctxt: typing.Any,
         uuid: str,
         spec_obj: typing.Any = None,
+        known: servers.Stored | None = None,
     ) -> None:
         self._cloud = cloud
         self._ctxt = ctxt
@@ -78,7 +81,13 @@ class Server:
                 spec_obj
                 or objects.RequestSpec.get_by_instance_uuid(ctxt, uuid)
             )
-            mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, uuid)
+            self._cell = (
+                cloud.cells[known.cell]
+                if known
+                else objects.InstanceMapping.get_by_instance_uuid(
+                    ctxt, uuid
+                ).cell_mapping
+            )
         except (
             nova_exception.RequestSpecNotFound,
             nova_exception.InstanceMappingNotFound,
@@ -92,8 +101,7 @@ class Server:
         # nova stores with how many others it was created.
         self.spec_obj.num_instances = 1
         self.spec_obj.requested_resources = []
-        self._cell = mapping.cell_mapping
-        self._instance: typing.Any = None
+        self._instance: typing.Any = known.instance if known else None
         self.name = ''
         self.never_landed = False
         self.building_since: datetime.datetime | None = None

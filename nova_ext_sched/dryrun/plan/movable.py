@@ -22,6 +22,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
@@ -252,7 +253,10 @@ class Evacuation:
 
 
 def migrate(
-    cloud: snapshot.Snapshot, uuid: str, barred: Collection[str] = ()
+    cloud: snapshot.Snapshot,
+    uuid: str,
+    barred: Collection[str] = (),
+    known: servers.Stored | None = None,
 ) -> tuple[Migration, likeness.Key | None]:
     """Prepare a server for its migration.
 
@@ -272,11 +276,13 @@ def migrate(
 
     :param cloud: what nova-scheduler has in memory
     :param barred: the names of hosts that are no destinations
+    :param known: what nova has of it, where that was read before
     :returns: it, and what requests have in common that are like its own
     :raises NotMovable: nova would refuse both, or nova-compute is down
     :raises exception.InvalidValue: nova has no request of it
     """
-    server = explain_server.Server(cloud, process.context(), uuid)
+    ctxt = process.context()
+    server = explain_server.Server(cloud, ctxt, uuid, known=known)
     spec_obj = server.spec_obj
     with server.read() as (cctxt, instance):
         method = _find_method(cctxt, instance)

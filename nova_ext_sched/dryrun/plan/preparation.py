@@ -20,7 +20,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Set
 import functools
-import typing
 
 from nova import exception as nova_exception
 from nova import objects
@@ -79,7 +78,7 @@ class _Preparation:
             self._wanted.setdefault(one.host, []).append(one.server)
         # The host that was read last, and its servers with their keys.
         self._host: str | None = None
-        self._on: dict[str, tuple[typing.Any, object]] = {}
+        self._on: dict[str, tuple[servers.Stored, object]] = {}
 
     def make(self, one: plans.Leaving) -> movable.Migration:
         """Prepare a server.
@@ -88,10 +87,12 @@ class _Preparation:
         """
         if one.host != self._host:
             self._host, self._on = one.host, dict(self._read(one.host))
-        instance, alike = self._on.get(one.server, (None, None))
-        if alike in self._prepared:
-            return self._prepared[alike].for_like(instance)
-        mine, key = movable.migrate(self._cloud, one.server, self._barred)
+        known, alike = self._on.get(one.server, (None, None))
+        if known and alike in self._prepared:
+            return self._prepared[alike].for_like(known.instance)
+        mine, key = movable.migrate(
+            self._cloud, one.server, self._barred, known
+        )
         mine.like = self._places.find_like(
             key, lambda: mine.spec_obj.obj_clone()
         )
@@ -104,7 +105,7 @@ class _Preparation:
 
     def _read(
         self, host: str
-    ) -> Iterable[tuple[str, tuple[typing.Any, object]]]:
+    ) -> Iterable[tuple[str, tuple[servers.Stored, object]]]:
         """Yield the servers of a host, each with what it is like by.
 
         That is None of one that may be like no other.
@@ -123,14 +124,15 @@ class _Preparation:
             except cells.CellFailed:
                 # Each of its servers is asked about, and says that.
                 continue
-            for instance, text in found:
+            for known in found:
+                instance, _, text = known
                 alike: object = None
                 key = text and likeness.of_request(cell, instance, text)
                 if key and key.is_whole and instance.uuid not in shares:
                     states = (getattr(instance, name) for name in _STATES)
                     built = instance.launched_at is not None
                     alike = key.text, is_up, built, *states
-                yield instance.uuid, (instance, alike)
+                yield instance.uuid, (known, alike)
 
     def _is_up(self, cell: str, host: str) -> bool:
         mapping = self._cloud.cells[cell]

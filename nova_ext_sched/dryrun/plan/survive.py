@@ -150,21 +150,21 @@ class Survival:
     ) -> plans.Failure:
         leaving: list[plans.Leaving] = []
         deleted: list[plans.Leaving] = []
-        stored: dict[str, tuple[typing.Any, str, str | None]] = {}
+        stored: dict[str, servers.Stored] = {}
         for host in sorted(hosts & self._cells.keys()):
             for cell in self._cells[host]:
-                for instance, text in self._servers.read_stored(
+                for known in self._servers.read_stored(
                     cell, host, attrs=('info_cache', 'system_metadata')
                 ):
-                    stored[instance.uuid] = instance, cell, text
-                    one = plans.describe(instance, host)
+                    one = plans.describe(known.instance, host)
+                    stored[one.server] = known
                     # It takes no place from others.
-                    among = deleted if gone.is_gone(instance) else leaving
-                    among.append(one)
+                    is_gone = gone.is_gone(known.instance)
+                    (deleted if is_gone else leaving).append(one)
         places = self.places
         places.begin(hosts)
         movables = order.prepare(
-            leaving, lambda uuid: self._prepare(*stored[uuid], hosts)
+            leaving, lambda uuid: self._prepare(stored[uuid], hosts)
         )
         leaving = order.put_hardest_first(leaving, movables, places.count)
         tightness = _Tightness(places, leaving, movables)
@@ -200,24 +200,20 @@ class Survival:
         return [one.describe() for one in self.spares]
 
     def _prepare(
-        self,
-        instance: typing.Any,
-        cell: str,
-        text: str | None,
-        hosts: Set[str],
+        self, known: servers.Stored, hosts: Set[str]
     ) -> movable.Evacuation:
         """Return a server that nova-api lets be evacuated.
 
-        :param text: its request as nova stores it
         :raises movable.NotMovable: nova-api would not evacuate it
         """
-        key = text and likeness.of_request(cell, instance, text)
-        problem = self._check(instance, cell, key or None)
+        instance, cell, text = known
+        key = likeness.of_request(cell, instance, text) if text else None
+        problem = self._check(instance, cell, key)
         if problem is None:
-            return self._make(instance, key or None, hosts)
+            return self._make(known, key, hosts)
         mine: movable.Movable | Exception
         try:
-            mine = self._make(instance, key or None, hosts)
+            mine = self._make(known, key, hosts)
         except placement.PlacementFailed:
             raise
         except Exception as exc:
@@ -228,14 +224,17 @@ class Survival:
 
     def _make(
         self,
-        instance: typing.Any,
+        known: servers.Stored,
         key: likeness.Key | None,
         hosts: Set[str],
     ) -> movable.Evacuation:
         """Return a server that is evacuated whatever nova-api says."""
+        instance = known.instance
 
         def make() -> typing.Any:
-            mine = explain_server.Server(self.cloud, self._ctxt, instance.uuid)
+            mine = explain_server.Server(
+                self.cloud, self._ctxt, instance.uuid, known=known
+            )
             mine.evacuate()
             return mine.spec_obj
 

@@ -296,7 +296,11 @@ class RequestTestCase(testtools.TestCase):
     @ddt.data('rebuilt', '')
     def test_one_that_runs_another_image(self, image_ref):
         """It says nothing of those that have all in themselves."""
-        self.assertOdd(make_key(), make_key(image_ref=image_ref))
+        plain, odd = make_key(), make_key(image_ref=image_ref)
+        # Which one matters to the scheduler alone.
+        self.assertEqual((False, True), odd[1:])
+        self.assertNotEqual(plain.text, odd.text)
+        self.assertEqual(odd, make_key(1, image_ref=image_ref))
 
     def assertOdd(self, plain, odd):
         self.assertTrue(plain.is_whole)

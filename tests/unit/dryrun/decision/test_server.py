@@ -21,6 +21,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import exception
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.queries import fields
@@ -141,6 +142,25 @@ class StoredTestCase(ServerTestCase):
         self.assertEqual(1, server.spec_obj.num_instances)
         # nova does not store what ports and devices ask for.
         self.assertEqual([], server.spec_obj.requested_resources)
+
+    def test_what_was_read_before_is_not_read_again(self):
+        instance = objects.Instance(
+            host='h1', display_name='read', vm_state=vm_states.ACTIVE
+        )
+        self.cloud.cells = {self.cell.uuid: self.cell}
+        known = servers.Stored(instance, self.cell.uuid, None)
+        with (
+            mock.patch.object(explain_server.objects, 'InstanceMapping'),
+            mock.patch.object(explain_server.objects, 'Instance') as nova,
+        ):
+            server = explain_server.Server(
+                self.cloud, self.ctxt, uuids.server, known=known
+            )
+            with server.read() as (_, found):
+                self.assertIs(instance, found)
+        self.assertEqual('read', server.name)
+        self.assertEqual(self.cell.uuid, server.cell)
+        nova.get_by_uuid.assert_not_called()
 
     @ddt.data(
         (vm_states.ERROR, None, True, None),

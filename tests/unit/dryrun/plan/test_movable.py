@@ -188,7 +188,7 @@ class MigrationTestCase(testtools.TestCase):
     def make(self, method, barred=()):
         """Return it, with the method of explain that prepared it."""
 
-        def start(mine, cloud, ctxt, uuid):
+        def start(mine, cloud, ctxt, uuid, known=None):
             mine.spec_obj, mine.uuid = self.spec, uuid
             mine._cloud = cloud
             mine._cell = types.SimpleNamespace(uuid=self.cell)
