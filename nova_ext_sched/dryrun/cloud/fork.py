@@ -346,12 +346,21 @@ class Fork:
         }
         return fitting, full
 
+    def has_moved(self, group: typing.Any) -> bool:
+        """Return whether members of a nova InstanceGroup are elsewhere now.
+
+        :param group: None where there is none
+        """
+        return bool(group) and not self._places.keys().isdisjoint(
+            group.members
+        )
+
     def correct_group(self, group: typing.Any) -> None:
         """Let a nova InstanceGroup have its members where they are now.
 
         :param group: None where there is none
         """
-        if group is None or self._places.keys().isdisjoint(group.members):
+        if not self.has_moved(group):
             return
         group.hosts = [
             state.host

@@ -55,12 +55,19 @@ if typing.TYPE_CHECKING:
 
 #: Hosts that got no server yet, of which nova's weighers order the best: those
 #: that were the best before any did, in nova's order. Each passes as long as
-#: its request fits. More where the answer is a proposal.
+#: its request fits.
 WEIGHED = 4
+#: The same where the answer is a proposal. Weighers spread a group, so that
+#: its servers see more hosts than stand in a rack at once; other servers see
+#: some after the others, up to as many.
 PROPOSED = 50
+_PROPOSED_AT_ONCE = 10
 
 # Hosts of all likenesses that are kept; they bound the memory.
 _MOST_KEPT = 300_000
+
+# Filtered requests that are kept between two questions about a server.
+_MOST_FILTERED = 256
 
 
 @dataclasses.dataclass(eq=False)
@@ -117,6 +124,11 @@ class Destinations:
         self._refused: set[tuple[Shared, str, int, tuple[int, ...]]] = set()
         # Versions of touched hosts as they were ordered, the best first.
         self._ranked: dict[Shared, dict[str, int]] = {}
+        # What the request filters made of a server's request, by its UUID and
+        # the hosts that it ignores.
+        self._filtered: cachetools.LRUCache[tuple[str, ...], typing.Any] = (
+            cachetools.LRUCache(_MOST_FILTERED)
+        )
 
     def begin(self, barred: Set[str]) -> None:
         """Begin a plan.
@@ -128,6 +140,7 @@ class Destinations:
         self._opened = {}
         self._refused = set()
         self._ranked = {}
+        self._filtered.clear()
 
     def bar(self, hosts: Set[str]) -> None:
         """Let hosts of these names be no destinations, and all others."""
@@ -202,7 +215,7 @@ class Destinations:
         asked = [one for one in left if one in touched]
         spec_obj = like.shared.judged
         if not like.is_whole:
-            spec_obj = self._run_request_filters(mine.spec_obj)
+            spec_obj = self._run_request_filters(mine)
             if spec_obj is None:
                 return 0
             # Others are not worth the time.
@@ -308,17 +321,21 @@ class Destinations:
         if like.is_whole:
             found = (self._find_first(like.shared, one) for one in proposed)
             return next(filter(None, found), None)
-        offered = next(proposed)
-        spec_obj = self._run_request_filters(mine.spec_obj)
+        spec_obj = self._run_request_filters(mine)
         if spec_obj is None:
             return None
-        # Weighers of groups read what the filters noted.
-        passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
-        for one in self._weigh(passing, spec_obj):
-            offered = {one.uuid: self._ask_about(spec_obj, one)}
-            own = self._read_states(spec_obj, offered)
-            for state in self._filter(spec_obj, own):
-                return state
+        seen = 0
+        for offered in proposed:
+            states = self._read_states(spec_obj, offered)
+            # Weighers of groups read what the filters noted.
+            for one in self._weigh(self._filter(spec_obj, states), spec_obj):
+                offered = {one.uuid: self._ask_about(spec_obj, one)}
+                own = self._read_states(spec_obj, offered)
+                for state in self._filter(spec_obj, own):
+                    return state
+            seen += len(states)
+            if seen >= PROPOSED:
+                break
         return None
 
     def _propose(
@@ -330,7 +347,11 @@ class Destinations:
         """
         shared, states = like.shared, self.cloud.states
         requests, touched = self._find_requests(shared), self._touched
-        most = WEIGHED if like.is_whole else PROPOSED
+        most = _PROPOSED_AT_ONCE
+        if like.is_whole:
+            most = WEIGHED
+        elif mine.spec_obj.instance_group:
+            most = PROPOSED
 
         def offer(
             uuids: Iterable[str],
@@ -456,18 +477,29 @@ class Destinations:
             fork = fork.before
         return found
 
-    def _run_request_filters(self, spec_obj: typing.Any) -> typing.Any:
+    def _run_request_filters(self, mine: 'movable.Movable') -> typing.Any:
         """Return a request as the request filters leave it; None if refused.
+
+        They may ask cells, Glance and Cinder. Of what a fork changes they read
+        where the members of a group are.
 
         :raises Exception: as :meth:`judge`
         """
-        filtered = spec_obj.obj_clone()
-        if self.cloud.supposed:
-            self.cloud.supposed.correct_group(filtered.instance_group)
+        fork = self.cloud.supposed
+        group = mine.spec_obj.instance_group
+        key = mine.uuid, *(mine.spec_obj.ignore_hosts or ())
+        is_kept = not (fork and fork.has_moved(group))
+        if is_kept and key in self._filtered:
+            return self._filtered[key]
+        filtered = mine.spec_obj.obj_clone()
+        if fork:
+            fork.correct_group(filtered.instance_group)
         try:
             request_filter.process_reqspec(process.context(), filtered)
         except nova_exception.RequestFilterFailed:
-            return None
+            filtered = None
+        if is_kept:
+            self._filtered[key] = filtered
         return filtered
 
     def _ask_about(

@@ -425,7 +425,7 @@ class ProposalTestCase(DestinationsTestCase):
         mine = self.prepare(scheduler_hints=hints)
         self.assertEqual('b', self.find(mine))
         # Those of the others do not.
-        self.assertEqual('a', self.find(self.prepare()))
+        self.assertEqual('a', self.find(self.prepare(uuid='other')))
 
     def test_count(self):
         """By its own filters; what is not worth asking counts."""
@@ -470,6 +470,35 @@ class ProposalTestCase(DestinationsTestCase):
         self.assertEqual('l', self.find(self.prepare(flavor=flavor)))
         self.assertIn('in_tree=l', self.server.asked[-1])
 
+    @ddt.data((None, ['abcd', 'efgh']), ('group', ['abcdefgh']))
+    @ddt.unpack
+    def test_how_many_are_asked_about_at_once(self, group, expected):
+        """Weighers spread a group over racks, so they see more of them."""
+        self.make('abcdefghijkl')
+        if group:
+            group = objects.InstanceGroup(
+                members=[], hosts=[], policy='soft-anti-affinity'
+            )
+        mine = self.prepare(instance_group=group)
+        self.filter.most = 0
+        self.filter.asked.clear()
+        with (
+            mock.patch.object(destinations, 'PROPOSED', 8),
+            mock.patch.object(destinations, '_PROPOSED_AT_ONCE', 4),
+            mock.patch.object(self.places, 'judge', return_value=({}, [])),
+            mock.patch.object(
+                self.places, '_filter', wraps=self.places._filter
+            ) as run,
+        ):
+            self.assertIsNone(self.find(mine))
+        self.assertEqual(
+            expected,
+            [
+                ''.join(state.uuid for state in call.args[1])
+                for call in run.mock_calls
+            ],
+        )
+
     def test_where_none_of_the_proposed_will_do(self):
         """Its own question on all hosts decides."""
         flavor = base.flavor(extra_specs={'trait:T': 'required'})
@@ -498,6 +527,47 @@ class ProposalTestCase(DestinationsTestCase):
 
         self.request_filters.append(refuse)
         self.assertIsNone(self.find(self.prepare(project_id='mine')))
+
+    def test_request_filters_are_asked_once(self):
+        """They may ask Cinder."""
+        mine = self.prepare(ignore_hosts=[])
+        asked = []
+        self.request_filters.append(
+            lambda ctxt, spec_obj: asked.append(spec_obj.ignore_hosts)
+        )
+        self.places.count(mine)
+        with self.cloud.fork():
+            self.find(mine)
+        self.assertEqual([[]], asked)
+        # It has arrived elsewhere.
+        mine.spec_obj.ignore_hosts = ['hosta']
+        self.find(mine)
+        self.assertEqual([[], ['hosta']], asked)
+        # Another plan asks anew.
+        self.places.begin(frozenset())
+        self.find(mine)
+        self.assertEqual([[], ['hosta'], ['hosta']], asked)
+
+    def test_request_filters_are_asked_again_where_a_member_moved(self):
+        one = self.cloud.stand('one', 'a')
+        group = objects.InstanceGroup(
+            members=['one', 'server'], hosts=['hosta'], policy='affinity'
+        )
+        mine = self.prepare(instance_group=group)
+        seen = []
+        self.request_filters.append(
+            lambda ctxt, spec_obj: seen.append(spec_obj.instance_group.hosts)
+        )
+        self.places.count(mine)
+        with self.cloud.fork() as future:
+            self.find(mine)
+            target = self.cloud.find_target('b', b={'VCPU': 1})
+            self.cloud.migrate(future, one, clouds.make_spec(), target)
+            self.find(mine)
+            self.find(mine)
+        # After the fork it is where it was.
+        self.find(mine)
+        self.assertEqual([['hosta'], ['hostb'], ['hostb']], seen)
 
 
 class RankTestCase(DestinationsTestCase):
