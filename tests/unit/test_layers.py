@@ -3,6 +3,7 @@
 """Imports point one way: commands -> library -> scheduler -> policy."""
 
 import ast
+import graphlib
 import pathlib
 import sys
 
@@ -164,6 +165,21 @@ class LayersTestCase(testtools.TestCase):
     @ddt.data(*sorted(DRYRUN))
     def test_the_library_goes_one_way(self, room):
         self.assert_stands_on('dryrun', room, DRYRUN[room])
+
+    def test_no_file_imports_itself_by_way_of_others(self):
+        """Nor for types alone."""
+        modules = {}
+        for path in PACKAGE.rglob('*.py'):
+            place = path.parent if path.stem == '__init__' else path
+            parts = place.relative_to(PACKAGE.parent).with_suffix('').parts
+            modules['.'.join(parts)] = path
+        graph = {
+            name: modules.keys() & imports(path)
+            for name, path in modules.items()
+        }
+        self.assertLess(500, sum(map(len, graph.values())))
+        # It raises an error that names the files of a circle.
+        graphlib.TopologicalSorter(graph).prepare()
 
     def test_the_library_knows_no_command(self):
         faults = [

@@ -32,6 +32,7 @@ a tree, or for one that hosts share
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import copy
 import itertools
@@ -45,21 +46,52 @@ from oslo_utils import uuidutils
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import ledger
+from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.queries import sources
 
-if typing.TYPE_CHECKING:
-    # It forks.
-    from nova_ext_sched.dryrun.cloud import snapshot
-
-
-# An attribute has the name of the module.
+# Attributes have the names of the modules.
 _Ledger = ledger.Ledger
+_Providers = placement.Providers
 
 # No two states of hosts ever have the same.
 _VERSIONS = itertools.count(1)
+
+
+class Cloud(typing.Protocol):
+    """What a fork stands on, and changes as long as it is open.
+
+    :class:`.snapshot.Snapshot` has it, and describes it.
+    """
+
+    @property
+    def placement(self) -> mirror.ReportClient:
+        """nova's client, which asks the ledger of the fork that is open."""
+
+    @property
+    def providers(self) -> _Providers:
+        """What placement says."""
+
+    @property
+    def states(self) -> dict[str, typing.Any]:
+        """The nova HostStates by UUID, which a fork replaces."""
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """See :class:`.snapshot.Snapshot`."""
+
+    @property
+    def under_way(self) -> dict[str, set[str]]:
+        """The hosts between which servers migrate, by their UUIDs."""
+
+    @property
+    def aggregates_copy(self) -> typing.Any:
+        """What :func:`.change.used` takes."""
+
+    def nodes_of(self, host: str) -> Sequence[str]:
+        """Return the UUIDs of the compute nodes of a host."""
 
 
 class Fork:
@@ -74,9 +106,7 @@ class Fork:
         whether placement would offer them
     """
 
-    def __init__(
-        self, cloud: 'snapshot.Snapshot', before: 'Fork | None'
-    ) -> None:
+    def __init__(self, cloud: Cloud, before: 'Fork | None') -> None:
         self._cloud = cloud
         self._ctxt = process.context()
         self.before = before
@@ -254,7 +284,7 @@ class Fork:
         """
         client = self._cloud.placement
         source, taken = self.placed.get(uuid, (node, taken))
-        host = self._cloud.hosts[source].host
+        host = self._cloud.states[source].host
         known = self._cloud.states[source].instances.get(uuid)
         self._read_held(source)
         migration = self._migration

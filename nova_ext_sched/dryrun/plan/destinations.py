@@ -28,7 +28,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
-import dataclasses
 import itertools
 import typing
 
@@ -49,9 +48,8 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import stages
-
-if typing.TYPE_CHECKING:
-    from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import answers
+from nova_ext_sched.dryrun.plan import movable
 
 #: Hosts that got no server yet, of which nova's weighers order the best: those
 #: that were the best before any did, in nova's order. Each passes as long as
@@ -70,37 +68,6 @@ _MOST_KEPT = 300_000
 _MOST_FILTERED = 256
 
 
-@dataclasses.dataclass(eq=False)
-class Shared:
-    """The answer for requests that are alike, on the cloud as it is.
-
-    :ivar spec_obj: a nova RequestSpec of theirs, without server group, hints
-        and hosts that it ignores
-    :ivar judged: what the request filters made of it
-    :ivar requests: by the UUIDs of the hosts that are left, the best first,
-        placement's allocation requests
-    :ivar refused: the same of hosts that a filter refuses as they are
-    :ivar resources: what placement was asked, nova ResourceRequests
-    """
-
-    spec_obj: typing.Any
-    judged: typing.Any
-    requests: dict[str, list[claims.Request]]
-    refused: dict[str, list[claims.Request]]
-    resources: list[typing.Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Like:
-    """What a server's request has in common with others.
-
-    :ivar is_whole: see :class:`.likeness.Key`
-    """
-
-    shared: Shared
-    is_whole: bool
-
-
 class Destinations:
     """The hosts that servers may go to.
 
@@ -112,18 +79,24 @@ class Destinations:
         self.cloud = cloud
         self.barred: frozenset[str] = frozenset()
         self._ctxt = process.context()
-        self._kept: cachetools.LRUCache[str, Shared] = cachetools.LRUCache(
-            _MOST_KEPT,
-            getsizeof=lambda one: len(one.requests) + len(one.refused) + 1,
+        self._kept: cachetools.LRUCache[str, answers.Shared] = (
+            cachetools.LRUCache(
+                _MOST_KEPT,
+                getsizeof=lambda one: len(one.requests) + len(one.refused) + 1,
+            )
         )
         # Allocation requests of hosts that servers left, by UUID.
-        self._opened: dict[Shared, dict[str, list[claims.Request]]] = {}
+        self._opened: dict[
+            answers.Shared, dict[str, list[claims.Request]]
+        ] = {}
         self._explained: dict[object, matrix.Matrix] = {}
         # What is shared, UUID, version and requests that fit of hosts that do
         # not pass.
-        self._refused: set[tuple[Shared, str, int, tuple[int, ...]]] = set()
+        self._refused: set[
+            tuple[answers.Shared, str, int, tuple[int, ...]]
+        ] = set()
         # Versions of touched hosts as they were ordered, the best first.
-        self._ranked: dict[Shared, dict[str, int]] = {}
+        self._ranked: dict[answers.Shared, dict[str, int]] = {}
         # What the request filters made of a server's request, by its UUID and
         # the hosts that it ignores.
         self._filtered: cachetools.LRUCache[tuple[str, ...], typing.Any] = (
@@ -150,7 +123,7 @@ class Destinations:
 
     def find_like(
         self, key: likeness.Key | None, make: Callable[[], typing.Any]
-    ) -> Like | None:
+    ) -> answers.Like | None:
         """Return what is known of like requests; None if there are none.
 
         :param key: what :func:`.likeness.of_request` returned
@@ -167,9 +140,9 @@ class Destinations:
             shared = self.make_shared(spec_obj)
             if len(shared.requests) < _MOST_KEPT:
                 self._kept[key.text] = shared
-        return Like(shared, key.is_whole)
+        return answers.Like(shared, key.is_whole)
 
-    def make_shared(self, spec_obj: typing.Any) -> Shared:
+    def make_shared(self, spec_obj: typing.Any) -> answers.Shared:
         """Return the answer for all requests that are like one.
 
         :param spec_obj: a nova RequestSpec; it is changed
@@ -200,9 +173,9 @@ class Destinations:
                 ).items()
                 if uuid in self.cloud.states and uuid not in found
             }
-        return Shared(spec_obj, judged, found, refused, resources)
+        return answers.Shared(spec_obj, judged, found, refused, resources)
 
-    def count(self, mine: 'movable.Movable') -> int:
+    def count(self, mine: movable.Movable) -> int:
         """Return how many hosts a server may go to now, about.
 
         :raises Exception: as :meth:`judge`
@@ -225,7 +198,7 @@ class Destinations:
         passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
         return len(passing) + len(left) - len(asked)
 
-    def estimate(self, mine: 'movable.Movable') -> int:
+    def estimate(self, mine: movable.Movable) -> int:
         """Return the same without asking anything.
 
         Servers with rules of their own count as the hardest.
@@ -234,7 +207,7 @@ class Destinations:
             return 0
         return len(mine.like.shared.requests.keys() - self.barred)
 
-    def find(self, mine: 'movable.Movable') -> typing.Any:
+    def find(self, mine: movable.Movable) -> typing.Any:
         """Return where a server would go now: a HostState, or None.
 
         It has the limits that the filters set, and the allocation candidates
@@ -254,7 +227,7 @@ class Destinations:
         return found
 
     def explain(
-        self, mine: 'movable.Movable'
+        self, mine: movable.Movable
     ) -> tuple[matrix.Matrix, list[str]]:
         """Return what refuses which hosts, and the UUIDs of those left.
 
@@ -314,7 +287,7 @@ class Destinations:
         return found, [one for one in order if one.allocation_candidates]
 
     def _find_proposed(
-        self, mine: 'movable.Movable', like: Like
+        self, mine: movable.Movable, like: answers.Like
     ) -> typing.Any:
         """Return the best of the hosts that the shared answer leaves."""
         proposed = self._propose(mine, like)
@@ -339,7 +312,7 @@ class Destinations:
         return None
 
     def _propose(
-        self, mine: 'movable.Movable', like: Like
+        self, mine: movable.Movable, like: answers.Like
     ) -> Iterator[dict[str, list[claims.Request]]]:
         """Yield hosts that the shared answer leaves, some after the other.
 
@@ -387,7 +360,7 @@ class Destinations:
 
     def _rank(
         self,
-        shared: Shared,
+        shared: answers.Shared,
         requests: Mapping[str, list[claims.Request]],
         touched: Mapping[str, None],
     ) -> tuple[list[str], list[str]]:
@@ -418,7 +391,7 @@ class Destinations:
         return changed, ranked
 
     def _find_requests(
-        self, shared: Shared
+        self, shared: answers.Shared
     ) -> Mapping[str, list[claims.Request]]:
         """Return a shared answer's requests, with those of hosts left since.
 
@@ -437,7 +410,9 @@ class Destinations:
         return shared.requests | {uuid: opened[uuid] for uuid in left}
 
     def _find_first(
-        self, shared: Shared, offered: dict[str, list[claims.Request]]
+        self,
+        shared: answers.Shared,
+        offered: dict[str, list[claims.Request]],
     ) -> typing.Any:
         """Return the best HostState of some that passes every filter now.
 
@@ -452,8 +427,11 @@ class Destinations:
         return None
 
     def _key(
-        self, shared: Shared, uuid: str, fit: list[claims.Request]
-    ) -> tuple[Shared, str, int, tuple[int, ...]]:
+        self,
+        shared: answers.Shared,
+        uuid: str,
+        fit: list[claims.Request],
+    ) -> tuple[answers.Shared, str, int, tuple[int, ...]]:
         """Return what is the same as long as a host is judged the same."""
         # What hosts share may have gone to another, or come back.
         version = self.cloud.versions.get(uuid, 0)
@@ -477,7 +455,7 @@ class Destinations:
             fork = fork.before
         return found
 
-    def _run_request_filters(self, mine: 'movable.Movable') -> typing.Any:
+    def _run_request_filters(self, mine: movable.Movable) -> typing.Any:
         """Return a request as the request filters leave it; None if refused.
 
         They may ask cells, Glance and Cinder. Of what a fork changes they read

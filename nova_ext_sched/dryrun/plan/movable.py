@@ -26,7 +26,7 @@ from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
-from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import answers
 
 #: How nova moves a server.
 LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
@@ -94,7 +94,7 @@ class Movable(typing.Protocol):
     uuid: str
     spec_obj: typing.Any
     method: str
-    like: destinations.Like | None
+    like: answers.Like | None
 
     @property
     def node(self) -> str | None:
@@ -129,7 +129,7 @@ class Migration:
     :raises NotMovable: nova has no compute node of its host
     """
 
-    like: destinations.Like | None = None
+    like: answers.Like | None = None
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class Evacuation:
         self,
         uuid: str,
         spec_obj: typing.Any,
-        like: destinations.Like | None,
+        like: answers.Like | None,
         node: str | None = None,
     ) -> None:
         self.uuid = uuid

@@ -26,6 +26,7 @@ from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
@@ -75,7 +76,7 @@ class Spare:
         self._is_known = likeness.are_known(
             places.cloud.enabled_filters, spec_obj
         )
-        self._by_cell: dict[str, destinations.Shared] = {}
+        self._by_cell: dict[str, answers.Shared] = {}
         # The UUID of each, and the HostState where it goes.
         self._came: list[tuple[str, typing.Any]] = []
         with places.cloud.fork() as future:
@@ -169,7 +170,7 @@ class Spare:
                     shared, requests=requests
                 )
             shared = self._by_cell[cell]
-        like = destinations.Like(shared, is_whole=True)
+        like = answers.Like(shared, is_whole=True)
         return movable.Evacuation(uuid, shared.spec_obj, like)
 
     def describe(self) -> dict[str, typing.Any]:
