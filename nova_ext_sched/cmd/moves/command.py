@@ -15,6 +15,7 @@ from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import scheduler
+from nova_ext_sched.cmd.moves import maps
 from nova_ext_sched.cmd.moves import report as plan_report
 
 
@@ -259,9 +260,7 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
             self._outcome, parsed_args.by, run.name_groups(stuck)
         )
         if topology.is_wanted(parsed_args):
-            drawn = plan_report.draw_survival(
-                self._outcome, parsed_args.map_by
-            )
+            drawn = maps.draw_survival(self._outcome, parsed_args.map_by)
             made = report.insert(made, drawn)
         return made
 

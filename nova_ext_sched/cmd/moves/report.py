@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from collections.abc import Set
 from collections.abc import Sized
 import dataclasses
 import math
@@ -21,13 +20,8 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
-from nova_ext_sched.cli import topology
 from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.plan import plans
-
-# The signs of a host that is to be empty, and of one that servers leave.
-_EMPTY = topology.Sign('e', style=terminal.GOOD)
-_LEFT = topology.Sign('m', style=terminal.GOOD)
 
 _NO_NAMES = cli_names.Names()
 
@@ -347,99 +341,6 @@ def make_survival(
     if any(one['spare'] == 0 for one in flavors):
         status = status or base.SOME_FOUND
     return report.Report(sentence, sections, rows, make_document, status)
-
-
-def draw_moves(
-    plan: plans.Plan,
-    emptied: Set[str],
-    hosts: Sequence[dict[str, typing.Any]],
-    by: str | None,
-) -> topology.Map:
-    """Return the map of hosts that servers leave, and of those that fill.
-
-    :param emptied: the names of those that are to be empty and of which it is
-        known what stands there
-    """
-    signs = dict.fromkeys((one.host for one in plan.moves), _LEFT)
-    signs |= dict.fromkeys(emptied, _EMPTY)
-    gets = collections.Counter(one.expected for one in plan.moves)
-    most = max(gets.values(), default=1)
-    signs |= {host: topology.level(n, most) for host, n in gets.items()}
-    stuck = collections.Counter(one.host for one in plan.without_place)
-    signs |= {host: topology.count(number) for host, number in stuck.items()}
-    return topology.Map(
-        hosts,
-        signs,
-        gets,
-        'Gets',
-        {
-            topology.COUNTED: 'servers without a place',
-            _EMPTY.shown: 'empty then',
-            _LEFT.shown: 'servers move away',
-            topology.LEVELLED: f'gets 1 to {most} servers',
-            topology.NOTHING.shown: 'as it is',
-        },
-        by,
-        terminal.GOOD,
-    )
-
-
-def draw_rounds(
-    found: plans.Rounds,
-    hosts: Sequence[dict[str, typing.Any]],
-    by: str | None,
-) -> topology.Map:
-    """Return the map of hosts by the round in which they are empty."""
-    last = len(found.rounds)
-    signs = {
-        host: topology.level(turn, last)
-        for turn, one in enumerate(found.rounds, 1)
-        for host in one.hosts
-    }
-    stuck = {one.host: len(one.without_place) for one in found.not_emptied}
-    signs |= {host: topology.count(number) for host, number in stuck.items()}
-    moves = (move.host for one in found.rounds for move in one.moves)
-    return topology.Map(
-        hosts,
-        signs,
-        collections.Counter(moves),
-        'Moves',
-        {
-            topology.COUNTED: 'servers without a place',
-            topology.LEVELLED: f'empty in round 1 to {last}',
-            topology.NOTHING.shown: 'not asked about',
-        },
-        by,
-        terminal.GOOD,
-    )
-
-
-def draw_survival(outcome: plans.Outcome, by: str | None) -> topology.Map:
-    """Return the map of servers that find no host, and of what is left."""
-    failures = outcome.failures
-    most = max((one.left or 0 for one in failures), default=0)
-    signs = {
-        host: topology.level(one.left, most)
-        for one in failures
-        for host in one.hosts
-        if one.left
-    }
-    stuck = collections.Counter(
-        one.host for one in outcome.without_room.values()
-    )
-    signs |= {host: topology.count(number) for host, number in stuck.items()}
-    return topology.Map(
-        outcome.topology,
-        signs,
-        stuck,
-        'No host',
-        {
-            topology.COUNTED: 'servers that find no host',
-            topology.LEVELLED: f'1 to {most} hosts for the last server',
-            topology.NOTHING.shown: 'holds no server',
-        },
-        by,
-    )
 
 
 def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:

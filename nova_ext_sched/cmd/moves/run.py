@@ -9,6 +9,7 @@ from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cli import topology as cli_topology
 from nova_ext_sched.cmd import arguments
+from nova_ext_sched.cmd.moves import maps
 from nova_ext_sched.cmd.moves import report
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import groups
@@ -44,7 +45,7 @@ def plan_mend(
             name_groups(plan.without_place),
         )
         if cli_topology.is_wanted(parsed_args):
-            drawn = report.draw_moves(
+            drawn = maps.draw_moves(
                 plan, frozenset(), described, parsed_args.map_by
             )
             made = cli_report.insert(made, drawn)
@@ -73,7 +74,7 @@ def plan_drain(
             name_groups(plan.without_place),
         )
         if cli_topology.is_wanted(parsed_args):
-            drawn = report.draw_moves(
+            drawn = maps.draw_moves(
                 plan, hosts - unread, described, parsed_args.map_by
             )
             made = cli_report.insert(made, drawn)
@@ -115,7 +116,7 @@ def plan_maintain(
         else:
             made = report.make_round(parsed_args.round, *about)
         if cli_topology.is_wanted(parsed_args):
-            drawn = report.draw_rounds(found, described, parsed_args.map_by)
+            drawn = maps.draw_rounds(found, described, parsed_args.map_by)
             made = cli_report.insert(made, drawn)
         return made
 

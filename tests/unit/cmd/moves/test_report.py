@@ -354,48 +354,6 @@ class SurvivalTestCase(testtools.TestCase):
         )
         schemas.validate(self.made.document(), 'cmd/moves/schema.json')
 
-    def test_map(self):
-        """What finds no host counts where it stands, in a domain too."""
-        failures = [
-            dataclasses.replace(
-                make_failure('r1', 'VCPU', 'state'), hosts=['a', 'host1']
-            ),
-            dataclasses.replace(make_failure('r2'), hosts=['b'], left=8),
-            dataclasses.replace(make_failure('r3'), hosts=['c'], left=4),
-        ]
-        outcome = plans.Outcome(failures, [], [], [], [])
-        [stuck] = outcome.without_room.values()
-        made = report.draw_survival(outcome, None)
-        self.assertEqual({stuck.host: 1}, made.numbers)
-        self.assertEqual(
-            {stuck.host: '1', 'b': '█', 'c': '▅'},
-            {host: sign.shown for host, sign in made.signs.items()},
-        )
-
-    def test_map_of_a_drain(self):
-        """One with a server that has no place is not empty."""
-        made = report.draw_moves(FULL, {'host1', 'host9'}, [], None)
-        self.assertEqual({'host2': 2}, made.numbers)
-        self.assertEqual(
-            {'host1': '1', 'host2': '█', 'host9': 'e'},
-            {host: sign.shown for host, sign in made.signs.items()},
-        )
-
-    def test_map_of_moves_after_which_no_host_is_empty(self):
-        """A host that servers leave may get others, and lack a place."""
-        other = dataclasses.replace(make_move(2), host='host3')
-        plan = make_plan([make_move(1), other])
-        made = report.draw_moves(plan, set(), [], None)
-        self.assertEqual({'host2': 2}, made.numbers)
-        self.assertEqual(
-            {'host1': 'm', 'host2': '█', 'host3': 'm'},
-            {host: sign.shown for host, sign in made.signs.items()},
-        )
-        self.assertEqual(
-            [('m', 'servers move away'), ('▁-█', 'gets 1 to 2 servers')],
-            sorted(made.explain(made.signs.values())),
-        )
-
     def test_nothing_to_lose(self):
         self.assertEqual(['No host holds a server.'], self.tell([]))
 
@@ -650,23 +608,3 @@ No place for these of host4:
             [],
             [],
         )
-
-    def test_map(self):
-        found = plans.Rounds(
-            [make_round(1), make_round(2, hosts=('host2', 'host3'))],
-            [
-                plans.Kept('host4', [make_stuck(2), make_stuck(3)]),
-                plans.Kept('host5', [], 'host1'),
-            ],
-            [],
-            {},
-        )
-        drawn = report.draw_rounds(found, [], None)
-        self.assertEqual(
-            ['host1', 'host2', 'host3', 'host4', 'host5'], [*drawn.signs]
-        )
-        self.assertEqual(drawn.signs['host2'], drawn.signs['host3'])
-        self.assertNotEqual(drawn.signs['host1'], drawn.signs['host2'])
-        self.assertEqual('2', drawn.signs['host4'].shown)
-        # make_move() moves from host1.
-        self.assertEqual({'host1': 2}, drawn.numbers)
