@@ -221,6 +221,21 @@ class Snapshot(host_manager.HostManager):
         }
 
     @functools.cached_property
+    def _computes(self) -> dict[str, list[tuple[str, typing.Any]]]:
+        """The nova ComputeNodes of hosts, each with the UUID of its cell.
+
+        By the host's name in lower case. Plans ask for one host after the
+        other.
+        """
+        found: dict[str, list[tuple[str, typing.Any]]] = {}
+        for cell, one in self._hosts.items():
+            for compute in one.computes:
+                found.setdefault(compute.host.lower(), []).append(
+                    (cell, compute)
+                )
+        return found
+
+    @functools.cached_property
     def _order(self) -> dict[str, int]:
         return {uuid: number for number, uuid in enumerate(self.states)}
 
@@ -396,13 +411,15 @@ class Snapshot(host_manager.HostManager):
             wanted = {*self.cells}
         else:
             wanted = {one.uuid for one in self.enabled_cells}
+        hosts = [host.lower()] if host else self._computes
         found = [
             compute
-            for uuid, one in self._hosts.items()
+            for name in hosts
+            for uuid, compute in self._computes.get(name, ())
             if uuid in wanted
-            for compute in one.computes
-            if _is_named(host, compute.host)
-            and _is_named(node, compute.hypervisor_hostname)
+            and (
+                not node or node.lower() == compute.hypervisor_hostname.lower()
+            )
         ]
         for uuid in () if found else wanted & self.silent_cells.keys():
             raise self._failure(self.cells[uuid])
@@ -469,10 +486,6 @@ def get_cell(spec_obj: typing.Any) -> str | None:
         return None
     cell = fields.get_field(destination, 'cell')
     return cell and cell.uuid
-
-
-def _is_named(wanted: str | None, name: str) -> bool:
-    return not wanted or wanted.lower() == name.lower()
 
 
 @main_db.pick_context_manager_reader
