@@ -277,7 +277,7 @@ class ComputeNodesTestCase(testtools.TestCase):
             )
             for cell, nodes in (
                 ('cell1', [('host1', 'node1'), ('host1', 'node2')]),
-                ('cell2', [('host2', 'node3')]),
+                ('cell2', [('host2', 'node3'), ('Host4', 'Node4')]),
             )
         }
 
@@ -297,6 +297,8 @@ class ComputeNodesTestCase(testtools.TestCase):
         ('host2', None, 'cell1', []),
         ('host2', None, 'cell2', ['node3']),
         ('host3', None, None, []),
+        # nova-compute may have written it otherwise.
+        ('host4', 'node4', None, ['Node4']),
     )
     @ddt.unpack
     def test_names(self, host, node, cell, expected):
