@@ -164,7 +164,8 @@ class Key(typing.NamedTuple):
     :ivar is_whole: whether nova reads nothing else of a request. Where it
         does, the answer for a like request is a proposal
     :ivar has_all: whether nova-api reads nothing else when it is asked for a
-        move: server groups and hints are the scheduler's matter
+        move: server groups, hints and the image of the request are the
+        scheduler's matter
     """
 
     text: str
@@ -183,10 +184,10 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     of a server group, with hints   the answer for one without them proposes,
                                     because filters only remove hosts
     of a server that runs another   the answer for another one that does
-    image than its request has, or  proposes; so does it where it asks for a
-    one on a volume                 move
-    of a port that Neutron asks     the answer for another one like it
-    about                           proposes; nova-api asks Neutron
+    image than its request has, or  proposes; for one that has all in itself
+    one on a volume                 it says nothing
+    of a port that Neutron asks     the same; and nova-api is asked about it
+    about                           by itself
     that cannot be read             by itself
     ==============================  =========================================
 
