@@ -33,9 +33,9 @@ PICTURE = re.compile(r'^ *\.\. picture:: (?P<path>\S+\.txt)\n', re.M)
 _SUBSTITUTION = re.compile(r'\$\(([^()]*)\)')
 
 
-def _load_nova_conf() -> typing.Any:
+def _load(name: str) -> typing.Any:
     spec = importlib.util.spec_from_file_location(
-        'nova_conf', ROOT / 'doc' / 'nova_conf.py'
+        name, ROOT / 'doc' / f'{name}.py'
     )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -44,7 +44,9 @@ def _load_nova_conf() -> typing.Any:
 
 
 #: What fills the directive ``nova-conf`` of the pages.
-nova_conf = _load_nova_conf()
+nova_conf = _load('nova_conf')
+#: What fills the directives ``messages`` and ``promises``.
+tables = _load('tables')
 
 
 class Block(typing.NamedTuple):

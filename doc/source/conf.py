@@ -15,6 +15,7 @@ from nova_ext_sched.watch import metrics
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import nova_conf
+import tables
 
 project = 'nova-ext-sched'
 copyright = 'nova-ext-sched developers'
@@ -165,6 +166,24 @@ class Metrics(Table):
                 yield f'``{family.name}{total}``', family.documentation
 
 
+class Promises(Table):
+    """The clouds of which the promises are asked."""
+
+    def read(self):
+        yield 'Cloud', 'Not asked, or not kept'
+        yield from tables.describe_promises()
+
+
+class Messages(docutils.SphinxDirective):
+    """The messages that operators read, in their sections."""
+
+    def run(self):
+        self.env.note_dependency(str(tables.MESSAGES))
+        return self.parse_text_to_nodes(
+            tables.write_messages(), allow_section_headings=True
+        )
+
+
 def name_messages(app, doctree):
     """Give each message of the page of messages an anchor of its name."""
     if app.env.docname != 'reference/messages':
@@ -177,8 +196,10 @@ def name_messages(app, doctree):
 
 
 def setup(app):
+    app.add_directive('messages', Messages)
     app.add_directive('metrics', Metrics)
     app.add_directive('nova-conf', NovaConf)
     app.add_directive('picture', Picture)
     app.add_directive('policies', Policies)
+    app.add_directive('promises', Promises)
     app.connect('doctree-read', name_messages)

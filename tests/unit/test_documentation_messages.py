@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page of messages lists every message at INFO or above.
+"""The page of messages has every message at INFO or above.
 
 The messages are read from the source, of what runs in nova-scheduler and of
 the status check. A message is a string that is
@@ -10,8 +10,8 @@ the status check. A message is a string that is
   is written is for operators (but help and DEBUG lines),
 * what a plugin's exception says.
 
-An entry of the page is a piece of one string of the source, with ``...`` for
-what differs from case to case.
+An entry of the page (doc/source/reference/messages.yaml) is a piece of one
+string of the source, with ``...`` for what differs from case to case.
 """
 
 import ast
@@ -25,10 +25,11 @@ import typing
 import ddt
 import testtools
 
+from tests import documentation
+
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / 'nova_ext_sched'
-PAGE = ROOT / 'doc' / 'source' / 'reference' / 'messages.rst'
-BEGIN, END = '.. messages begin', '.. messages end'
+PAGE = documentation.tables.MESSAGES
 
 ROOMS = ('conf', 'filters', 'policy', 'queries', 'request_filters', 'weighers')
 FOR_OPERATORS = ('conf', 'cmd/status')
@@ -162,9 +163,11 @@ def strings() -> list[String]:
 
 def named_entries() -> list[tuple[str, str]]:
     """Return the entries of the page, each with its name."""
-    text = PAGE.read_text()
-    index = text[text.index(BEGIN) : text.index(END)]
-    return re.findall(r'^``(.+)``(?: : (.+))?$', index, re.MULTILINE)
+    return [
+        (message.text, message.name)
+        for _title, _intro, messages in documentation.tables.read_messages()
+        for message in messages
+    ]
 
 
 def entries() -> list[str]:

@@ -2,11 +2,12 @@
 
 """What we use of others' private parts is in one table of the documentation.
 
-The table of doc/source/contributor/private-parts.rst names each of them. It
+The table of doc/source/contributor/private-parts.csv names each of them. It
 is complete, and what it names exists in the nova that is installed.
 """
 
 import ast
+import csv
 import importlib
 import inspect
 import pathlib
@@ -24,7 +25,7 @@ import nova_ext_sched
 objects.register_all()
 
 PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
-PAGE = PACKAGE.parent / 'doc' / 'source' / 'contributor' / 'private-parts.rst'
+PAGE = PACKAGE.parent / 'doc' / 'source' / 'contributor' / 'private-parts.csv'
 
 # Documented, in spite of their names.
 PUBLIC = {'_asdict', '_exit', '_mapping', '_replace'}
@@ -43,14 +44,13 @@ class Row(typing.NamedTuple):
 
 def read_table():
     """Return the rows of the table."""
+    with PAGE.open(newline='') as stream:
+        rows = list(csv.DictReader(stream))
+    for row in rows:
+        assert all(row.values()), row
     return [
-        Row(*row)
-        for row in re.findall(
-            r'^   \* - ``([\w.]+)``\n     - ``([\w/.]+)``\n     - \S.*\n'
-            r'(?:       .*\n)*     - \S',
-            PAGE.read_text(),
-            re.MULTILINE,
-        )
+        Row(row['Part'].strip('`'), row['Where we use it'].strip('`'))
+        for row in rows
     ]
 
 
