@@ -27,6 +27,7 @@ from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import build
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import question
@@ -151,9 +152,7 @@ class Explained(typing.NamedTuple):
         """
         if self.document is None:
             return self.reason
-        words = refusal.message.removeprefix(refusals.NO_VALID_HOST).strip(
-            ' .'
-        )
+        words = refusal.message.removeprefix(build.NO_VALID_HOST).strip(' .')
         if _CANNOT_DECIDE.fullmatch(words):
             return 'cannot decide'
         answer = self.document['answer']

@@ -30,11 +30,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 import sqlalchemy as sa
 
-#: Beginnings of faults that say that the scheduler, or conductor before it,
-#: found no host (nova.exception.NoValidHost).
-NO_VALID_HOST = 'No valid host was found'
-#: ... that hosts were found, and each refused the server (MaxRetriesExceeded).
-NO_HOST_LEFT = 'Exceeded maximum number of retries'
+from nova_ext_sched.dryrun.decision import build
 
 #: nova's actions, and explain's operations.
 OPERATIONS: Mapping[str, str] = {
@@ -88,7 +84,7 @@ class Row:
     @property
     def is_by_scheduler(self) -> bool:
         """Whether the scheduler, or conductor before it, found no host."""
-        return self.message.startswith(NO_VALID_HOST)
+        return self.message.startswith(build.NO_VALID_HOST)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +159,8 @@ def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.Select:
 
 def _is_refusal(words: typing.Any) -> typing.Any:
     return sa.or_(
-        words.startswith(NO_VALID_HOST), words.startswith(NO_HOST_LEFT)
+        words.startswith(build.NO_VALID_HOST),
+        words.startswith(build.NO_HOST_LEFT),
     )
 
 

@@ -2,8 +2,11 @@
 
 """Corners of explain that were wrong once, or that only one test sees."""
 
+import threading
+
 import fixtures
 from nova import context
+from nova import exception
 from nova import objects
 
 from tests.functional import base
@@ -62,6 +65,7 @@ class AnswersTestCase(base.CloudTestCase):
         [remark] = answer.document['remarks']
         self.assertIn('"host"', remark)
         self.assertIn('the cloud has changed since', remark)
+        self.assertIn("UTC nova noted 'No valid host was found. ", remark)
 
     def conductor_never_got_it(self):
         """nova notes no end of it."""
@@ -78,6 +82,84 @@ class AnswersTestCase(base.CloudTestCase):
         [remark] = answer.document['remarks']
         self.assertIn('The server is in BUILD for 0 minutes: nova ', remark)
         self.assertIn('delete the server and create it anew', remark)
+
+    def test_builds_that_failed(self):
+        """nova found hosts, and the scheduler is not to blame."""
+        self.every_host_failed()
+        self.one_host_ended_it()
+        self.nova_compute_started_anew()
+        self.it_failed_after_it_ran()
+
+    def fail_builds(self, problem):
+        def spawn(*_, **__):
+            raise problem
+
+        return fixtures.MonkeyPatch(
+            'nova.virt.fake.MediumFakeDriver.spawn', spawn
+        )
+
+    def remark(self, server):
+        """Return the only remark; every host can take the server."""
+        answer = self.explain('--server', server['id'])
+        self.assertEqual(['host1', 'host2', 'host3'], answer.order)
+        [remark] = answer.document['remarks']
+        self.assertNotIn('found no host', remark)
+        return remark
+
+    def every_host_failed(self):
+        with self.fail_builds(OSError('no space left on the image store')):
+            server = self.boot(expected_state='ERROR')
+        self.assertRegex(
+            self.remark(server),
+            r'^The server is in ERROR\. nova chose a host, and the build '
+            r'failed there \(host1, host2, host3\): see the log of '
+            r"nova-compute\. At [\d-]+ [\d:]+ UTC nova noted 'Exceeded "
+            r'maximum number of retries\. .*no space left on the image store',
+        )
+
+    def one_host_ended_it(self):
+        problem = exception.BuildAbortException(
+            instance_uuid='x', reason='the volume is in error'
+        )
+        with self.fail_builds(problem):
+            server = self.boot(expected_state='ERROR')
+        self.assertRegex(
+            self.remark(server), r'failed there \(host1\).* volume is in error'
+        )
+
+    def nova_compute_started_anew(self):
+        begun, ends = threading.Event(), threading.Event()
+        self.addCleanup(ends.set)
+
+        def spawn(*_, **__):
+            begun.set()
+            ends.wait(60)
+            raise OSError('gone')
+
+        with fixtures.MonkeyPatch(
+            'nova.virt.fake.MediumFakeDriver.spawn', spawn
+        ):
+            server = self.api.post_server(
+                {'server': self._build_server(networks='none')}
+            )
+            self.assertTrue(begun.wait(60))
+            with context.target_cell(
+                context.get_admin_context(), self.cell_mappings['cell1']
+            ) as cctxt:
+                instance = objects.Instance.get_by_uuid(cctxt, server['id'])
+                self.computes['host1'].manager._init_instance(cctxt, instance)
+        self.assertIn(
+            'no fault of the build that nova-compute began on host1.',
+            self.remark(server),
+        )
+
+    def it_failed_after_it_ran(self):
+        server = self.boot()
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'error'}}
+        )
+        answer = self.explain('--server', server['id'])
+        self.assertEqual([], answer.document['remarks'])
 
     def test_of_a_server(self):
         server = self.boot(hints={'group': self.create_group()})

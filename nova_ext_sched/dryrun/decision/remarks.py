@@ -66,13 +66,15 @@ def add(
         )
     if mine is None:
         return
-    if mine.never_landed and found.finds_host and operation == 'boot':
+    ended = mine.read_build() if operation == 'boot' else None
+    if ended and not ended.found_no_host:
+        found.remarks.append(f'The server is in ERROR. {ended.describe()}')
+    elif ended and found.finds_host:
         found.remarks.append(
-            'The server is in ERROR, so nova found no host when it was '
-            'created, and it finds one now. Either the cloud has changed '
-            'since (hosts, their use, aggregates, the flavor), or the '
-            'server was created with "host" or "hypervisor_hostname", '
-            'which nova does not store'
+            f'The server is in ERROR: {ended.describe()}. It finds one now. '
+            f'Either the cloud has changed since (hosts, their use, '
+            f'aggregates, the flavor), or the server was created with "host" '
+            f'or "hypervisor_hostname", which nova does not store'
         )
     kinds = {why.reason for one in found.constraints for why in one.reasons}
     if operation == 'resize' and comparison.KEPT.refuses in kinds:

@@ -31,6 +31,7 @@ from nova.virt import hardware
 
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import build
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.queries import fields
@@ -59,7 +60,7 @@ class Server:
     :param known: what else nova has of it, where that was read before
     :ivar spec_obj: nova's RequestSpec
     :ivar name: of the server; empty where no cell has it yet
-    :ivar never_landed: whether nova gave it up before it was on a host
+    :ivar never_ran: whether nova gave it up before it ran
     :ivar building_since: when it was created (UTC), while nova has noted no
         end of that: it has status BUILD; else None
     :raises question.InvalidQuestion: nova has no request of it
@@ -103,7 +104,7 @@ class Server:
         self.spec_obj.requested_resources = []
         self._instance: typing.Any = known.instance if known else None
         self.name = ''
-        self.never_landed = False
+        self.never_ran = False
         self.building_since: datetime.datetime | None = None
         if self._cell is None:
             # What stands for a server until conductor has created it.
@@ -116,14 +117,22 @@ class Server:
             self.name = instance.display_name or ''
             if instance.vm_state == vm_states.BUILDING and not instance.host:
                 self.building_since = instance.created_at
-            self.never_landed = (
-                instance.vm_state == vm_states.ERROR and not instance.host
+            self.never_ran = (
+                instance.vm_state == vm_states.ERROR
+                and instance.launched_at is None
             )
             # Else nova works it out and saves it.
             if 'is_bfv' not in self.spec_obj:
                 self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
                     cctxt, instance
                 )
+
+    def read_build(self) -> build.Build | None:
+        """Return how its build ended, if it is in ERROR and never ran."""
+        if not self.never_ran:
+            return None
+        with self._cloud.target_cell(self._ctxt, self._cell) as cctxt:
+            return build.read(cctxt, self.uuid)
 
     def boot(self) -> None:
         """Schedule it as nova would do now."""

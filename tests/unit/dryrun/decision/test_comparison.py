@@ -550,7 +550,7 @@ class ComparisonTestCase(testtools.TestCase):
         refusal = reasons.refusal(comparison.KEPT)
         found.add('host filter', 'F', refused={'u1': refusal})
         cloud = types.SimpleNamespace(aggs_by_id={})
-        mine = types.SimpleNamespace(never_landed=False, building_since=None)
+        mine = types.SimpleNamespace(building_since=None)
         spec = base.request_spec(availability_zone=None)
         remarks.add(cloud, found, operation, spec, mine)
         self.assertEqual(number, len(found.remarks))

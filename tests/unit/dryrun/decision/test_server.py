@@ -135,7 +135,7 @@ class StoredTestCase(ServerTestCase):
     def test_what_is_known(self):
         server = self.server()
         self.assertEqual('web', server.name)
-        self.assertFalse(server.never_landed)
+        self.assertIsNone(server.read_build())
         # The project that owns it, whoever asks.
         self.assertEqual(uuids.project, self.ctxt.project_id)
         # It was created with others.
@@ -163,19 +163,24 @@ class StoredTestCase(ServerTestCase):
         nova.get_by_uuid.assert_not_called()
 
     @ddt.data(
-        (vm_states.ERROR, None, True, None),
-        (vm_states.ERROR, 'h1', False, None),
-        (vm_states.BUILDING, None, False, CREATED),
-        (vm_states.BUILDING, 'h1', False, None),
-        (vm_states.ACTIVE, 'h1', False, None),
+        # When it first ran; whether its build ended, and since when it lasts.
+        (vm_states.ERROR, None, None, True, None),
+        # nova-compute started anew while it built it.
+        (vm_states.ERROR, 'h1', None, True, None),
+        # It could not be unshelved.
+        (vm_states.ERROR, None, CREATED, False, None),
+        (vm_states.BUILDING, None, None, False, CREATED),
+        (vm_states.BUILDING, 'h1', None, False, None),
+        (vm_states.ACTIVE, 'h1', CREATED, False, None),
     )
     @ddt.unpack
-    def test_a_server_without_a_host(self, state, host, failed, since):
+    def test_a_server_that_never_ran(self, state, host, ran, failed, since):
         self.instance.vm_state = state
         self.instance.host = host
         self.instance.created_at = CREATED
+        self.instance.launched_at = ran
         server = self.server()
-        self.assertIs(failed, server.never_landed)
+        self.assertIs(failed, server.never_ran)
         self.assertEqual(since, server.building_since)
 
     @ddt.data(
