@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What pages copy from what was measured is what the page on scale has."""
+"""What pages copy of measurements is what contributor/measurements has."""
 
 import pathlib
 import re
@@ -35,9 +35,10 @@ def tables(page: str) -> dict[str, list[list[str]]]:
 
 class CostsTestCase(testtools.TestCase):
     def test_each_policy_costs_what_its_parts_do(self):
+        measured = tables('contributor/measurements')['Part']
         parts = {
             part.strip('`'): float(milliseconds)
-            for part, milliseconds, _ in tables('reference/scale')['Part']
+            for part, milliseconds, _ in measured
         }
         left = {*parts}
         for policy, milliseconds, _ in tables('admin/choosing')['Policy']:

@@ -12,7 +12,7 @@ import re
 import testtools
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGE = ROOT / 'doc' / 'source' / 'admin' / 'security.rst'
+PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'security.rst'
 FIELDS = ('Who controls it', 'The worst it can do', 'What we do')
 
 

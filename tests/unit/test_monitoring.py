@@ -226,7 +226,7 @@ class MetricsTestCase(testtools.TestCase):
 
     def test_the_page_names_those_of_runs(self):
         page = (
-            documentation.ROOT / 'doc' / 'source' / 'admin' / 'operating.rst'
+            documentation.ROOT / 'doc' / 'source' / 'admin' / 'monitoring.rst'
         )
         self.assertEqual({*of_runs()}, names(page.read_text()))
 

@@ -163,7 +163,7 @@ class DistributionTestCase(unittest.TestCase):
         self.assertIsNone(found['Home-page'])
         self.assertIsNone(found['Project-URL'])
         self.assertIn(
-            'Development Status :: 5 - Production/Stable',
+            'Development Status :: 4 - Beta',
             found.get_all('Classifier'),
         )
         self.assertIn('nova-scheduler', found['Keywords'])
@@ -172,7 +172,7 @@ class DistributionTestCase(unittest.TestCase):
         """An index shows it alone."""
         text = metadata().get_payload()
         self.assertIn('nova-ext-sched', text)
-        self.assertIn('Quick start, Installation, Do I need it?', text)
+        self.assertIn('Quick start, Installation, Compatibility,', text)
         self.assertEqual([], re.findall(r'`_|doc/source|\.\. _', text))
 
     def test_wheel_holds_the_package_and_the_sample(self):
