@@ -6,10 +6,13 @@ See :mod:`tests.functional.promises`.
 """
 
 import fixtures
+from nova import context
+from nova import objects
 from nova.virt import fake
 import sqlalchemy as sa
 
 from tests.functional import base
+from tests.functional import explain
 from tests.functional import nodes
 from tests.functional import promises
 
@@ -173,6 +176,59 @@ class NoServiceRow(GoneMixin, promises.CloudRow):
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
+class UnmappedRow(promises.CloudRow):
+    """A host in no cell mapping, the first choice."""
+
+    def build(self):
+        for host in ('host2', 'host3'):
+            self.boot(az=f'nova:{host}')
+        self.mapping = objects.HostMapping.get_by_host(
+            context.get_admin_context(), 'host1'
+        )
+        self.mapping.destroy()
+
+    def promise_explain(self):
+        """nova-scheduler takes it, and nova-conductor does not."""
+        args = ('--flavor', self.plain_flavor, '-f', 'json')
+        answer = explain.run(*args)
+        self.assertEqual(['host2', 'host3', 'host4'], answer.order)
+        self.assertIn(
+            '3 of 4 hosts can take it. The scheduler prefers host2, then '
+            'host3, host4; it may be host3 without HostNameWeigher. 1 is in '
+            'no cell mapping (run nova-manage cell_v2 discover_hosts). No '
+            'cell mapping has host1. nova-scheduler may choose such a host '
+            'all the same, and the server then ends in ERROR: run ',
+            answer.sentence,
+        )
+        server = self.boot(expected_state='ERROR')
+        self.assertIn('not mapped to any cell', server['fault']['message'])
+        answer = explain.run('--server', server['id'], '-f', 'json')
+        self.assertIn(
+            'nova-conductor ended the build before it began. At ',
+            answer.remarks[-1],
+        )
+        self.assertEqual(2, len(answer.remarks))
+
+    def promise_isolation(self):
+        # nova-api adds no other to an aggregate.
+        self.assertIsolates('host2', 'host3')
+
+    def promise_moves(self):
+        plan = self.assertDrained('host2')
+        self.assertEqual({'host1'}, {one['to'] for one in plan['moves']})
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        """As if nova-scheduler left it out too."""
+        flavor = self.flavor(vcpu=4)
+        [one] = self.capacity('--flavor', flavor).flavors
+        self.assertIn(one['servers'], range(1, 12))
+        self.set_service('host1', status='disabled')
+        self.assertTruth(one['servers'], flavor)
 
 
 class CellsRow(promises.CloudRow):

@@ -163,6 +163,20 @@ class Snapshot(host_manager.HostManager):
         }
 
     @functools.cached_property
+    def unmapped(self) -> set[str]:
+        """The names of hosts in no cell mapping, which boots end on.
+
+        nova-scheduler chooses them as any other, and nova-conductor then
+        finds no cell to create the server in. A move knows its cell.
+        """
+        found = objects.HostMappingList.get_all(
+            nova_context.get_admin_context()
+        )
+        # As MySQL compares them.
+        mapped = {mapping.host.lower() for mapping in found}
+        return {host for host in self._nodes if host.lower() not in mapped}
+
+    @functools.cached_property
     def under_way(self) -> dict[str, set[str]]:
         """The hosts between which servers migrate, by the servers' UUIDs.
 
@@ -486,6 +500,15 @@ def get_cell(spec_obj: typing.Any) -> str | None:
         return None
     cell = fields.get_field(destination, 'cell')
     return cell and cell.uuid
+
+
+def is_boot(spec_obj: typing.Any) -> bool:
+    """Return whether a request is for a server that nova has nowhere yet.
+
+    nova-conductor keeps every other operation to the server's cell.
+    """
+    destination = fields.get_field(spec_obj, 'requested_destination')
+    return destination is None or not fields.get_field(destination, 'cell')
 
 
 @main_db.pick_context_manager_reader

@@ -200,6 +200,13 @@ class Hosts:
                 and (uuid in offered or host.cell_uuid not in allowed)
             },
         )
+        if snapshot.is_boot(self.spec_obj) and cloud.unmapped:
+            refused = {
+                uuid: reasons.UNMAPPED
+                for uuid, host in hosts.items()
+                if host.host in cloud.unmapped
+            }
+            self.found.add('cell', 'cell mapping', refused=refused)
         if self.found.whole and len(read) < len(hosts):
             outside = list(hosts.keys() - read)
             states += cloud.get_host_states_by_uuids(ctxt, outside, None)

@@ -61,6 +61,13 @@ DOWN = declaration.Policy(name='service that is down', refuses='are down')
 #: nova's own policies of two stages.
 NOVA = (AVAILABILITY_ZONE, DISABLED, TENANT)
 
+#: Why nova-conductor can create no server on a host that nova-scheduler takes.
+UNMAPPED = refusals.Refusal(
+    'are in no cell mapping',
+    'cell mapping',
+    detail='run nova-manage cell_v2 discover_hosts',
+)
+
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
 _REFUSED = refusals.Refusal('are refused')
 

@@ -57,6 +57,13 @@ def add(
             f'No aggregate has the availability zone {messages.clean(zone)} '
             f'that the request is for: nova ignores it'
         )
+    if snapshot.is_boot(spec_obj) and cloud.unmapped:
+        names = sorted(cloud.unmapped, key=messages.in_order)
+        found.remarks.append(
+            f'No cell mapping has {messages.first_few(names)}. nova-scheduler '
+            f'may choose such a host all the same, and the server then ends '
+            f'in ERROR: run nova-manage cell_v2 discover_hosts'
+        )
     if fields.pretends_rebuild(spec_obj):
         found.remarks.append(
             f'The request has the scheduler hint {fields.CHECK_TYPE}=rebuild '

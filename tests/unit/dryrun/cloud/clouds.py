@@ -250,7 +250,7 @@ class Cloud(snapshot.Snapshot):
         self.filter_obj_map = {}
         self.weighers = [ram.RAMWeigher()]
         self.weight_handler = weights.HostWeightHandler()
-        self.under_way = {}
+        self.under_way, self.unmapped = {}, set()
 
     def add_node(self, uuid, host=None, **inventory):
         state = test_snapshot.make_state(uuid)

@@ -549,7 +549,7 @@ class ComparisonTestCase(testtools.TestCase):
         found = matrix.Matrix({'u1': 'host9'})
         refusal = reasons.refusal(comparison.KEPT)
         found.add('host filter', 'F', refused={'u1': refusal})
-        cloud = types.SimpleNamespace(aggs_by_id={})
+        cloud = types.SimpleNamespace(aggs_by_id={}, unmapped=set())
         mine = types.SimpleNamespace(building_since=None)
         spec = base.request_spec(availability_zone=None)
         remarks.add(cloud, found, operation, spec, mine)

@@ -74,6 +74,7 @@ class Manager(snapshot.Snapshot):
             types.SimpleNamespace(uuid=uuid)
             for uuid in (uuids.cell, uuids.other)
         ]
+        self.unmapped = test.unmapped
         self.enabled_filters = test.filters
         self.filter_handler = filters.HostFilterHandler()
         self.weighers = [Weigher()]
@@ -91,6 +92,8 @@ class HostsTestCase(testtools.TestCase):
         self.candidates = [*self.names]
         #: Of hosts that are in another cell.
         self.cells = {}
+        #: In no cell mapping.
+        self.unmapped = set()
         self.filters = []
         self.matrix = matrix.Matrix({name: name for name in self.names})
         self.request = base.request_spec(
@@ -151,6 +154,7 @@ class HostsTestCase(testtools.TestCase):
         return [place.uuid for place in self.matrix.order]
 
 
+@ddt.ddt
 class FiltersTestCase(HostsTestCase):
     def test_nothing_refuses(self):
         self.assertEqual({}, self.judge())
@@ -245,6 +249,26 @@ class FiltersTestCase(HostsTestCase):
             cell=objects.CellMapping(uuid=uuids.cell)
         )
         self.assertEqual({'requested cells': {'h4'}}, self.judge())
+
+    @ddt.data(
+        # The cell of the destination, whether it is one host, and whether a
+        # host in no cell mapping is left out.
+        (None, None, True),
+        (None, 'h4', True),
+        # A move, of which nova-conductor knows the cell.
+        (uuids.cell, None, False),
+        (uuids.cell, 'h4', False),
+    )
+    @ddt.unpack
+    def test_a_host_in_no_cell_mapping(self, cell, host, is_out):
+        self.unmapped = {'h4'}
+        names = {'host': host, 'node': host} if host else {}
+        if cell or host:
+            self.request.requested_destination = objects.Destination(
+                cell=objects.CellMapping(uuid=cell) if cell else None, **names
+            )
+        found = self.judge()
+        self.assertEqual({'h4'} if is_out else None, found.get('cell mapping'))
 
 
 @ddt.ddt

@@ -23,10 +23,11 @@ class ZoneTestCase(testtools.TestCase):
     @ddt.unpack
     def test_a_zone_that_no_aggregate_has_any_more(self, zone, ignored):
         cloud = types.SimpleNamespace(
+            unmapped=set(),
             aggs_by_id={
                 1: types.SimpleNamespace(availability_zone='az1'),
                 2: types.SimpleNamespace(availability_zone=None),
-            }
+            },
         )
         spec = base.request_spec()
         spec.availability_zone = zone
