@@ -41,11 +41,12 @@ def draw(text: str, columns: int) -> str:
     """Return a picture in SVG, which needs no file but itself.
 
     :param text: what a command wrote, with escape sequences of colours
-    :param columns: of the terminal; all pictures of one scale have the same
+    :param columns: of the terminal; all pictures of one scale have the same,
+        but where a command that is typed is longer
     :raises KeyError: it has a colour that pictures do not have
     """
     lines = list(ansi.AnsiDecoder().decode(text.rstrip('\n')))
-    wide = columns * _WIDE + 2 * _EDGE
+    wide = max([columns, *map(len, lines)]) * _WIDE + 2 * _EDGE
     high = len(lines) * _HIGH + 2 * _EDGE
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '

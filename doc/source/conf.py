@@ -33,6 +33,20 @@ smartquotes_action = 'qe'
 # What is typed after a prompt, its further lines too; all of other blocks.
 copybutton_prompt_text = '$ '
 copybutton_line_continuation_character = '\\'
+# cliff's own options of each command are listed once, on the page of all.
+autoprogram_cliff_ignored = [
+    '--help',
+    '--format',
+    '--column',
+    '--quote',
+    '--noindent',
+    '--max-width',
+    '--fit-width',
+    '--print-empty',
+    '--sort-column',
+    '--sort-ascending',
+    '--sort-descending',
+]
 html_theme = 'furo'
 html_title = 'nova-ext-sched'
 html_static_path = ['_static']
@@ -57,8 +71,27 @@ def _as_help_prints(format_action):
     return formatted
 
 
+def _with_whole_words(format_usage):
+    """Have cliff's extension break no option with a bracket in its value.
+
+    It takes the first closing bracket for that of the option.
+    """
+
+    def formatted(parser):
+        whole = ['']
+        for line in format_usage(parser):
+            if whole[-1].count('[') > whole[-1].count(']'):
+                whole[-1] += line.strip()
+            else:
+                whole.append(line)
+        return whole[1:]
+
+    return formatted
+
+
 for name in ('_format_positional_action', '_format_optional_action'):
     setattr(sphinxext, name, _as_help_prints(getattr(sphinxext, name)))
+sphinxext._format_usage = _with_whole_words(sphinxext._format_usage)
 
 
 class NovaConf(docutils.SphinxDirective):

@@ -39,6 +39,10 @@ ANSWERS = {
     'openstack aggregate isolation list': (0, 3),
     # 3 with --dry-run alone.
     'openstack aggregate isolation sync': (0, 3),
+    'openstack move plan apply plan.json --dry-run': (0, 3),
+    # A server cannot be moved: its state, or a host of its own.
+    'nova-ext-sched drain --aggregate': (0, 3),
+    'nova-ext-sched maintain --by': (0, 3),
 }
 # A page names a server by a UUID; here it is the one in this variable.
 _UUID = re.compile(r'\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
