@@ -33,7 +33,7 @@ from oslo_messaging.rpc import dispatcher
 from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
-from nova_ext_sched.queries import cells
+from nova_ext_sched.queries import joined
 
 #: As many as nova 34 has threads for cells.
 BOOTS = 5
@@ -172,7 +172,7 @@ def main(folder):
     logging.getLogger().addHandler(log)
     objects.register_all()
     write_databases(folder, server.getsockname()[1])
-    cells.SECONDS = 0.5
+    joined.SECONDS = 0.5
     context.CELL_TIMEOUT = 10
     scheduler = manager.SchedulerManager()
     # nova 34's own asks all cells, once after the start.

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-from concurrent import futures
 import threading
 from unittest import mock
 
@@ -13,6 +12,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched.queries import cells
+from nova_ext_sched.queries import joined
 
 objects.register_all()
 
@@ -22,12 +22,7 @@ class CellsTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.now = 1000.0
-        for name, new in (
-            ('oslo_utils.timeutils.now', lambda: self.now),
-            ('nova.context.CELL_CACHE', {}),
-        ):
-            self.useFixture(fixtures.MonkeyPatch(name, new))
+        self.useFixture(fixtures.MonkeyPatch('nova.context.CELL_CACHE', {}))
         self.useFixture(
             fixtures.MockPatchObject(
                 objects.CellMapping,
@@ -35,18 +30,15 @@ class CellsTestCase(testtools.TestCase):
                 side_effect=self.get_mapping,
             )
         )
-        self.patience(0.1)
         self.cells = cells.Cells()
-        self.looked_up, self.asked, self.threads = [], [], []
-        self.at_once = 0
+        self.looked_up, self.asked = [], []
         self.answers = threading.Event()
         # Threads that wait end with the test.
         self.addCleanup(self.answers.set)
 
-    def patience(self, seconds):
-        self.useFixture(fixtures.MockPatchObject(cells, 'SECONDS', seconds))
-
     def get_mapping(self, ctxt, uuid):
+        if uuid == uuids.deleted:
+            raise nova_exception.CellMappingNotFound(uuid=uuid)
         self.looked_up.append(uuid)
         return objects.CellMapping(
             uuid=uuid,
@@ -57,12 +49,11 @@ class CellsTestCase(testtools.TestCase):
 
     def select(self, ctxt, wanted):
         self.asked.append(ctxt.cell_uuid)
-        self.threads.append(threading.current_thread())
         if ctxt.cell_uuid == uuids.silent:
             self.answers.wait()
         if ctxt.cell_uuid == uuids.broken:
             raise ZeroDivisionError('broken')
-        return dict.fromkeys(wanted, ctxt.cell_uuid)
+        return {**dict.fromkeys(wanted, ctxt.cell_uuid), 'of another': 'x'}
 
     def ask(self, *asked, select=None):
         return self.cells.ask(
@@ -71,15 +62,8 @@ class CellsTestCase(testtools.TestCase):
             {uuid: [f'server of {uuid}'] for uuid in asked},
         )
 
-    def assertSilent(self, times, answers):
-        """Assert what is said, and how often the database was asked."""
-        [(uuid, fault)] = answers.faults.items()
-        self.assertEqual(uuids.silent, uuid)
-        self.assertIsInstance(fault, nova_exception.CellTimeout)
-        self.assertIn(r"cell 'far\naway'", str(fault))
-        self.assertEqual(times, self.asked.count(uuids.silent))
-
     def test_each_is_asked_about_its_own(self):
+        """Of what others asked too, each gets its own."""
         for _ in range(2):
             self.assertEqual(
                 (
@@ -102,95 +86,54 @@ class CellsTestCase(testtools.TestCase):
             self.assertEqual('broken', str(faults[uuids.broken]))
         self.assertEqual(2, self.asked.count(uuids.broken))
 
-    def test_a_silent_cell_is_left_alone_for_a_minute(self):
-        answers = self.ask(uuids.silent, uuids.one)
-        self.assertSilent(1, answers)
-        self.assertEqual([uuids.one], [*answers.found.values()])
-        self.now += 59
-        self.assertSilent(1, self.ask(uuids.silent))
-        self.now += 1
-        self.assertSilent(2, self.ask(uuids.silent))
+    def test_a_silent_cell(self):
+        """The others are asked at the same time."""
+        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', 0.2))
+        found, faults = self.ask(uuids.silent, uuids.one)
+        self.assertEqual([uuids.one], [*found.values()])
+        [(uuid, fault)] = faults.items()
+        self.assertEqual(uuids.silent, uuid)
+        self.assertIsInstance(fault, nova_exception.CellTimeout)
+        self.assertEqual(
+            r"the database of cell 'far\naway' (nova-manage cell_v2 "
+            'list_cells) has not answered in 0.2 seconds',
+            str(fault),
+        )
+        # One without a name.
+        fault = self.cells._cells[uuids.one].fault('x')
+        self.assertIn(f'of cell {uuids.one} (', str(fault))
 
     def test_one_that_takes_no_connection(self):
         """It is asked again at once: nothing waits for it."""
-
-        def fail(ctxt, wanted):
-            self.asked.append(ctxt.cell_uuid)
-            raise db_exception.DBConnectionError('refused')
-
+        select = mock.Mock(
+            side_effect=db_exception.DBConnectionError('refused')
+        )
         for times in (1, 2):
-            answers = self.ask(uuids.silent, select=fail)
-            self.assertSilent(times, answers)
-            [fault] = answers.faults.values()
-            self.assertIn('got DBConnectionError: refused', str(fault))
+            [fault] = self.ask(uuids.one, select=select).faults.values()
+            self.assertEqual(times, select.call_count)
+            self.assertIsInstance(fault, nova_exception.CellTimeout)
+            self.assertEqual(
+                f'the database of cell {uuids.one} (nova-manage cell_v2 '
+                'list_cells) takes no connection: DBConnectionError: refused',
+                str(fault),
+            )
 
-    def test_threads_that_hang_are_few(self):
-        for times in (1, 2, 3, 3, 3):
-            self.assertSilent(times, self.ask(uuids.silent))
-            self.now += 60
-        self.let_it_answer()
-        self.assertEqual({}, self.ask(uuids.silent).faults)
-        # As many as before, when it is silent again.
-        self.answers.clear()
-        for times in (5, 6, 7, 7):
-            self.assertSilent(times, self.ask(uuids.silent))
-            self.now += 60
+    def test_one_that_takes_no_password(self):
+        """Not one that is silent, for which nobody is called at night."""
+        fault = db_exception.DBError('Access denied for user')
+        select = mock.Mock(side_effect=fault)
+        self.assertEqual(
+            {uuids.one: fault}, self.ask(uuids.one, select=select).faults
+        )
 
-    def let_it_answer(self):
-        self.answers.set()
-        for thread in self.threads:
-            thread.join()
-
-    def test_an_answer_that_comes_late_does_not_end_the_minute(self):
-        self.ask(uuids.silent)
-        # A scheduler that stops does not wait for it.
-        self.assertTrue(self.threads[0].daemon)
-        self.let_it_answer()
-        self.assertSilent(1, self.ask(uuids.silent))
-
-    def test_of_requests_that_come_together_one_asks(self):
-        with futures.ThreadPoolExecutor(5) as pool:
-            requests = [pool.submit(self.ask, uuids.silent) for _ in range(5)]
-            for request in requests:
-                self.assertSilent(1, request.result())
-
-    def test_a_cell_that_is_well_answers_all_in_turn(self):
-        self.patience(30)
-        inside = []
-
-        def select(ctxt, wanted):
-            inside.append(True)
-            self.at_once = max(self.at_once, len(inside))
-            # Let another thread run.
-            threading.Event().wait(0.001)
-            inside.pop()
-            return {'found': 1}
-
-        with futures.ThreadPoolExecutor(5) as pool:
-            for answers in pool.map(
-                lambda _: self.ask(uuids.one, select=select), range(20)
-            ):
-                self.assertEqual(({'found': 1}, {}), answers)
-        self.assertEqual(1, self.at_once)
-
-    def test_a_turn_that_is_given_back_late(self):
-        """Who waited for it does not ask beside who has the new one."""
-        self.answers.set()
-        self.assertEqual({}, self.ask(uuids.silent).faults)
-        cell = self.cells._cells[uuids.silent]
-        late = mock.Mock()
-
-        def acquire(timeout):
-            cell._turn = threading.Lock()
-            return True
-
-        late.acquire = acquire
-        cell._turn = late
-        self.assertSilent(1, self.ask(uuids.silent))
-
-    def test_no_thread_can_be_started(self):
-        with mock.patch.object(
-            threading.Thread, 'start', side_effect=RuntimeError('no thread')
-        ):
-            self.assertRaises(RuntimeError, self.ask, uuids.one)
+    def test_a_mapping_that_is_missing(self):
+        """No cell is asked then, and each can be asked later."""
+        for _ in range(2):
+            self.assertRaises(
+                nova_exception.CellMappingNotFound,
+                self.ask,
+                uuids.one,
+                uuids.deleted,
+            )
+        self.assertEqual([], self.asked)
         self.assertEqual({}, self.ask(uuids.one).faults)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import threading
+import time
+from unittest import mock
+
+import ddt
+import eventlet
+import fixtures
+import greenlet
+import testtools
+
+from nova_ext_sched.queries import joined
+
+
+class Silent(Exception):
+    pass
+
+
+class Database(joined.Source):
+    """Answers when the test lets it.
+
+    :ivar asked: the context of each question, and what it was about
+    :ivar threads: those that asked
+    """
+
+    def __init__(self):
+        super().__init__(5)
+        self.asked, self.threads = [], []
+        self.answers = threading.Event()
+
+    def call(self, ctxt, select, wanted):
+        self.threads.append(threading.current_thread())
+        self.asked.append((ctxt, sorted(wanted)))
+        assert self.answers.wait(60)
+        return select(wanted)
+
+    def fault(self, what):
+        return Silent(f'it {what}')
+
+
+def upper(wanted):
+    return {one: one.upper() for one in wanted}
+
+
+def double(wanted):
+    return {one: one * 2 for one in wanted}
+
+
+@ddt.ddt
+class SourceTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        #: How much later it is than the machine says.
+        self.later = 0.0
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'oslo_utils.timeutils.now',
+                lambda: time.monotonic() + self.later,
+            )
+        )
+        self.source = Database()
+        # Threads that wait end with the test.
+        self.addCleanup(self.source.answers.set)
+
+    def join(self, *wanted, select=upper, ctxt=None):
+        return self.source.join(ctxt, select, wanted)
+
+    def ask(self, *wanted, select=upper):
+        question = self.join(*wanted, select=select)
+        self.source.wait(question)
+        return question
+
+    def let_it_answer(self):
+        self.source.answers.set()
+        for thread in self.source.threads:
+            thread.join()
+
+    def assertSilent(self, times, question):
+        """Assert what is said, and how often the database was asked."""
+        self.source.wait(question)
+        self.assertIsInstance(question.fault, Silent)
+        self.assertEqual(
+            'it has not answered in 30 seconds', str(question.fault)
+        )
+        self.assertEqual(times, len(self.source.asked))
+
+    def fall_silent(self, times):
+        """Ask, and wait for as long as an answer may take."""
+        question = self.join('a')
+        self.later += joined.SECONDS
+        self.assertSilent(times, question)
+
+    def test_each_asks_where_nobody_does(self):
+        self.source.answers.set()
+        for one in 'ab':
+            self.assertEqual({one: one.upper()}, self.ask(one).found)
+        self.assertEqual([(None, ['a']), (None, ['b'])], self.source.asked)
+        # A scheduler that stops does not wait for one that hangs.
+        self.assertTrue(self.source.threads[0].daemon)
+
+    def test_who_comes_meanwhile_joins_the_next(self):
+        first, *others = [
+            self.join(one, 'x', ctxt=f'of {one}') for one in 'abc'
+        ]
+        self.assertEqual(1, len({*others}))
+        # It is under way: what it finds may be older than the others.
+        self.assertIsNot(first, others[0])
+        self.source.answers.set()
+        for question in (first, *others):
+            self.source.wait(question)
+        self.assertEqual({'a': 'A', 'x': 'X'}, first.found)
+        self.assertEqual({'b': 'B', 'c': 'C', 'x': 'X'}, others[0].found)
+        self.assertEqual(
+            [('of a', ['a', 'x']), ('of b', ['b', 'c', 'x'])],
+            self.source.asked,
+        )
+        # One thread asked both.
+        self.assertEqual(1, len({*self.source.threads}))
+
+    def test_who_does_not_join(self):
+        """Another select, and what would be too much for one question."""
+        self.join('first')
+        upper_1, double_1, upper_2, double_2, upper_3 = (
+            self.join(*wanted, select=select)
+            for wanted, select in (
+                ('abc', upper),
+                ('abc', double),
+                ('defghi', upper),
+                # It has room for two more.
+                ('cde', double),
+                ('ab', upper),
+            )
+        )
+        self.assertIs(double_1, double_2)
+        self.assertIs(upper_1, upper_3)
+        self.source.answers.set()
+        for question, found in (
+            (upper_1, upper('abc')),
+            (double_1, double('abcde')),
+            (upper_2, upper('defghi')),
+        ):
+            self.source.wait(question)
+            self.assertEqual(found, question.found)
+        self.assertEqual(
+            [['first'], [*'abc'], [*'abcde'], [*'defghi']],
+            [wanted for _, wanted in self.source.asked],
+        )
+
+    @ddt.data(
+        ZeroDivisionError('broken'),
+        # It must not be taken for one of waiting.
+        TimeoutError('of a socket'),
+    )
+    def test_a_question_that_fails(self, exc):
+        """The next one is asked."""
+        self.source.answers.set()
+        for times in (1, 2):
+            select = mock.Mock(side_effect=exc)
+            self.assertIs(exc, self.ask('a', select=select).fault)
+            self.assertEqual(times, len(self.source.asked))
+
+    @ddt.data(greenlet.GreenletExit(), eventlet.Timeout(None), SystemExit(7))
+    def test_a_thread_that_is_ended(self, exc):
+        first = self.join('a', select=mock.Mock(side_effect=exc))
+        second = self.join('b')
+        self.source.answers.set()
+        self.source.wait(first)
+        self.assertIsInstance(first.fault, Silent)
+        self.assertIn(
+            f'gave no answer: {type(exc).__name__}', str(first.fault)
+        )
+        self.source.wait(second)
+        self.assertEqual({'b': 'B'}, second.found)
+
+    def test_the_limit_counts_from_when_a_question_is_sent(self):
+        first, second = self.join('a'), self.join('b')
+        self.later += joined.SECONDS - 1
+        self.let_it_answer()
+        self.assertIsNone(first.fault)
+        # Nobody looked meanwhile, and the answer is there.
+        self.later += joined.SECONDS
+        self.source.wait(second)
+        self.assertIsNone(second.fault)
+
+    def test_who_waits_for_the_next_has_the_limit_of_the_first(self):
+        """The requests that sent it may be gone."""
+        self.patience(0.2)
+        self.join('a')
+        second = self.join('b')
+        self.source.wait(second)
+        self.assertIn('has not answered', str(second.fault))
+        self.assertEqual(1, len(self.source.asked))
+
+    def patience(self, seconds):
+        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', seconds))
+
+    def test_one_that_comes_when_it_is_late(self):
+        """Nobody waits any more for what is under way."""
+        self.join('a')
+        self.later += joined.SECONDS
+        self.assertSilent(1, self.join('b'))
+
+    def test_a_silent_one_is_left_alone_for_a_minute(self):
+        self.fall_silent(1)
+        self.later += joined.AGAIN - 1
+        self.assertSilent(1, self.join('a'))
+        self.later += 1
+        self.fall_silent(2)
+
+    def test_of_those_that_wait_one_asked(self):
+        questions = [self.join('a') for _ in range(5)]
+        self.later += joined.SECONDS
+        for question in questions:
+            self.assertSilent(1, question)
+
+    def test_threads_that_hang(self):
+        """Three in three minutes, then one in five minutes, ten at most."""
+        for times in (1, 2, 3):
+            self.fall_silent(times)
+            self.later += joined.AGAIN
+        for times in range(4, 11):
+            self.assertSilent(times - 1, self.join('a'))
+            self.later += joined.LATER - joined.AGAIN
+            self.fall_silent(times)
+            self.later += joined.AGAIN
+        self.later += 10 * joined.LATER
+        self.assertSilent(10, self.join('a'))
+        # As many as before, when it has answered and is silent again.
+        self.let_it_answer()
+        self.assertIsNone(self.ask('a').fault)
+        self.source.answers.clear()
+        for times in (12, 13, 14):
+            self.fall_silent(times)
+            self.later += joined.AGAIN
+        self.assertSilent(14, self.join('a'))
+
+    def test_an_answer_that_comes_late(self):
+        """It is nobody's, and does not end the minute."""
+        self.fall_silent(1)
+        self.let_it_answer()
+        self.assertSilent(1, self.join('a'))
+
+    def test_a_thread_that_comes_back_while_another_asks(self):
+        late = self.join('a')
+        self.later += joined.SECONDS
+        self.assertSilent(1, late)
+        self.later += joined.AGAIN
+        old, self.source.answers = self.source.answers, threading.Event()
+        self.addCleanup(self.source.answers.set)
+        question = self.join('b')
+        next_one = self.join('c')
+        old.set()
+        self.source.threads[0].join()
+        # It neither answers the new question nor sends the next one.
+        self.assertEqual({}, late.found)
+        self.assertFalse(question.ended.is_set())
+        self.assertEqual(2, len(self.source.asked))
+        self.source.answers.set()
+        for one in (question, next_one):
+            self.source.wait(one)
+            self.assertIsNone(one.fault)
+
+    @ddt.data(RuntimeError('no thread'), greenlet.GreenletExit())
+    def test_no_thread_can_be_started(self, exc):
+        self.source.answers.set()
+        with mock.patch.object(threading.Thread, 'start', side_effect=exc):
+            self.assertRaises(type(exc), self.join, 'a')
+        self.assertEqual({'b': 'B'}, self.ask('b').found)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""As many requests at once as nova-scheduler has threads, for one group.
+
+The databases are real, and slow.
+"""
+
+from concurrent import futures
+import contextlib
+import time
+
+import fixtures
+from nova import context
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models
+from oslo_messaging import conffixture
+from oslo_utils.fixture import uuidsentinel as uuids
+import sqlalchemy as sa
+
+from nova_ext_sched import request_state
+from nova_ext_sched.queries import cells
+from nova_ext_sched.queries import group_members
+from nova_ext_sched.queries import joined
+from nova_ext_sched.queries import servers
+from nova_ext_sched.request_filters import failure_domain
+from tests import databases
+from tests.unit.request_filters import base
+
+#: nova's executor_thread_pool_size.
+AT_ONCE = 64
+MEMBERS = [getattr(uuids, f'member {number}') for number in range(200)]
+
+
+class BurstTestCase(base.RequestFilterTestCase):
+    def setUp(self):
+        super().setUp()
+        self.useFixture(conffixture.ConfFixture(base.CONF))
+        self.config(
+            group='filter_scheduler', enabled_filters=['FailureDomainFilter']
+        )
+        self.replace('queries.group_members._known', group_members._Known())
+        self.replace('queries.cells.current', cells.Cells())
+        api = self.open(api_db, 'api')
+        api_models.BASE.metadata.create_all(api)
+        self.insert(
+            api,
+            api_models.CellMapping,
+            [
+                {'id': 1, 'uuid': uuids.cell, 'transport_url': 'none:///'}
+                | {'database_connection': 'sqlite://'}
+            ],
+        )
+        self.insert(
+            api,
+            api_models.InstanceMapping,
+            [
+                {'instance_uuid': uuid, 'cell_id': 1, 'project_id': 'p'}
+                for uuid in MEMBERS
+            ],
+        )
+        self.insert(
+            api,
+            api_models.Aggregate,
+            [{'id': 1, 'uuid': uuids.rack, 'name': 'rack'}],
+        )
+        self.insert(
+            api,
+            api_models.AggregateMetadata,
+            [{'aggregate_id': 1, 'key': 'failure_domain', 'value': 'a'}],
+        )
+        self.insert(
+            api, api_models.AggregateHost, [{'aggregate_id': 1, 'host': 'h'}]
+        )
+        self.cell = self.open(main_db, 'cell')
+        models.BASE.metadata.create_all(self.cell)
+        # The database of the cell is the one of this process.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.context.target_cell',
+                lambda ctxt, _: contextlib.nullcontext(ctxt),
+            )
+        )
+
+    def open(self, module, name):
+        database = self.useFixture(databases.Database('sqlite'))
+        # Many threads share what is in memory, and meet in it.
+        folder = self.useFixture(fixtures.TempDir()).path
+        database.url = f'sqlite:///{folder}/{name}'
+        return database.replace(module.context_manager)
+
+    @staticmethod
+    def insert(engine, model, rows):
+        with engine.begin() as connection:
+            connection.execute(sa.insert(model), rows)
+
+    def insert_members(self, **fields):
+        self.insert(
+            self.cell,
+            models.Instance,
+            [{'uuid': uuid, **fields} for uuid in MEMBERS],
+        )
+
+    def request(self, number):
+        spec = base.request_spec(
+            scheduler_hints={'different_failure_domain': ['true']},
+            instance_uuid=getattr(uuids, f'new {number}'),
+            instance_group=objects.InstanceGroup(
+                uuid=uuids.group,
+                policy='anti-affinity',
+                members=MEMBERS,
+                hosts=[],
+            ),
+        )
+        failure_domain.failure_domains(context.get_admin_context(), spec)
+        return (
+            spec.requested_destination.forbidden_aggregates,
+            request_state.of(spec).members,
+        )
+
+    def burst(self):
+        with futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            return [*pool.map(self.request, range(AT_ONCE))]
+
+    def test_a_cell(self):
+        """64 answers that take 0.15 s each, and a limit of five seconds."""
+        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', 5))
+        self.insert_members(host='h', vm_state='active')
+        asked = []
+        select = servers.select_places
+
+        def slow(ctxt, wanted):
+            asked.append(len(wanted))
+            time.sleep(0.15)
+            return select(ctxt, wanted)
+
+        self.replace('queries.servers.select_places', slow)
+        for forbidden, members in self.burst():
+            self.assertEqual({uuids.rack}, set(forbidden))
+            self.assertEqual(200, len(members.hosts))
+        # How many meet depends on the machine.
+        self.assertLess(len(asked), AT_ONCE / 4)
+        self.assertEqual({200}, {*asked})
