@@ -17,9 +17,9 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import spare
 from tests.functional import capacity
@@ -383,13 +383,13 @@ class NovaApiTestCase(test_survive.SurviveTestCase):
 
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
 
-    def find_refused(self):
+    def find_refused(self, cause='never evacuated'):
         """Return the servers that nova-api would not evacuate, it is said."""
         return [
             one['server']
             for failure in self.survive()['failures']
             for one in failure['without_place']
-            if one['cause'] == 'state'
+            if one['cause'] == cause
         ]
 
     def test_a_share_and_a_device(self):
@@ -403,22 +403,9 @@ class NovaApiTestCase(test_survive.SurviveTestCase):
             self.assertEqual([one], self.find_refused())
             if one == servers[-1]:
                 self.assertFailure(
-                    'host1', stuck=[('state', '')], moves=['host2']
+                    'host1', stuck=[('never evacuated', '')], moves=['host2']
                 )
             self.unshare(one)
-
-    def set_image(self, server, **properties):
-        """Let a server have these of its image, as a rebuild would."""
-        ctxt = context.get_admin_context()
-        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
-            found = objects.Instance.get_by_uuid(
-                cctxt, server, expected_attrs=['system_metadata']
-            )
-            for name in ('hw_tpm_version', 'hw_tpm_model'):
-                found.system_metadata.pop(f'image_{name}', None)
-            for name, value in properties.items():
-                found.system_metadata[f'image_{name}'] = value
-            found.save()
 
     def share(self, server):
         """Let a server have a share, as if Manila had given it."""
@@ -450,7 +437,7 @@ class NovaApiTestCase(test_survive.SurviveTestCase):
             self.lose(host)
         for host, server in zip(hosts, servers, strict=True):
             self.mark_deleted(host, 'id')
-            self.assertEqual([server], self.find_refused())
+            self.assertEqual([server], self.find_refused('state'))
             if host == hosts[0]:
                 self.mark_deleted(host, '0')
         self.assertRaises(
@@ -489,7 +476,7 @@ class DeletedTestCase(test_survive.SurviveTestCase):
         """Servers that are like one that is gone are judged as before."""
         alike = [self.boot_alike() for _ in range(3)]
         for target, name, archives in (
-            (movable, 'check_evacuation', True),
+            (admission, 'ask', True),
             (explain_server.Server, '__init__', False),
             (destinations.Destinations, 'make_shared', False),
             (order, 'compare_groups', False),

@@ -23,6 +23,7 @@ from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
 from nova_ext_sched.cmd.moves import command as moves
 from nova_ext_sched.cmd.watch import command as watch
+from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.watch import metrics
 from tests import documentation
 
@@ -74,7 +75,7 @@ def of_runs():
     auditing._auditing.totals.policies = {'isolation': 1}
     flavor = {'name': 'x', 'unlimited': False, 'servers': 1}
     counting._document = {'flavors': [flavor]}
-    failing._outcome = mock.Mock(failures=[], without_room=[], refused=[])
+    failing._outcome = plans.Outcome([], [], [], [], [])
     found = {}
     with fixtures.TempDir() as folder:
         for name, command in zip(

@@ -152,7 +152,7 @@ def _tell_answer(found: Document) -> Iterator[report.Section]:
         yield report.Section(f'{fault.rstrip(".")}.', apart=False)
     yield report.Section(_describe_server(found['request']), apart=False)
     head, why = document.tell(found)
-    if not answer['finds_host']:
+    if not (answer['finds_host'] or answer.get('refusal')):
         every = ' for every instance' * bool(answer['left'])
         head = f'No host{every}: {head}'
     yield report.Section(

@@ -267,7 +267,7 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
     def measure(self) -> Iterator[metrics.Figure]:
         outcome = self._outcome
         failures = outcome.failures
-        bad = sum(bool(one.without_room) for one in failures)
+        bad = sum(bool(one.lost) for one in failures)
         yield metrics.Figure(
             'failures',
             'Hosts or failure domains that can fail one at a time, so that '
@@ -277,11 +277,13 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
         )
         yield metrics.Figure(
             'stranded_servers',
-            'Servers that find no host when theirs fails (room), and those '
-            'that nova would not evacuate as they are (state).',
+            'Servers that find no host when theirs fails (room), those that '
+            'nova would not evacuate as they are (state), and those that it '
+            'evacuates in no state (never).',
             'for_want_of',
             {
                 'room': len(outcome.without_room),
                 'state': len(outcome.refused),
+                'never': len(outcome.never_evacuated),
             },
         )

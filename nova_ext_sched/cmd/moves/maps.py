@@ -91,9 +91,7 @@ def draw_survival(outcome: plans.Outcome, by: str | None) -> topology.Map:
         for host in one.hosts
         if one.left
     }
-    stuck = collections.Counter(
-        one.host for one in outcome.without_room.values()
-    )
+    stuck = collections.Counter(one.host for one in outcome.lost.values())
     signs |= {host: topology.count(number) for host, number in stuck.items()}
     return topology.Map(
         outcome.topology,

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from collections.abc import Sized
 import dataclasses
 import math
 import re
@@ -250,12 +249,12 @@ def make_survival(
     failures, flavors = outcome.failures, outcome.flavors
     faults = outcome.faults
     remarks = [
-        *_count_refused(outcome.refused),
+        *_count_refused(outcome),
         *outcome.remarks,
         *_count_deleted(outcome.deleted_meanwhile),
     ]
     noun = {'host': 'host', 'domain': 'failure domain'}[by]
-    bad = [one for one in failures if one.without_room]
+    bad = [one for one in failures if one.lost]
     head = f'No {noun} holds a server' + ', of those read' * bool(faults)
     if failures:
         head = (
@@ -269,12 +268,12 @@ def make_survival(
         wide = max(len(one.failure) for one in bad[:_MOST_FAILURES])
         lines: list[report.Line] = []
         for one in bad:
-            number = f'{len(one.without_room)} of {one.servers}'
+            number = f'{len(one.lost)} of {one.servers}'
             if not lines:
                 number += ' servers find no host'
             lines.append(
                 report.Line(
-                    f'{number}: {_count_causes(one.without_room)}',
+                    f'{number}: {_count_causes(one.lost)}',
                     f'{messages.clean(one.failure):<{wide}}',
                     style=terminal.BAD,
                 )
@@ -293,11 +292,9 @@ def make_survival(
         detailed = bad[:_MOST_DETAILED]
         of_these = messages.first_few([one.failure for one in detailed])
         title = f'No host for these of {of_these}:'
-        stuck = [each for one in detailed for each in one.without_room]
+        stuck = [each for one in detailed for each in one.lost]
         sections.append(_list_stuck(title, stuck, names))
-    as_they_are = [
-        one for one in outcome.refused.values() if not one.has_no_room
-    ]
+    as_they_are = [one for one in outcome.refused.values() if not one.is_lost]
     if as_they_are:
         title = 'There is a host for these, once nova evacuates them:'
         sections.append(_list_stuck(title, as_they_are, names))
@@ -350,12 +347,17 @@ def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:
     return base.SOME_FOUND if causes else base.FINE
 
 
-def _count_refused(refused: Sized) -> Iterator[str]:
-    if number := len(refused):
+def _count_refused(outcome: plans.Outcome) -> Iterator[str]:
+    if number := len(outcome.refused):
         are = messages.agree(number, 'it is', 'they are')
         yield (
             f'nova would not evacuate {messages.count("server", number)} as '
             f'{are}.'
+        )
+    if never := len(outcome.never_evacuated):
+        yield (
+            f'nova never evacuates {messages.count("server", never)}, '
+            f'whatever the state.'
         )
 
 
@@ -372,7 +374,7 @@ def _list_tightest(
 
     def rank(one: plans.Failure) -> tuple[typing.Any, ...]:
         left = math.inf if one.left is None else one.left
-        return -len(one.without_room), left, messages.in_order(one.failure)
+        return -len(one.lost), left, messages.in_order(one.failure)
 
     shown = sorted(failures, key=rank)[:_MOST_TIGHT]
     lefts = [report.NONE if one.left is None else one.left for one in shown]

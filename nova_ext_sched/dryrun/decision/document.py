@@ -111,7 +111,10 @@ def tell(found: Document) -> tuple[str, list[str]]:
         return _join(ended, end['detail']), []
     hosts = messages.count('host', answer['hosts'])
     said = [f'{answer["left"]} of {hosts} can take it']
-    if answer['finds_host']:
+    # Records of old releases have none.
+    if refusal := answer.get('refusal', ''):
+        said = [refusal, f'Then {said[0]}']
+    if answer['finds_host'] or (refusal and answer['left']):
         best, *others = [one['host'] for one in found['order'][:_MOST_HOSTS]]
         order = ', then '.join(filter(None, (best, ', '.join(others))))
         said.append(f'The scheduler prefers {order}{_tell_deciders(found)}')

@@ -24,11 +24,13 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import orphaned
 from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server
@@ -79,15 +81,15 @@ def explain(
     """Ask the scheduler's code a question; see :mod:`.stages`.
 
     :param advance: called after each constraint
-    :param closely: whether to look, too, for allocations that nobody has, and
-        for why nova-scheduler may have decided otherwise
+    :param closely: whether to ask nova-api, too, and to look for allocations
+        that nobody has, and for why nova-scheduler may have decided otherwise
     :raises question.InvalidQuestion: something that is named does not exist,
         or contradicts itself
     :raises reasons.FilterFailed: a filter raised what nova does not expect
     :raises placement.PlacementFailed: placement does not answer
     """
     found = stages.start(cloud, advance=advance)
-    ctxt, spec_obj, mine = _prepare(cloud, asked, found)
+    ctxt, spec_obj, mine = _prepare(cloud, asked, found, closely)
     described = document.describe_request(
         spec_obj, asked.operation, asked.server, mine.name if mine else None
     )
@@ -104,11 +106,13 @@ def _prepare(
     cloud: snapshot.Snapshot,
     asked: question.Question,
     found: matrix.Matrix,
+    closely: bool,
 ) -> tuple[typing.Any, typing.Any, server.Server | None]:
     """Make the request that nova-conductor would send to the scheduler.
 
-    :param found: ends where conductor refuses the request without asking the
-        scheduler
+    :param found: ends where nova-api or conductor refuses the request without
+        asking the scheduler
+    :param closely: whether to ask nova-api
     :returns: a nova RequestContext of the project, a nova RequestSpec, and the
         server if it exists
     """
@@ -134,8 +138,32 @@ def _prepare(
         arguments['image'] = request.get_image(ctxt, asked)
     with conducting(found):
         getattr(mine, asked.operation.replace('-', '_'))(**arguments)
+    if closely and asked.operation in refusals.NEVER:
+        _ask_api(mine, asked.operation, found)
     _check_held(cloud, asked, found)
     return ctxt, mine.spec_obj, mine
+
+
+def _ask_api(
+    mine: server.Server, operation: str, found: matrix.Matrix
+) -> None:
+    """Note whether nova-api begins an operation.
+
+    Where the server's state keeps it from that, the hosts are asked for all
+    the same: the state may be another when they are needed.
+    """
+    try:
+        with mine.read() as (cctxt, instance):
+            admission.ask(operation, cctxt, instance)
+    except admission.NotMovable as exc:
+        if found.end is not None:
+            return
+        if exc.cause != refusals.STATE:
+            found.stop('nova-api', 'nova-api', str(exc), exc.first, exc.cause)
+            return
+        found.refusal = f'nova-api refuses to {operation} it: {exc}'
+        if exc.first:
+            found.refusal += f'. First, {exc.first}'
 
 
 def _check_held(

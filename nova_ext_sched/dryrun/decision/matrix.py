@@ -148,6 +148,7 @@ class Answer:
     freed: list[dict[str, typing.Any]]
     end: End | None
     shortage: str
+    refusal: str
 
 
 @dataclasses.dataclass(init=False, eq=False)
@@ -166,6 +167,8 @@ class Matrix:
         request; None where each one decided
     :ivar shortage: why not every instance of the request finds a host, though
         hosts are left
+    :ivar refusal: why nova-api does not begin the operation in the server's
+        state; the hosts are those for when it does
     :ivar unheld: what :func:`.orphaned.find` returned
     :ivar elsewhere: the same of servers that stand elsewhere
     :ivar faults: sentences about cells that did not answer: the figures lack
@@ -203,6 +206,7 @@ class Matrix:
         self.end: End | None = None
         self.failure: BaseException | None = None
         self.shortage = ''
+        self.refusal = ''
         # Of each constraint.
         self.columns: list[Column] = []
 
@@ -218,8 +222,8 @@ class Matrix:
     ) -> None:
         """Append a constraint.
 
-        :param stage: ``conductor``, ``request filter``, ``placement``,
-            ``cell``, ``requested host`` or ``host filter``
+        :param stage: ``nova-api``, ``conductor``, ``request filter``,
+            ``placement``, ``cell``, ``requested host`` or ``host filter``
         :param asks: what it asks, or what it changed in the request
         :param refused: why it refuses hosts, by UUID
         :param judged: UUIDs of the hosts that it was asked about; None for
@@ -300,7 +304,7 @@ class Matrix:
     @property
     def finds_host(self) -> bool:
         """Whether the scheduler would find a host for each instance."""
-        return bool(self.order) and not self.shortage
+        return bool(self.order) and not (self.shortage or self.refusal)
 
     def conclude(self, detailed: Collection[str] | None = None) -> None:
         """Set what only the whole matrix knows, when all constraints are in.
@@ -326,16 +330,19 @@ class Matrix:
             hosts=len(self.names),
             left=len(self.left),
             best=self.order[0].host if self.finds_host else None,
-            deciders=self._find_deciders() if self.finds_host else [],
+            deciders=[] if self.shortage else self._find_deciders(),
             cause=None,
             label=None,
             reasons=reasons,
             freed=[] if self.left or self.end else self.count_freed(),
             end=self.end,
             shortage=self.shortage,
+            refusal=self.refusal,
         )
         if self.end:
             self.answer.cause = self.answer.label = self.end.cause
+        elif self.refusal:
+            self.answer.cause = self.answer.label = refusals.STATE
         elif reasons:
             self.answer.cause = reasons[0].cause
             self.answer.label = reasons[0].label
@@ -388,8 +395,10 @@ class Matrix:
 
     def _find_deciders(self) -> list[dict[str, str]]:
         """Return the weighers without which another host may be first."""
+        found: list[dict[str, str]] = []
+        if not self.order:
+            return found
         first, *others = self.order
-        found = []
         for weigher in first.weights if others else ():
             # Sums that differ by less are the same.
             without = {

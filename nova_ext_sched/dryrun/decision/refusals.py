@@ -13,6 +13,16 @@ import typing
 #: that the request itself does not want.
 IN_THE_WAY, CLOSED, UNWANTED = range(3)
 
+#: The cause where nova does not move a server as it is.
+STATE = 'state'
+#: The causes where nothing lifts the refusal, by the operation.
+NEVER = {
+    'evacuate': 'never evacuated',
+    'live-migrate': 'never live-migrated',
+    'migrate': 'never migrated',
+    'resize': 'never migrated',
+}
+
 #: The label of what nothing else is said of.
 OTHER = 'other'
 

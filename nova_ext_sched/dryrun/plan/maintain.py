@@ -42,6 +42,7 @@ from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import failover
@@ -114,7 +115,7 @@ class Maintenance:
         return gone.find(self.cloud, refused, softly=False) | {
             uuid
             for uuid, mine in refused.items()
-            if isinstance(mine, movable.NotMovable) and mine.is_being_built
+            if isinstance(mine, admission.NotMovable) and mine.is_being_built
         }
 
     def plan(self) -> plans.Rounds:

@@ -5,18 +5,12 @@
 from collections.abc import Collection
 from collections.abc import Iterable
 import contextlib
-import datetime
 import types
 import typing
 
 from nova import exception as nova_exception
-from nova import objects
-from nova import servicegroup
-from nova.compute import api as compute_api
-from nova.compute import vm_states
 from nova.conductor.tasks import live_migrate
 from oslo_serialization import jsonutils
-from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import claims
@@ -24,6 +18,7 @@ from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import answers
@@ -37,49 +32,6 @@ _HYPERVISORS = {
     'hypervisor_version': 'older',
 }
 _MOST_HOSTS = 3
-
-# The client of nova 31's day does not know the option.
-_ASKS = 'newer clients ask first unless --auto-approve'
-_SET_STATE = f'set its state (openstack server set --state active; {_ASKS})'
-
-# After which nova may have lost what it was about to do: no hypervisor writes
-# a server's record while it copies a disk.
-_LONG = 3600
-
-# What has to be done first, by the state that keeps nova from a move.
-_FIRST = {
-    'building': 'wait until it is built, or delete it',
-    'error': f'mend its fault and {_SET_STATE}',
-    'rescued': 'unrescue it',
-    'resized': 'confirm or revert its resize (openstack server resize '
-    'confirm)',
-    'shelved': 'unshelve it, or offload it (openstack server shelve '
-    '--offload)',
-    'soft-delete': 'restore it, or delete it for good (openstack server '
-    'delete --force)',
-    'suspended': 'resume it',
-}
-
-
-class NotMovable(Exception):
-    """nova would refuse to move a server wherever it went, and why.
-
-    :ivar first: what has to be done before; empty where nobody knows
-    :ivar then: how nova would move it after that, or what was raised when
-        that was asked; None where nobody asked
-    :ivar is_being_built: whether nova is building it, and has not lost it
-    """
-
-    def __init__(
-        self,
-        why: str,
-        first: str = '',
-        then: 'Movable | Exception | None' = None,
-        is_being_built: bool = False,
-    ) -> None:
-        super().__init__(why)
-        self.first, self.then = first, then
-        self.is_being_built = is_being_built
 
 
 class Movable(typing.Protocol):
@@ -126,7 +78,7 @@ class Migration:
     :param spec_obj: the nova RequestSpec
     :ivar like: as of :class:`Movable`
     :ivar node: UUID of its compute node
-    :raises NotMovable: nova has no compute node of its host
+    :raises admission.NotMovable: nova has no compute node of its host
     """
 
     like: answers.Like | None = None
@@ -142,7 +94,7 @@ class Migration:
         if node is None:
             # Both tasks of nova-conductor look it up.
             host = messages.clean(instance.host)
-            raise NotMovable(
+            raise admission.NotMovable(
                 f'nova has no compute node of {host}',
                 'start nova-compute there, or evacuate the server',
             )
@@ -278,7 +230,8 @@ def migrate(
     :param barred: the names of hosts that are no destinations
     :param known: what nova has of it, where that was read before
     :returns: it, and what requests have in common that are like its own
-    :raises NotMovable: nova would refuse both, or nova-compute is down
+    :raises admission.NotMovable: nova would refuse both, or nova-compute is
+        down
     :raises exception.InvalidValue: nova has no request of it
     """
     ctxt = process.context()
@@ -300,147 +253,13 @@ def migrate(
 def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
     """Return how nova-api would let a server be moved.
 
-    :raises NotMovable: not at all
+    :raises admission.NotMovable: not at all
     """
     pci_requests = instance.pci_requests
     if not (pci_requests and pci_requests.requests):
-        try:
-            _ask('live_migrate', ctxt, instance, None, None, None)
-        except nova_exception.NovaException:
-            # It may still be stopped and moved.
-            pass
-        else:
+        # Where nova-api refuses that, it may still stop and move it.
+        with contextlib.suppress(admission.NotMovable):
+            admission.ask('live-migrate', ctxt, instance)
             return LIVE
-    try:
-        _ask('resize', ctxt, instance)
-    except nova_exception.InstanceInvalidState as exc:
-        attr, state = exc.kwargs['attr'], str(exc.kwargs['state'])
-        raise NotMovable(
-            f'its {attr} is {state}',
-            _say_first(instance, attr, state),
-            is_being_built=state == vm_states.BUILDING
-            and not _is_long(instance),
-        ) from exc
-    except nova_exception.NovaException as exc:
-        text = exc.format_message().rstrip('.')
-        raise NotMovable(messages.clean(text, 500)) from exc
+    admission.ask('migrate', ctxt, instance)
     return COLD
-
-
-def _say_first(instance: typing.Any, attr: str, state: str) -> str:
-    """Return what has to be done before nova moves a server."""
-    long = _is_long(instance)
-    if attr == 'task_state':
-        if not long:
-            return 'wait until that has ended'
-        return (
-            f'look in the log of nova-compute whether it goes on, and if it '
-            f'does not, {_SET_STATE}'
-        )
-    if state == vm_states.BUILDING and long:
-        return 'delete it, unless the log of nova-compute says it is built'
-    return _FIRST.get(state, 'bring it to another status')
-
-
-def _is_long(instance: typing.Any) -> bool:
-    """Return whether nova has written nothing of a server for long."""
-    written = instance.updated_at or instance.created_at
-    return bool(timeutils.is_older_than(written, _LONG))
-
-
-def _say_first_of_down(ctxt: typing.Any, instance: typing.Any) -> str:
-    """Return what helps a server of a nova-compute that is down."""
-    if instance.vm_state == vm_states.BUILDING:
-        return 'start it, or delete the server: nothing builds it'
-    try:
-        check_evacuation(ctxt, instance)
-    except NotMovable as exc:
-        if not exc.first:
-            return 'start it'
-    else:
-        if not instance.task_state:
-            return 'start it, or evacuate the server'
-    return f'start it; or of the server {_SET_STATE}, and evacuate it'
-
-
-def check_evacuation(ctxt: typing.Any, instance: typing.Any) -> None:
-    """Ask nova-api whether it would evacuate a server from a dead host.
-
-    What is under way counts as ended: a build, a task.
-
-    :raises NotMovable: it would not
-    """
-    api, stub = _Api(), _Instance(instance)
-    api.servicegroup_api = types.SimpleNamespace(service_is_up=lambda _: False)
-    stub.task_state = None
-    if instance.vm_state == vm_states.BUILDING:
-        stub.vm_state = vm_states.ACTIVE
-        stub.launched_at = timeutils.utcnow()
-    try:
-        with contextlib.suppress(_Allowed):
-            api.evacuate(ctxt, stub, None, None)
-    except nova_exception.InstanceInvalidState as exc:
-        raise NotMovable(
-            'its {attr} is {state}'.format(**exc.kwargs),
-            f'set its state to active or error before (openstack server set '
-            f'--state; {_ASKS})',
-        ) from exc
-    except nova_exception.NovaException as exc:
-        text = exc.format_message().rstrip('.')
-        raise NotMovable(messages.clean(text, 500)) from exc
-
-
-class _Allowed(Exception):
-    """nova-api is about to begin the move."""
-
-
-class _Instance:
-    """A nova Instance that nova-api cannot change."""
-
-    launched_at: datetime.datetime
-    task_state: typing.Any
-    vm_state: typing.Any
-
-    def __init__(self, instance: typing.Any) -> None:
-        self._of = instance
-
-    def __getattr__(self, name: str) -> typing.Any:
-        return getattr(self._of, name)
-
-    def save(self, *_: object, **__: object) -> typing.NoReturn:
-        raise _Allowed
-
-
-class _Api(compute_api.API):
-    """nova-api, up to where it begins a move."""
-
-    def __init__(self) -> None:
-        # Neutron need not be asked: every nova-compute of a supported release
-        # moves servers with such ports.
-        self.network_api = types.SimpleNamespace(
-            instance_has_extended_resource_request=lambda uuid: False
-        )
-        self.servicegroup_api = servicegroup.API()
-
-    def _allow_cross_cell_resize(self, *_: object) -> typing.NoReturn:
-        raise _Allowed
-
-
-def _ask(
-    method: str, ctxt: typing.Any, instance: typing.Any, *args: object
-) -> None:
-    """Run a method of nova-api up to where it begins the move.
-
-    :raises nova.exception.NovaException: nova-api refuses it
-    :raises NotMovable: nova-compute is down
-    """
-    api = _Api()
-    service = objects.Service.get_by_compute_host(ctxt, instance.host)
-    if not api.servicegroup_api.service_is_up(service):
-        host = messages.clean(instance.host)
-        raise NotMovable(
-            f'nova-compute of {host} is down',
-            _say_first_of_down(ctxt, instance),
-        )
-    with contextlib.suppress(_Allowed):
-        getattr(api, method)(ctxt, _Instance(instance), *args)

@@ -30,6 +30,7 @@ from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
@@ -90,8 +91,8 @@ def put_hardest_first(
 
     def rank(one: plans.Leaving) -> tuple[float, ...]:
         mine: movable.Movable | Exception | None = movables[one.server]
-        is_refused = isinstance(mine, movable.NotMovable)
-        if isinstance(mine, movable.NotMovable):
+        is_refused = isinstance(mine, admission.NotMovable)
+        if isinstance(mine, admission.NotMovable):
             mine = mine.then
         # It has no place, and takes none from others.
         number, size = math.inf, None
@@ -310,7 +311,7 @@ class StuckExplainer:
 
     def _explain(self, one: plans.Stuck) -> plans.Stuck:
         mine = self.movables[one.server]
-        if isinstance(mine, movable.NotMovable):
+        if isinstance(mine, admission.NotMovable):
             return self._explain_refused(one, mine)
         reason, cause, name, helps = self._ask(mine)
         return dataclasses.replace(
@@ -322,9 +323,11 @@ class StuckExplainer:
         )
 
     def _explain_refused(
-        self, one: plans.Stuck, mine: movable.NotMovable
+        self, one: plans.Stuck, mine: admission.NotMovable
     ) -> plans.Stuck:
         reason, helps, then = f'nova cannot move it: {mine}', [mine.first], ''
+        if mine.cause != plans.STATE:
+            reason = f'nova refuses it in every state: {mine}'
         if isinstance(mine.then, Exception) or (
             mine.then and _go(self.places, self.future, mine.then) is None
         ):
@@ -334,7 +337,7 @@ class StuckExplainer:
         return dataclasses.replace(
             one,
             reason=reason,
-            cause=plans.STATE,
+            cause=mine.cause,
             would_help='; then '.join(filter(None, helps)),
             cause_then=then,
         )

@@ -2,15 +2,17 @@
 
 """A plan: moves, one after the other, and what has no place."""
 
+from collections.abc import Callable
 import dataclasses
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.decision import refusals
 
 #: The cause of a server that nova or a filter could not be asked about.
 FAULT = 'fault'
 #: The cause of a server that nova does not move as it is.
-STATE = 'state'
+STATE = refusals.STATE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Stuck(Leaving):
 
     :ivar reason: the answer of explain
     :ivar cause: the same in a word: :data:`STATE` where nova does not move
-        it, :data:`FAULT` where nobody knows
+        it as it is, one of :data:`.refusals.NEVER` where no state lets it,
+        :data:`FAULT` where nobody knows
     :ivar would_help: what to lift; empty where nothing is known
     :ivar name_of_cause: what is counted within it, such as an aggregate
     :ivar cause_then: of one with the cause :data:`STATE`, why it has no place
@@ -81,9 +84,21 @@ class Stuck(Leaving):
         return self.cause == STATE
 
     @property
+    def is_never_moved(self) -> bool:
+        """Whether nova does not move it in any state."""
+        return self.cause in refusals.NEVER.values()
+
+    @property
     def has_no_room(self) -> bool:
         """Whether it has no place even if nova moved it, or nobody knows."""
+        if self.is_never_moved:
+            return False
         return bool(self.cause_then) or not self.is_refused
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no change of its state alone gives it a place."""
+        return self.has_no_room or self.is_never_moved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +209,11 @@ class Failure:
         """Those that find no host, as they are or once nova moves them."""
         return [one for one in self.without_place if one.has_no_room]
 
+    @property
+    def lost(self) -> list[Stuck]:
+        """Those without room, and those that nova never evacuates."""
+        return [one for one in self.without_place if one.is_lost]
+
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -220,18 +240,27 @@ class Outcome:
     @property
     def refused(self) -> dict[str, Stuck]:
         """The servers that nova would not evacuate as they are, by UUID."""
-        return {
-            one.server: one
-            for failure in self.failures
-            for one in failure.without_place
-            if one.is_refused
-        }
+        return self._find(lambda one: one.is_refused)
+
+    @property
+    def never_evacuated(self) -> dict[str, Stuck]:
+        """The servers that nova evacuates in no state, by UUID."""
+        return self._find(lambda one: one.is_never_moved)
 
     @property
     def without_room(self) -> dict[str, Stuck]:
         """The servers that find no host, by UUID."""
+        return self._find(lambda one: one.has_no_room)
+
+    @property
+    def lost(self) -> dict[str, Stuck]:
+        """Those without room and those never evacuated, by UUID."""
+        return self._find(lambda one: one.is_lost)
+
+    def _find(self, has: Callable[[Stuck], bool]) -> dict[str, Stuck]:
         return {
             one.server: one
             for failure in self.failures
-            for one in failure.without_room
+            for one in failure.without_place
+            if has(one)
         }

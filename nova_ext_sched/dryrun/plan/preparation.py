@@ -83,7 +83,7 @@ class _Preparation:
     def make(self, one: plans.Leaving) -> movable.Migration:
         """Prepare a server.
 
-        :raises movable.NotMovable: nova would not move it
+        :raises admission.NotMovable: nova would not move it
         """
         if one.host != self._host:
             self._host, self._on = one.host, dict(self._read(one.host))

@@ -25,6 +25,7 @@ from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as explain_server
@@ -82,7 +83,7 @@ class Survival:
         self._keeps = keeps or bool(self.spares)
         self.evacuated: list[spare.Evacuated] = []
         # Whether nova-api evacuates a server, by all that it looks at.
-        self._checked: dict[object, movable.NotMovable | None] = {}
+        self._checked: dict[object, admission.NotMovable | None] = {}
 
     def find(
         self, by: str, hosts: Collection[str], aggregates: Collection[str]
@@ -139,7 +140,7 @@ class Survival:
                 found = self._fail(name, hosts, advance)
             except cells.CellFailed:
                 continue
-            if found.without_room:
+            if found.lost:
                 bad.append(name)
                 shown = messages.first_few(bad, _MOST_SHOWN)
                 advance(steps=0, label=f'{len(bad)} cannot fail: {shown}')
@@ -204,13 +205,16 @@ class Survival:
     ) -> movable.Evacuation:
         """Return a server that nova-api lets be evacuated.
 
-        :raises movable.NotMovable: nova-api would not evacuate it
+        :raises admission.NotMovable: nova-api would not evacuate it
         """
         instance, cell, text = known
         key = likeness.of_request(cell, instance, text) if text else None
         problem = self._check(instance, cell, key)
         if problem is None:
             return self._make(known, key, hosts)
+        if problem.cause != plans.STATE:
+            # Nobody need know where it would go: it goes nowhere.
+            raise problem
         mine: movable.Movable | Exception
         try:
             mine = self._make(known, key, hosts)
@@ -220,7 +224,7 @@ class Survival:
             # That it is not moved is known all the same.
             mine = exc
         # Of all that are alike it is the same.
-        raise movable.NotMovable(str(problem), problem.first, mine)
+        raise admission.NotMovable(str(problem), problem.first, mine)
 
     def _make(
         self,
@@ -249,14 +253,14 @@ class Survival:
 
     def _check(
         self, instance: typing.Any, cell: str, key: likeness.Key | None
-    ) -> movable.NotMovable | None:
+    ) -> admission.NotMovable | None:
         """Return why nova-api would not evacuate a server, if it would not.
 
         It is asked once for all that are alike. It looks at the server's
         state, flavor, image and devices, at its shares, and at the service of
         its host.
 
-        :raises movable.NotMovable: the server, or its host, is gone
+        :raises admission.NotMovable: the server, or its host, is gone
         """
         shares = self._shares.get(cell)
         alike: object = None
@@ -274,8 +278,8 @@ class Survival:
             mapping = self.cloud.cells[cell]
             try:
                 with self.cloud.target_cell(self._ctxt, mapping) as cctxt:
-                    movable.check_evacuation(cctxt, instance)
-            except movable.NotMovable as exc:
+                    admission.ask('evacuate', cctxt, instance)
+            except admission.NotMovable as exc:
                 if isinstance(exc.__cause__, nova_exception.NotFound):
                     # It, or its host, is gone, and no other that is like it.
                     raise

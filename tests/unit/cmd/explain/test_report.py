@@ -442,6 +442,23 @@ host filter:
             3, report.make(document.build(found, request())).status
         )
 
+    def test_what_nova_api_refuses(self):
+        """It comes first; the hosts are those for when it does not."""
+        found = hosts(2)
+        refuse(found, '1')
+        found.prefer('0', 1.0)
+        found.refusal = 'nova-api refuses to migrate it: x. First, do y'
+        text = tell(found)
+        self.assertIn(
+            'nova-api refuses to migrate it: x. First, do y. Then 1 of 2 '
+            'hosts can take it.\n  The scheduler prefers host0.',
+            text,
+        )
+        self.assertNotIn('No host', text)
+        made = report.make(document.build(found, request()))
+        self.assertEqual(3, made.status)
+        schemas.validate(made.document(), 'dryrun/decision/schema.json')
+
     def test_names_of_users_are_quoted(self):
         found = matrix.Matrix({'1': 'a\nb'})
         found.prefer('1', 1.0)

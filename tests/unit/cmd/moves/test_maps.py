@@ -14,7 +14,9 @@ class MapsTestCase(testtools.TestCase):
         """What finds no host counts where it stands, in a domain too."""
         failures = [
             dataclasses.replace(
-                test_report.make_failure('r1', 'VCPU', 'state'),
+                test_report.make_failure(
+                    'r1', 'VCPU', 'state', 'never evacuated'
+                ),
                 hosts=['a', 'host1'],
             ),
             dataclasses.replace(
@@ -25,11 +27,11 @@ class MapsTestCase(testtools.TestCase):
             ),
         ]
         outcome = plans.Outcome(failures, [], [], [], [])
-        [stuck] = outcome.without_room.values()
+        [stuck, _] = outcome.lost.values()
         made = maps.draw_survival(outcome, None)
-        self.assertEqual({stuck.host: 1}, made.numbers)
+        self.assertEqual({stuck.host: 2}, made.numbers)
         self.assertEqual(
-            {stuck.host: '1', 'b': '█', 'c': '▅'},
+            {stuck.host: '2', 'b': '█', 'c': '▅'},
             {host: sign.shown for host, sign in made.signs.items()},
         )
 

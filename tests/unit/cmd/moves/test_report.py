@@ -307,9 +307,31 @@ class SurvivalTestCase(testtools.TestCase):
             'There is a host for these, once nova evacuates them:', lines
         )
 
+    def test_servers_that_nova_never_evacuates(self):
+        """Their host is not safe, whatever room there is."""
+        lines = self.tell(
+            [
+                make_failure('a', 'state'),
+                make_failure('b', 'state', 'state', 'never evacuated', 'VCPU'),
+            ]
+        )
+        self.assertEqual(
+            [
+                '1 of 2 hosts can fail, one at a time; 1 cannot:',
+                '  b  2 of 5 servers find no host: never evacuated 1, VCPU 1',
+                'nova would not evacuate 2 servers as they are.',
+                'nova never evacuates 1 server, whatever the state.',
+                '',
+                'Host  Servers  Placed  Hosts for the last',
+            ],
+            lines[:6],
+        )
+        schemas.validate(self.made.document(), 'cmd/moves/schema.json')
+
     @ddt.data(
         (3, 'VCPU', []),
         (3, 'state', []),
+        (3, 'never evacuated', []),
         (1, plans.FAULT, []),
         (1, f'state: {plans.FAULT}', []),
         (1, 'VCPU', ['Down.']),

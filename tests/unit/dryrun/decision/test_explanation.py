@@ -5,6 +5,7 @@
 tests/functional asks a real nova.
 """
 
+import contextlib
 import dataclasses
 import types
 
@@ -13,10 +14,12 @@ import fixtures
 from nova import exception as nova_exception
 import testtools
 
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import question
 
+ADMISSION = 'nova_ext_sched.dryrun.decision.admission'
 UNITS = {'min_unit': 1, 'max_unit': 2, 'step_size': 1}
 
 
@@ -30,6 +33,10 @@ class Server:
         self.problem = cloud.problem
         self.spec_obj = stored or types.SimpleNamespace(made='stored')
         self.asked.append(('Server', ctxt, uuid))
+
+    @contextlib.contextmanager
+    def read(self):
+        yield 'cctxt', 'instance'
 
     def __getattr__(self, operation):
         def prepare(**arguments):
@@ -167,6 +174,41 @@ class ExplainTestCase(testtools.TestCase):
         if end:
             self.assertEqual('VCPU', end.cause)
             self.assertIn('it holds 3 of VCPU', end.detail)
+
+    @ddt.data(
+        ('evacuate', 'state', None),
+        ('migrate', 'state', None),
+        ('resize', 'state', None),
+        ('live-migrate', 'never live-migrated', 'nova-api'),
+        ('evacuate', 'never evacuated', 'nova-api'),
+    )
+    @ddt.unpack
+    def test_what_nova_api_refuses(self, operation, cause, stage):
+        """What no state lifts ends the request; else hosts are asked."""
+        asked, first = [], 'start it' if cause == 'state' else ''
+
+        def ask(*args):
+            asked.append(args)
+            raise admission.NotMovable('it is odd', first, cause=cause)
+
+        self.useFixture(fixtures.MonkeyPatch(f'{ADMISSION}.ask', ask))
+        given = {'flavor': 'x'} if operation == 'resize' else {}
+        self.explain(server='uuid', operation=operation, **given)
+        # watch asks after nova-api has let it pass.
+        self.assertEqual([], asked)
+        self.explain(True, server='uuid', operation=operation, **given)
+        self.assertEqual([(operation, 'cctxt', 'instance')], asked)
+        end, refusal = self.matrix.end, self.matrix.refusal
+        self.assertEqual(stage, end and end.stage)
+        if end:
+            self.assertEqual((cause, 'it is odd'), (end.cause, end.reason))
+            self.assertEqual('', refusal)
+        else:
+            self.assertEqual(
+                f'nova-api refuses to {operation} it: it is odd. First, '
+                f'start it',
+                refusal,
+            )
 
     def test_a_stored_request_of_several(self):
         stored = types.SimpleNamespace(made='mine')

@@ -178,17 +178,20 @@ class MatrixTestCase(testtools.TestCase):
             self.assertEqual(expected[0], found.answer.reasons[0].cause)
 
     @ddt.data(
-        ('', '', False),
-        ('1', '', True),
-        ('1', 'Only 1 of 2 instances finds a host', False),
+        ('', '', '', False),
+        ('1', '', '', True),
+        ('1', 'Only 1 of 2 instances finds a host', '', False),
+        ('1', '', 'nova-api refuses it', False),
     )
     @ddt.unpack
-    def test_finds_host(self, order, shortage, expected):
+    def test_finds_host(self, order, shortage, refusal, expected):
         found = build()
         for uuid in order:
             found.prefer(uuid, 1.0)
-        found.shortage = shortage
+        found.shortage, found.refusal = shortage, refusal
         self.assertIs(expected, found.finds_host)
+        found.conclude()
+        self.assertEqual('state' if refusal else None, found.answer.cause)
 
     def test_the_end_of_a_request(self):
         found = build('1')

@@ -20,6 +20,7 @@ import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import maintain
@@ -219,7 +220,9 @@ class RoundsTestCase(MaintainTestCase):
         [one] = self.found.not_emptied[0].without_place
         self.assertEqual(('a0', 'MEMORY_MB'), (one.server, one.cause))
         self.make('abc', 'a3', 'b2')
-        self.refused['b1'] = movable.NotMovable('its task_state is x', 'wait')
+        self.refused['b1'] = admission.NotMovable(
+            'its task_state is x', 'wait'
+        )
         self.assertEqual(['c', 'a'], self.plan())
         [kept] = self.found.not_emptied
         self.assertEqual('hostb', kept.host)

@@ -2,170 +2,42 @@
 
 """nova-api's own checks decide; none of its writes is made."""
 
-import datetime
 import types
 from unittest import mock
 
 import ddt
-from nova import context
-from nova import objects
-from nova.compute import task_states
-from nova.compute import vm_states
-from oslo_utils import timeutils
 import testtools
 
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import movable
 from tests.unit.dryrun.cloud import clouds
-
-LIVE = {vm_states.ACTIVE, vm_states.PAUSED}
-COLD = {vm_states.STOPPED}
-
-
-def make_instance(vm_state, task_state=None, pci=False, locked=False, hours=0):
-    """Return a nova Instance that fails where something is saved."""
-    fields = {
-        'uuid': 'uuid',
-        'host': 'host1',
-        'vm_state': vm_state,
-        'task_state': task_state,
-        'launched_at': 'yesterday',
-        'created_at': timeutils.utcnow() - datetime.timedelta(hours=hours),
-        'updated_at': None,
-        'locked': locked,
-        'flavor': objects.Flavor(extra_specs={}),
-        'image_meta': objects.ImageMeta(properties=objects.ImageMetaProps()),
-        'pci_requests': types.SimpleNamespace(requests=['nic'] * pci),
-        'services': [mock.Mock(binary='nova-compute')],
-        'get_network_info': list,
-        'system_metadata': {},
-    }
-    return mock.Mock(spec_set=[*fields], **fields)
 
 
 @ddt.ddt
 class MethodTestCase(testtools.TestCase):
-    def find_method(self, *args, up=True, **kwargs):
-        instance = make_instance(*args, **kwargs)
-        with (
-            mock.patch.object(movable.servicegroup, 'API') as api,
-            mock.patch.object(objects.Service, 'get_by_compute_host'),
-            mock.patch.object(objects.RequestSpec, 'get_by_instance_uuid'),
-            mock.patch.object(
-                movable.compute_api,
-                'instance_has_share',
-                create=True,
-                return_value=False,
-            ),
-            mock.patch.object(
-                objects.service,
-                'get_minimum_version_all_cells',
-                return_value=99,
-            ),
-        ):
-            api.return_value.service_is_up.return_value = up
+    @ddt.data(
+        # What nova-api refuses, whether it asks for a device, and the method.
+        ((), False, 'live'),
+        ((), True, 'cold'),
+        (('live-migrate',), False, 'cold'),
+        (('migrate',), False, 'live'),
+        (('live-migrate', 'migrate'), False, 'migrate is refused'),
+        (('migrate',), True, 'migrate is refused'),
+    )
+    @ddt.unpack
+    def test_live_or_cold(self, refused, device, expected):
+        def ask(operation, *_):
+            if operation in refused:
+                raise admission.NotMovable(f'{operation} is refused')
+
+        requests = types.SimpleNamespace(requests=['nic'] * device)
+        instance = types.SimpleNamespace(pci_requests=requests)
+        with mock.patch.object(admission, 'ask', ask):
             try:
-                return movable._find_method(
-                    context.get_admin_context(), instance
-                )
-            except movable.NotMovable as exc:
-                self.first = exc.first
-                return str(exc)
-
-    @ddt.data(
-        *sorted(
-            value
-            for name, value in vars(vm_states).items()
-            if name.isupper() and isinstance(value, str)
-        )
-    )
-    def test_states(self, vm_state):
-        found = self.find_method(vm_state)
-        if vm_state in LIVE | COLD:
-            self.assertEqual('live' if vm_state in LIVE else 'cold', found)
-        else:
-            self.assertIn(f'its vm_state is {vm_state}', found)
-            self.assertTrue(self.first)
-
-    @ddt.data(
-        ((vm_states.RESIZED,), 'resized', 'confirm or revert its resize'),
-        (
-            (vm_states.ERROR,),
-            'error',
-            'mend its fault and set its state (openstack server set --state '
-            'active; newer clients ask first unless --auto-approve)',
-        ),
-        (
-            (vm_states.BUILDING, None, False, False, 2),
-            'building',
-            'delete it, unless the log',
-        ),
-        (
-            (vm_states.ACTIVE, task_states.REBOOTING, False, False, 2),
-            'its task_state is rebooting',
-            'if it does not, set its state (openstack server set --state ',
-        ),
-        ((vm_states.BUILDING, task_states.SPAWNING), 'building', 'wait until'),
-        ((vm_states.SOFT_DELETED,), 'soft-delete', 'delete --force'),
-        (
-            (vm_states.ACTIVE, task_states.REBOOTING),
-            'its task_state is rebooting',
-            'wait until that has ended',
-        ),
-        ((vm_states.DELETED,), 'deleted', 'bring it to another status'),
-        # With a device.
-        ((vm_states.PAUSED, None, True), 'its vm_state is paused', 'status'),
-    )
-    @ddt.unpack
-    def test_what_has_to_be_done_first(self, state, said, first):
-        self.assertIn(said, self.find_method(*state))
-        self.assertIn(first, self.first)
-
-    def test_live_or_cold(self):
-        """An administrator moves a locked one all the same."""
-        self.assertEqual(
-            'live', self.find_method(vm_states.ACTIVE, locked=True)
-        )
-        # With a device.
-        self.assertEqual('cold', self.find_method(vm_states.ACTIVE, pci=True))
-
-    @ddt.data(
-        ((vm_states.ACTIVE,), 'start it, or evacuate the server'),
-        ((vm_states.STOPPED,), 'start it, or evacuate the server'),
-        ((vm_states.BUILDING, task_states.SPAWNING), 'delete the server'),
-        # nova-api evacuates none of them as they are.
-        (
-            (vm_states.ACTIVE, task_states.REBOOTING),
-            'start it; or of the server set its state (openstack server set ',
-        ),
-        ((vm_states.PAUSED,), 'and evacuate it'),
-    )
-    @ddt.unpack
-    def test_the_host_is_down(self, state, first):
-        self.assertEqual(
-            'nova-compute of host1 is down', self.find_method(*state, up=False)
-        )
-        self.assertIn(first, self.first)
-
-    @mock.patch.object(
-        movable.compute_api,
-        'instance_has_share',
-        create=True,
-        return_value=False,
-    )
-    def test_what_nova_does_not_evacuate(self, _):
-        """Where it is down, only the state in the database can change."""
-        refused = self.assertRaises(
-            movable.NotMovable,
-            movable.check_evacuation,
-            context.get_admin_context(),
-            make_instance(vm_states.PAUSED),
-        )
-        self.assertEqual('its vm_state is paused', str(refused))
-        self.assertEqual(
-            'set its state to active or error before (openstack server set '
-            '--state; newer clients ask first unless --auto-approve)',
-            refused.first,
-        )
+                found = movable._find_method(None, instance)
+            except admission.NotMovable as exc:
+                found = str(exc)
+        self.assertEqual(expected, found)
 
 
 @ddt.ddt
@@ -260,7 +132,7 @@ class MigrationTestCase(testtools.TestCase):
     @ddt.data(movable.LIVE, movable.COLD)
     def test_a_compute_node_that_is_gone(self, method):
         self.instance.node = 'gone'
-        error = self.assertRaises(movable.NotMovable, self.make, method)
+        error = self.assertRaises(admission.NotMovable, self.make, method)
         self.assertEqual('nova has no compute node of hosta', str(error))
         self.assertIn('start nova-compute there', error.first)
 

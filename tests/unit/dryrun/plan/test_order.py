@@ -25,6 +25,7 @@ import testtools
 from nova_ext_sched import conf
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import servers as audit_servers
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
@@ -255,7 +256,9 @@ class PlanTestCase(testtools.TestCase):
             )
             if mine.fixed:
                 then = found if mine.fixed == 'asked' else None
-                raise movable.NotMovable('it is shelved', 'unshelve it', then)
+                raise admission.NotMovable(
+                    'it is shelved', 'unshelve it', then
+                )
             return found
 
         places = order.destinations
@@ -411,7 +414,7 @@ class OrderTestCase(PlanTestCase):
     def test_refused_before_the_scheduler(self, problem, cause, reason):
         """By conductor, as explain says it; else nobody knows."""
         leaving = [plans.Leaving('a', '', 'p', 'h', [])]
-        shelved = movable.NotMovable('it is shelved', 'unshelve it', problem)
+        shelved = admission.NotMovable('it is shelved', 'unshelve it', problem)
         with self.cloud({'h': Host(1, 0)}, {}):
             [one], [then] = (
                 self.plan(leaving, mock.Mock(side_effect=exc)).without_place

@@ -17,6 +17,7 @@ from nova.scheduler import filters
 import testtools
 
 from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
@@ -26,7 +27,7 @@ from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import spare
 from tests.unit.dryrun.cloud import clouds
 
-NOT_MOVABLE = movable.NotMovable('it is being built', '')
+NOT_MOVABLE = admission.NotMovable('it is being built', '')
 
 
 def make_flavor(size):

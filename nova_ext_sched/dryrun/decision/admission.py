@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether nova-api would begin to move a server, and what to do if not.
+
+nova-api's own methods are run up to where they would write. What they refuse
+is one of two kinds:
+
+=================================  ==========================================
+nova-api raises                    the refusal
+=================================  ==========================================
+InstanceInvalidState, NotFound or  is lifted by another state of the server
+ServiceUnavailable                 or of its host (:data:`.refusals.STATE`)
+anything else: a vTPM, a share     is lifted by nothing that nova does to the
+                                   server as it is (``never evacuated``)
+=================================  ==========================================
+"""
+
+import contextlib
+import datetime
+import types
+import typing
+
+from nova import exception as nova_exception
+from nova import objects
+from nova import servicegroup
+from nova.compute import api as compute_api
+from nova.compute import vm_states
+from oslo_utils import timeutils
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.decision import refusals
+
+# Methods of nova-api, with what follows the server. A resize is asked as a
+# migration: the new flavor is explained, not checked.
+_METHODS = {
+    'evacuate': ('evacuate', (None, None)),
+    'live-migrate': ('live_migrate', (None, None, None)),
+    'migrate': ('resize', ()),
+    'resize': ('resize', ()),
+}
+
+# The client of nova 31's day does not know the option.
+_ASKS = 'newer clients ask first unless --auto-approve'
+_SET_STATE = f'set its state (openstack server set --state active; {_ASKS})'
+
+# After which nova may have lost what it was about to do: no hypervisor writes
+# a server's record while it copies a disk.
+_LONG = 3600
+
+# What has to be done first, by the state that keeps nova from a move.
+_BEFORE_MOVE = {
+    'building': 'wait until it is built, or delete it',
+    'error': f'mend its fault and {_SET_STATE}',
+    'rescued': 'unrescue it',
+    'resized': 'confirm or revert its resize (openstack server resize '
+    'confirm)',
+    'shelved': 'unshelve it, or offload it (openstack server shelve '
+    '--offload)',
+    'soft-delete': 'restore it, or delete it for good (openstack server '
+    'delete --force)',
+    'suspended': 'resume it',
+}
+
+# The same for an evacuation. Once the host is down nothing there resumes a
+# server: only its record can change. That works where the server's disk and
+# its record are one story, which they are not while a resize waits.
+_SET_ANY_STATE = (
+    f'set its state to active or error (openstack server set --state; {_ASKS})'
+)
+_BEFORE_EVACUATION = {
+    'resized': 'confirm its resize (openstack server resize confirm), which '
+    'works while its host is down because nova asks the source; or revert it '
+    'while its host is up',
+    'shelved': 'offload it while its host is up (openstack server shelve '
+    f'--offload); or {_SET_ANY_STATE}: nova then builds it from its base '
+    'image, without what was shelved',
+}
+
+# What lifts a refusal that no state lifts, by nova's exception.
+_LIFTS = {'ForbiddenWithShare': 'detach its shares'}
+
+
+class NotMovable(Exception):
+    """nova would refuse to move a server wherever it went, and why.
+
+    :ivar first: what has to be done before; empty where nobody knows
+    :ivar then: how nova would move it after that, or what was raised when
+        that was asked; None where nobody asked
+    :ivar is_being_built: whether nova is building it, and has not lost it
+    :ivar cause: :data:`.refusals.STATE`, or one of :data:`.refusals.NEVER`
+    """
+
+    def __init__(
+        self,
+        why: str,
+        first: str = '',
+        then: typing.Any = None,
+        is_being_built: bool = False,
+        cause: str = refusals.STATE,
+    ) -> None:
+        super().__init__(why)
+        self.first, self.then = first, then
+        self.is_being_built = is_being_built
+        self.cause = cause
+
+
+def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
+    """Ask nova-api whether it would begin to move a server.
+
+    Of an evacuation the host counts as down, and what is under way there as
+    ended: a build, a task.
+
+    :param operation: a key of :data:`.refusals.NEVER`
+    :param ctxt: a nova RequestContext of the server's cell
+    :param instance: a nova Instance
+    :raises NotMovable: it would not, or nova-compute is down
+    """
+    method, args = _METHODS[operation]
+    api, stub = _Api(), _Instance(instance)
+    is_evacuated = operation == 'evacuate'
+    if is_evacuated:
+        api.servicegroup_api = types.SimpleNamespace(
+            service_is_up=lambda _: False
+        )
+        stub.task_state = None
+        if instance.vm_state == vm_states.BUILDING:
+            stub.vm_state = vm_states.ACTIVE
+            stub.launched_at = timeutils.utcnow()
+    try:
+        if not is_evacuated:
+            _check_host(api, ctxt, instance)
+        with contextlib.suppress(_Allowed):
+            getattr(api, method)(ctxt, stub, *args)
+    except nova_exception.InstanceInvalidState as exc:
+        attr, state = exc.kwargs['attr'], str(exc.kwargs['state'])
+        say = _say_before_evacuation if is_evacuated else _say_before_move
+        raise NotMovable(
+            f'its {attr} is {state}',
+            say(instance, attr, state),
+            is_being_built=state == vm_states.BUILDING
+            and not _is_long(instance),
+        ) from exc
+    except nova_exception.NovaException as exc:
+        # What is alike is said once.
+        text = exc.format_message().replace(f' ({instance.uuid})', '')
+        text = messages.clean(text.rstrip('.'), 500)
+        is_passing = isinstance(
+            exc, nova_exception.NotFound | nova_exception.ServiceUnavailable
+        )
+        raise NotMovable(
+            text,
+            _LIFTS.get(type(exc).__name__, ''),
+            cause=refusals.STATE if is_passing else refusals.NEVER[operation],
+        ) from exc
+
+
+def _check_host(
+    api: compute_api.API, ctxt: typing.Any, instance: typing.Any
+) -> None:
+    service = objects.Service.get_by_compute_host(ctxt, instance.host)
+    if not api.servicegroup_api.service_is_up(service):
+        host = messages.clean(instance.host)
+        raise NotMovable(
+            f'nova-compute of {host} is down',
+            _say_first_of_down(ctxt, instance),
+        )
+
+
+def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
+    """Return what has to be done before nova migrates a server."""
+    long = _is_long(instance)
+    if attr == 'task_state':
+        if not long:
+            return 'wait until that has ended'
+        return (
+            f'look in the log of nova-compute whether it goes on, and if it '
+            f'does not, {_SET_STATE}'
+        )
+    if state == vm_states.BUILDING and long:
+        return 'delete it, unless the log of nova-compute says it is built'
+    return _BEFORE_MOVE.get(state, 'bring it to another status')
+
+
+def _say_before_evacuation(_: typing.Any, attr: str, state: str) -> str:
+    """Return what has to be done before nova evacuates a server."""
+    if attr == 'launched_at':
+        return 'delete it, and create it anew: it has never run'
+    return _BEFORE_EVACUATION.get(state, _SET_ANY_STATE)
+
+
+def _is_long(instance: typing.Any) -> bool:
+    """Return whether nova has written nothing of a server for long."""
+    written = instance.updated_at or instance.created_at
+    return bool(timeutils.is_older_than(written, _LONG))
+
+
+def _say_first_of_down(ctxt: typing.Any, instance: typing.Any) -> str:
+    """Return what helps a server of a nova-compute that is down."""
+    if instance.vm_state == vm_states.BUILDING:
+        return 'start it, or delete the server: nothing builds it'
+    first = _SET_STATE if instance.task_state else ''
+    try:
+        ask('evacuate', ctxt, instance)
+    except NotMovable as exc:
+        if not exc.first or exc.cause != refusals.STATE:
+            return 'start it'
+        first = exc.first
+    if not first:
+        return 'start it, or evacuate the server'
+    return f'start it; or of the server: {first}. Then evacuate it'
+
+
+class _Allowed(Exception):
+    """nova-api is about to begin the move."""
+
+
+class _Instance:
+    """A nova Instance that nova-api cannot change."""
+
+    launched_at: datetime.datetime
+    task_state: typing.Any
+    vm_state: typing.Any
+
+    def __init__(self, instance: typing.Any) -> None:
+        self._of = instance
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(self._of, name)
+
+    def save(self, *_: object, **__: object) -> typing.NoReturn:
+        raise _Allowed
+
+
+class _Api(compute_api.API):
+    """nova-api, up to where it begins a move."""
+
+    def __init__(self) -> None:
+        # Neutron need not be asked: every nova-compute of a supported release
+        # moves servers with such ports.
+        self.network_api = types.SimpleNamespace(
+            instance_has_extended_resource_request=lambda uuid: False
+        )
+        self.servicegroup_api = servicegroup.API()
+
+    def _allow_cross_cell_resize(self, *_: object) -> typing.NoReturn:
+        raise _Allowed

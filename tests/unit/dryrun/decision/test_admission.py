@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""nova-api's own checks decide; none of its writes is made."""
+
+import datetime
+from unittest import mock
+
+import ddt
+from nova import context
+from nova import exception as nova_exception
+from nova import objects
+from nova.compute import task_states
+from nova.compute import vm_states
+from oslo_utils import timeutils
+import testtools
+
+from nova_ext_sched.dryrun.decision import admission
+
+objects.register_all()
+
+ASKS = 'newer clients ask first unless --auto-approve'
+SET_ACTIVE = f'set its state (openstack server set --state active; {ASKS})'
+SET_STATE = (
+    f'set its state to active or error (openstack server set --state; {ASKS})'
+)
+STATES = sorted(
+    value
+    for name, value in vars(vm_states).items()
+    if name.isupper() and isinstance(value, str)
+)
+ALLOWED = {
+    'live-migrate': {vm_states.ACTIVE, vm_states.PAUSED},
+    'migrate': {vm_states.ACTIVE, vm_states.STOPPED},
+    'resize': {vm_states.ACTIVE, vm_states.STOPPED},
+    'evacuate': {
+        vm_states.ACTIVE,
+        vm_states.STOPPED,
+        vm_states.ERROR,
+        # Their build counts as ended.
+        vm_states.BUILDING,
+    },
+}
+
+
+def make_instance(vm_state, task_state=None, locked=False, hours=0, **image):
+    """Return a nova Instance that fails where something is saved."""
+    props = objects.ImageMetaProps(**image)
+    fields = {
+        'uuid': 'uuid',
+        'host': 'host1',
+        'vm_state': vm_state,
+        'task_state': task_state,
+        'launched_at': 'yesterday',
+        'created_at': timeutils.utcnow() - datetime.timedelta(hours=hours),
+        'updated_at': None,
+        'locked': locked,
+        'flavor': objects.Flavor(extra_specs={}),
+        'image_meta': objects.ImageMeta(properties=props),
+        'services': [mock.Mock(binary='nova-compute')],
+        'get_network_info': list,
+        'system_metadata': {},
+    }
+    return mock.Mock(spec_set=[*fields], **fields)
+
+
+@ddt.ddt
+class AskTestCase(testtools.TestCase):
+    def ask(self, operation, instance, up=True, raises=None):
+        """Return what nova-api refuses, or None."""
+        with (
+            mock.patch.object(admission.servicegroup, 'API') as api,
+            mock.patch.object(
+                objects.Service, 'get_by_compute_host', side_effect=raises
+            ),
+            mock.patch.object(objects.RequestSpec, 'get_by_instance_uuid'),
+            mock.patch.object(
+                admission.compute_api,
+                'instance_has_share',
+                create=True,
+                return_value=False,
+            ),
+            mock.patch.object(
+                objects.service,
+                'get_minimum_version_all_cells',
+                return_value=99,
+            ),
+        ):
+            api.return_value.service_is_up.return_value = up
+            try:
+                admission.ask(operation, context.get_admin_context(), instance)
+            except admission.NotMovable as exc:
+                return exc
+        return None
+
+    @ddt.data(*ALLOWED)
+    def test_states(self, operation):
+        for state in STATES:
+            refused = self.ask(operation, make_instance(state))
+            if state in ALLOWED[operation]:
+                self.assertIsNone(refused)
+            else:
+                self.assertEqual(f'its vm_state is {state}', str(refused))
+                self.assertEqual('state', refused.cause)
+                self.assertTrue(refused.first)
+
+    @ddt.data(
+        (vm_states.RESIZED, {}, 'confirm or revert its resize'),
+        (vm_states.ERROR, {}, f'mend its fault and {SET_ACTIVE}'),
+        (vm_states.BUILDING, {'hours': 2}, 'delete it, unless the log'),
+        (
+            vm_states.BUILDING,
+            {'task_state': task_states.SPAWNING},
+            'wait until it is built',
+        ),
+        (vm_states.SOFT_DELETED, {}, 'delete --force'),
+        (
+            vm_states.ACTIVE,
+            {'task_state': task_states.REBOOTING, 'hours': 2},
+            f'if it does not, {SET_ACTIVE}',
+        ),
+        (
+            vm_states.ACTIVE,
+            {'task_state': task_states.REBOOTING},
+            'wait until that has ended',
+        ),
+        (vm_states.DELETED, {}, 'bring it to another status'),
+    )
+    @ddt.unpack
+    def test_what_has_to_be_done_before_a_move(self, state, others, first):
+        refused = self.ask('migrate', make_instance(state, **others))
+        self.assertIn(first, refused.first)
+        self.assertEqual(
+            'wait until it is built' in first, refused.is_being_built
+        )
+
+    @ddt.data(
+        (vm_states.PAUSED, SET_STATE),
+        (vm_states.SUSPENDED, SET_STATE),
+        (vm_states.RESCUED, SET_STATE),
+        (
+            vm_states.RESIZED,
+            'confirm its resize (openstack server resize confirm), which '
+            'works while its host is down because nova asks the source; or '
+            'revert it while its host is up',
+        ),
+        (
+            vm_states.SHELVED,
+            'offload it while its host is up (openstack server shelve '
+            f'--offload); or {SET_STATE}: nova then builds it from its base '
+            'image, without what was shelved',
+        ),
+    )
+    @ddt.unpack
+    def test_what_has_to_be_done_before_an_evacuation(self, state, first):
+        instance = make_instance(state)
+        self.assertEqual(first, self.ask('evacuate', instance).first)
+        # The same is said where the host is down.
+        self.assertEqual(
+            f'start it; or of the server: {first}. Then evacuate it',
+            self.ask('migrate', instance, up=False).first,
+        )
+
+    def test_it_has_never_run(self):
+        instance = make_instance(vm_states.ERROR)
+        instance.launched_at = None
+        refused = self.ask('evacuate', instance)
+        self.assertEqual(
+            ('its launched_at is None', 'state'),
+            (str(refused), refused.cause),
+        )
+        self.assertIn('delete it', refused.first)
+
+    def test_an_administrator_moves_a_locked_one(self):
+        self.assertIsNone(
+            self.ask('migrate', make_instance(vm_states.ACTIVE, locked=True))
+        )
+
+    @ddt.data(
+        ('evacuate', 'never evacuated'),
+        ('live-migrate', 'never live-migrated'),
+        ('migrate', None),
+    )
+    @ddt.unpack
+    def test_what_no_state_lifts(self, operation, expected):
+        """nova stops and moves a server that has a vTPM."""
+        instance = make_instance(
+            vm_states.ACTIVE, hw_tpm_version='2.0', hw_tpm_model='tpm-crb'
+        )
+        refused = self.ask(operation, instance)
+        self.assertEqual(expected, refused and refused.cause)
+        if refused:
+            self.assertIn('vTPM', str(refused))
+            # What is said of it is said of all that are like it.
+            self.assertNotIn('uuid', str(refused))
+
+    @ddt.data(
+        ('ForbiddenWithShare', 'never evacuated', 'detach its shares'),
+        ('ForbiddenWithAccelerators', 'never evacuated', ''),
+        # nova-compute may start again, and write its record anew.
+        ('ComputeHostNotFound', 'state', ''),
+        ('ServiceUnavailable', 'state', ''),
+    )
+    @ddt.unpack
+    def test_other_refusals(self, name, cause, first):
+        cls = getattr(nova_exception, name, None)
+        if cls is None:
+            self.skipTest('this release of nova has none')
+        refused = self.ask(
+            'evacuate',
+            make_instance(vm_states.ACTIVE),
+            raises=cls(message='it is refused'),
+        )
+        self.assertEqual(
+            (cause, first, 'it is refused'),
+            (refused.cause, refused.first, str(refused)),
+        )
+
+    @ddt.data(
+        ((vm_states.ACTIVE,), 'start it, or evacuate the server'),
+        ((vm_states.STOPPED,), 'start it, or evacuate the server'),
+        ((vm_states.BUILDING, task_states.SPAWNING), 'delete the server'),
+        (
+            (vm_states.ACTIVE, task_states.REBOOTING),
+            f'start it; or of the server: {SET_ACTIVE}. Then evacuate it',
+        ),
+    )
+    @ddt.unpack
+    def test_the_host_is_down(self, state, first):
+        refused = self.ask('migrate', make_instance(*state), up=False)
+        self.assertEqual('nova-compute of host1 is down', str(refused))
+        self.assertIn(first, refused.first)
+
+    def test_the_host_is_down_of_one_that_is_never_evacuated(self):
+        instance = make_instance(
+            vm_states.ACTIVE, hw_tpm_version='2.0', hw_tpm_model='tpm-crb'
+        )
+        refused = self.ask('migrate', instance, up=False)
+        self.assertEqual('start it', refused.first)
