@@ -5,6 +5,7 @@
 from collections.abc import Collection
 import contextlib
 import functools
+import inspect
 import typing
 from urllib import parse
 
@@ -110,6 +111,16 @@ class ReportClient(report.SchedulerReportClient):
 
     #: Answers for allocations, as long as a fork is open.
     ledger: _Ledger | None = None
+
+    # nova's decorator for retries sleeps before the first try too: for no
+    # time, which takes milliseconds on a busy machine. A claim in a fork has
+    # no rival, so that it is never tried again.
+    claim_resources = inspect.unwrap(
+        report.SchedulerReportClient.claim_resources
+    )
+    move_allocations = inspect.unwrap(
+        report.SchedulerReportClient.move_allocations
+    )
 
     def get(
         self, url: str, *args: typing.Any, **kwargs: typing.Any

@@ -95,6 +95,14 @@ class NothingIsLeftTestCase(ForkTestCase):
                     raise ZeroDivisionError
             self.assertEqual(before, self.describe())
 
+    @ddt.data('come', 'move', 'evacuate')
+    def test_nothing_waits(self, name):
+        with (
+            mock.patch('time.sleep', side_effect=AssertionError),
+            self.cloud.fork() as future,
+        ):
+            self.assertTrue(getattr(self, name)(future))
+
     def test_a_trial_that_is_kept(self):
         before = self.describe()
         with self.cloud.fork() as outer:
