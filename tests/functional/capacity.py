@@ -12,7 +12,7 @@ class Answer(explain.Output):
 
     @property
     def document(self):
-        return self.read('dryrun/capacity/schema.json')
+        return self.read('dryrun/fit/schema.json')
 
     @property
     def flavors(self):

@@ -13,7 +13,10 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_db import exception as db_exception
 from oslo_utils import fixture as utils_fixture
 
-from nova_ext_sched.dryrun.capacity import survey
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import explanation
+from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.fit import survey
 from tests.functional import capacity
 
 
@@ -24,6 +27,7 @@ class CommandTestCase(capacity.CapacityTestCase):
         self.every_flavor()
         self.usage()
         self.faults()
+        self.explain_in_the_same_snapshot()
         self.longer_than_a_service_is_silent()
         self.a_policy_that_cannot_decide()
 
@@ -127,6 +131,18 @@ class CommandTestCase(capacity.CapacityTestCase):
         [remark] = answer.document['remarks']
         self.assertIn('at most 1 allocation candidate ', remark)
 
+    def explain_in_the_same_snapshot(self):
+        asked = question.Question(flavor='large')
+        with snapshot.read(settled=True) as cloud:
+            survey.make_document(cloud, question.Question())
+            found = explanation.explain(cloud, asked).describe()
+        self.assertEqual(
+            ['host1', 'host2', 'host3'],
+            [one['host'] for one in found['order']],
+        )
+        weights = {one['weight'] for one in found['order']}
+        self.assertEqual(3, len(weights))
+
     def longer_than_a_service_is_silent(self):
         """What is read once is judged as of then."""
         count = survey.Survey.count
@@ -138,7 +154,7 @@ class CommandTestCase(capacity.CapacityTestCase):
         with (
             utils_fixture.TimeFixture() as clock,
             fixtures.MonkeyPatch(
-                'nova_ext_sched.dryrun.capacity.survey.Survey.count',
+                'nova_ext_sched.dryrun.fit.survey.Survey.count',
                 count_later,
             ),
         ):

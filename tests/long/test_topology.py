@@ -49,7 +49,7 @@ class TopologyTestCase(audits.AuditTestCase):
         for kind, name, schema, argv in (
             (audit.Audit, 'audit', 'cmd/audit', []),
             (audit.Audit, 'audit', 'cmd/audit', ['--summary']),
-            (capacity.Capacity, 'capacity', 'dryrun/capacity', flavor),
+            (capacity.Capacity, 'capacity', 'dryrun/fit', flavor),
             (moves.Survive, 'survive', 'cmd/moves', []),
             (moves.Drain, 'drain', 'cmd/moves', ['host1']),
             (moves.Mend, 'mend', 'cmd/moves', []),

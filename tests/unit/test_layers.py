@@ -71,9 +71,9 @@ DRYRUN = {
     'cloud': DRYRUN_WORDS,
     'decision': DRYRUN_WORDS | {'cloud'},
     'audit': DRYRUN_WORDS | {'cloud'},
-    'capacity': DRYRUN_WORDS | {'cloud', 'decision'},
+    'fit': DRYRUN_WORDS | {'cloud', 'decision'},
     # What audit finds is mended.
-    'plan': DRYRUN_WORDS | {'cloud', 'decision', 'audit'},
+    'plan': DRYRUN_WORDS | {'cloud', 'decision', 'audit', 'fit'},
 }
 # It reads no arguments, and knows no stream.
 OF_COMMANDS = {'argparse', 'cliff', 'rich', 'sys'}

@@ -8,8 +8,8 @@ from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.capacity import report
 from nova_ext_sched.dryrun import progress
-from nova_ext_sched.dryrun.capacity import survey
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.fit import survey
 
 
 def count(

@@ -102,6 +102,22 @@ def consume(
     return Taken(taken, [*_find_taken(before, devices)] if before else ())
 
 
+def consume_alike(
+    state: typing.Any, spec_obj: typing.Any, number: int
+) -> None:
+    """Take from a host what servers use of which each takes the same.
+
+    :param state: of :func:`copy_state`
+    :param spec_obj: a nova RequestSpec without server group, NUMA topology
+        and devices; it stays as it was
+    :param number: how many servers
+    """
+    for _ in range(number):
+        manager.SchedulerManager._consume_selected_host(state, spec_obj)
+    if number:
+        state.num_io_ops = 0
+
+
 def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:
     """Yield what nova PciDeviceStats had more before."""
     for pool in before:

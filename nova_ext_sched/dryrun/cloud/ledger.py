@@ -194,18 +194,35 @@ class Ledger:
         left = found['capacity'] - found['used'] - taken
         return int(left)
 
-    def find_lacking(self, request: Mapping[str, typing.Any]) -> list[str]:
+    def find_lacking(
+        self, request: Mapping[str, typing.Any], claimed: int = 0
+    ) -> list[str]:
         """Return the resource classes of which a provider has too little.
 
         :param request: an allocation request of placement's candidates
+        :param claimed: how often it was claimed besides
         """
         return sorted(
             {
                 name
                 for (provider, name), amount in amounts(request['allocations'])
-                if amount > self.get_free(provider, name)
+                if amount * (1 + claimed) > self.get_free(provider, name)
             }
         )
+
+    def count_fitting(
+        self, request: Mapping[str, typing.Any], most: int
+    ) -> int:
+        """Return how often an allocation request could be claimed.
+
+        :param most: returned where it could be claimed as often, or more
+        """
+        times = [
+            self.get_free(*key) // amount
+            for key, amount in amounts(request['allocations'])
+            if amount
+        ]
+        return max(0, min([most, *times]))
 
     def find_violated(self, consumer: str) -> list[tuple[str, int]]:
         """Return what a consumer holds and could not be given any more.

@@ -50,6 +50,10 @@ _OWN = frozenset(
         'supported_instances',
     }
 )
+# Numbers of a HostState that claims change, however even they are.
+_COUNTED = frozenset(
+    {'free_ram_mb', 'free_disk_mb', 'vcpus_used', 'num_instances'}
+)
 # The hint of nova's JsonFilter, which compares any field with any other.
 _OF_ANY_FIELD = 'query'
 
@@ -72,6 +76,28 @@ def are_shared(
         and _OF_ANY_FIELD not in hints
         and are_known(host_filters, spec_obj)
     )
+
+
+def are_even(host_filters: Iterable[typing.Any], spec_obj: typing.Any) -> bool:
+    """Return whether each server takes the same of a host, until it ends.
+
+    A host that refuses one then refuses all that come after it, as long as no
+    extra spec compares what claims change, as ``capabilities:vcpus_used``.
+
+    :param host_filters: see :func:`are_shared`; ``spec_obj`` too
+    """
+    devices = fields.get_field(spec_obj, 'pci_requests')
+    compared = {
+        word
+        for key in fields.get_field(spec_obj.flavor, 'extra_specs') or ()
+        for word in key.split(':')
+    }
+    return not (
+        spec_obj.numa_topology is not None
+        or (devices and devices.requests)
+        or fields.get_field(spec_obj, 'requested_resources')
+        or compared & _COUNTED
+    ) and are_shared(host_filters, spec_obj)
 
 
 def are_known(

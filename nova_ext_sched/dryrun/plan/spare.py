@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import dataclasses
+import itertools
 import typing
 
 from nova import objects
-from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import fork
@@ -26,6 +26,8 @@ from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.dryrun.fit import count
+from nova_ext_sched.dryrun.fit import number
 from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
@@ -50,104 +52,39 @@ class Evacuated(typing.NamedTuple):
     stuck: Set[str]
 
 
-class Spare:
-    """The servers of a flavor that may come.
+class _Newcomers:
+    """Servers of a flavor that come, all alike.
 
-    :param places: where servers may go
-    :param flavor: nova's
-    :param project: the ID of the one that asks for them; None for no one
-    :raises exception.InvalidValue: nova-api would refuse such a server
-    :raises placement.PlacementFailed: placement does not answer
+    :param spec_obj: a nova RequestSpec of one of them
+    :ivar spec_obj: the same, as the request filters found it
     """
 
     def __init__(
-        self,
-        places: destinations.Destinations,
-        flavor: typing.Any,
-        project: str | None = None,
+        self, places: destinations.Destinations, spec_obj: typing.Any
     ) -> None:
-        self._places, self._flavor = places, flavor
-        ctxt = process.context(project)
-        wanted = question.Question(project=project)
-        image = request.get_image(ctxt, wanted)
-        places.begin(frozenset())
-        spec_obj = request.build(ctxt, places.cloud, wanted, flavor, image)
+        self._places = places
         self._shared = places.make_shared(spec_obj)
         self._is_known = likeness.are_known(
             places.cloud.enabled_filters, spec_obj
         )
         self._by_cell: dict[str, answers.Shared] = {}
-        # The UUID of each, and the HostState where it goes.
-        self._came: list[tuple[str, typing.Any]] = []
-        with places.cloud.fork() as future:
-            while len(self._came) < _MOST:
-                mine = self._prepare(uuidutils.generate_uuid())
-                target = places.find(mine)
-                if target is None or not self._come(future, mine.uuid, target):
-                    break
-                self._came.append((mine.uuid, target))
-        self._number, self._failure = len(self._came), ''
-        self._reason, self._cause = '', ''
-        if not self._came:
-            spec_obj = self._shared.spec_obj
-            judged, _ = places.judge(spec_obj, whole=True)
-            remarks.add(places.cloud, judged, 'boot', spec_obj, None)
-            answer = document.build(judged, {}, detailed=())['answer']
-            self._reason = answer['sentence'].rstrip('.')
-            self._cause = answer['cause'] or ''
+        self.spec_obj = self._shared.spec_obj
 
-    def check(self, failures: Sequence[Evacuated]) -> None:
-        """Lower the number to one with which each failure is as it is now."""
-        left = list(failures)
-        while left and self._number:
-            with self._growing(self._number):
-                while left and self._is_as_now(left[0], self._number):
-                    del left[0]
-            if left:
-                self._number, self._failure = self._lower(left[0]), left[0][0]
+    def fill(self, future: fork.Fork) -> Iterator[tuple[str, typing.Any]]:
+        """Let them come, each to the host that the scheduler prefers then.
 
-    def _come(self, future: fork.Fork, uuid: str, target: typing.Any) -> bool:
-        return future.come(uuid, self._shared.spec_obj, target)
+        :returns: see :func:`..fit.count.fill`
+        :raises placement.PlacementFailed: placement does not answer
+        """
 
-    def _lower(self, one: Evacuated) -> int:
-        low, high = 0, self._number
-        while high - low > 1:
-            number = (low + high) // 2
-            with self._growing(number):
-                is_as_now = self._is_as_now(one, number)
-            low, high = (number, high) if is_as_now else (low, number)
-        return low
+        def choose(uuid: str) -> Sequence[typing.Any]:
+            target = self._places.find(self.prepare(uuid))
+            return [] if target is None else [target]
 
-    @contextlib.contextmanager
-    def _growing(self, number: int) -> Iterator[fork.Fork]:
-        """Let servers come."""
-        with self._places.cloud.fork() as future:
-            for uuid, target in self._came[:number]:
-                self._come(future, uuid, target)
-            yield future
+        return count.fill(future, self.spec_obj, choose)
 
-    def _is_as_now(self, one: Evacuated, number: int) -> bool:
-        places, movables = self._places, dict(one.movables)
-        for uuid, target in self._came[:number]:
-            if target.host in one.hosts:
-                movables[uuid] = self._prepare(uuid, target.cell_uuid)
-        places.begin(one.hosts)
-        leaving = order.put_hardest_first(
-            (plans.Leaving(uuid, '', '', '', []) for uuid in movables),
-            movables,
-            places.count,
-        )
-        with places.cloud.fork() as future:
-            plan = order.Order(places, movables).make(future, leaving)
-        none = {stuck.server for stuck in plan.without_place}
-        if len(none) <= len(one.stuck):
-            return True
-        # Those that are gone since count neither then nor now.
-        deleted = gone.find(places.cloud, none & one.movables.keys())
-        return len(none - deleted) <= len(one.stuck - deleted)
-
-    def _prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
-        """Return a server that comes, or one that leaves a host of a cell."""
+    def prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
+        """Return one that comes, or one that leaves a host of a cell."""
         shared = self._shared
         if not self._is_known:
             spec_obj = shared.spec_obj.obj_clone()
@@ -173,15 +110,126 @@ class Spare:
         like = answers.Like(shared, is_whole=True)
         return movable.Evacuation(uuid, shared.spec_obj, like)
 
+
+@dataclasses.dataclass
+class Spare:
+    """The servers of a flavor that may come.
+
+    :ivar flavor: nova's
+    :ivar came: the UUID of each that fits, and the HostState where it goes
+    :ivar servers: how many of them may come
+    :ivar failure: the one that allows no more; empty where all may come
+    :ivar reason: why none fits, in a sentence without its end
+    :ivar cause: the same in a word
+    """
+
+    flavor: typing.Any
+    came: list[tuple[str, typing.Any]]
+    servers: int
+    failure: str
+    reason: str
+    cause: str
+    _places: destinations.Destinations
+    _newcomers: _Newcomers
+
+    @property
+    def fit(self) -> number.Fit:
+        """How many fit, whatever fails."""
+        is_more = len(self.came) >= _MOST
+        return number.Fit(
+            len(self.came),
+            number.State.OR_MORE if is_more else number.State.COUNTED,
+        )
+
+    def check(self, failures: Sequence[Evacuated]) -> None:
+        """Lower the number to one with which each failure is as it is now."""
+        left = list(failures)
+        while left and self.servers:
+            with self._growing(self.servers):
+                while left and self._is_as_now(left[0], self.servers):
+                    del left[0]
+            if left:
+                self.servers, self.failure = self._lower(left[0]), left[0][0]
+
+    def _lower(self, one: Evacuated) -> int:
+        low, high = 0, self.servers
+        while high - low > 1:
+            number = (low + high) // 2
+            with self._growing(number):
+                is_as_now = self._is_as_now(one, number)
+            low, high = (number, high) if is_as_now else (low, number)
+        return low
+
+    @contextlib.contextmanager
+    def _growing(self, number: int) -> Iterator[fork.Fork]:
+        """Let servers come."""
+        with self._places.cloud.fork() as future:
+            for uuid, target in self.came[:number]:
+                future.come(uuid, self._newcomers.spec_obj, target)
+            yield future
+
+    def _is_as_now(self, one: Evacuated, number: int) -> bool:
+        places, movables = self._places, dict(one.movables)
+        for uuid, target in self.came[:number]:
+            if target.host in one.hosts:
+                movables[uuid] = self._newcomers.prepare(
+                    uuid, target.cell_uuid
+                )
+        places.begin(one.hosts)
+        leaving = order.put_hardest_first(
+            (plans.Leaving(uuid, '', '', '', []) for uuid in movables),
+            movables,
+            places.count,
+        )
+        with places.cloud.fork() as future:
+            plan = order.Order(places, movables).make(future, leaving)
+        none = {stuck.server for stuck in plan.without_place}
+        if len(none) <= len(one.stuck):
+            return True
+        # Those that are gone since count neither then nor now.
+        deleted = gone.find(places.cloud, none & one.movables.keys())
+        return len(none - deleted) <= len(one.stuck - deleted)
+
     def describe(self) -> dict[str, typing.Any]:
         """Return what the document has of it."""
         return {
-            'id': self._flavor.flavorid,
-            'name': messages.clean(self._flavor.name),
-            'fit': len(self._came),
-            'or_more': len(self._came) >= _MOST,
-            'spare': self._number,
-            'failure': messages.clean(self._failure),
-            'reason': self._reason,
-            'cause': self._cause,
+            'id': self.flavor.flavorid,
+            'name': messages.clean(self.flavor.name),
+            'fit': self.fit.servers,
+            'or_more': self.fit.state is number.State.OR_MORE,
+            'spare': self.servers,
+            'failure': messages.clean(self.failure),
+            'reason': self.reason,
+            'cause': self.cause,
         }
+
+
+def count_spare(
+    places: destinations.Destinations,
+    flavor: typing.Any,
+    project: str | None = None,
+) -> Spare:
+    """Return the servers that may come as long as no host fails.
+
+    :param places: where servers may go
+    :param flavor: nova's
+    :param project: the ID of the one that asks for them; None for no one
+    :raises exception.InvalidValue: nova-api would refuse such a server
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    cloud, ctxt = places.cloud, process.context(project)
+    wanted = question.Question(project=project)
+    image = request.get_image(ctxt, wanted)
+    places.begin(frozenset())
+    newcomers = _Newcomers(
+        places, request.build(ctxt, cloud, wanted, flavor, image)
+    )
+    with cloud.fork() as future:
+        came = [*itertools.islice(newcomers.fill(future), _MOST)]
+    reason = cause = ''
+    if not came:
+        judged, _ = places.judge(newcomers.spec_obj, whole=True)
+        remarks.add(cloud, judged, 'boot', newcomers.spec_obj, None)
+        answer = document.build(judged, {}, detailed=())['answer']
+        reason, cause = answer['sentence'].rstrip('.'), answer['cause'] or ''
+    return Spare(flavor, came, len(came), '', reason, cause, places, newcomers)

@@ -74,7 +74,7 @@ class Survival:
         self.places = destinations.Destinations(cloud)
         #: Each counts the servers of a flavor that may still come.
         self.spares = [
-            spare.Spare(
+            spare.count_spare(
                 self.places, request.get_flavor(self._ctxt, name), project
             )
             for name in dict.fromkeys(flavors)

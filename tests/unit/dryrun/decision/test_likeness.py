@@ -160,6 +160,38 @@ class KindsTestCase(testtools.TestCase):
     def test_alike(self, asked, expected):
         self.assertIs(expected, self.are_alike(**asked))
 
+    @ddt.data(
+        ({}, True),
+        ({'extra_specs': {'hw:x': '1', 'capabilities:y': '2'}}, True),
+        ({'extra_specs': {'vcpus_used': '>= 4'}}, False),
+        ({'extra_specs': {'capabilities:free_ram_mb': '1'}}, False),
+        ({'numa_topology': objects.InstanceNUMATopology()}, False),
+        ({'requested_resources': [objects.RequestGroup()]}, False),
+        ({'instance_group': objects.InstanceGroup()}, False),
+        ({'devices': []}, True),
+        ({'devices': [objects.InstancePCIRequest(count=1)]}, False),
+        ({'more': OthersFilter()}, False),
+    )
+    @ddt.unpack
+    def test_even(self, asked, expected):
+        extra_specs = asked.pop('extra_specs', {})
+        more = [asked.pop('more')] if 'more' in asked else []
+        devices = asked.pop('devices', None)
+        if devices is not None:
+            asked['pci_requests'] = objects.InstancePCIRequests(
+                requests=devices
+            )
+        spec = request_base.request_spec(
+            **{
+                'flavor': request_base.flavor(extra_specs=extra_specs),
+                'instance_group': None,
+                'numa_topology': None,
+                'pci_requests': None,
+                **asked,
+            }
+        )
+        self.assertIs(expected, likeness.are_even([*NOVAS, *more], spec))
+
 
 UUIDS = [f'af497212-0000-4000-8000-{number:012}' for number in range(2)]
 

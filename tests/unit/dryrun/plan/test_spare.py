@@ -80,7 +80,7 @@ class SpareTestCase(testtools.TestCase):
         # Like servers are judged before anything is supposed.
         self.prepare('', size)
         before = cloud.describe()
-        found = spare.Spare(self.places, make_flavor(size))
+        found = spare.count_spare(self.places, make_flavor(size))
         self.failures = []
         for host in free:
             movables = {
@@ -120,7 +120,7 @@ class SpareTestCase(testtools.TestCase):
         for one in self.failures:
             with self.places.cloud.fork() as future:
                 mine = dict(one.movables)
-                for uuid, target in found._came[:number]:
+                for uuid, target in found.came[:number]:
                     future.come(uuid, clouds.make_spec(size), target)
                     if target.host in one.hosts:
                         mine[uuid] = self.prepare(uuid, size)
@@ -173,7 +173,7 @@ class SpareTestCase(testtools.TestCase):
     @ddt.unpack
     def test_two_that_find_no_host_then(self, stuck, gone, expected):
         found = self.spare({'a': 2, 'b': 2}, {}, 1)
-        found._number, self.gone = 4, gone
+        found.servers, self.gone = 4, gone
         movables = {'a-0': NOT_MOVABLE, 'a-1': NOT_MOVABLE}
         one = spare.Evacuated('a', {'nothing'}, movables, {*stuck})
         found.check([one])
@@ -214,10 +214,10 @@ class SpareTestCase(testtools.TestCase):
         free = dict(zip('abcd', free, strict=False))
         standing = dict(zip('abcd', standing, strict=False))
         found = self.spare(free, standing, size)
-        if found._failure:
-            self.assertTrue(self.is_worse(found, found._number + 1, size))
+        if found.failure:
+            self.assertTrue(self.is_worse(found, found.servers + 1, size))
         else:
-            self.assertEqual(len(found._came), found._number)
+            self.assertEqual(len(found.came), found.servers)
         if len({size, *itertools.chain(*standing.values())}) == 1:
             # Which host takes a server is all the same.
-            self.assertFalse(self.is_worse(found, found._number, size))
+            self.assertFalse(self.is_worse(found, found.servers, size))

@@ -4,7 +4,9 @@
 
 import collections
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import functools
 import gc
@@ -16,8 +18,7 @@ import nova.conf
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
-from nova_ext_sched.dryrun.capacity import document
-from nova_ext_sched.dryrun.capacity import room
+from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -32,6 +33,8 @@ from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import stages
+from nova_ext_sched.dryrun.fit import count
+from nova_ext_sched.dryrun.fit import document
 
 CONF = nova.conf.CONF
 
@@ -151,11 +154,11 @@ class Survey:
         :raises placement.PlacementFailed: placement does not answer
         """
         try:
-            known = self._count(flavor)
+            counted = self._count(flavor)
         except reasons.FilterFailed as exc:
-            known = {'fault': str(exc)}
+            counted = document.Counted(flavor, fault=str(exc))
         hosts = self.cloud.hosts if self.by_host else None
-        return document.describe(flavor, hosts, self._groups, **known)
+        return document.describe(counted, hosts, self._groups)
 
     @functools.cached_property
     def _groups(self) -> dict[str, set[str]] | None:
@@ -175,34 +178,62 @@ class Survey:
                 found[name].add(uuid)
         return found
 
-    def _count(self, flavor: typing.Any) -> dict[str, typing.Any]:
-        """Return what :func:`.document.describe` wants to know."""
+    def _count(self, flavor: typing.Any) -> document.Counted:
+        counted = document.Counted(flavor)
         try:
             spec_obj = request.build(
                 self._ctxt, self.cloud, self.wanted, flavor, self._image
             )
             request.set_up_group(self._ctxt, spec_obj)
         except request.Refused as exc:
-            return {'end': f'nova-api refuses it: {exc.got}'}
+            counted.end = f'nova-api refuses it: {exc.got}'
+            return counted
         except nova_exception.UnsupportedPolicyException as exc:
-            return {'end': exc.format_message()}
-        if spec_obj.instance_group is None:
-            # The order of the hosts counts for a server group alone.
-            self.cloud.weighers = []
-        found = stages.start(self.cloud)
-        remarks.add(self.cloud, found, 'boot', spec_obj, None)
-        self.remarks |= dict.fromkeys(found.faults + found.remarks)
+            counted.end = exc.format_message()
+            return counted
+        judged = stages.start(self.cloud)
+        remarks.add(self.cloud, judged, 'boot', spec_obj, None)
+        self.remarks |= dict.fromkeys(judged.faults + judged.remarks)
         offered = candidates.ask(
-            self.cloud, found, self._ctxt, spec_obj, is_limited=False
+            self.cloud, judged, self._ctxt, spec_obj, is_limited=False
         )
         if offered is None:
-            end = typing.cast(matrix.End, found.end)
-            text = f'{end.name} ends the request: {end.reason}'
-            if found.failure is None:
-                return {'end': text}
+            self._end(counted, judged)
+            return counted
+        self._note_limit(offered)
+        counted.judged = judged
+        with self._weighing(spec_obj):
+            left = hosts.Hosts(
+                self.cloud, judged, self._ctxt, spec_obj, offered
+            ).judge()
+        self._full = orphaned.find_full(judged) | self._full
+        rooms = count.Rooms(
+            self.cloud, spec_obj, left, offered, self._describe_kind
+        )
+        with self.cloud.fork() as future:
+            counted.rooms = rooms.measure(future)
+        counted.tied = rooms.tied
+        if rooms.tied:
+            is_grouped = spec_obj.instance_group is not None
+            what = 'a server group' if is_grouped else 'what hosts share'
+            self.remarks[
+                f'The order in which the scheduler takes hosts for {what} '
+                f'decides how many each gets: only the sum is counted'
+            ] = None
+        return counted
+
+    def _end(self, counted: document.Counted, judged: matrix.Matrix) -> None:
+        """Note what ended a request before placement answered."""
+        end = typing.cast(matrix.End, judged.end)
+        text = f'{end.name} ends the request: {end.reason}'
+        if judged.failure is None:
+            counted.end = text
+        else:
             # nova creates none either, as long as it lasts.
-            cause = messages.describe(found.failure)
-            return {'found': found, 'fault': f'{text}: {cause}'}
+            counted.judged = judged
+            counted.fault = f'{text}: {messages.describe(judged.failure)}'
+
+    def _note_limit(self, offered: placement.Candidates) -> None:
         limit = CONF.scheduler.max_placement_results
         if len(offered.requests) > limit:
             self.remarks[
@@ -211,22 +242,14 @@ class Survey:
                 'placement (max_placement_results), and there are more: '
                 'nova may refuse a request while hosts have room'
             ] = None
-        judging = hosts.Hosts(self.cloud, found, self._ctxt, spec_obj, offered)
-        left = judging.judge()
-        self._full = orphaned.find_full(found) | self._full
-        rooms = room.Rooms(
-            self.cloud,
-            self._describe_kind,
-            spec_obj,
-            left,
-            offered,
-        )
-        known = {'found': found, 'rooms': rooms.measure(), 'tied': rooms.tied}
-        if rooms.tied:
-            is_grouped = spec_obj.instance_group is not None
-            what = 'a server group' if is_grouped else 'what hosts share'
-            self.remarks[
-                f'The order in which the scheduler takes hosts for {what} '
-                f'decides how many each gets: only the sum is counted'
-            ] = None
-        return known
+
+    @contextlib.contextmanager
+    def _weighing(self, spec_obj: typing.Any) -> Iterator[None]:
+        """Let hosts be weighed where their order counts: for a group."""
+        weighers = self.cloud.weighers
+        if spec_obj.instance_group is None:
+            self.cloud.weighers = []
+        try:
+            yield
+        finally:
+            self.cloud.weighers = weighers

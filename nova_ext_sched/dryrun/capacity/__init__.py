@@ -1,8 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-
-"""How many more servers fit, under every policy.
-
-Explain finds the hosts that a request may use now. On each of them one server
-after the other is claimed, by nova's own accounting, until the host takes no
-more.
-"""

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How many servers of one request each host takes, one after the other.
+
+A host takes the next server if nova-scheduler would let it: placement has an
+allocation candidate that fits what is left, and every enabled filter passes
+that nova asks for each server. Then it gets the server, by nova's own
+accounting. What first says no is the host's end.
+
+===========================  ==============================================
+request, filters             how hosts are counted
+===========================  ==============================================
+no server group; all         one of each kind: hosts of one kind have the
+filters are nova's or ours   same aggregates, the same use and the same room
+                             in placement
+the same, and each server    by halving: a host that has room for 40 is asked
+takes the same of a host     about the 40th; where a filter refuses that one,
+(:func:`.likeness.are_even`  about the 20th, and so on
+and one candidate of the
+host's own)
+no server group, filters     each host, in rounds: each that is left takes a
+of others                    server (:mod:`..cloud.fork`)
+a server group               each host, one after the other in the
+                             scheduler's order: what one takes may close
+                             another (affinity, failure domains)
+===========================  ==============================================
+"""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from collections.abc import Set
+import contextlib
+import dataclasses
+import itertools
+import typing
+
+from oslo_utils import uuidutils
+
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import ledger
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import likeness
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.fit import number
+from nova_ext_sched.policy import failure_domain
+from nova_ext_sched.queries import fields
+
+#: No hypervisor runs as many servers. A host that takes them takes any number.
+MOST = 20_000
+
+
+def fill(
+    future: fork.Fork,
+    spec_obj: typing.Any,
+    choose: Callable[[str], Sequence[typing.Any]],
+) -> Iterator[tuple[str, typing.Any]]:
+    """Let servers come, until no host takes one.
+
+    Their claims stay in the fork.
+
+    :param spec_obj: a nova RequestSpec
+    :param choose: takes the UUID of the next server, and returns the nova
+        HostStates that take one each; nothing ends it
+    :returns: of each server that came its UUID, and the HostState that was
+        chosen
+    """
+    is_going = True
+    while is_going:
+        uuid = uuidutils.generate_uuid()
+        is_going = False
+        for state in choose(uuid):
+            # What hosts share may have gone to another in this round.
+            if future.come(uuid, spec_obj, state):
+                is_going = True
+                yield uuid, state
+            uuid = uuidutils.generate_uuid()
+
+
+@dataclasses.dataclass(eq=False)
+class Room:
+    """What one host takes, and each of those that it stands for.
+
+    :ivar state: its nova HostState, as the servers that came have left it
+    :ivar uuids: its own, and those of the other hosts of its kind
+    :ivar servers: how many came
+    :ivar end: why it takes no more; None where that was not asked
+    """
+
+    state: typing.Any
+    uuids: list[str]
+    servers: int = 0
+    end: refusals.Refusal | None = None
+
+    @property
+    def fit(self) -> number.Fit:
+        """How many servers each host takes."""
+        if self.end:
+            return number.Fit(self.servers)
+        if self.servers < MOST:
+            return number.Fit(self.servers, number.State.OR_MORE)
+        return number.Fit(self.servers, number.State.UNLIMITED)
+
+
+class Rooms:
+    """The room of the hosts that a request may use.
+
+    :param cloud: where the servers come, in a fork
+    :param spec_obj: a nova RequestSpec, which explain's stages have judged
+    :param states: nova HostStates of the hosts left, the scheduler's best
+        first
+    :param candidates: placement's answer
+    :param describe: returns what :func:`.likeness.describe` does, by UUID.
+        None where a host stands for itself alone and each server is to be
+        claimed, because somebody goes on from the fork
+    :ivar tied: once they are measured, UUIDs of hosts of which only the sum is
+        known: what one takes another lacks, and the scheduler's order decides
+    """
+
+    def __init__(
+        self,
+        cloud: snapshot.Snapshot,
+        spec_obj: typing.Any,
+        states: Iterable[typing.Any],
+        candidates: placement.Candidates,
+        describe: Callable[[str], object] | None = None,
+    ) -> None:
+        self._cloud = cloud
+        self._ctxt = process.context()
+        self._spec_obj = spec_obj
+        # Explain's stages have asked all of them. What nova asks once for
+        # several servers depends on no claim.
+        self._filters = [
+            one
+            for one in cloud.enabled_filters
+            if fields.host_filters_run(spec_obj)
+            and one.run_filter_for_index(1)
+        ]
+        self._group = spec_obj.instance_group
+        self._requests = query.by_provider(candidates.requests)
+        self._summaries = candidates.summaries
+        self._is_even = describe is not None and likeness.are_even(
+            self._filters, spec_obj
+        )
+        is_shared = likeness.are_shared(self._filters, spec_obj)
+        rooms: dict[object, Room] = {}
+        for state in states:
+            uuid = state.uuid
+            key: object = uuid
+            if describe and is_shared:
+                key = likeness.of_host(
+                    uuid,
+                    describe(uuid),
+                    self._requests[uuid],
+                    self._summaries,
+                )
+            rooms.setdefault(key, Room(state, [])).uuids.append(uuid)
+        self._rooms = list(rooms.values())
+        self.tied: list[Set[str]] = []
+
+    def measure(
+        self, future: fork.Fork, most: int | None = None
+    ) -> dict[str, Room]:
+        """Return what each host takes, by UUID.
+
+        :param future: gets the servers, but for those that stand for others
+            or are counted by halving
+        :param most: how many servers are to come in all; None for as many as
+            fit
+        :raises reasons.FilterFailed: a filter raised what nova does not
+            expect
+        """
+        left = list(self._rooms)
+        with self._borrowed():
+            if self._is_even:
+                even = [one for one in left if self._has_one_candidate(one)]
+                left = [
+                    one for one in left if not self._has_one_candidate(one)
+                ]
+                self._halve(future, even)
+            # Those of a group that came before may have changed the next: a
+            # nova-compute may have several nodes.
+            turns = [left] if self._group is None else [[one] for one in left]
+            came = (
+                one for rooms in turns for one in self._fill(future, rooms)
+            )
+            collections.deque(itertools.islice(came, most), maxlen=0)
+            self.tied = self._find_tied(future)
+        return {uuid: room for room in self._rooms for uuid in room.uuids}
+
+    @contextlib.contextmanager
+    def _borrowed(self) -> Iterator[None]:
+        """Leave the request as it is, for whoever goes on with it."""
+        spec_obj, group = self._spec_obj, self._group
+        uuid = spec_obj.instance_uuid
+        if group is not None:
+            members, hosts = group.members, group.hosts
+            group.members = [*members]
+        try:
+            yield
+        finally:
+            spec_obj.instance_uuid = uuid
+            if group is not None:
+                group.members, group.hosts = members, hosts
+
+    # Each takes the same.
+
+    def _has_one_candidate(self, room: Room) -> bool:
+        """Return whether a host has one candidate, of its own providers."""
+        uuid = room.state.uuid
+        requests = self._requests[uuid]
+        return len(requests) == 1 and all(
+            self._summaries[provider]['root_provider_uuid'] == uuid
+            for provider in requests[0]['allocations']
+        )
+
+    def _halve(self, future: fork.Fork, rooms: Sequence[Room]) -> None:
+        """Count servers on hosts that end once they refuse one."""
+        refused: dict[str, int] = {}
+        asked: dict[str, int] = {}
+        for room in rooms:
+            [request] = self._requests[room.state.uuid]
+            fits = future.ledger.count_fitting(request, MOST)
+            if fits < MOST:
+                lacking = future.ledger.find_lacking(request, fits)
+                room.end = refusals.full(lacking)
+            refused[room.state.uuid] = fits + 1
+            # Most end for want of room: the last one is asked about first.
+            asked[room.state.uuid] = fits
+        while asked := {uuid: one for uuid, one in asked.items() if one}:
+            mine = [one for one in rooms if one.state.uuid in asked]
+            tried = [self._take(one, asked[one.state.uuid]) for one in mine]
+            self._filter(tried)
+            for room, attempt in zip(mine, tried, strict=True):
+                uuid = room.state.uuid
+                if attempt.end is None:
+                    room.servers = asked[uuid]
+                else:
+                    refused[uuid], room.end = asked[uuid], attempt.end
+                asked[uuid] = (room.servers + refused[uuid]) // 2
+                if asked[uuid] == room.servers:
+                    asked[uuid] = 0
+
+    def _take(self, room: Room, number: int) -> Room:
+        """Return a host before it gets the last of a number of servers."""
+        state = claims.copy_state(room.state)
+        state.allocation_candidates = [*self._requests[state.uuid]]
+        claims.consume_alike(state, self._spec_obj, number - 1)
+        return Room(state, room.uuids)
+
+    # One after the other.
+
+    def _fill(
+        self, future: fork.Fork, rooms: Sequence[Room]
+    ) -> Iterator[object]:
+        by_uuid = {one.state.uuid: one for one in rooms}
+
+        def choose(uuid: str) -> Sequence[typing.Any]:
+            nonlocal rooms
+            self._spec_obj.instance_uuid = uuid
+            if self._group is not None:
+                # nova-api makes the server a member before it is placed.
+                self._group.members.append(uuid)
+            for one in rooms:
+                self._read_state(one)
+            open_ = [one for one in rooms if one.servers < MOST]
+            rooms = self._filter(self._offer(future, open_))
+            return [one.state for one in rooms]
+
+        for came in fill(future, self._spec_obj, choose):
+            _, state = came
+            by_uuid[state.uuid].servers += 1
+            if self._group is not None:
+                self._group.hosts = [*self._group.hosts, state.host]
+            yield came
+
+    def _read_state(self, room: Room) -> None:
+        """Read what servers that came have left of a host."""
+        [room.state] = self._cloud.get_host_states_by_uuids(
+            self._ctxt, [room.state.uuid], self._spec_obj
+        )
+
+    def _offer(self, future: fork.Fork, rooms: Sequence[Room]) -> list[Room]:
+        """Give hosts the candidates that placement would offer now."""
+        left = []
+        for room in rooms:
+            lacking: set[str] = set()
+            offered = []
+            for request in self._requests[room.state.uuid]:
+                if names := future.ledger.find_lacking(request):
+                    lacking.update(names)
+                else:
+                    offered.append(request)
+            room.state.allocation_candidates = offered
+            if offered:
+                left.append(room)
+            else:
+                room.end = refusals.full(sorted(lacking))
+        return left
+
+    def _filter(self, rooms: list[Room]) -> list[Room]:
+        """Return the hosts that pass every filter."""
+        for host_filter in self._filters:
+            if not rooms:
+                break
+            why = reasons.ask_filter(
+                host_filter, self._spec_obj, [room.state for room in rooms]
+            )
+            for room in rooms:
+                room.end = why.get(room.state.uuid)
+            rooms = [room for room in rooms if room.end is None]
+        return rooms
+
+    def _find_tied(self, future: fork.Fork) -> list[Set[str]]:
+        # Each takes a server at the beginning. One that takes none then, or
+        # that its failure domain ends, has lost servers to others of the
+        # group, or they to it.
+        if self._group is not None and any(
+            not one.servers
+            or (one.end and one.end.cause == failure_domain.DECLARATION.name)
+            for one in self._rooms
+        ):
+            return [{uuid for one in self._rooms for uuid in one.uuids}]
+        # What is left of a provider that hosts share is too little.
+        users: dict[str, set[str]] = collections.defaultdict(set)
+        for one in self._rooms:
+            uuid = one.state.uuid
+            for request in self._requests[uuid]:
+                for key, amount in ledger.amounts(request['allocations']):
+                    if amount > future.ledger.get_free(*key):
+                        users[key[0]].add(uuid)
+        return [uuids for uuids in users.values() if len(uuids) > 1]

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A number of servers, and what it says."""
+
+from collections.abc import Iterable
+import enum
+import typing
+
+
+class State(enum.IntEnum):
+    """What a number of servers says. The last of several says it of a sum."""
+
+    #: So many fit, and no more.
+    COUNTED = enum.auto()
+    #: So many fit. Nobody has counted further.
+    OR_MORE = enum.auto()
+    #: Any number fits.
+    UNLIMITED = enum.auto()
+    #: How many fit is not known.
+    UNKNOWN = enum.auto()
+
+
+class Fit(typing.NamedTuple):
+    """How many servers fit.
+
+    :ivar servers: those that were counted
+    """
+
+    servers: int = 0
+    state: State = State.COUNTED
+
+
+def add_up(fits: Iterable[Fit]) -> Fit:
+    """Return how many servers fit on hosts together."""
+    servers, state = 0, State.COUNTED
+    for one in fits:
+        servers += one.servers
+        state = max(state, one.state)
+    return Fit(servers, state)

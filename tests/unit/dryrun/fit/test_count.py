@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How many servers of a request hosts take, with filters of the test's own."""
+
+import types
+
+import ddt
+import fixtures
+from nova import objects
+import testtools
+
+from nova_ext_sched.dryrun.fit import count
+from nova_ext_sched.dryrun.fit import number
+from tests.unit.dryrun.cloud import clouds
+
+UNLIMITED = number.State.UNLIMITED
+
+
+@ddt.ddt
+class RoomsTestCase(testtools.TestCase):
+    """Hosts a and b, of 8 and 4 CPUs, for servers of two."""
+
+    capacities = {'a': 8, 'b': 4}  # noqa: RUF012
+
+    def setUp(self):
+        super().setUp()
+        self.spec = clouds.make_spec(2)
+        self.requests = [
+            clouds.make_request(**{host: {'VCPU': 2}})
+            for host in self.capacities
+        ]
+        self.summaries = {
+            host: {
+                **clouds.make_summary(VCPU=(capacity, 0)),
+                'root_provider_uuid': host,
+            }
+            for host, capacity in self.capacities.items()
+        }
+
+    def make(self, *host_filters):
+        cloud = clouds.Cloud('', host_filters)
+        for host in self.capacities:
+            cloud.add_node(host)
+        for uuid, summary in self.summaries.items():
+            cloud.server.add(
+                uuid,
+                **{
+                    name: one['capacity']
+                    for name, one in summary['resources'].items()
+                },
+            )
+        return cloud
+
+    def measure(self, *host_filters, claims=False, most=None, before=0):
+        """Return what each host takes, and why no more.
+
+        :param claims: whether each server is claimed
+        :param before: servers that come to the host a before
+        """
+        cloud = self.make(*host_filters)
+        known, asked = cloud.describe(), self.spec.obj_to_primitive()
+        with cloud.fork() as future:
+            for one in range(before):
+                target = cloud.find_target('a', a={'VCPU': 2})
+                self.assertTrue(future.come(f'{one}', self.spec, target))
+            rooms = count.Rooms(
+                cloud,
+                self.spec,
+                cloud.get_host_states_by_uuids(None, None, None),
+                types.SimpleNamespace(
+                    requests=self.requests, summaries=self.summaries
+                ),
+                None if claims else lambda _: 'x',
+            )
+            found = rooms.measure(future, most)
+            self.came = len(future.moved) - before
+        self.tied = rooms.tied
+        self.assertEqual(known, cloud.describe())
+        self.assertEqual(asked, self.spec.obj_to_primitive())
+        return {
+            host: (one.servers, one.end and one.end.cause)
+            for host, one in found.items()
+        }
+
+    def test_a_forced_host_has_no_filters(self):
+        self.spec.force_hosts = ['a']
+        self.assertEqual(
+            {'a': (4, 'VCPU'), 'b': (2, 'VCPU')},
+            self.measure(clouds.AtMostFilter(0)),
+        )
+
+    @ddt.data(*range(6))
+    def test_by_halving_as_claim_by_claim(self, most):
+        """It leaves no claim."""
+        for before in range(3):
+            known = clouds.KnownFilter(most)
+            found = self.measure(known, before=before)
+            self.assertEqual(0, self.came)
+            self.assertEqual(
+                found, self.measure(known, claims=True, before=before)
+            )
+            self.assertEqual(
+                {
+                    'a': max(0, min(4, most) - before),
+                    'b': min(2, most),
+                },
+                {host: servers for host, (servers, _) in found.items()},
+            )
+
+    def test_many_servers_are_asked_about_few_times(self):
+        for summary in self.summaries.values():
+            summary['resources']['VCPU']['capacity'] = 2000
+        for most, asked in ((10_000, 1), (999, 11)):
+            known = clouds.KnownFilter(most)
+            self.requests[0]['allocations']['a']['resources'] = {'VCPU': 2}
+            found = self.measure(known)
+            self.assertEqual(min(most, 1000), found['a'][0])
+            self.assertLessEqual(known.asked.count('a'), asked)
+
+    def test_claims_stay_in_the_fork(self):
+        found = self.measure(claims=True)
+        self.assertEqual({'a': (4, 'VCPU'), 'b': (2, 'VCPU')}, found)
+        self.assertEqual(6, self.came)
+        found = self.measure(claims=True, most=3)
+        self.assertEqual({'a': (2, None), 'b': (1, None)}, found)
+        self.assertEqual(3, self.came)
+
+    def test_a_group_is_as_before(self):
+        group = objects.InstanceGroup(
+            members=['old'], hosts=['hosta'], policy='anti-affinity'
+        )
+        self.spec.instance_group = group
+        self.measure(clouds.AtMostFilter(1))
+        self.assertEqual(2, self.came)
+        self.assertEqual(['old'], group.members)
+        self.assertEqual(['hosta'], group.hosts)
+
+    def test_hosts_of_one_kind_are_asked_once(self):
+        self.summaries['b']['resources']['VCPU']['capacity'] = 8
+        for class_, hosts in (
+            (clouds.KnownFilter, {'a'}),
+            (clouds.AtMostFilter, {*'ab'}),
+        ):
+            one = class_(9)
+            self.assertEqual(
+                {'a': (4, 'VCPU'), 'b': (4, 'VCPU')}, self.measure(one)
+            )
+            self.assertEqual(hosts, set(one.asked))
+
+    def test_what_hosts_share(self):
+        for index, host in enumerate(self.capacities):
+            self.requests[index] = clouds.make_request(
+                **{host: {'VCPU': 2}, 'disks': {'DISK_GB': 10}}
+            )
+        self.summaries['disks'] = {
+            **clouds.make_summary(DISK_GB=(35, 0)),
+            'root_provider_uuid': 'disks',
+        }
+        found = self.measure()
+        self.assertEqual(3, sum(servers for servers, _ in found.values()))
+        self.assertEqual([{'a', 'b'}], self.tied)
+        # Each is full before it.
+        self.summaries['disks']['resources']['DISK_GB']['capacity'] = 70
+        self.assertEqual({'a': (4, 'VCPU'), 'b': (2, 'VCPU')}, self.measure())
+        self.assertEqual([], self.tied)
+
+    def test_another_candidate_of_the_host(self):
+        self.requests.append(
+            clouds.make_request(a={'VCPU': 1}, nic={'NET': 1})
+        )
+        self.summaries['nic'] = {
+            **clouds.make_summary(NET=(9, 0)),
+            'root_provider_uuid': 'a',
+        }
+        self.summaries['a']['resources']['VCPU']['capacity'] = 9
+        # Four by the first, and one by the second.
+        self.assertEqual((5, 'VCPU'), self.measure()['a'])
+
+    @ddt.data(False, True)
+    def test_without_an_end(self, claims):
+        self.useFixture(
+            fixtures.MonkeyPatch('nova_ext_sched.dryrun.fit.count.MOST', 99)
+        )
+        self.requests = [
+            clouds.make_request(**{host: {}}) for host in self.capacities
+        ]
+        self.assertEqual(
+            {'a': (99, None), 'b': (99, None)}, self.measure(claims=claims)
+        )
+
+
+@ddt.ddt
+class FitTestCase(testtools.TestCase):
+    @ddt.data(
+        ((), number.Fit(0)),
+        ((number.Fit(2), number.Fit(3)), number.Fit(5)),
+        (
+            (number.Fit(2), number.Fit(3, number.State.OR_MORE)),
+            number.Fit(5, number.State.OR_MORE),
+        ),
+        (
+            (number.Fit(2, UNLIMITED), number.Fit(3, number.State.OR_MORE)),
+            number.Fit(5, UNLIMITED),
+        ),
+    )
+    @ddt.unpack
+    def test_sum(self, fits, expected):
+        self.assertEqual(expected, number.add_up(fits))
