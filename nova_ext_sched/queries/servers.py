@@ -3,24 +3,20 @@
 """Where servers stand, and in which cells: the selects.
 
 nova's own instance objects have about eighty columns; the policies need only
-the host. To make a statement takes longer than to execute it, so each is made
-once for so many UUIDs.
+the host. Each statement is made once: SQLAlchemy keeps what it compiles.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Mapping
-import functools
 import typing
 
-from nova import objects
 from nova.compute import task_states
 from nova.compute import vm_states
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models
+from nova.objects import cell_mapping
 import sqlalchemy as sa
 
 from nova_ext_sched.policy import memo
@@ -29,9 +25,8 @@ from nova_ext_sched.queries import sources
 # Databases limit the parameters of one statement; all take this many.
 _CHUNK = 1000
 
-# What a statement is made of: parameters, one for each UUID.
-_Uuids = list[sa.BindParameter[str]]
-_Make = Callable[[_Uuids], sa.Select]
+# The UUIDs that a statement is about.
+_UUIDS: sa.BindParameter[str] = sa.bindparam('uuids', expanding=True)
 
 #: The statuses of a migration that nova counts as ended
 #: (nova.db.main.api.migration_get_in_progress_by_host_and_node), besides that
@@ -74,53 +69,17 @@ def in_chunks(uuids: Collection[str]) -> Iterator[list[str]]:
 
 
 def _execute(
-    session: typing.Any, make: _Make, uuids: Collection[str]
+    session: typing.Any, statement: sa.Select, uuids: Collection[str]
 ) -> Iterator[typing.Any]:
     connection = session.connection()
     for chunk in in_chunks(uuids):
-        # Few sizes, so that few statements are made.
-        size = min(_CHUNK, 1 << (len(chunk) - 1).bit_length())
-        statement = _compile(make, connection.dialect, size)
-        padded = chunk + chunk[-1:] * (size - len(chunk))
-        yield from connection.exec_driver_sql(
-            statement.text, statement.fill(padded)
-        ).all()
+        yield from connection.execute(statement, {'uuids': chunk}).all()
 
 
-class _Statement(typing.NamedTuple):
-    # As the driver takes it. SQLAlchemy writes each list of an IN anew, which
-    # takes longer than to execute it.
-    text: str
-    constants: Mapping[str, typing.Any]
-    names: list[str]
-    #: The names of all parameters; None if the driver takes them by name.
-    order: list[str] | None
-
-    def fill(
-        self, uuids: list[str]
-    ) -> tuple[typing.Any, ...] | dict[str, typing.Any]:
-        values = dict(zip(self.names, uuids, strict=True))
-        values.update(self.constants)
-        if self.order is None:
-            return values
-        return tuple([values[name] for name in self.order])
-
-
-# By the makers, the sizes and the dialects of nova's databases.
-@functools.lru_cache(maxsize=128)
-def _compile(make: _Make, dialect: sa.Dialect, size: int) -> _Statement:
-    uuids = [
-        sa.bindparam(f'of_{number}', '', sa.String()) for number in range(size)
-    ]
-    names = [one.key for one in uuids]
-    compiled = make(uuids).compile(
-        dialect=dialect, compile_kwargs={'render_postcompile': True}
-    )
-    constants = dict(compiled.params)
-    for name in names:
-        del constants[name]
-    order = compiled.positiontup if dialect.positional else None
-    return _Statement(str(compiled), constants, names, order)
+_build_request = api_models.BuildRequest.__table__.c
+_BUILD_REQUESTS = sa.select(_build_request.instance_uuid).where(
+    _build_request.instance_uuid.in_(_UUIDS)
+)
 
 
 @api_db.context_manager.reader
@@ -128,13 +87,26 @@ def select_build_requests(
     context: typing.Any, uuids: Collection[str]
 ) -> list[str]:
     """Return which of the servers with these UUIDs are yet to be built."""
-    rows = _execute(context.session, _build_requests_query, uuids)
+    rows = _execute(context.session, _BUILD_REQUESTS, uuids)
     return [uuid for (uuid,) in rows]
 
 
-def _build_requests_query(uuids: _Uuids) -> sa.Select:
-    uuid = api_models.BuildRequest.__table__.c.instance_uuid
-    return sa.select(uuid).where(uuid.in_(uuids))
+_mapping = api_models.InstanceMapping.__table__.c
+_cell = api_models.CellMapping.__table__.c
+_CELLS = (
+    sa.select(_mapping.instance_uuid, _cell.uuid, _build_request.id)
+    .select_from(api_models.InstanceMapping.__table__)
+    .outerjoin(
+        api_models.CellMapping.__table__,
+        (_cell.id == _mapping.cell_id)
+        & (_cell.uuid != cell_mapping.CellMapping.CELL0_UUID),
+    )
+    .outerjoin(
+        api_models.BuildRequest.__table__,
+        _build_request.instance_uuid == _mapping.instance_uuid,
+    )
+    .where(_mapping.instance_uuid.in_(_UUIDS))
+)
 
 
 def select_cells(context: typing.Any, uuids: Collection[str]) -> list[Mapped]:
@@ -149,25 +121,39 @@ def select_cells(context: typing.Any, uuids: Collection[str]) -> list[Mapped]:
     with api_db.context_manager.reader.using(context) as session:
         return [
             Mapped(uuid, cell, request is not None)
-            for uuid, cell, request in _execute(session, _cells_query, uuids)
+            for uuid, cell, request in _execute(session, _CELLS, uuids)
         ]
 
 
-def _cells_query(uuids: _Uuids) -> sa.Select:
-    mapping = api_models.InstanceMapping.__table__
-    cell = api_models.CellMapping.__table__
-    request = api_models.BuildRequest.__table__
-    uuid = mapping.c.instance_uuid
-    cell0 = objects.CellMapping.CELL0_UUID
-    return (
-        sa.select(uuid, cell.c.uuid, request.c.id)
-        .select_from(mapping)
-        .outerjoin(
-            cell, (cell.c.id == mapping.c.cell_id) & (cell.c.uuid != cell0)
-        )
-        .outerjoin(request, request.c.instance_uuid == uuid)
-        .where(uuid.in_(uuids))
+_instance = models.Instance.__table__.c
+_migration = models.Migration.__table__.c
+_PLACES = (
+    sa.select(
+        _instance.uuid,
+        _instance.host,
+        _instance.vm_state,
+        _instance.task_state,
+        _instance.hidden,
+        _migration.status,
+        _migration.source_compute,
+        _migration.dest_compute,
     )
+    .select_from(models.Instance.__table__)
+    .outerjoin(
+        models.Migration.__table__,
+        (_migration.instance_uuid == _instance.uuid)
+        & (_migration.deleted == 0)
+        & _migration.status.not_in(ENDED)
+        # A server may have thousands that were reverted long ago.
+        & (
+            (_migration.status != REVERTED)
+            | (_instance.task_state == task_states.RESIZE_REVERTING)
+        ),
+    )
+    .where(_instance.uuid.in_(_UUIDS), _instance.deleted == 0)
+    # Of those that were reverted the newest one counts.
+    .order_by(_migration.id)
+)
 
 
 @main_db.pick_context_manager_reader
@@ -212,7 +198,7 @@ def select_places(
     places: dict[str, sources.Places] = {}
     on_host = memo.Memo(lambda host: frozenset((host,)))
     for uuid, host, vm_state, task_state, hidden, status, *ends in _execute(
-        context.session, _places_query, uuids
+        context.session, _PLACES, uuids
     ):
         if host and not hidden and not status:
             # Most just stand there, many on one host.
@@ -225,9 +211,7 @@ def select_places(
         elif status:
             moves[uuid] = moves.get(uuid, frozenset()).union(ends)
     for uuid, (host, vm_state, task_state, hidden) in servers.items():
-        on = moves.get(uuid, frozenset())
-        if task_state == task_states.RESIZE_REVERTING:
-            on |= reverted.get(uuid, frozenset())
+        on = moves.get(uuid, frozenset()) | reverted.get(uuid, frozenset())
         failed = vm_state == vm_states.ERROR
         if hidden:
             pass
@@ -242,30 +226,10 @@ def select_places(
     return places
 
 
-def _places_query(uuids: _Uuids) -> sa.Select:
-    instance = models.Instance.__table__
-    migration = models.Migration.__table__
-    return (
-        sa.select(
-            instance.c.uuid,
-            instance.c.host,
-            instance.c.vm_state,
-            instance.c.task_state,
-            instance.c.hidden,
-            migration.c.status,
-            migration.c.source_compute,
-            migration.c.dest_compute,
-        )
-        .select_from(instance)
-        .outerjoin(
-            migration,
-            (migration.c.instance_uuid == instance.c.uuid)
-            & (migration.c.deleted == 0)
-            & migration.c.status.not_in(ENDED),
-        )
-        .where(instance.c.uuid.in_(uuids), instance.c.deleted == 0)
-        .order_by(migration.c.id)
-    )
+_node = models.ComputeNode.__table__.c
+_COMPUTE_HOSTS = sa.select(_node.uuid, _node.host).where(
+    _node.uuid.in_(_UUIDS), _node.deleted == 0
+)
 
 
 @main_db.pick_context_manager_reader
@@ -273,12 +237,5 @@ def select_compute_hosts(
     context: typing.Any, uuids: Collection[str]
 ) -> dict[str, str]:
     """Return the hosts of the compute nodes with these UUIDs."""
-    rows = _execute(context.session, _compute_hosts_query, uuids)
+    rows = _execute(context.session, _COMPUTE_HOSTS, uuids)
     return {uuid: host for uuid, host in rows if host}
-
-
-def _compute_hosts_query(uuids: _Uuids) -> sa.Select:
-    node = models.ComputeNode.__table__.c
-    return sa.select(node.uuid, node.host).where(
-        node.uuid.in_(uuids), node.deleted == 0
-    )
