@@ -156,6 +156,22 @@ def in_order(name: str) -> list[tuple[int, str]]:
     ]
 
 
+def find_domain(hosts: Iterable[str]) -> str:
+    """Return the domain that names of hosts share, with its first dot.
+
+    ``.prod.example.net`` of ``cmp-0101.az1.prod.example.net`` and
+    ``cmp-0207.az2.prod.example.net``; nothing where one of them has another,
+    or where there is one host alone.
+    """
+    parts = [host.split('.')[:0:-1] for host in {*hosts}]
+    shared: list[str] = []
+    for labels in zip(*parts, strict=False) if len(parts) > 1 else ():
+        if len({*labels}) > 1:
+            break
+        shared.insert(0, labels[0])
+    return ''.join(f'.{label}' for label in shared)
+
+
 def in_ranges(names: Iterable[str], most: int | None = None) -> str:
     """Return names of hosts in one phrase, numbers that follow as a range.
 

@@ -3,7 +3,8 @@
 """What people read, section by section, and how it is laid out.
 
 Lines end between words. A name or a UUID is broken only where it is longer
-than a line.
+than a line. Widths count the columns of a terminal: a wide character, as in a
+Japanese name, takes two.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import re
 import textwrap
 import typing
 
+from rich import cells as rich_cells
 from rich import console
 from rich import measure
 from rich import padding
@@ -25,7 +27,7 @@ from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import terminal
 
 #: What shows all that is folded.
-SEE_ALL = '-f json lists all'
+SEE_ALL = '--all lists all'
 
 #: In place of a number of what was not counted.
 NONE = '-'
@@ -50,6 +52,8 @@ _CONTROL = re.compile(
     '[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]'
 )
 _BLANKS = str.maketrans(dict.fromkeys('\n\v\f\r', ' '))
+# Stands beside a wide character where something counts characters.
+_SECOND_HALF = '\ue000'
 
 
 class Line(typing.NamedTuple):
@@ -128,6 +132,70 @@ class Section:
             yield from _wrap(text, width, self.indent, style=terminal.ASIDE)
 
 
+@dataclasses.dataclass(frozen=True)
+class Indented:
+    """A cell of a table that is set in, with its notes."""
+
+    cell: object
+
+    def __rich_console__(
+        self, paper: console.Console, options: console.ConsoleOptions
+    ) -> console.RenderResult:
+        yield self._pad()
+
+    def __rich_measure__(
+        self, paper: console.Console, options: console.ConsoleOptions
+    ) -> measure.Measurement:
+        return measure.Measurement.get(paper, options, self._pad())
+
+    def _pad(self) -> padding.Padding:
+        return padding.Padding(render(self.cell), (0, 0, 0, 2))
+
+
+def revise(section: Section, is_whole: bool, domain: str = '') -> Section:
+    """Return a section as somebody wants to see it.
+
+    :param is_whole: whether nothing is to be folded
+    :param domain: what names of hosts end with that is not to be shown, as
+        ``.prod.example.net``
+    """
+    end = re.compile(rf'(?<=[\w]){re.escape(domain)}(?![\w-]|\.\w)')
+
+    def say(cell: typing.Any) -> typing.Any:
+        if isinstance(cell, str):
+            return end.sub('', cell) if domain else cell
+        if isinstance(cell, list):
+            return list(map(say, cell))
+        if isinstance(cell, Indented):
+            return Indented(say(cell.cell))
+        return cell
+
+    def say_row(row: typing.Any) -> typing.Any:
+        if isinstance(row, str):
+            return say(row)
+        if not isinstance(row, Line):
+            return tuple(map(say, row))
+        below = row.below and revise(row.below, is_whole, domain)
+        return row._replace(
+            text=say(row.text),
+            label=say(row.label),
+            notes=list(map(say, row.notes)),
+            below=below,
+        )
+
+    return dataclasses.replace(
+        section,
+        title=say(section.title),
+        rows=list(map(say_row, section.rows)),
+        most=None if is_whole else section.most,
+    )
+
+
+def pad(text: str, width: int) -> str:
+    """Return a text with blanks behind it, up to a number of columns."""
+    return text + ' ' * (width - rich_cells.cell_len(text))
+
+
 def _wrap(
     text: str,
     width: int,
@@ -144,7 +212,7 @@ def _wrap(
         as far as it reaches. One that leaves no room stands by itself
     :param hang: how far the others are set in where there is no label
     """
-    label = disarm(label)
+    label = _count_halves(disarm(label))
     if label and indent + len(label) + _NARROWEST > width:
         yield from _wrap(label.rstrip(), width, indent, style=label_style)
         indent, label = indent + hang, ''
@@ -152,20 +220,32 @@ def _wrap(
     later = ' ' * (len(first) if label else indent + hang)
     text = messages.without_secrets(text).expandtabs().translate(_BLANKS)
     lines = textwrap.wrap(
-        disarm(text),
+        _count_halves(disarm(text)),
         max(width, len(later) + _NARROWEST),
         initial_indent=first,
         subsequent_indent=later,
         break_on_hyphens=False,
     )
-    before, before_style = len(first), label_style
+    before, before_style = first, label_style
     for line in lines or [first]:
-        shown = rich_text.Text(line, no_wrap=True, overflow='ignore')
-        shown.stylize(before_style, indent, before)
-        shown.stylize(style, before)
+        start = len(before.replace(_SECOND_HALF, ''))
+        shown = rich_text.Text(
+            line.replace(_SECOND_HALF, ''), no_wrap=True, overflow='ignore'
+        )
+        shown.stylize(before_style, indent, start)
+        shown.stylize(style, start)
         shown.highlight_regex(_UUID, terminal.ASIDE)
         yield shown
-        before, before_style = len(later), ''
+        before, before_style = later, ''
+
+
+def _count_halves(text: str) -> str:
+    """Return a text with as many characters as it has columns."""
+    if text.isascii():
+        return text
+    return ''.join(
+        one + _SECOND_HALF * (rich_cells.cell_len(one) - 1) for one in text
+    )
 
 
 def disarm(text: str) -> str:
@@ -194,32 +274,40 @@ def _lay_lines(
 
 def _name(lines: Sequence[Line], width: int) -> Iterator[str]:
     """Yield the texts of lines, with the names and UUIDs of servers."""
-    servers = [one for one in lines if one.uuid]
-    wide = max((len(one.text) for one in servers), default=0)
+    count = rich_cells.cell_len
+    wide = max((count(one.text) for one in lines if one.uuid), default=0)
     names = [
         _cut(messages.clean(one.name), width - wide - _GAP) for one in lines
     ]
-    longest = max(map(len, names), default=0)
+    longest = max(map(count, names), default=0)
     has_room = longest + wide + 2 * _GAP + _LONGEST_NAME <= width
     for one, name in zip(lines, names, strict=True):
         if not one.uuid:
             yield one.text
         elif has_room:
-            yield f'{name:<{longest}}  {one.text:<{wide}}  {one.uuid}'
+            yield f'{pad(name, longest)}  {pad(one.text, wide)}  {one.uuid}'
         elif not name:
             yield f'{one.uuid}  {one.text}'
         else:
             end = f'  {one.uuid}' * (names.count(name) > 1)
-            yield f'{name:<{longest}}  {one.text}{end}'
+            yield f'{pad(name, longest)}  {one.text}{end}'
 
 
 def _cut(name: str, room: int) -> str:
     """Return a name without its middle: many end in a number."""
     room = max(room, _SHORTEST_NAME)
-    if len(name) <= room:
+    if rich_cells.cell_len(name) <= room:
         return name
     end = (room - 3) // 3
-    return f'{name[: room - 3 - end]}...{name[-end:]}'
+    return f'{_take(name, room - 3 - end)}...{_take(name[::-1], end)[::-1]}'
+
+
+def _take(name: str, room: int) -> str:
+    """Return the beginning of a name that has room."""
+    halves = _count_halves(name)[:room]
+    taken = halves.replace(_SECOND_HALF, '')
+    # Not half a character.
+    return taken if rich_cells.cell_len(taken) <= room else taken[:-1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,16 +390,11 @@ def _are_words(cells: Sequence[object]) -> bool:
     )
 
 
-def indent(cell: object) -> padding.Padding:
-    """Return a cell of a table that is set in, with its notes."""
-    return padding.Padding(render(cell), (0, 0, 0, 2))
-
-
 def render(cell: object) -> console.RenderableType:
     """Return what rich draws in a cell of a table."""
     if isinstance(cell, list):
         first, *notes = cell
-        return console.Group(render(first), *map(indent, notes))
+        return console.Group(render(first), *map(Indented, notes))
     if isinstance(cell, console.ConsoleRenderable):
         return cell
     shown = rich_text.Text(disarm(str(cell)))

@@ -9,6 +9,7 @@ that this module would let through by mistake can do anything.
 
 import argparse
 import base64
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -22,7 +23,6 @@ import typing
 
 from cliff import columns
 from rich import console
-from rich import padding
 from rich import text as rich_text
 
 from nova_ext_sched import messages
@@ -126,7 +126,7 @@ def draw(
     if rows:
         parts += (
             f'<section><details><summary>All rows ({len(rows)})</summary>\n',
-            *_draw_table(names, rows),
+            *_draw_table(names, rows, 'All rows'),
             '</details></section>\n',
         )
     return ''.join(parts)
@@ -143,7 +143,7 @@ def _draw_section(section: layout.Section, kinds: dict[str, str]) -> str:
     if isinstance(section.body, topology.Map):
         parts += _draw_map(section.body)
     if section.columns and rows:
-        parts += _draw_table(section.columns, rows)
+        parts += _draw_table(section.columns, rows, title)
     elif rows:
         parts += _draw_lines(typing.cast(Sequence[str | layout.Line], rows))
     return ''.join((*parts, '</section>\n'))
@@ -155,6 +155,8 @@ def _draw_lines(rows: Sequence[str | layout.Line]) -> Iterator[str]:
         for row in rows[:_MOST_ROWS]
     ]
     has_labels = any(line.label != '' for line in lines)
+    # A server has its name and its UUID in columns of their own.
+    span = ' colspan="3"' if any(line.uuid for line in lines) else ''
     parts = ['<table class="lines"><tbody>\n']
     for line in lines:
         parts.append('<tr>')
@@ -167,27 +169,32 @@ def _draw_lines(rows: Sequence[str | layout.Line]) -> Iterator[str]:
                 'short' * (len(shown) <= _SHORT),
             )
             parts.append(f'<td{_class(*kinds)}>{_say(shown)}</td>')
-        parts.append('<td>')
-        if line.name:
-            name = _say(messages.clean(line.name))
-            parts.append(f'<span class="name">{name}</span> ')
-        parts.append(_say(line.text))
         if line.uuid:
-            parts.append(f' <span class="uuid">{_say(line.uuid)}</span>')
+            name = _say(messages.clean(line.name))
+            parts.append(f'<td class="name">{name}</td><td>')
+        else:
+            parts.append(f'<td{span}>')
+        parts.append(_say(line.text))
         parts += [
             f'<div class="note">{_say(note)}</div>' for note in line.notes
         ]
         if line.below:
             parts.append(_draw_section(line.below, {}))
-        parts.append('</td></tr>\n')
+        parts.append('</td>')
+        if line.uuid:
+            parts.append(f'<td class="uuid">{_say(line.uuid)}</td>')
+        parts.append('</tr>\n')
     parts.append('</tbody></table>\n')
     yield from _frame_rows(parts, len(rows))
 
 
 def _draw_table(
-    names: Sequence[str], rows: Sequence[Sequence[object]]
+    names: Sequence[str], rows: Sequence[Sequence[object]], caption: str
 ) -> Iterator[str]:
-    """Yield a table; what is in groups has an order already."""
+    """Yield a table; what is in groups has an order already.
+
+    :param caption: is read aloud; empty for none
+    """
     drawn = rows[:_MOST_ROWS]
     shown = [
         (name, [*cells])
@@ -195,11 +202,14 @@ def _draw_table(
         if name or any(cells)
     ]
     is_sorted = len(rows) >= _SORTED_FROM and not any(
-        isinstance(cell, padding.Padding) for row in drawn for cell in row
+        isinstance(cell, layout.Indented) for row in drawn for cell in row
     )
     is_wide = sum(bool(name) for name, _ in shown) > _NARROW_COLUMNS
     kinds = 'sortable' * is_sorted, 'wide' * is_wide
-    parts = [f'<table{_class(*kinds)}>\n<thead><tr>']
+    parts = [f'<table{_class(*kinds)}>\n']
+    if caption:
+        parts.append(f'<caption class="aloud">{_say(caption)}</caption>\n')
+    parts.append('<thead><tr>')
     attributes = []
     for name, cells in shown:
         is_number = any(
@@ -209,7 +219,7 @@ def _draw_table(
         label = _say(name)
         if name and is_sorted and not isinstance(cells[0], _Signs):
             label = f'<button type="button">{label}</button>'
-        parts.append(f'<th{kind}>{label}</th>')
+        parts.append(f'<th scope="col"{kind}>{label}</th>')
         if name and is_wide:
             kind += f' data-head="{_say(name)}"'
         attributes.append(kind)
@@ -234,7 +244,7 @@ def _frame_rows(parts: list[str], number: int) -> Iterator[str]:
         yield '</div>\n'
     if number > _MOST_ROWS:
         more = messages.count('more row', number - _MOST_ROWS)
-        yield f'<p class="aside">and {more} ({layout.SEE_ALL})</p>\n'
+        yield f'<p class="aside">and {more} (-f json lists all)</p>\n'
 
 
 def _draw_cell(cell: object) -> str:
@@ -244,9 +254,9 @@ def _draw_cell(cell: object) -> str:
         return cell.markup
     if isinstance(cell, columns.FormattableColumn):
         return _say(cell.human_readable())
+    if isinstance(cell, layout.Indented):
+        return f'<div class="note">{_draw_cell(cell.cell)}</div>'
     drawn = layout.render(cell)
-    if isinstance(drawn, padding.Padding):
-        return f'<div class="note">{_draw_cell(drawn.renderable)}</div>'
     if isinstance(drawn, console.Group):
         return ''.join(map(_draw_cell, drawn.renderables))
     return _say(
@@ -288,17 +298,25 @@ def _draw_map(drawn: topology.Map) -> Iterator[str]:
             f'<i{_class(sign.style)} title="{meant}">{_say(sign.shown)}</i>'
         )
     compared = bars.compare([one.number for one in groups], drawn.style)
+    meanings = dict(drawn.explain(signs.values()))
     rows = []
     for one, bar in zip(groups, compared, strict=True):
         name = messages.clean(one.name or topology.NO_GROUP)
         shown = ''.join(marks[host] for host in one.hosts)
-        cell = _Signs(f'<span class="signs">{shown}</span>')
+        counts = collections.Counter(
+            meanings.get(signs[host].meaning, '') for host in one.hosts
+        )
+        aloud = ', '.join(f'{n} {what}' for what, n in counts.most_common())
+        cell = _Signs(
+            f'<span class="signs" role="img" aria-label="{_say(aloud)}">'
+            f'{shown}</span>'
+        )
         rows.append((name, cell, one.number, bar))
     names = topology.GROUPS[by].capitalize(), 'Hosts', drawn.head, ''
-    yield from _draw_table(names, rows)
+    yield from _draw_table(names, rows, f'Hosts by {topology.GROUPS[by]}')
     said = [
         f'<span class="kind">{_say(kind)} {_say(meant)}</span>\n'
-        for kind, meant in drawn.explain(signs.values())
+        for kind, meant in meanings.items()
     ]
     yield f'<p class="aside">{"".join(said)}</p>\n'
 

@@ -17,6 +17,7 @@ those of ``COLUMNS`` where it is set, and 80 where there is neither.
 
 import argparse
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ Line = layout.Line
 Section = layout.Section
 SEE_ALL = layout.SEE_ALL
 NONE = layout.NONE
-indent = layout.indent
+Indented = layout.Indented
 
 # The format of people, of whole documents, and of rows whose cells are texts.
 _TEXT = 'table'
@@ -57,6 +58,8 @@ class Report:
     :ivar rows: of the command's columns
     :ivar document: returns everything as one mapping; None where rows have it
     :ivar status: the exit status
+    :ivar hosts: the names of all hosts, where any is among what people read.
+        A domain that they share is not shown in a terminal
     """
 
     sentence: str
@@ -64,6 +67,7 @@ class Report:
     rows: Iterable[Sequence[object]]
     document: Callable[[], Mapping[str, typing.Any]] | None = None
     status: int = base.FINE
+    hosts: Collection[str] = ()
 
 
 def begin(
@@ -137,12 +141,20 @@ class Lister(base.Command, lister.Lister):
     #: What ``--color`` says.
     color: str
 
+    #: The help of ``--all``.
+    all_means = 'show everything, and fold nothing'
+
     _report: Report | None = None
     _columns: Sequence[str] = ()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """See cliff."""
         parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--all',
+            action='store_true',
+            help=self.all_means,
+        )
         terminal.add_option(parser)
         page.add_options(parser)
         return parser
@@ -236,8 +248,13 @@ class Lister(base.Command, lister.Lister):
         sections: Iterable[Section],
         parsed_args: argparse.Namespace,
     ) -> None:
+        assert self._report is not None
+        domain = messages.find_domain(self._report.hosts)
+        revised = (
+            layout.revise(one, parsed_args.all, domain) for one in sections
+        )
         width = parsed_args.max_width
-        write(stream, sections, width, self.color, self.status)
+        write(stream, revised, width, self.color, self.status)
 
 
 def _flatten(cell: object) -> object:

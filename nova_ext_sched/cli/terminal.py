@@ -15,10 +15,11 @@ from nova_ext_sched.cli import base
 AUTO, ALWAYS, NEVER = CHOICES = ('auto', 'always', 'never')
 
 # The 16 colours that each terminal shows as its user chose them. No meaning
-# comes from them alone: a word, a number or a sign has it too.
+# comes from them alone: a word, a number or a sign has it too. What is good
+# has none: green cannot be read on a white terminal.
 _STYLES = {
     'heading': 'bold',
-    'good': 'green',
+    'good': 'none',
     'bad': 'red',
     'aside': 'dim',
     'bad_count': 'bold white on red',
@@ -29,7 +30,7 @@ ANSWER = 'answer'
 _BAD_ANSWER = 'bold red'
 _ANSWERS = {
     None: 'bold',
-    base.FINE: 'bold green',
+    base.FINE: 'bold',
     base.SOME_FOUND: _BAD_ANSWER,
     base.FAULT: _BAD_ANSWER,
 }
@@ -41,8 +42,8 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         '--color',
         choices=CHOICES,
         default=AUTO,
-        help='colour the text; by default where it goes to a terminal, unless '
-        'NO_COLOR is set or TERM is dumb',
+        help='colour the text; by default where it goes to a terminal whose '
+        'TERM is not dumb. FORCE_COLOR turns colour on, NO_COLOR turns it off',
     )
 
 
@@ -54,22 +55,21 @@ def make(
 ) -> console.Console:
     """Return what writes on a stream, as it stands there.
 
-    No text is markup, and no word gets another form. The variable FORCE_COLOR
-    counts for nothing: a file is for programs, too.
+    No text is markup, and no word gets another form.
 
     :param color: one of :data:`CHOICES`
     :param width: the most columns; None for those of the terminal
     :param status: of the command, which colours its answer
     """
     is_terminal = _is_terminal(stream)
-    if color == AUTO:
-        is_coloured = (
-            is_terminal
-            and not os.environ.get('NO_COLOR')
-            and os.environ.get('TERM') != 'dumb'
+    is_coloured = color == ALWAYS or (
+        color == AUTO
+        and not os.environ.get('NO_COLOR')
+        and (
+            bool(os.environ.get('FORCE_COLOR'))
+            or (is_terminal and os.environ.get('TERM') != 'dumb')
         )
-    else:
-        is_coloured = color == ALWAYS
+    )
     styles: dict[str, str | style.Style] = dict(_STYLES)
     styles[ANSWER] = _ANSWERS[status]
     return _Console(

@@ -35,14 +35,17 @@ _KEYS = {'domain': 'domains', 'aggregate': 'aggregates'}
 #: Of hosts that are in no group.
 NO_GROUP = '(none)'
 
-# Rows, and lines of signs in one, before they are folded by a count.
+# Rows before they are folded by a count, and lines of signs that all of them
+# share: a screen. Of hosts that have no room there, the first by number.
 _MOST_ROWS = 24
-_MOST_LINES = 3
+_MOST_LINES = 40
+_MOST_NAMED = 3
 # Columns of signs.
 _NARROWEST, _WIDEST = 10, 60
 
 _LEVELS = '▁▂▃▄▅▆▇█'
-_MANY = '+'
+_PLAIN_LEVELS = 'ABCDEFGH'
+_MOST_COUNTED = 9
 
 
 class Sign(typing.NamedTuple):
@@ -58,6 +61,11 @@ class Sign(typing.NamedTuple):
     plain: str = ''
     style: str = ''
     kind: str = ''
+
+    @property
+    def meaning(self) -> str:
+        """The key of what it means in the legend."""
+        return self.kind or self.shown
 
     def write(self, paper: console.Console) -> str:
         """Return what an encoding can show."""
@@ -78,17 +86,34 @@ COUNTED = '1-9'
 LEVELLED = f'{_LEVELS[0]}-{_LEVELS[-1]}'
 
 
-def count(number: int, style: str = terminal.BAD_COUNT) -> Sign:
-    """Return the sign of a host with so many of what is counted."""
-    shown = str(number) if number <= 9 else _MANY
-    return Sign(shown, style=style, kind=COUNTED)
+def count(number: int, most: int) -> Sign:
+    """Return the sign of a host with so many of what is bad.
+
+    The number itself where no host has more than nine; else its ninth of the
+    most of all hosts.
+    """
+    if most > _MOST_COUNTED:
+        number = -(-number * _MOST_COUNTED // most)
+    return Sign(str(number), style=terminal.BAD_COUNT, kind=COUNTED)
+
+
+def count_all(numbers: Mapping[str, int]) -> dict[str, Sign]:
+    """Return the signs of hosts by how many each has of what is bad."""
+    most = max(numbers.values(), default=0)
+    return {host: count(one, most) for host, one in numbers.items()}
+
+
+def say_counted(numbers: Mapping[str, int], what: str) -> str:
+    """Return what :func:`count_all` shows, for the legend."""
+    most = max(numbers.values(), default=0)
+    return what if most <= _MOST_COUNTED else f'1 to {most} {what}'
 
 
 def level(number: float, most: float) -> Sign:
     """Return the sign of a host that has so much, of the most of all."""
     last = len(_LEVELS) - 1
     step = last if number >= most else int(len(_LEVELS) * number / most)
-    return Sign(_LEVELS[step], str(step + 1), terminal.GOOD, LEVELLED)
+    return Sign(_LEVELS[step], _PLAIN_LEVELS[step], terminal.GOOD, LEVELLED)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -166,7 +191,12 @@ class Map:
             [
                 (
                     messages.clean(name),
-                    _Row([signs[host] for host in hosts]),
+                    _Row(
+                        hosts,
+                        [signs[host] for host in hosts],
+                        self.numbers,
+                        max(_MOST_LINES // len(lines), 2),
+                    ),
                     number,
                     bar,
                 )
@@ -213,13 +243,10 @@ class Map:
         """Yield the kinds of these signs, and what they mean."""
         meanings = dict(self.legend)
         meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
-        shown = {*signs}
-        seen = {sign.kind or sign.shown for sign in shown}
+        seen = {sign.meaning for sign in signs}
         for kind, meant in meanings.items():
             if kind in seen:
                 yield kind, meant
-            if kind == COUNTED and any(one.shown == _MANY for one in shown):
-                yield _MANY, 'more'
 
     def _group(self, by: str) -> dict[str, list[str]]:
         """Return the hosts of each row, in the order of its name."""
@@ -243,46 +270,55 @@ class Map:
 
 @dataclasses.dataclass(frozen=True)
 class _Row:
-    """The signs of some hosts; many are folded by a count."""
+    """The signs of some hosts; of too many, the names of the first by number.
 
+    :ivar numbers: by host
+    :ivar most: how many lines of signs there may be
+    """
+
+    hosts: Sequence[str]
     signs: Sequence[Sign]
+    numbers: Mapping[str, int]
+    most: int
 
     def __rich_console__(
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> console.RenderResult:
         width = options.max_width
         shown = text.Text(overflow='fold')
-        if len(self.signs) <= width * _MOST_LINES:
+        if len(self.signs) <= width * self.most:
             for sign in self.signs:
                 shown.append(sign.write(paper), sign.style)
         else:
-            counts = collections.Counter(
-                sign.kind or sign.shown for sign in self.signs
-            )
-            styles = {one.kind or one.shown: one.style for one in self.signs}
-            for kind, number in counts.most_common():
-                if shown:
-                    shown.append('  ')
-                words = f'{number}\xa0{_write_kind(kind, paper)}'
-                shown.append(words, styles[kind])
-        for line in shown.wrap(paper, width):
-            line.plain = line.plain.replace('\xa0', ' ')
-            yield line
+            shown.append(self._name_first())
+        yield from shown.wrap(paper, width)
+
+    def _name_first(self) -> str:
+        said = messages.count('host', len(self.hosts))
+        numbers = {
+            host: number
+            for host in self.hosts
+            if (number := self.numbers.get(host, 0))
+        }
+        if numbers:
+            first = sorted(numbers, key=lambda host: -numbers[host])
+            said += f', most on {messages.first_few(first, _MOST_NAMED)}'
+        return said
 
     def __rich_measure__(
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> measure.Measurement:
         most = min(len(self.signs), _WIDEST)
-        if len(self.signs) > _WIDEST * _MOST_LINES:
-            # Counts need less, and wrap.
-            most = _WIDEST // 2
         return measure.Measurement(min(most, _NARROWEST), most)
 
 
 def _write_kind(kind: str, paper: console.Console) -> str:
     if not _is_plain(paper):
         return kind
-    plain = {NOTHING.shown: NOTHING.plain, LEVELLED: f'1-{len(_LEVELS)}'}
+    plain = {
+        NOTHING.shown: NOTHING.plain,
+        LEVELLED: f'{_PLAIN_LEVELS[0]}-{_PLAIN_LEVELS[-1]}',
+    }
     return plain.get(kind, kind)
 
 

@@ -43,7 +43,7 @@ def make(number_of_hosts):
         'Cell b is silent.',
         counts=[(len(found), 'isolation')],
     )
-    signs = {host: topology.count(number) for host, number in found.items()}
+    signs = topology.count_all(found)
     legend = {topology.COUNTED: 'servers that violate a policy'}
     drawn = topology.Map(hosts, signs, found, LONG, legend)
     uuid = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'

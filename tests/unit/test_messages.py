@@ -26,6 +26,20 @@ class MessagesTestCase(testtools.TestCase):
     def test_clean(self, text, expected):
         self.assertEqual(expected, messages.clean(text))
 
+    @ddt.data(
+        ((), ''),
+        (('a.b.c',), ''),
+        (('a.b.c', 'a2.b.c'), '.b.c'),
+        (('a.x.c', 'a.y.c', 'b.x.c'), '.c'),
+        (('a.b', 'a'), ''),
+        (('b.c', 'a.b.c'), '.c'),
+        (('a', 'b'), ''),
+        (('a.bc', 'd.c'), ''),
+    )
+    @ddt.unpack
+    def test_find_domain(self, hosts, expected):
+        self.assertEqual(expected, messages.find_domain(hosts))
+
     def test_in_order(self):
         names = ['', '10', 'a', 'a2', 'a2b', 'a10', 'a10b2', 'a10b10', 'b']
         found = sorted(reversed(names), key=messages.in_order)

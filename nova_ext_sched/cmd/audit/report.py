@@ -13,6 +13,7 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
@@ -117,7 +118,14 @@ def make(
     elif totals.violating:
         status = base.SOME_FOUND
     sections = itertools.chain(first, details)
-    return report.Report(sentence, sections, cells, make_document, status)
+    return report.Report(
+        sentence,
+        sections,
+        cells,
+        make_document,
+        status,
+        [one['host'] for one in hosts],
+    )
 
 
 def draw(
@@ -126,11 +134,13 @@ def draw(
     """Return the map of the servers that violate a policy, by host."""
     return topology.Map(
         hosts,
-        {host: topology.count(number) for host, number in counts.items()},
+        topology.count_all(counts),
         counts,
         'Servers',
         {
-            topology.COUNTED: 'servers that violate a policy',
+            topology.COUNTED: topology.say_counted(
+                counts, 'servers that violate a policy'
+            ),
             topology.NOTHING.shown: 'none',
         },
         by,
@@ -207,7 +217,7 @@ def _list_servers(
     wide = max(len(one.host) for one in findings) * with_project
     return [
         report.Line(
-            f'{one.host:<{wide}}'
+            layout.pad(one.host, wide)
             + f'  {names.say(one.project)}' * with_project,
             name=one.name,
             uuid=one.server,

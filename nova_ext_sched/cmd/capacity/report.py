@@ -88,7 +88,14 @@ def make(
             )
     if rows and not by_host and not by:
         sections.append(_tell_flavors(found, rows, is_long))
-    return report.Report(sentence, sections, rows, lambda: found, status)
+    return report.Report(
+        sentence,
+        sections,
+        rows,
+        lambda: found,
+        status,
+        [one['host'] for one in found.get('topology', ())],
+    )
 
 
 def draw(found: Document, by: str | None) -> Iterator[topology.Map]:

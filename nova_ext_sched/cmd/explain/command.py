@@ -48,6 +48,10 @@ class Explain(scheduler.Command, report.Lister):
         'not be read; 2 wrong usage; 3 no host is left; 130 after Ctrl-C.'
     )
 
+    all_means = (
+        'show everything: the constraints that refuse no host and the query '
+        'of placement too, and fold nothing'
+    )
     work = 'nova_ext_sched.cmd.explain.run'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -107,12 +111,6 @@ class Explain(scheduler.Command, report.Lister):
             '--hosts',
             action='store_true',
             help='list the constraints that refuse each host',
-        )
-        parser.add_argument(
-            '--all',
-            action='store_true',
-            help='list the constraints that refuse no host too, and the query '
-            'of placement',
         )
         return parser
 

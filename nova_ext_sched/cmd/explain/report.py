@@ -76,7 +76,12 @@ def make(
     if _get_faults(found):
         status = base.FAULT
     return report.Report(
-        answer['sentence'], sections, rows, lambda: found, status
+        answer['sentence'],
+        sections,
+        rows,
+        lambda: found,
+        status,
+        [one['host'] for one in found.get('topology', ())],
     )
 
 
@@ -293,7 +298,7 @@ def _tell_constraints(
             table.append((f'{stage}:', *[''] * (len(numbers) + 1)))
             told = stage
         cell = [name, *notes]
-        table.append((report.indent(cell) if stage else cell, *numbers, bar))
+        table.append((report.Indented(cell) if stage else cell, *numbers, bar))
     names = [
         name for name in COLUMNS if name not in ('Stage', 'Asks', 'Reasons')
     ]

@@ -260,7 +260,10 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
             self._outcome, parsed_args.by, run.name_groups(stuck)
         )
         if topology.is_wanted(parsed_args):
-            drawn = maps.draw_survival(self._outcome, parsed_args.map_by)
+            of_all = not (parsed_args.host or parsed_args.aggregate)
+            drawn = maps.draw_survival(
+                self._outcome, parsed_args.map_by, of_all
+            )
             made = report.insert(made, drawn)
         return made
 

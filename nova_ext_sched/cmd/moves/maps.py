@@ -33,14 +33,16 @@ def draw_moves(
     most = max(gets.values(), default=1)
     signs |= {host: topology.level(n, most) for host, n in gets.items()}
     stuck = collections.Counter(one.host for one in plan.without_place)
-    signs |= {host: topology.count(number) for host, number in stuck.items()}
+    signs |= topology.count_all(stuck)
     return topology.Map(
         hosts,
         signs,
         gets,
         'Gets',
         {
-            topology.COUNTED: 'servers without a place',
+            topology.COUNTED: topology.say_counted(
+                stuck, 'servers without a place'
+            ),
             _EMPTY.shown: 'empty then',
             _LEFT.shown: 'servers move away',
             topology.LEVELLED: f'gets 1 to {most} servers',
@@ -64,7 +66,7 @@ def draw_rounds(
         for host in one.hosts
     }
     stuck = {one.host: len(one.without_place) for one in found.not_emptied}
-    signs |= {host: topology.count(number) for host, number in stuck.items()}
+    signs |= topology.count_all(stuck)
     moves = (move.host for one in found.rounds for move in one.moves)
     return topology.Map(
         hosts,
@@ -72,7 +74,9 @@ def draw_rounds(
         collections.Counter(moves),
         'Moves',
         {
-            topology.COUNTED: 'servers without a place',
+            topology.COUNTED: topology.say_counted(
+                stuck, 'servers without a place'
+            ),
             topology.LEVELLED: f'empty in round 1 to {last}',
             topology.NOTHING.shown: 'not asked about',
         },
@@ -81,8 +85,13 @@ def draw_rounds(
     )
 
 
-def draw_survival(outcome: plans.Outcome, by: str | None) -> topology.Map:
-    """Return the map of servers that find no host, and of what is left."""
+def draw_survival(
+    outcome: plans.Outcome, by: str | None, of_all: bool
+) -> topology.Map:
+    """Return the map of servers that find no host, and of what is left.
+
+    :param of_all: whether each host of the cloud was to fail
+    """
     failures = outcome.failures
     most = max((one.left or 0 for one in failures), default=0)
     signs = {
@@ -92,16 +101,20 @@ def draw_survival(outcome: plans.Outcome, by: str | None) -> topology.Map:
         if one.left
     }
     stuck = collections.Counter(one.host for one in outcome.lost.values())
-    signs |= {host: topology.count(number) for host, number in stuck.items()}
+    signs |= topology.count_all(stuck)
     return topology.Map(
         outcome.topology,
         signs,
         stuck,
         'No host',
         {
-            topology.COUNTED: 'servers that find no host',
+            topology.COUNTED: topology.say_counted(
+                stuck, 'servers that find no host'
+            ),
             topology.LEVELLED: f'1 to {most} hosts for the last server',
-            topology.NOTHING.shown: 'holds no server',
+            topology.NOTHING.shown: (
+                'holds no server' if of_all else 'not asked about'
+            ),
         },
         by,
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import itertools
 import math
 import re
 import typing
@@ -16,6 +17,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
@@ -62,6 +64,9 @@ _ROUND_HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Closer together')
 
 # Moves and servers that people see, and causes.
 _MOST_MOVES = 20
+_MOST_SOURCES = 5
+# Moves from one host, of which its name stands above them.
+_SHORTEST_RUN = 4
 _MOST_SERVERS = 10
 _MOST_CAUSES = 5
 _MOST_GROUPS = 10
@@ -118,7 +123,14 @@ def make(
             'faults': list(faults),
         }
 
-    return report.Report(sentence, sections, rows, make_document, status)
+    return report.Report(
+        sentence,
+        sections,
+        rows,
+        make_document,
+        status,
+        [one['host'] for one in hosts],
+    )
 
 
 def make_rounds(
@@ -170,7 +182,9 @@ def make_rounds(
     if kept:
         wide = max(len(one.host) for one in kept[:_MOST_FAILURES])
         lines = [
-            report.Line(_say_kept(one), f'{messages.clean(one.host):<{wide}}')
+            report.Line(
+                _say_kept(one), layout.pad(messages.clean(one.host), wide)
+            )
             for one in kept
         ]
         title = 'Cannot be emptied:'
@@ -200,7 +214,14 @@ def make_rounds(
     status = _find_status(stuck, bool(faults))
     if kept:
         status = status or base.SOME_FOUND
-    return report.Report(sentence, sections, rows, make_document, status)
+    return report.Report(
+        sentence,
+        sections,
+        rows,
+        make_document,
+        status,
+        [one['host'] for one in hosts],
+    )
 
 
 def make_round(
@@ -274,7 +295,7 @@ def make_survival(
             lines.append(
                 report.Line(
                     f'{number}: {_count_causes(one.lost)}',
-                    f'{messages.clean(one.failure):<{wide}}',
+                    layout.pad(messages.clean(one.failure), wide),
                     style=terminal.BAD,
                 )
             )
@@ -337,7 +358,14 @@ def make_survival(
     status = _find_status(stuck, bool(faults))
     if any(one['spare'] == 0 for one in flavors):
         status = status or base.SOME_FOUND
-    return report.Report(sentence, sections, rows, make_document, status)
+    return report.Report(
+        sentence,
+        sections,
+        rows,
+        make_document,
+        status,
+        [one['host'] for one in outcome.topology],
+    )
 
 
 def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:
@@ -406,22 +434,48 @@ def _list_flavors(
         if one['failure']:
             text += f'; one more would strand a server of {one["failure"]}'
         notes = [f'{one["reason"]}.'] if one['reason'] else []
-        label = f'{one["name"]:<{wide}}'
+        label = layout.pad(one['name'], wide)
         lines.append(report.Line(text, label, notes=notes))
     return report.Section(title, lines)
 
 
 def _list_moves(moves: Sequence[plans.Move]) -> report.Section:
+    """Return the moves in their order; those from one host after its name.
+
+    Where hosts take turns, each move names its own.
+    """
+    title = 'Moves, in order:'
+    runs = [
+        [*run]
+        for _, run in itertools.groupby(
+            enumerate(moves, 1), lambda numbered: numbered[1].host
+        )
+    ]
+    if _SHORTEST_RUN * len(runs) > len(moves):
+        lines = [
+            _list_move(turn, one, f'{one.host} ')
+            for turn, one in enumerate(moves, 1)
+        ]
+        return report.Section(title, lines, _MOST_MOVES, 'move')
+    most = _MOST_MOVES // min(len(runs), _MOST_SOURCES)
     lines = [
         report.Line(
-            f'{one.host} {_to(one)}, {one.kind}',
-            turn,
-            one.name,
-            uuid=one.server,
+            f'from {messages.clean(run[0][1].host)}, '
+            f'{messages.count("server", len(run))}:',
+            below=report.Section(
+                rows=[_list_move(turn, one) for turn, one in run],
+                most=most,
+                noun='move',
+            ),
         )
-        for turn, one in enumerate(moves, 1)
+        for run in runs
     ]
-    return report.Section('One after the other:', lines, _MOST_MOVES, 'move')
+    return report.Section(title, lines, _MOST_SOURCES, 'host')
+
+
+def _list_move(turn: int, one: plans.Move, host: str = '') -> report.Line:
+    text = f'{host}{_to(one)}, {one.kind}'
+    return report.Line(text, turn, one.name, uuid=one.server)
 
 
 def _list_stuck(

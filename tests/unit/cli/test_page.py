@@ -104,7 +104,7 @@ class DrawTestCase(testtools.TestCase):
                 Section(
                     columns=['a'],
                     rows=[
-                        [report.indent([name, name])],
+                        [report.Indented([name, name])],
                         [report.Cell([name])],
                     ],
                 ),
@@ -165,7 +165,7 @@ class DrawTestCase(testtools.TestCase):
         )
         self.assertEqual(2 * sortable, read.count('button', type='button'))
         # Under the title of a group they have an order.
-        rows = [(report.indent('a'), 1, ''), *rows]
+        rows = [(report.Indented('a'), 1, ''), *rows]
         self.assertEqual(
             0, draw(Section(rows=rows, columns='abc')).count('button')
         )
@@ -199,7 +199,7 @@ class DrawTestCase(testtools.TestCase):
         """Of more groups than a terminal shows; each host has its name."""
         hosts = [test_topology.host(n, [f'rack{n % 40}']) for n in range(200)]
         found = {'host7': 3, 'host80': 12}
-        signs = {name: topology.count(n) for name, n in found.items()}
+        signs = topology.count_all(found)
         made = topology.Map(hosts, signs, found, 'Found', test_topology.LEGEND)
         read = draw(Section(body=made))
         self.assertEqual(200, read.count('i'))
@@ -208,7 +208,7 @@ class DrawTestCase(testtools.TestCase):
             read.count('i', title='host7: Found 3', **{'class': 'bad_count'}),
         )
         self.assertEqual(41, read.count('tr'))
-        self.assertIn('rack0··+··12', read.text.replace('\n', ''))
+        self.assertIn('rack0··9··12', read.text.replace('\n', ''))
         self.assertIn('1-9 servers found', read.text)
         self.assertIn('· nothing', read.text)
 

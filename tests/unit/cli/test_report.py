@@ -8,10 +8,12 @@ import types
 from unittest import mock
 
 import ddt
+from rich import cells
 import testtools
 import yaml
 
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import report
 
 UUID = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
@@ -22,6 +24,55 @@ def write(*sections, width=40):
     out = io.StringIO()
     report.write(out, sections, width)
     return out.getvalue()
+
+
+HOSTS = 'cmp-1.az1.prod.example', 'cmp-2.az2.prod.example'
+
+
+class ReviseTestCase(testtools.TestCase):
+    def revise(self, whole, domain=''):
+        below = Section(rows=[f'{HOSTS[0]} b'] * 5, most=2, noun='row')
+        sections = [
+            Section(f'{HOSTS[0]}:', [f'{HOSTS[1]}, a'] * 5, 2, noun='row'),
+            Section(
+                rows=[
+                    Line(HOSTS[0], HOSTS[1], notes=[HOSTS[0]], below=below),
+                ],
+                apart=False,
+            ),
+            Section(
+                rows=[(HOSTS[0], [1, [HOSTS[1]]], report.Indented(HOSTS[0]))],
+                columns=('A', 'B', 'C'),
+                apart=False,
+            ),
+        ]
+        return write(
+            *(layout.revise(one, whole, domain) for one in sections), width=90
+        )
+
+    def test_all(self):
+        self.assertIn('and 3 more rows (--all lists all)', self.revise(False))
+        text = self.revise(True)
+        self.assertNotIn('more rows', text)
+        self.assertEqual(5, text.count(', a\n'))
+        self.assertEqual(5, text.count(' b\n'))
+
+    def test_a_domain(self):
+        text = self.revise(True, '.prod.example')
+        self.assertNotIn('prod.example', text)
+        self.assertIn('cmp-1.az1:\n', text)
+        self.assertEqual(5, text.count('  cmp-2.az2, a\n'))
+        self.assertIn('cmp-1.az1', text)
+
+    def test_what_is_no_end_of_a_name(self):
+        text = (
+            'a.prod.example.com b.prod.example-2 .prod.example x.prod.example'
+        )
+        revised = layout.revise(Section(text), False, '.prod.example')
+        self.assertEqual(
+            'a.prod.example.com b.prod.example-2 .prod.example x',
+            revised.title,
+        )
 
 
 @ddt.ddt
@@ -117,6 +168,42 @@ class WriteTestCase(testtools.TestCase):
             write(Section(rows=lines)).splitlines(),
         )
 
+    @ddt.data(
+        # A wide character takes two columns.
+        ('課金サーバー-0042', '課金サーバー-0042  a'),
+        ('検索インデックス-4750', '検索インデ...4750  a'),
+        ('検索インデックスと検索サーバー-4750', '検索インデ...4750  a'),
+        ('x検索インデックスと検索サーバー-4750', 'x検索イン...4750  a'),
+    )
+    @ddt.unpack
+    def test_wide_names(self, name, expected):
+        text = write(
+            Section(rows=[Line('a', name=name, uuid='b')]), width=22
+        ).rstrip()
+        self.assertEqual(expected, text.strip())
+        self.assertLessEqual(cells.cell_len(text), 22)
+
+    def test_wide_names_stand_in_columns(self):
+        rows = [
+            Line('a', name='検索', uuid=UUID),
+            Line('b', name='web', uuid=UUID),
+        ]
+        self.assertEqual(
+            f'  検索  a  {UUID}\n  web   b  {UUID}\n',
+            write(Section(rows=rows), width=60),
+        )
+
+    def test_wide_words_wrap(self):
+        text = write(Section('検索インデックス ' * 5), width=40)
+        self.assertEqual(
+            [
+                '検索インデックス 検索インデックス',
+                '  検索インデックス 検索インデックス',
+            ]
+            + ['  検索インデックス'],
+            text.splitlines(),
+        )
+
     def test_uuids_of_servers(self):
         """All have room, or none is seen but of those of one name."""
         names = ('web', 'database', 'web', '')
@@ -158,7 +245,7 @@ class WriteTestCase(testtools.TestCase):
 
     @ddt.data(
         (3, '  a\n  b\n  c\n'),
-        (4, '  a\n  b\n  and 2 more xs (-f json lists all)\n'),
+        (4, '  a\n  b\n  and 2 more xs (--all lists all)\n'),
     )
     @ddt.unpack
     def test_fold(self, number, text):
@@ -181,7 +268,7 @@ class WriteTestCase(testtools.TestCase):
             'second      7  8d1f52c6-6b3a-4d0c-9c39-0\n'
             '               f4c1c9a7e55\n'
             'third       -\n'
-            '  and 9 more things (-f json lists all)\n',
+            '  and 9 more things (--all lists all)\n',
             write(
                 Section(
                     'What there is',

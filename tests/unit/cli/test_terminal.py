@@ -54,7 +54,10 @@ class ColorTestCase(testtools.TestCase):
         (Terminal, {}, 'never', False),
         (Terminal, {'FORCE_COLOR': '1'}, 'never', False),
         (io.StringIO, {}, 'auto', False),
-        (io.StringIO, {'FORCE_COLOR': '1'}, 'auto', False),
+        (io.StringIO, {'FORCE_COLOR': '1'}, 'auto', True),
+        (io.StringIO, {'FORCE_COLOR': ''}, 'auto', False),
+        (Terminal, {'FORCE_COLOR': '1', 'TERM': 'dumb'}, 'auto', True),
+        (Terminal, {'FORCE_COLOR': '1', 'NO_COLOR': '1'}, 'auto', False),
         (io.StringIO, {'TTY_COMPATIBLE': '1'}, 'auto', False),
         (io.StringIO, {}, 'always', True),
     )
@@ -72,7 +75,7 @@ class ColorTestCase(testtools.TestCase):
         else:
             self.assertEqual(PLAIN, text)
 
-    @ddt.data((None, '1'), (0, '1;32'), (1, '1;31'), (3, '1;31'))
+    @ddt.data((None, '1'), (0, '1'), (1, '1;31'), (3, '1;31'))
     @ddt.unpack
     def test_an_answer(self, status, codes):
         text = write(Terminal(), *SECTIONS, status=status)

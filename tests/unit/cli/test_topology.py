@@ -46,7 +46,7 @@ def draw(hosts, found=(), levels=(), width=80, encoding='utf-8', **kwargs):
     """Return the lines of a map of numbers by host."""
     found, levels = dict(found), dict(levels)
     signs = {name: topology.level(n, 8) for name, n in levels.items()}
-    signs |= {name: topology.count(n) for name, n in found.items()}
+    signs |= topology.count_all(found)
     made = topology.Map(hosts, signs, found, 'Found', LEGEND, **kwargs)
     out = Stream(encoding)
     report.write(out, [report.Section(body=made)], width)
@@ -68,13 +68,20 @@ class MapTestCase(testtools.TestCase):
         host(7, zone='far', aggregates=['a']),
     )
 
-    def test_more_than_a_digit_says(self):
-        """The legend has it beside the digits."""
-        lines = draw(self.hosts, {'host6': 10, 'host7': 2})
-        self.assertEqual('rack10          -ir+      10', lines[2][:28])
-        self.assertEqual(
-            '1-9 servers found   + more   · nothing', lines[4][:38]
-        )
+    @ddt.data(
+        # The numbers themselves, as long as each is a digit.
+        ({'host6': 9, 'host7': 2}, '92', 'servers'),
+        # Else ninths of the most, and none is nothing.
+        ({'host6': 10, 'host7': 2}, '92', '1 to 10 servers'),
+        ({'host6': 60, 'host7': 1}, '91', '1 to 60 servers'),
+        ({'host6': 60, 'host7': 31}, '95', '1 to 60 servers'),
+    )
+    @ddt.unpack
+    def test_levels(self, found, shown, said):
+        lines = draw(self.hosts, found)
+        self.assertEqual(f'rack10          -ir{shown[0]} ', lines[2][:21])
+        self.assertEqual(f'(none)          {shown[1]} ', lines[3][:18])
+        self.assertEqual(said, topology.say_counted(found, 'servers'))
 
     def test_signs(self):
         """As people count; a host of two stands in both, one of none last."""
@@ -94,8 +101,7 @@ class MapTestCase(testtools.TestCase):
     def test_what_was_found_stands_before_the_state(self):
         lines = draw(self.hosts, {'host2': 9, 'host4': 10}, by='zone')
         self.assertEqual(['far', '·', '0'], lines[1].split())
-        self.assertTrue(lines[2].startswith('nova  ·9-+r·     19  █'), lines)
-        self.assertIn('+ more', lines[-1])
+        self.assertTrue(lines[2].startswith('nova  ·9-9r·     19  █'), lines)
 
     def test_by_aggregate(self):
         lines = draw(self.hosts, by='aggregate')
@@ -110,19 +116,18 @@ class MapTestCase(testtools.TestCase):
 
     def test_an_encoding_without_blocks(self):
         lines = draw(self.hosts, {'host7': 4}, {'host6': 2}, encoding='ascii')
-        self.assertIn('rack10          -ir3 ', lines[2])
+        self.assertIn('rack10          -irC ', lines[2])
         self.assertIn('4  ####', lines[3])
-        self.assertIn('1-8 room   . nothing', lines[4])
+        self.assertIn('A-H room   . nothing', lines[4])
         self.assertTrue(all(map(str.isascii, lines)))
 
     def test_colours_say_nothing_alone(self):
         """Each kind of sign is another character."""
-        kinds = [topology.NOTHING, topology.level(1, 1), topology.count(1)]
+        kinds = [topology.NOTHING, topology.level(1, 1), topology.count(1, 1)]
         kinds += [sign for sign, _ in topology._STATES.values()]
         for shown in ('shown', 'plain'):
             signs = [getattr(one, shown) or one.shown for one in kinds]
-            if shown == 'shown':
-                self.assertEqual(len(signs), len({*signs}))
+            self.assertEqual(len(signs), len({*signs}))
         out = Stream()
         made = topology.Map(self.hosts, {}, {}, 'x', LEGEND)
         section = report.Section(body=made)
@@ -156,10 +161,21 @@ class MapTestCase(testtools.TestCase):
         folded = [line for line in lines if 'and 76 more' in line]
         self.assertEqual(1, len(folded), lines)
         text = ' '.join(lines[lines.index(folded[0]) :])
-        self.assertRegex(text, r'2270 ·  10 x ')
+        self.assertRegex(text, r'2280 hosts ')
         lines = draw(hosts, found, width=width, by='zone')
-        self.assertLessEqual(len(lines), 7)
-        self.assertRegex(' '.join(lines), r'az1\s+98\d ·  11 1-9  \d x ')
+        self.assertLessEqual(len(lines), 12)
+        # Three have no room for signs: the worst have names.
+        text = re.sub(r'\s+', ' ', ' '.join(lines))
+        self.assertIn('az0 1000 hosts, most on host0, host300, host600', text)
+        self.assertIn('az1 1000 hosts, most on host199, host100,', text)
+
+    @ddt.data(80, 160)
+    def test_one_zone(self, width):
+        """The commonest cloud: each host has a sign."""
+        hosts = [host(number) for number in range(300)]
+        lines = draw(hosts, {'host7': 2}, width=width)
+        self.assertLessEqual(len(lines), 12)
+        self.assertEqual(299, ''.join(lines[1:-1]).count('·'))
 
     def test_names_are_text(self):
         lines = draw([host(1, ['[red]']), host(2, ['a\x1b[31m'])])

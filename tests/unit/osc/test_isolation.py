@@ -209,9 +209,9 @@ Not on the provider of the host itself, so only requests that take from these
         self.assertEqual(
             10, sum('lacks CUSTOM_X' in line for line in lines), lines
         )
-        self.assertIn('  and 2 more aggregates (-f json lists all)', lines)
+        self.assertIn('  and 2 more aggregates (--all lists all)', lines)
         self.assertIn('  agg20, 1 host: requires CUSTOM_X', lines)
-        self.assertIn('  and 5 more aggregates (-f json lists all)', lines)
+        self.assertIn('  and 5 more aggregates (--all lists all)', lines)
 
     def test_no_fault(self):
         cloud = make_cloud(

@@ -152,10 +152,10 @@ class TextTestCase(ReportTestCase):
         seen = [line for line in lines if 'af497212' in line]
         self.assertEqual(shown * most, len(seen))
         left = 3000 // groups - most
-        line = f'  and {left} more servers (-f json lists all)'
+        line = f'  and {left} more servers (--all lists all)'
         self.assertEqual(shown, lines.count(line))
         more = 'and 35 more reasons, 2625 servers '
-        self.assertEqual(groups == 40, f'{more}(-f json lists all)' in lines)
+        self.assertEqual(groups == 40, f'{more}(--all lists all)' in lines)
 
     def test_each_policy_is_seen(self):
         self.count('isolation')
@@ -230,7 +230,7 @@ class MapTestCase(ReportTestCase):
         counts = self.auditing.totals.by_host
         self.assertEqual({'host1': 12}, counts)
         made = report.draw([], counts, None)
-        self.assertEqual('+', made.signs['host1'].shown)
+        self.assertEqual('9', made.signs['host1'].shown)
 
 
 @ddt.ddt

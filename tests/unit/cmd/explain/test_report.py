@@ -239,7 +239,7 @@ host filter:
         hints = {f'hint{n}': [str(n)] for n in range(4500)}
         text = tell(cloud(), hints={'group': ['y'], **hints})
         self.assertIn(
-            '  hint hint4=4\n  and 4495 more hints (-f json lists all)\n', text
+            '  hint hint4=4\n  and 4495 more hints (--all lists all)\n', text
         )
         self.assertNotIn('hint group', text)
 
@@ -428,8 +428,10 @@ host filter:
             name = f'F{n:02}'
             refuse(found, [str(n)], f'are refused by {name}', name=name)
         text = tell(found)
-        self.assertIn('  1 is refused by F07\n  and 4 more reasons (-f', text)
-        self.assertIn('  1  F04\n  and 7 more causes (-f', text)
+        self.assertIn(
+            '  1 is refused by F07\n  and 4 more reasons (--all', text
+        )
+        self.assertIn('  1  F04\n  and 7 more causes (--all', text)
 
     def test_a_shortage(self):
         found = hosts(1)

@@ -4,6 +4,7 @@ import dataclasses
 
 import testtools
 
+from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd.moves import maps
 from nova_ext_sched.dryrun.plan import plans
 from tests.unit.cmd.moves import test_report
@@ -28,12 +29,16 @@ class MapsTestCase(testtools.TestCase):
         ]
         outcome = plans.Outcome(failures, [], [], [], [])
         [stuck, _] = outcome.lost.values()
-        made = maps.draw_survival(outcome, None)
+        made = maps.draw_survival(outcome, None, True)
         self.assertEqual({stuck.host: 2}, made.numbers)
         self.assertEqual(
             {stuck.host: '2', 'b': '█', 'c': '▅'},
             {host: sign.shown for host, sign in made.signs.items()},
         )
+        nothing = topology.NOTHING.shown
+        self.assertEqual('holds no server', made.legend[nothing])
+        made = maps.draw_survival(outcome, None, False)
+        self.assertEqual('not asked about', made.legend[nothing])
 
     def test_a_drain(self):
         """One with a server that has no place is not empty."""

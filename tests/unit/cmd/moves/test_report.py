@@ -151,7 +151,7 @@ class ReportTestCase(testtools.TestCase):
                 '1 server was deleted meanwhile.',
                 'Cell a is silent.',
                 '',
-                'One after the other:',
+                'Moves, in order:',
                 f'  1  web  host1 to host2, live{" " * 27}{UUID.format(1)}',
                 '  2  web  host1 to where nova chooses (host2 now), cold  '
                 f'{UUID.format(2)}',
@@ -172,6 +172,23 @@ class ReportTestCase(testtools.TestCase):
             [(one.most, one.noun) for one in self.made.sections[-3:]],
         )
 
+    def test_moves_of_several_hosts(self):
+        """Of many moves each source is named once."""
+        moves = [
+            dataclasses.replace(make_move(n), host=f'host{n // 6}')
+            for n in range(6, 18)
+        ]
+        made = report.make(make_plan(moves), [], [])
+        cli_report.write(stream := io.StringIO(), made.sections[1:], 110)
+        lines = stream.getvalue().splitlines()
+        self.assertEqual(
+            ['Moves, in order:', '  from host1, 6 servers:'], lines[:2]
+        )
+        for turn, line in enumerate(lines[2:8], 1):
+            uuid = UUID.format(turn + 5)
+            self.assertEqual(f'    {turn}  web  to host2, live  {uuid}', line)
+        self.assertEqual('  from host2, 6 servers:', lines[8])
+
     def test_equal_reasons_are_told_once(self):
         """Some servers of each are seen, whichever has the most."""
         stuck = [
@@ -188,7 +205,7 @@ class ReportTestCase(testtools.TestCase):
                 'No place:',
                 '  a is down.',
                 *(f'    web-{n}  host1  {UUID.format(n)}' for n in (1, 2, 3)),
-                '    and 6 more servers (-f json lists all)',
+                '    and 6 more servers (--all lists all)',
                 '  a is down.',
                 '    What would help: start it.',
                 f'    db  host1  {UUID.format(9)}',
@@ -266,7 +283,7 @@ class SurvivalTestCase(testtools.TestCase):
             lines[:13],
         )
         self.assertEqual(1, self.made.status)
-        self.assertNotIn('One after the other:', lines)
+        self.assertNotIn('Moves, in order:', lines)
         document = self.made.document()
         schemas.validate(document, 'cmd/moves/schema.json')
         rows = list(self.made.rows)
