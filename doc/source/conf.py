@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import importlib
 import importlib.metadata
+import inspect
 import pathlib
 import sys
 
@@ -11,6 +13,7 @@ from docutils.parsers.rst import directives
 from sphinx.util import docutils
 
 from nova_ext_sched import plugins
+from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.watch import metrics
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
@@ -186,6 +189,36 @@ class Policies(Table):
             )
 
 
+class Decisions(docutils.SphinxDirective):
+    """A table of decisions, from the docstring of the module that decides.
+
+    Its tests have the same rows. The option says which of several it is.
+    """
+
+    required_arguments = 1
+    option_spec = {'number': directives.positive_int}
+
+    def run(self):
+        module = importlib.import_module(self.arguments[0])
+        found = [
+            block
+            for block in inspect.cleandoc(module.__doc__).split('\n\n')
+            if block.startswith('===')
+        ]
+        return self.parse_text_to_nodes(
+            found[self.options.get('number', 1) - 1]
+        )
+
+
+class Kinds(Table):
+    """What can be wrong with an isolated aggregate, for programs."""
+
+    def read(self):
+        yield 'kind', 'What it means', 'What to do'
+        for name, kind in isolation_findings.KINDS.items():
+            yield f'``{name}``', f'{kind.consequence}.', f'{kind.remedy}.'
+
+
 class Metrics(Table):
     """The metrics of the watcher."""
 
@@ -229,6 +262,8 @@ def name_messages(app, doctree):
 
 
 def setup(app):
+    app.add_directive('decisions', Decisions)
+    app.add_directive('kinds', Kinds)
     app.add_directive('messages', Messages)
     app.add_directive('metrics', Metrics)
     app.add_directive('nova-conf', NovaConf)

@@ -11,23 +11,24 @@ whatever its hints say. A group of any policy may use the hints. The option is
 for groups of the policy ``anti-affinity``. If several apply, the strictest
 wins: a hint never lifts the operator's limit.
 
-==================================  =======================================
-given                               limit
-==================================  =======================================
-nothing, or the option is 0         none
-``different_failure_domain`` true   1
-``different_failure_domain`` false  none
-hint or option                      n
-``max_server_per_failure_domain=n``
-several of these                    the lowest
-a hint in another form              the request is refused
-==================================  =======================================
+=====================================  =================================
+set for a server of a group            most members in a domain
+=====================================  =================================
+nothing, and the option is 0           any number
+``different_failure_domain`` true      1
+``different_failure_domain`` false     any number
+``max_server_per_failure_domain=n``    n
+the option is n, ``anti-affinity``     n
+the option is n, any other policy      any number
+several of these                       the lowest
+a hint in another form                 the request is refused
+=====================================  =================================
 
-**Which hosts it gets.** *Held* is the number of members that stand in a
+**Which hosts it gets.** *Held* is the number of members in a
 domain, without the server that the request places or moves:
 
 ==================  =====================================  ========
-domains of the host held                                   decision
+domains of host     held                                   decision
 ==================  =====================================  ========
 none                any                                    rejected
 one                 below the limit                        passes
@@ -42,7 +43,7 @@ several             the limit, or more, in any             rejected
 host of the member                       the member counts
 =======================================  ==================================
 in one domain                            in it
-in several, of one or several aggregates in each
+in several, of one or more aggregates    in each
 in none                                  nowhere
 not known (not placed, or deleted)       nowhere
 two hosts, while it moves                in the domains of both, once each

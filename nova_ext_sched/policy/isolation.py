@@ -10,18 +10,18 @@ An aggregate is isolated if its metadata has one or more
 ``trait:<NAME>=required``. It is forbidden to a request unless the request
 requires every one of those traits:
 
-=================  ==================  =========
-aggregate requires request requires    decision
-=================  ==================  =========
-(no trait key)     anything            allowed
-X                  nothing             forbidden
-X                  X                   allowed
-X                  Y                   forbidden
-X                  X, Y                allowed
-X, Y               nothing             forbidden
-X, Y               X                   forbidden
-X, Y               X, Y                allowed
-=================  ==================  =========
+==================  ==================  =========
+aggregate requires  request requires    decision
+==================  ==================  =========
+(no trait key)      anything            allowed
+X                   nothing             forbidden
+X                   X                   allowed
+X                   Y                   forbidden
+X                   X, Y                allowed
+X, Y                nothing             forbidden
+X, Y                X                   forbidden
+X, Y                X, Y                allowed
+==================  ==================  =========
 
 ``trait:X=forbidden`` in a flavor requires nothing. What isolates an aggregate
 is read as a person reads it; :func:`read_item` has the table.
