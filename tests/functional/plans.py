@@ -4,6 +4,7 @@
 
 from unittest import mock
 
+from nova import context
 from nova.compute import manager as compute_manager
 
 from nova_ext_sched.cmd.moves import command
@@ -52,6 +53,17 @@ class MovesMixin:
                     server, {'OS-EXT-STS:vm_state': 'stopped'}
                 )
                 self.assertEqual(move['expected'], self.host_of(server))
+
+    def sync_instances(self):
+        """Let nova-computes run a periodic task.
+
+        Until then nova-scheduler counts the members of a group on the source
+        of a live migration.
+        """
+        for compute in self.computes.values():
+            compute.manager._sync_scheduler_instance_info(
+                context.get_admin_context()
+            )
 
 
 class PlanTestCase(MovesMixin, audits.AuditTestCase):

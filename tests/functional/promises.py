@@ -14,7 +14,6 @@ import json
 import typing
 
 import fixtures
-from nova import context
 from nova.virt import fake
 
 from nova_ext_sched.cmd.audit import command as audit_command
@@ -193,12 +192,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         """
         plan = self._plan(command.Drain, 'drain', argv, kinds, stuck)
         self.carry_out(plan)
-        # nova-scheduler counts the members of a group on the source of a
-        # live migration until nova-compute's periodic task says otherwise.
-        for compute in self.computes.values():
-            compute.manager._sync_scheduler_instance_info(
-                context.get_admin_context()
-            )
+        self.sync_instances()
         # One that is resized is said to be on both of its hosts.
         self.assertLessEqual(
             {

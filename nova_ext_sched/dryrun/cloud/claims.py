@@ -17,6 +17,7 @@ import types
 import typing
 
 from nova.objects import fields
+from nova.objects import instance as nova_instance
 from nova.pci import stats
 from nova.scheduler import manager
 from nova.virt import hardware
@@ -39,6 +40,30 @@ class Taken(typing.NamedTuple):
 
     topology: typing.Any
     pools: Sequence[Pool] = ()
+
+
+class Coming(nova_instance.Instance):
+    """A server that no database has, on the hosts of a fork.
+
+    nova reads its image there as that of any other.
+
+    :param cctxt: of the cell of its host
+    :param image: the nova ImageMeta of its request, or None
+    """
+
+    def __init__(self, cctxt: typing.Any, uuid: str, image: object) -> None:
+        super().__init__(cctxt, uuid=uuid, system_metadata={})
+        self._image = image
+
+    @classmethod
+    def obj_name(cls) -> str:
+        """Return the name by which nova's lists take it."""
+        return 'Instance'
+
+    @property
+    def image_meta(self) -> typing.Any:
+        """What nova would have stored with the server."""
+        return self._image
 
 
 def copy_state(state: typing.Any) -> typing.Any:

@@ -93,6 +93,12 @@ class Cloud(typing.Protocol):
     def nodes_of(self, host: str) -> Sequence[str]:
         """Return the UUIDs of the compute nodes of a host."""
 
+    def context_of(self, cell: str) -> typing.Any:
+        """Return what nova's objects load fields with from a cell's database.
+
+        :param cell: its UUID
+        """
+
 
 class Fork:
     """A cloud as it would be, on top of the cloud or of another fork.
@@ -195,7 +201,9 @@ class Fork:
         :returns: False where nova's claim fails; nothing has changed then
         """
         self._known[uuid] = ledger.NOTHING
-        return self._claim(uuid, spec_obj, target)
+        cctxt = self._cloud.context_of(target.cell_uuid)
+        instance = claims.Coming(cctxt, uuid, spec_obj.image)
+        return self._claim(uuid, spec_obj, target, instance)
 
     def evacuate(
         self,
@@ -213,7 +221,10 @@ class Fork:
         :returns: as :meth:`come`; the other parameters too
         """
         self._read_held(node)
-        return self._claim(uuid, spec_obj, target)
+        # One that came in a fork leaves the host where it went.
+        source = node or self.placed.get(uuid, ('',))[0]
+        known = self._find_instance(uuid, [source], target.cell_uuid)
+        return self._claim(uuid, spec_obj, target, known)
 
     def allocate(
         self, uuid: str, spec_obj: typing.Any, request: claims.Request
@@ -244,7 +255,7 @@ class Fork:
         uuid: str,
         spec_obj: typing.Any,
         target: typing.Any,
-        instance: typing.Any = None,
+        instance: typing.Any,
     ) -> bool:
         request = target.allocation_candidates[0]
         if not self._allocate(uuid, spec_obj, request):
@@ -257,7 +268,6 @@ class Fork:
         got = claims.consume(taken, spec_obj, request, uuid)
         taken.limits = {}
         # The servers of a nova-compute count for each of its nodes (ironic).
-        instance = instance or objects.Instance(uuid=uuid)
         for node in self._cloud.nodes_of(target.host):
             self._own(node).instances[uuid] = instance
         self.moved[uuid] = target.host
@@ -285,7 +295,7 @@ class Fork:
         client = self._cloud.placement
         source, taken = self.placed.get(uuid, (node, taken))
         host = self._cloud.states[source].host
-        known = self._cloud.states[source].instances.get(uuid)
+        known = self._find_instance(uuid, [source], target.cell_uuid)
         self._read_held(source)
         migration = self._migration
         held = client.get_allocs_for_consumer(self._ctxt, uuid)['allocations']
@@ -311,12 +321,29 @@ class Fork:
         """
         for uuid, hosts in self._cloud.under_way.items():
             self._places[uuid] = frozenset(hosts)
-            for host in hosts:
-                for node in self._cloud.nodes_of(host):
-                    if uuid not in self._cloud.states[node].instances:
-                        self._own(node).instances[uuid] = objects.Instance(
-                            uuid=uuid
-                        )
+            states = self._cloud.states
+            nodes = [
+                one for host in hosts for one in self._cloud.nodes_of(host)
+            ]
+            for node in nodes:
+                if uuid not in states[node].instances:
+                    self._own(node).instances[uuid] = self._find_instance(
+                        uuid, nodes, states[node].cell_uuid
+                    )
+
+    def _find_instance(
+        self, uuid: str, nodes: Iterable[str], cell: str
+    ) -> typing.Any:
+        """Return the nova Instance of a server that is there.
+
+        :param nodes: UUIDs of the compute nodes that may have it
+        :param cell: UUID of the cell whose database has it otherwise
+        """
+        states = self._cloud.states
+        for node in nodes:
+            if node in states and uuid in states[node].instances:
+                return states[node].instances[uuid]
+        return objects.Instance(self._cloud.context_of(cell), uuid=uuid)
 
     # What the scheduler's code asks.
 

@@ -34,6 +34,7 @@ from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import servers
 
@@ -138,6 +139,21 @@ class Snapshot(host_manager.HostManager):
     def nodes_of(self, host: str) -> Sequence[str]:
         """Return the UUIDs of the compute nodes of a host's nova-compute."""
         return self._nodes.get(host, ())
+
+    def context_of(self, cell: str) -> typing.Any:
+        """Return what nova's objects load fields with from a cell's database.
+
+        :param cell: its UUID
+        """
+        if cell not in self._contexts:
+            admin, mapping = process.context(), self.cells[cell]
+            with nova_context.target_cell(admin, mapping) as cctxt:
+                self._contexts[cell] = cctxt
+        return self._contexts[cell]
+
+    @functools.cached_property
+    def _contexts(self) -> dict[str, typing.Any]:
+        return {}
 
     def find_node(self, host: str | None, node: str | None) -> str | None:
         """Return the UUID of a compute node; None if there is none."""

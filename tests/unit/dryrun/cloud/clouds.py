@@ -7,6 +7,7 @@ import dataclasses
 import types
 from urllib import parse
 
+from nova import context
 from nova import objects
 from nova.scheduler import filters
 from nova.scheduler import weights
@@ -21,6 +22,8 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from tests.unit.dryrun.cloud import test_snapshot
 from tests.unit.request_filters import base
 
+#: A context of the cell.
+CCTXT = context.RequestContext(is_admin=True, overwrite=False)
 SHARES = os_traits.MISC_SHARES_VIA_AGGREGATE
 
 
@@ -240,6 +243,7 @@ class Cloud(snapshot.Snapshot):
         self.server = Placement()
         connect(self, self.server)
         self.states, self.hosts = {}, {}
+        self._contexts = {'cell1': CCTXT}
         self._read_at = test_snapshot.timeutils.utcnow()
         self._hosts = {'cell1': snapshot._Hosts([], [], {})}
         for host in hosts:
@@ -274,7 +278,7 @@ class Cloud(snapshot.Snapshot):
 
     def stand(self, server, on, **more):
         """Let a server stand on a host, and return the nova Instance."""
-        state, instance = self.states[on], objects.Instance(uuid=server)
+        state, instance = self.states[on], objects.Instance(CCTXT, uuid=server)
         state.num_instances += 1
         state.instances[server] = instance
         self.server.hold(server, **{on: {'VCPU': 1, 'MEMORY_MB': 64}, **more})

@@ -81,6 +81,27 @@ class NothingIsLeftTestCase(ForkTestCase):
         return contextlib.suppress(ZeroDivisionError)
 
     @ddt.data('come', 'move', 'evacuate', 'count_under_way')
+    def test_instances_load_their_fields(self, name):
+        """As nova-scheduler's do; those of a server that comes have none."""
+        image = objects.ImageMeta(properties=objects.ImageMetaProps())
+        self.spec.image = image
+        with self.cloud.fork() as future:
+            getattr(self, name)(future)
+            uuid = 'new' if name == 'come' else 'one'
+            instance = self.cloud.states['b'].instances[uuid]
+            nova = objects.InstanceList(objects=[instance]).objects
+            self.assertIs(clouds.CCTXT, nova[0]._context)
+            self.assertEqual(uuid, nova[0].uuid)
+            if name == 'come':
+                self.assertIs(image, nova[0].image_meta)
+                self.assertTrue(
+                    future.evacuate(
+                        uuid, self.spec, self.cloud.find_target('c'), None
+                    )
+                )
+                self.assertIs(instance, self.cloud.states['c'].instances[uuid])
+
+    @ddt.data('come', 'move', 'evacuate', 'count_under_way')
     def test_whatever_happened(self, name):
         before = self.describe()
         for fails in (False, True):
