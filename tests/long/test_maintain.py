@@ -10,13 +10,12 @@ import sqlalchemy as sa
 from nova_ext_sched.cmd.moves import command
 from tests.functional import audits
 from tests.functional import explain
+from tests.functional import sharing
 from tests.functional import test_drain
 
 
-class MaintainTestCase(test_drain.DrainTestCase):
+class RoundsTestCase(test_drain.DrainTestCase):
     """Hosts are disabled while they are to be empty, as operators do it."""
-
-    weights = {f'host{n}': 700 - n for n in range(1, 7)}
 
     def read(self, *argv, status=0):
         found = explain.call(command.Maintain, 'maintain', *argv, '-f', 'json')
@@ -42,6 +41,10 @@ class MaintainTestCase(test_drain.DrainTestCase):
             search_opts={'all_tenants': 1, 'host': host}
         )
         return [one['name'] for one in found]
+
+
+class MaintainTestCase(RoundsTestCase):
+    weights = {f'host{n}': 700 - n for n in range(1, 7)}
 
     def test_every_host_is_empty_once(self):
         required = {'trait:CUSTOM_WINDOWS': 'required'}
@@ -141,3 +144,51 @@ class MaintainTestCase(test_drain.DrainTestCase):
             _, err, status = explain.call(command.Maintain, 'maintain', *argv)
             self.assertEqual(2, status, err)
             self.assertIn(expected, err)
+
+
+class OtherProvidersTestCase(sharing.StorageMixin, RoundsTestCase):
+    """Of each host that has a server, another provider has no room left.
+
+    A host takes the second server only after the first one has left it.
+    """
+
+    def check(self, flavor):
+        # A request that names its host gets no disk of another provider.
+        servers = [
+            self.assertBootsOn(host, flavor=flavor)
+            for host in ('host1', 'host2')
+        ]
+        plan = self.read()
+        self.assertEqual([], plan['not_emptied'])
+        self.assertEqual(
+            [['host3'], ['host1'], ['host2']],
+            [one['hosts'] for one in plan['rounds']],
+        )
+        self.carry_out_rounds(plan)
+        self.assertEqual(
+            ['host3', 'host1'], [self.host_of(one) for one in servers]
+        )
+
+    def test_disks_that_hosts_share(self):
+        self.share(35, *self.weights)
+        self.check(self.flavor(vcpu=6, disk=10))
+
+    def test_devices_below_the_host(self):
+        self.check(self.flavor(specs={'resources:CUSTOM_MAGIC': 6}))
+
+    def test_both(self):
+        self.share(35, *self.weights)
+        self.check(self.flavor(disk=10, specs={'resources:CUSTOM_MAGIC': 6}))
+
+    def test_numbered_groups(self):
+        """Nobody knows what placement would answer of the host."""
+        flavor = self.flavor(specs={'resources1:CUSTOM_MAGIC': 6})
+        for host in ('host1', 'host2'):
+            self.boot(flavor=flavor, host=host)
+        plan = self.read(status=3)
+        self.assertIn('whether 1 can is not known', plan['answer']['sentence'])
+        [kept] = plan['not_emptied']
+        [stuck] = kept['without_place']
+        self.assertEqual('not known', stuck['cause'])
+        self.assertIn('whether host1 has room', stuck['reason'])
+        self.carry_out_rounds(plan)

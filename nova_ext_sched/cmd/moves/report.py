@@ -154,8 +154,11 @@ def make_rounds(
         head = f'{number} of {messages.count("host", whole)} can be emptied'
         if number:
             head += f', in {messages.count("round", len(rounds))}'
-        if kept:
-            head += f'; {len(kept)} cannot'
+        known = sum(one.is_known for one in kept)
+        if known:
+            head += f'; {known} cannot'
+        if len(kept) > known:
+            head += f'; whether {len(kept) - known} can is not known'
     remarks = [*remarks, *_count_deleted(found.deleted_meanwhile)]
     sentence, sections = report.begin(head, *remarks, *faults)
     if rounds:

@@ -20,18 +20,24 @@ found on hosts that servers left:
 =======================================  ==================================
 a host that servers left                 it is a candidate
 =======================================  ==================================
-is in placement's answer                 it is one already
-is not, and satisfies every constraint   if the amounts fit what is left, and
-of the query but the amounts             the inventories' units
+is in placement's answer                 it is one already; others of its
+                                         providers may give more
+satisfies every constraint of the query  if a provider of its tree, or one
+but the amounts                          that it shares, has each amount left,
+                                         and its inventory gives such ones
 lacks a constraint                       no
-the request is for several providers of  not known, and so no
-a tree, or for one that hosts share
+any; the request has numbered groups     not known, and so no
 =======================================  ==================================
+
+For these hosts placement's choice is made here, of a request without numbered
+groups: each resource class of one provider, the host's own first; required
+traits on any of these; on none of them a forbidden one.
 """
 
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import copy
@@ -55,6 +61,9 @@ from nova_ext_sched.queries import sources
 # Attributes have the names of the modules.
 _Ledger = ledger.Ledger
 _Providers = placement.Providers
+
+# Candidates of one host; they bound the time.
+_MOST_CHOICES = 100
 
 # No two states of hosts ever have the same.
 _VERSIONS = itertools.count(1)
@@ -108,8 +117,6 @@ class Fork:
     :ivar placed: the UUID of its compute node, and what it has there
     :ivar touched: UUIDs of the hosts that are other than before this fork
     :ivar left: UUIDs of the hosts that servers left
-    :ivar unknown: UUIDs of hosts that servers left, of which nobody can say
-        whether placement would offer them
     """
 
     def __init__(self, cloud: Cloud, before: 'Fork | None') -> None:
@@ -121,10 +128,11 @@ class Fork:
             before.moved.new_child() if before else collections.ChainMap()
         )
         self.left: set[str] = set(before.left) if before else set()
+        # Those of them of which other providers may give something.
+        self._several: set[str] = set(before._several) if before else set()
         self.placed: collections.ChainMap[str, tuple[str, claims.Taken]] = (
             before.placed.new_child() if before else collections.ChainMap()
         )
-        self.unknown: set[str] = set()
         # State and version of hosts as they were before.
         self._states: dict[str, tuple[typing.Any, int]] = {}
         # Where servers count, by their UUIDs.
@@ -172,8 +180,7 @@ class Fork:
         self._is_kept = True
         before._states = self._states | before._states
         before.moved.update(self.moved.maps[0])
-        before.left = self.left
-        before.unknown |= self.unknown
+        before.left, before._several = self.left, self._several
         before.placed.update(self.placed.maps[0])
         before._places.update(self._places.maps[0])
         before._held = self._held
@@ -309,10 +316,25 @@ class Fork:
             self._ctxt, migration, consumer_type='migration'
         )
         claims.leave(self._own(source), spec_obj, uuid, taken)
-        self.left.add(source)
+        given = target.allocation_candidates[0]['allocations']
+        self._note_left(source, held.keys() - given.keys())
         for node in self._cloud.nodes_of(host) if host != target.host else ():
             self._own(node).instances.pop(uuid, None)
         return True
+
+    def _note_left(self, host: str, freed: Iterable[str]) -> None:
+        """Note the hosts that have more room than before.
+
+        :param host: UUID of the one that a server left
+        :param freed: UUIDs of providers that it has nothing of any more
+        """
+        providers = self._cloud.providers
+        sharing = (providers.served.get(uuid, set()) for uuid in freed)
+        left = {host}.union(*sharing) & self._cloud.states.keys()
+        self.left |= left
+        self._several |= {
+            uuid for uuid in left if len(providers.get_givers(uuid)) > 1
+        }
 
     def count_under_way(self) -> None:
         """Count servers that migrate on both hosts, until that has ended.
@@ -356,24 +378,45 @@ class Fork:
 
         :param resources: what :func:`.query.forms` returned
         """
-        answer = self._cloud.providers.get_candidates(ctxt, resources)
-        hidden = self.left - answer.summaries.keys()
+        providers = self._cloud.providers
+        answer = providers.get_candidates(ctxt, resources)
+        hidden = self.find_other(answer.summaries)
         if not hidden:
             return answer
-        opened = {
-            uuid: request
-            for form in resources
-            for uuid, request in self._find_opened(form, hidden)
+        answered = query.by_provider(answer.requests)
+        opened = [
+            (uuid, request)
+            for uuid, requests in self.open(
+                resources, hidden, answered
+            ).items()
+            for request in requests[len(answered[uuid]) :]
             if not self.ledger.find_lacking(request)
-        }
+        ]
         found = copy.copy(answer)
-        found.requests = [*answer.requests, *opened.values()]
-        get_room = self._cloud.providers.get_room
-        found.summaries = {
-            **answer.summaries,
-            **{uuid: {'resources': get_room(uuid)} for uuid in opened},
-        }
+        found.requests = [*answer.requests, *(one for _, one in opened)]
+        found.summaries = dict(answer.summaries)
+        for uuid, request in opened:
+            for one in request['allocations'].keys() - found.summaries:
+                found.summaries[one] = providers.summarize(one, uuid)
         return found
+
+    def find_other(self, known: Mapping[str, object]) -> set[str]:
+        """Return hosts that may give what nobody knows yet.
+
+        :param known: what is known, by the hosts' UUIDs
+        """
+        return self.left - known.keys() | self._several
+
+    def find_unknown(self, resources: Iterable[typing.Any]) -> set[str]:
+        """Return hosts that servers left, whose candidates nobody knows.
+
+        Placement's answer may have some of theirs.
+
+        :param resources: what :func:`.query.forms` returned
+        :returns: UUIDs
+        """
+        has_groups = any(one.get_num_of_suffixed_groups() for one in resources)
+        return {*self.left} if has_groups else set()
 
     def leave_out_full(
         self, offered: placement.Candidates
@@ -426,19 +469,28 @@ class Fork:
         ]
 
     def open(
-        self, resources: Iterable[typing.Any], hosts: Iterable[str]
+        self,
+        resources: Iterable[typing.Any],
+        hosts: Iterable[str],
+        answered: Mapping[str, Sequence[claims.Request]],
     ) -> dict[str, list[claims.Request]]:
         """Return what hosts that servers left may give, whatever is free now.
 
         :param resources: what :func:`.query.forms` returned
-        :param hosts: UUIDs of those that placement's answer does not have
-        :returns: allocation requests, by the hosts' UUIDs
+        :param hosts: UUIDs
+        :param answered: the allocation requests that placement's answer has
+            of hosts, by UUID
+        :returns: for each of the hosts these, and then others
         """
-        return query.by_provider(
-            request
-            for form in resources
-            for _, request in self._find_opened(form, {*hosts})
-        )
+        found = {uuid: [*answered.get(uuid, ())] for uuid in hosts}
+        for form in resources:
+            for uuid, request in self._find_opened(form, {*found}):
+                if all(
+                    request['allocations'] != one['allocations']
+                    for one in found[uuid]
+                ):
+                    found[uuid].append(request)
+        return found
 
     def _read_held(self, node: str | None) -> None:
         """Read at once what all servers of a compute node hold."""
@@ -465,37 +517,46 @@ class Fork:
         return self._known[consumer]
 
     def _find_opened(
-        self, form: typing.Any, hidden: set[str]
+        self, form: typing.Any, hosts: set[str]
     ) -> Iterator[tuple[str, claims.Request]]:
-        """Yield hosts that are candidates now, each with what it gives.
+        """Yield hosts with an allocation request that placement may make now.
 
         :param form: a nova ResourceRequest
-        :param hidden: UUIDs of hosts that placement's answer does not have
+        :param hosts: UUIDs of hosts that servers left
         """
+        if form.get_num_of_suffixed_groups():
+            return
         providers = self._cloud.providers
         amounts = form.merged_resources()
-        spread = form.get_num_of_suffixed_groups()
-        alone = {
-            uuid
-            for uuid in hidden
-            if not spread
-            and amounts.keys() <= providers.get_inventories(uuid).keys()
-        }
-        self.unknown |= hidden - alone
-        fitting = {
-            uuid
-            for uuid in alone
-            if all(
-                ledger.fits_units(providers.get_inventories(uuid)[name], one)
-                for name, one in amounts.items()
-            )
-        }
+        traits, bounds = [], []
         for part in query.split(form.to_querystring()):
-            if part.key != 'resources':
-                fitting -= providers.find_lacking(part, fitting)
-        for uuid in sorted(fitting):
-            request = {
-                'allocations': {uuid: {'resources': amounts}},
-                'mappings': {'': [uuid]},
-            }
-            yield uuid, request
+            if part.key == 'required':
+                traits.append(part)
+            elif part.key != 'resources':
+                bounds.append(part)
+                hosts = hosts - providers.find_lacking(part, hosts)
+        for uuid in sorted(hosts):
+            givers = providers.get_givers(uuid, bounds)
+            choices = (
+                [one for one in givers if providers.gives(one, name, amount)]
+                for name, amount in amounts.items()
+            )
+            for chosen in itertools.islice(
+                itertools.product(*choices), _MOST_CHOICES
+            ):
+                if providers.have(chosen, traits):
+                    yield uuid, _make_request(chosen, amounts)
+
+
+def _make_request(
+    chosen: Iterable[str], amounts: Mapping[str, int]
+) -> claims.Request:
+    """Return an allocation request.
+
+    :param chosen: the UUID of the provider of each of the amounts
+    """
+    allocations: dict[str, typing.Any] = {}
+    for uuid, (name, amount) in zip(chosen, amounts.items(), strict=True):
+        given = allocations.setdefault(uuid, {'resources': {}})
+        given['resources'][name] = amount
+    return {'allocations': allocations, 'mappings': {'': [*allocations]}}

@@ -3,6 +3,8 @@
 """What placement says: nova's client of it, and each question asked once."""
 
 from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Set
 import contextlib
 import functools
 import inspect
@@ -368,6 +370,60 @@ class Providers:
         return hosts.difference(
             found.values(), *(self.served.get(uuid, ()) for uuid in found)
         )
+
+    def get_givers(
+        self, host: str, bounds: Iterable[query.Part] = ()
+    ) -> list[str]:
+        """Return the providers that may give something of a host.
+
+        :param host: UUID of its own provider
+        :param bounds: aggregates and trees of which those that it shares with
+            others must be, too
+        :returns: UUIDs: its own, those below it, those that it shares
+        """
+        below = sorted({*self.get_tree(host)} - {host})
+        shared = [
+            uuid
+            for uuid, roots in self.served.items()
+            if host in roots
+            and uuid != host
+            and all(
+                (uuid in self._having(part)) != part.forbids
+                for part in bounds
+                if part.key in ('member_of', 'in_tree')
+            )
+        ]
+        return [host, *below, *shared]
+
+    def gives(self, uuid: str, name: str, amount: int) -> bool:
+        """Return whether a provider ever gives such an amount to one.
+
+        :param name: of the resource class
+        """
+        found = self.get_stored(uuid).get(name)
+        return found is not None and ledger.fits_units(found, amount)
+
+    def have(self, uuids: Iterable[str], traits: Iterable[query.Part]) -> bool:
+        """Return whether providers have traits between them.
+
+        :param traits: parts; of those that forbid one, none may have it
+        """
+        return all(
+            self._having(part).isdisjoint(uuids) == part.forbids
+            for part in traits
+        )
+
+    def summarize(self, uuid: str, host: str) -> dict[str, typing.Any]:
+        """Return a provider's summary, as placement's answers have it.
+
+        :param host: UUID of one that it gives something of
+        """
+        root = uuid if uuid in self.served else host
+        return {'root_provider_uuid': root, 'resources': self.get_room(uuid)}
+
+    def _having(self, part: query.Part) -> Set[str]:
+        """Return the providers that have what a part names, or are of it."""
+        return self._ask((part.key, part.value.removeprefix('!'))).keys()
 
     def knows(self, part: query.Part) -> bool:
         """Return whether placement knows the trait that a part requires."""

@@ -82,27 +82,35 @@ def ask(
     if found.whole:
         attribution.add_parts(rows)
     attribution.add_whole(ctxt)
-    return _leave_out_full(supposed, answer, found) if supposed else answer
+    if supposed and supposed.ledger.is_changed:
+        found.unknown = supposed.find_unknown(resources)
+        return _leave_out_full(supposed, answer, found)
+    return answer
 
 
 def _leave_out_full(
     supposed: fork.Fork, answer: placement.Candidates, found: matrix.Matrix
 ) -> placement.Candidates:
     """Add what a fork has filled, and return the other candidates."""
-    if not supposed.ledger.is_changed:
-        return answer
     fitting, full = supposed.leave_out_full(answer)
+    # Those that fit are known to.
+    found.unknown -= query.by_provider(fitting.requests).keys()
     found.add(
         'placement',
         'moves before this one',
-        refused={uuid: refusals.full(names) for uuid, names in full.items()},
+        refused={
+            uuid: refusals.NOT_KNOWN
+            if uuid in found.unknown
+            else refusals.full(names)
+            for uuid, names in full.items()
+        },
     )
-    names = sorted(found.names[one] for one in supposed.unknown)
-    if names:
+    if names := sorted(found.names[one] for one in found.unknown):
         found.remarks.append(
-            f'What the servers that left {messages.first_few(names)} open '
-            f'there is not known, because the request is for providers below '
-            f'the host, or for one that hosts share'
+            f'Whether {messages.first_few(names)} '
+            f'{messages.agree(len(names), "has", "have")} room is not known, '
+            f'because servers left and the request has numbered groups of '
+            f'resources.'
         )
     return fitting
 

@@ -202,6 +202,8 @@ class Matrix:
         self.elsewhere = []
         self.faults = []
         self.remarks = []
+        # UUIDs of hosts of which it is not known whether they have room.
+        self.unknown: set[str] = set()
         self.left = {*names}
         self.end: End | None = None
         self.failure: BaseException | None = None
@@ -281,6 +283,7 @@ class Matrix:
         found.order = []
         found.constraints = [copy.copy(one) for one in self.constraints]
         found.left = {*self.left, *without}
+        found.unknown = self.unknown.difference(without)
         found.columns = [
             column._replace(
                 refused={

@@ -63,6 +63,11 @@ IGNORED = Refusal(
 )
 
 
+#: Why a host is refused that servers left, of which nobody knows whether
+#: placement would offer it.
+NOT_KNOWN = Refusal('have room, or not: that is not known', 'not known')
+
+
 @dataclasses.dataclass
 class Reason:
     """Refusals of one kind, with their names and details counted.

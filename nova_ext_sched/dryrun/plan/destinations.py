@@ -398,15 +398,13 @@ class Destinations:
         Whether they fit, and whether the filters pass, is not known.
         """
         fork = self.cloud.supposed
-        left = fork.left - shared.requests.keys() - self.barred if fork else ()
+        left = fork.find_other(shared.requests) - self.barred if fork else ()
         if not fork or not left:
             return shared.requests
         opened = self._opened.setdefault(shared, {})
         if new := left - opened.keys():
-            asked = new - shared.refused.keys()
-            opened |= dict.fromkeys(asked, [])
-            opened |= fork.open(shared.resources, asked)
-            opened |= {uuid: shared.refused[uuid] for uuid in new - asked}
+            known = shared.requests | shared.refused
+            opened |= fork.open(shared.resources, new, known)
         return shared.requests | {uuid: opened[uuid] for uuid in left}
 
     def _find_first(

@@ -367,6 +367,10 @@ class StuckExplainer:
         elif violated:
             cause, reason = explanation.describe_violated(violated)
             name, helps = '', f'{explanation.UNITS} of {cause}'
+        elif found.unknown and not left:
+            cause, name, helps = plans.NOT_KNOWN, '', ''
+            [*_, reason] = found.remarks
+            reason = f'{reason[0].lower()}{reason[1:].rstrip(".")}'
         elif left:
             reason = 'nova-scheduler leaves hosts, and can claim none of them'
             cause, name = plans.FAULT, ''

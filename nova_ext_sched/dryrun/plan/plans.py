@@ -13,6 +13,8 @@ from nova_ext_sched.dryrun.decision import refusals
 FAULT = 'fault'
 #: The cause of a server that nova does not move as it is.
 STATE = refusals.STATE
+#: The cause of a server that may have a place on a host that others left.
+NOT_KNOWN = 'not known'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Stuck(Leaving):
     :ivar reason: the answer of explain
     :ivar cause: the same in a word: :data:`STATE` where nova does not move
         it as it is, one of :data:`.refusals.NEVER` where no state lets it,
-        :data:`FAULT` where nobody knows
+        :data:`FAULT` where it could not be asked, :data:`NOT_KNOWN` where
+        nobody knows what placement would answer
     :ivar would_help: what to lift; empty where nothing is known
     :ivar name_of_cause: what is counted within it, such as an aggregate
     :ivar cause_then: of one with the cause :data:`STATE`, why it has no place
@@ -163,6 +166,12 @@ class Kept:
     host: str
     without_place: list[Stuck]
     lost: str = ''
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known that the host cannot be emptied."""
+        causes = {one.cause for one in self.without_place}
+        return bool(self.lost) or causes != {NOT_KNOWN}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -458,6 +458,7 @@ class CandidatesTestCase(ForkTestCase):
             ),
         ):
             found = future.get_candidates(None, [form])
+        self.unknown = future.find_unknown([form])
         hosts = [next(iter(one['allocations'])) for one in found.requests]
         self.assertEqual(hosts, list(found.summaries))
         return found, ''.join(hosts)
@@ -481,8 +482,8 @@ class CandidatesTestCase(ForkTestCase):
         ((1,), 'resources=VCPU:2', False),
         ((4,), 'resources=VCPU:2&required=!T', True),
         ((4,), 'resources=VCPU:2&required=T', False),
-        # For a provider that is not the host's own.
-        ((4,), 'resources=VCPU:2,DISK_GB:1', False, False),
+        # No provider of the host has it.
+        ((4,), 'resources=VCPU:2,DISK_GB:1', False),
         ((4,), 'resources=VCPU:2&resources1=CUSTOM_A:1', False, False),
         # And what the host gives to one server.
         ((1, 2, 4), 'resources=VCPU:3', False, True, {'max_unit': 2}),
@@ -503,11 +504,104 @@ class CandidatesTestCase(ForkTestCase):
             self.leave(future, *left)
             _, found = self.ask(future, text)
             self.assertEqual('abc' + 'd' * opened, found)
-            self.assertEqual(set() if known else {'d'}, future.unknown)
+            self.assertEqual(set() if known else {'d'}, self.unknown)
             with self.cloud.fork() as inner:
                 self.assertEqual(found, self.ask(inner, text)[1])
         with self.cloud.fork() as future:
             self.assertEqual('abc', self.ask(future, text)[1])
+
+    @ddt.data(
+        # The query, and the providers that each candidate on d has.
+        ('', {'d gpu1', 'd gpu2'}),
+        ('&required=T', {'d gpu2'}),
+        ('&required=!T', {'d gpu1'}),
+        ('&in_tree=d', {'d gpu1', 'd gpu2'}),
+        (',DISK_GB:3', {'d gpu1 disks', 'd gpu2 disks'}),
+        # What hosts share is of no tree.
+        (',DISK_GB:3&in_tree=d', set()),
+        (',DISK_GB:3&member_of=in:A', set()),
+        (',DISK_GB:3&member_of=in:all', {'d gpu1 disks', 'd gpu2 disks'}),
+        (',DISK_GB:3&member_of=!in:B', set()),
+        ('&member_of=!in:A', set()),
+        (',DISK_GB:31', set()),
+    )
+    @ddt.unpack
+    def test_what_other_providers_give(self, text, expected):
+        server = self.cloud.server
+        server.add('gpu1', 'd', VGPU=1)
+        server.add('gpu2', 'd', traits=['T'], VGPU=1)
+        server.add('disks', traits=[clouds.SHARES], DISK_GB=30)
+        # The host is in aggregate A, the disks are in B.
+        has = server._has
+        server._has = lambda uuid, key, value: (
+            (uuid == 'disks') == (value == 'in:B')
+            if value in ('in:A', 'in:B')
+            else has(uuid, key, value)
+        )
+        form = mock.Mock()
+        query_string = f'resources=VCPU:2,VGPU:1{text}'
+        form.to_querystring.return_value = query_string
+        form.get_num_of_suffixed_groups.return_value = 0
+        form.merged_resources.return_value = {
+            name: int(amount)
+            for name, amount in (
+                one.split(':')
+                for one in query_string.split('&')[0][10:].split(',')
+            )
+        }
+        with self.cloud.fork() as future:
+            found = future.open([form], {'d'}, {})['d']
+            self.assertEqual(
+                expected, {' '.join(one['allocations']) for one in found}
+            )
+            for one in found:
+                self.assertEqual({'': [*one['allocations']]}, one['mappings'])
+                self.assertEqual(
+                    {'resources': {'VCPU': 2}}, one['allocations']['d']
+                )
+            # Those that placement's answer has come first, and once.
+            again = future.open([form], {'d'}, {'d': found[1:]})['d']
+            self.assertEqual(found[1:], again[:-1])
+            self.assertCountEqual(found, again)
+
+    def test_a_host_of_which_placement_offers_another_provider(self):
+        """One device was free, and a server gives the other one back."""
+        for name in ('gpu1', 'gpu2'):
+            self.cloud.server.add(name, 'd', VGPU=1)
+        self.hold(**{'1': 1, '2': 1, '4': 1})
+        self.cloud.server.hold('4', d={'VCPU': 1}, gpu2={'VGPU': 1})
+        answered = clouds.make_request(d={'VCPU': 1}, gpu1={'VGPU': 1})
+        answer = types.SimpleNamespace(
+            requests=[answered],
+            summaries={'d': clouds.make_summary(VCPU=(4, 3))},
+        )
+        self.cloud.providers.get_candidates = lambda *_: answer
+        form = mock.Mock()
+        form.to_querystring.return_value = 'resources=VCPU:1,VGPU:1'
+        form.get_num_of_suffixed_groups.return_value = 0
+        form.merged_resources.return_value = {'VCPU': 1, 'VGPU': 1}
+        with self.cloud.fork() as future:
+            self.assertIs(answer, future.get_candidates(None, [form]))
+            self.leave(future, 4)
+            found = future.get_candidates(None, [form])
+            self.assertEqual(
+                [['d', 'gpu1'], ['d', 'gpu2']],
+                [[*one['allocations']] for one in found.requests],
+            )
+            self.assertEqual(
+                {'root_provider_uuid': 'd', 'resources': mock.ANY},
+                found.summaries['gpu2'],
+            )
+
+    def test_a_provider_that_hosts_share(self):
+        """What a server gives back to it, other hosts may give."""
+        server = self.cloud.server
+        server.add('disks', traits=[clouds.SHARES], DISK_GB=30)
+        server.hold('4', d={'VCPU': 1}, disks={'DISK_GB': 9})
+        with self.cloud.fork() as future:
+            self.leave(future, 4)
+            self.assertEqual({*'abcd'}, future.left)
+            self.assertEqual({*'abcd'}, future.find_other({'a': ()}))
 
     def test_a_place_that_is_taken_again(self):
         with self.cloud.fork() as future:

@@ -12,6 +12,7 @@ import fixtures
 from nova import objects
 from nova.network import model
 from nova.scheduler import filters
+from nova.scheduler import utils
 from nova.scheduler.filters import affinity_filter
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
@@ -152,9 +153,17 @@ class JudgeTestCase(DestinationsTestCase):
             self.assertEqual([], self.matrix.remarks)
             target = self.cloud.find_target('a')
             self.cloud.migrate(future, on_d, spec, target)
-            self.assertEqual('abc', self.judge(spec))
+            self.assertEqual('abcd', self.judge(spec))
+            self.assertEqual([], self.matrix.remarks)
+            with mock.patch.object(
+                utils.ResourceRequest,
+                'get_num_of_suffixed_groups',
+                return_value=1,
+            ):
+                self.assertEqual('abc', self.judge(spec))
             [remark] = self.matrix.remarks
-            self.assertIn('left hostd:noded open', remark)
+            self.assertIn('Whether hostd:noded has room', remark)
+            self.assertEqual({'d'}, self.matrix.unknown)
 
     def test_a_group_stands_where_its_members_moved(self):
         seen = []
