@@ -12,9 +12,9 @@ A cell is asked only where nova has members in it.
 import collections
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from concurrent import futures
 import contextlib
 import sys
 import threading
@@ -22,9 +22,9 @@ import typing
 
 import cachetools
 from nova import objects
-from nova.scheduler.client import report
 
 from nova_ext_sched.policy import memo
+from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import cells
 from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import servers
@@ -33,9 +33,6 @@ from nova_ext_sched.queries import sources
 #: Members that nova-compute has not claimed yet, that placement is asked
 #: about: the newest ones.
 MOST_UNCLAIMED = 50
-
-# Requests to placement at the same time.
-_AT_ONCE = 8
 
 # Members of all groups that are remembered: some 20 MB.
 _MOST_KNOWN = 100_000
@@ -178,24 +175,23 @@ def get_members(
 ) -> Members:
     """Return where members stand, those that placement alone knows too.
 
-    As :func:`get_places`. While members wait to be claimed, a request to
-    placement for each of the last :data:`MOST_UNCLAIMED` of ``uuids``, several
-    at a time, and a select in each cell that nova may place servers in.
-    Placement has no request for the allocations of several servers.
+    As :func:`get_places`. While members wait to be claimed, placement is
+    asked about the last :data:`MOST_UNCLAIMED` of ``uuids``
+    (:mod:`.allocations`), and then the members' cells; while one that has an
+    allocation has no host there, each cell that nova may place servers in. A
+    cell that does not answer is a fault where such a member is left.
 
     :raises Exception: as :func:`get_places`; what nova's report client raises
         where placement does not answer
     """
     places, cell_of = _look_up(ctxt, group, uuids, on_fault)
     unclaimed = [uuid for uuid in uuids if None in places.get(uuid, ())]
-    providers = _get_providers(ctxt, unclaimed[-MOST_UNCLAIMED:])
-    nodes = set().union(*providers.values())
+    providers = allocations.get_providers(ctxt, unclaimed[-MOST_UNCLAIMED:])
     near = {cell for uuid in providers if (cell := cell_of.get(uuid))}
-    hosts = _get_hosts(ctxt, nodes, near, on_fault)
+    hosts = _get_hosts(ctxt, providers, near, on_fault)
     return Members(
         places,
         {
-            # Other providers of the tree (of devices) are no compute nodes.
             uuid: frozenset(hosts[rp] for rp in held if rp in hosts)
             for uuid, held in providers.items()
         },
@@ -210,81 +206,94 @@ def _look_up(
 ) -> tuple[dict[str, Places], dict[str, str]]:
     # Places, and the UUIDs of the cells, of the members that have them.
     known = _known.get(group)
-    places: dict[str, Places] = {}
     cell_of = {uuid: cell for uuid in uuids if (cell := known.get(uuid))}
-    by_cell = collections.defaultdict(list)
-    for uuid, cell in cell_of.items():
-        by_cell[cell].append(uuid)
-    unmapped = [uuid for uuid in uuids if uuid not in cell_of]
-    former = set(uuids)
-    while unmapped or by_cell:
-        for uuid, cell, is_building in servers.select_cells(ctxt, unmapped):
+    places: dict[str, Places] = {}
+    # In a cell that does not answer.
+    unseen: set[str] = set()
+
+    def look_up(wanted: Collection[str]) -> list[str]:
+        # Those that nova mapped to a cell, or to another one than before.
+        mapped = []
+        for uuid, cell, is_building in servers.select_cells(ctxt, wanted):
             if is_building:
                 places[uuid] = servers.UNCLAIMED
             if cell and cell_of.get(uuid) != cell:
-                by_cell[cell].append(uuid)
                 # One string for all.
                 cell_of[uuid] = sys.intern(cell)
+                mapped.append(uuid)
+        return mapped
+
+    def ask(wanted: Collection[str]) -> None:
+        by_cell = collections.defaultdict(list)
+        for uuid in wanted:
+            by_cell[cell_of[uuid]].append(uuid)
         answers = cells.current.ask(ctxt, servers.select_places, by_cell)
-        for cell, fault in answers.faults.items():
-            if on_fault is None:
-                raise fault
-            on_fault(fault)
-            former.difference_update(by_cell.pop(cell))
-        places |= answers.found
-        # Who is not where nova said, or said before, is looked up once more:
-        # a resize to another cell maps the server to it before it deletes the
-        # first copy.
-        unmapped = [
-            uuid
-            for mine in by_cell.values()
-            for uuid in mine
-            if uuid not in places
-        ]
-        by_cell.clear()
-    places = dict(sources.current.place(places))
-    former.difference_update(places)
+        _tell(answers.faults.values(), on_fault)
+        for cell in answers.faults:
+            unseen.update(by_cell[cell])
+        places.update(answers.found)
+
+    look_up([uuid for uuid in uuids if uuid not in cell_of])
+    ask(cell_of)
+    # Who is not where nova said, or said before, is looked up once more: a
+    # resize to another cell maps the server to it before it deletes the first
+    # copy.
+    ask(look_up(cell_of.keys() - places.keys() - unseen))
+
+    placed = dict(sources.current.place(places))
+    former = set(uuids).difference(placed, unseen)
     learned = {**cell_of, **dict.fromkeys(former)}
     if not learned.items() <= known.items():
         _known.add(group, learned)
-    return places, cell_of
+    return placed, cell_of
 
 
-def _get_providers(
-    ctxt: typing.Any, uuids: list[str]
-) -> dict[str, Collection[str]]:
-    # The resource providers that hold something for each server.
-    if not uuids:
-        return {}
-    get = report.report_client_singleton().get_allocs_for_consumer
-    with futures.ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(lambda uuid: get(ctxt, uuid)['allocations'], uuids)
-        return dict(zip(uuids, found, strict=True))
+def _tell(faults: Iterable[Exception], on_fault: OnFault | None) -> None:
+    for fault in faults:
+        if on_fault is None:
+            raise fault
+        on_fault(fault)
 
 
 def _get_hosts(
     ctxt: typing.Any,
-    nodes: Collection[str],
+    providers: Mapping[str, frozenset[str]],
     near: Collection[str],
     on_fault: OnFault | None,
 ) -> dict[str, str]:
-    # The hosts of compute nodes, in some cells and those where nova places
-    # servers now: a member that conductor has to create yet has no cell.
-    if not nodes:
-        return {}
-    asked = [
-        cell.uuid
-        # Not nova.context.CELLS, which is read once in a process.
-        for cell in objects.CellMappingList.get_all(ctxt)
-        if cell.uuid in near or not (cell.disabled or cell.is_cell0())
-    ]
-    answers = cells.current.ask(
-        ctxt, servers.select_compute_hosts, dict.fromkeys(asked, nodes)
-    )
-    # It may have what the others do not.
-    if len(answers.found) < len(nodes):
-        for fault in answers.faults.values():
-            if on_fault is None:
-                raise fault
-            on_fault(fault)
-    return answers.found
+    # The hosts of compute nodes: of the cells of the members, and, while one
+    # has no host there, of all cells where nova places servers now, because a
+    # member that conductor has to create yet has no cell.
+    hosts: dict[str, str] = {}
+    faults: list[Exception] = []
+
+    def find_missing() -> frozenset[str]:
+        # What members hold of which no host is known. Others hold devices, or
+        # what hosts share, besides: that is no compute node anywhere.
+        return frozenset().union(
+            *(held for held in providers.values() if held.isdisjoint(hosts))
+        )
+
+    def ask(asked: Iterable[str], nodes: Collection[str]) -> None:
+        answers = cells.current.ask(
+            ctxt, servers.select_compute_hosts, dict.fromkeys(asked, nodes)
+        )
+        hosts.update(answers.found)
+        faults.extend(answers.faults.values())
+
+    if nodes := find_missing():
+        ask(near, nodes)
+    if nodes := find_missing():
+        ask(
+            [
+                cell.uuid
+                # Not nova.context.CELLS, which is read once in a process.
+                for cell in objects.CellMappingList.get_all(ctxt)
+                if cell.uuid not in near
+                and not (cell.disabled or cell.is_cell0())
+            ],
+            nodes,
+        )
+        if find_missing():
+            _tell(faults, on_fault)
+    return hosts

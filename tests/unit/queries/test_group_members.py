@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import threading
 from unittest import mock
 
 import fixtures
@@ -47,7 +46,7 @@ class GroupMembersTestCase(testtools.TestCase):
             ('servers.select_cells', self.select_cells),
             ('cells.current', mock.Mock(ask=self.ask)),
             (
-                'group_members.report.report_client_singleton',
+                'allocations.report.report_client_singleton',
                 lambda: self.client,
             ),
         ):
@@ -171,15 +170,6 @@ class GetMembersTestCase(GroupMembersTestCase):
         found = self.get_members(*names)
         self.assertEqual(set(names[-most:]), set(found.hosts))
 
-    def test_several_are_asked_about_at_once(self):
-        """Two requests to placement that wait for each other."""
-        both = threading.Barrier(2, timeout=30)
-        self.client.get_allocs_for_consumer.side_effect = lambda ctxt, uuid: {
-            'allocations': {str(both.wait()): {}}
-        }
-        self.places |= dict.fromkeys('ab', frozenset([None]))
-        self.get_members('a', 'b')
-
     def test_placement_does_not_answer(self):
         self.client.get_allocs_for_consumer.side_effect = ZeroDivisionError
         self.places |= {'a': frozenset([None])}
@@ -239,16 +229,32 @@ class CellsTestCase(GroupMembersTestCase):
         """In the cells where nova places servers, and in the member's."""
         self.mapped |= {'a': 'd1', 'b': None}
         self.places |= {'a': frozenset([None])}
-        for members, expected in (
-            ('ab', {'c1', 'c2', 'd1'}),
-            ('b', {'c1', 'c2'}),
+        a, b = ([f'device of {one}', f'node of {one}'] for one in 'ab')
+        both = sorted(a + b)
+        for nodes, expected in (
+            # Nobody has a host in the cell of a member.
+            ({}, [{'d1': both}, {'c1': both, 'c2': both}]),
+            # One has: the others are asked about the other.
+            ({'node of a': 'h'}, [{'d1': both}, {'c1': b, 'c2': b}]),
+            # What of a member is no compute node is asked about once.
+            ({'node of a': 'h', 'node of b': 'h'}, [{'d1': both}]),
         ):
-            self.asked.clear()
-            self.get_members(*members)
-            select, by_cell = self.asked[-1]
-            self.assertEqual(servers.select_compute_hosts, select)
-            self.assertEqual(expected, {*by_cell})
-        self.assertEqual(['device of b', 'node of b'], by_cell['c2'])
+            self.nodes.clear()
+            self.nodes |= nodes
+            self.assertEqual(expected, self.asked_for_hosts('a', 'b'))
+        # A member that conductor has to create yet has no cell.
+        self.nodes.clear()
+        self.assertEqual([{'c1': b, 'c2': b}], self.asked_for_hosts('b'))
+
+    def asked_for_hosts(self, *members):
+        """Return what is asked of which cells, one after the other."""
+        self.asked.clear()
+        self.get_members(*members)
+        return [
+            {cell: sorted(nodes) for cell, nodes in by_cell.items()}
+            for select, by_cell in self.asked
+            if select is servers.select_compute_hosts
+        ]
 
     def test_a_cell_that_is_silent(self):
         self.mapped |= {'a': 'c1', 'b': 'c2', 'c': 'c2'}
@@ -273,17 +279,32 @@ class CellsTestCase(GroupMembersTestCase):
         self.assertEqual(['a', 'b'], self.living('a', 'b', 'gone'))
 
     def test_a_silent_cell_that_may_have_the_nodes(self):
-        self.mapped |= {'b': None}
+        """It is a fault where a member with an allocation has no host."""
+        self.mapped |= {'a': 'c1', 'b': None}
+        self.places |= {'a': frozenset([None])}
+        self.nodes['node of a'] = 'h'
         self.silent.add('c2')
-        self.nodes['node of b'] = 'h'
-        self.assertRaises(type(FAULT), self.get_members, 'b')
         faults = []
-        found = self.get_members('b', on_fault=faults.append)
-        self.assertEqual({'b': {'h'}}, found.allocated)
+        for members, nodes, expected in (
+            # A device is no compute node anywhere.
+            ('a', {}, {'a': {'h'}}),
+            ('ab', {'node of b': 'h'}, {'a': {'h'}, 'b': {'h'}}),
+        ):
+            self.nodes |= nodes
+            self.assertEqual(
+                expected,
+                self.get_members(*members, on_fault=faults.append).allocated,
+            )
+        self.assertEqual([], faults)
+        del self.nodes['node of b']
+        self.assertRaises(type(FAULT), self.get_members, 'a', 'b')
+        found = self.get_members('a', 'b', on_fault=faults.append)
+        self.assertEqual({'a': {'h'}, 'b': set()}, found.allocated)
         self.assertEqual([FAULT], faults)
-        # The others have all of them.
-        self.nodes['device of b'] = 'h'
-        self.assertEqual({'b': {'h'}}, self.get_members('b').allocated)
+        # One that placement gave no host yet.
+        self.client.get_allocs_for_consumer.side_effect = None
+        self.client.get_allocs_for_consumer.return_value = {'allocations': {}}
+        self.assertEqual({'b': set()}, self.get_members('b').allocated)
 
 
 class KnownTestCase(GroupMembersTestCase):

@@ -8,6 +8,7 @@ The databases are real, and slow.
 from concurrent import futures
 import contextlib
 import time
+from unittest import mock
 
 import fixtures
 from nova import context
@@ -21,6 +22,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
 from nova_ext_sched import request_state
+from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import cells
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.queries import joined
@@ -143,3 +145,39 @@ class BurstTestCase(base.RequestFilterTestCase):
         # How many meet depends on the machine.
         self.assertLess(len(asked), AT_ONCE / 4)
         self.assertEqual({200}, {*asked})
+
+    def test_placement(self):
+        """Each asks about the 50 newest members that are under way.
+
+        Each answer takes 0.02 s; eight requests go to placement at once.
+        """
+        self.insert_members(vm_state='building')
+        node = models.ComputeNode.__table__
+        self.insert(
+            self.cell,
+            models.ComputeNode,
+            [
+                {one.name: 0 for one in node.c if not one.nullable}
+                | {'id': 1, 'uuid': uuids.node, 'host': 'h', 'deleted': 0}
+                | {'hypervisor_type': 'fake', 'cpu_info': ''}
+            ],
+        )
+        asked = []
+
+        def get(ctxt, uuid):
+            asked.append(uuid)
+            time.sleep(0.02)
+            return {'allocations': {uuids.node: {}, uuids.device: {}}}
+
+        self.replace(
+            'queries.allocations.report.report_client_singleton',
+            lambda: mock.Mock(get_allocs_for_consumer=get),
+        )
+        self.replace(
+            'queries.allocations._placement', allocations._Placement(100)
+        )
+        for forbidden, members in self.burst():
+            self.assertEqual({uuids.rack}, set(forbidden))
+            self.assertEqual({*MEMBERS[-50:]}, {*members.hosts})
+        self.assertEqual({*MEMBERS[-50:]}, {*asked})
+        self.assertLess(len(asked), AT_ONCE * 50 / 4)
