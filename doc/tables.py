@@ -11,6 +11,8 @@ import yaml
 
 ROOT = pathlib.Path(__file__).parents[1]
 MESSAGES = ROOT / 'doc' / 'source' / 'reference' / 'messages.yaml'
+SECURITY = ROOT / 'doc' / 'source' / 'contributor' / 'security.yaml'
+SCHEMA = ROOT / 'nova_ext_sched' / 'simulator' / 'schema.yaml'
 TESTS = ROOT / 'tests'
 # The modules are not imported: they change nova.
 PROMISES = (
@@ -115,3 +117,74 @@ def describe_promises() -> Iterator[tuple[str, str]]:
             ),
         ]
         yield cloud.said, '; '.join(reasons)
+
+
+class Threat(typing.NamedTuple):
+    """An input: who controls it, and what it can do.
+
+    :ivar tests: of what we do, ``path::Class.method``
+    """
+
+    title: str
+    who: str
+    worst: str
+    bound: str
+    tests: list[str]
+
+
+def read_security() -> dict[str, list[Threat]]:
+    """Return the inputs by the title of their section."""
+    return {
+        part['part']: [Threat(**one) for one in part['inputs']]
+        for part in yaml.safe_load(SECURITY.read_text())
+    }
+
+
+def write_security() -> str:
+    """Return the sections of the page on security."""
+    lines = []
+    for part, threats in read_security().items():
+        lines += [part, '=' * len(part), '']
+        for threat in threats:
+            lines += [threat.title, '-' * len(threat.title), '']
+            lines += [
+                f':Who controls it: {threat.who}',
+                f':The worst it can do: {threat.worst}',
+                f':What we do: {threat.bound}',
+                '',
+            ]
+    return '\n'.join(lines)
+
+
+def describe_scenario(part: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a part of a scenario, and what they take.
+
+    :param part: ``scenario``, ``steps`` (by action, the keys beside it) or
+        ``expect``
+    """
+    parts = yaml.safe_load(SCHEMA.read_text())['$defs']
+    if part == 'steps':
+        for action, step in parts['steps'].items():
+            required = step.get('required', [])
+            yield (
+                f'``{action}``',
+                ', '.join(
+                    f'``{key}``' + ' (required)' * (key in required)
+                    for key in step['properties']
+                    if key not in (action, 'expect', 'expect_plain')
+                )
+                or 'none',
+            )
+        return
+    schema = parts[part]
+    if part == 'expect':
+        *_, schema = schema['oneOf']
+    required = schema.get('required', [])
+    for key, form in schema['properties'].items():
+        # What each of a list or a mapping is.
+        within = form.get('items') or form.get('additionalProperties') or {}
+        each = within.get('description', '')
+        yield (
+            f'``{key}``' + ' (required)' * (key in required),
+            form['description'] + f'; each is {each}' * (' keys ' in each),
+        )

@@ -219,6 +219,27 @@ class Kinds(Table):
             yield f'``{name}``', f'{kind.consequence}.', f'{kind.remedy}.'
 
 
+class Scenario(Table):
+    """The keys of a part of a scenario, from its schema."""
+
+    required_arguments = 1
+
+    def read(self):
+        (part,) = self.arguments
+        yield 'Key', 'Value' if part != 'steps' else 'Keys beside it'
+        yield from tables.describe_scenario(part)
+
+
+class Security(docutils.SphinxDirective):
+    """What each input can do; its tests are in the table alone."""
+
+    def run(self):
+        self.env.note_dependency(str(tables.SECURITY))
+        return self.parse_text_to_nodes(
+            tables.write_security(), allow_section_headings=True
+        )
+
+
 class Metrics(Table):
     """The metrics of the watcher."""
 
@@ -270,4 +291,6 @@ def setup(app):
     app.add_directive('picture', Picture)
     app.add_directive('policies', Policies)
     app.add_directive('promises', Promises)
+    app.add_directive('scenario', Scenario)
+    app.add_directive('security', Security)
     app.connect('doctree-read', name_messages)

@@ -1,37 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Each entry of the security page names tests in a comment, and they exist.
+"""Each entry of the security page names tests, and they exist.
 
-Operators read the page without them.
+Its table is doc/source/contributor/security.yaml.
 """
 
 import ast
-import pathlib
-import re
 
 import testtools
 
-ROOT = pathlib.Path(__file__).parents[2]
-PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'security.rst'
-FIELDS = ('Who controls it', 'The worst it can do', 'What we do')
-
-
-def sections() -> list[str]:
-    """Return the entries: what stands from one first field to the next."""
-    _, *found = re.split(rf'(?m)^(?=:{FIELDS[0]}:)', PAGE.read_text())
-    return found
-
-
-def named_tests(text: str) -> list[str]:
-    """Return the tests that a text names."""
-    return re.findall(r'(?m)^   (tests/\S+?\.py::\S+)$', text)
+from tests import documentation
 
 
 def exists(test: str) -> bool:
     """Return whether a module has the method ``path::Class.method``."""
     path, _, name = test.partition('::')
     wanted, _, method = name.partition('.')
-    file = ROOT / path
+    file = documentation.ROOT / path
     return file.exists() and any(
         isinstance(node, ast.ClassDef)
         and node.name == wanted
@@ -44,18 +29,23 @@ def exists(test: str) -> bool:
 
 
 class SecurityTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.threats = [
+            threat
+            for found in documentation.tables.read_security().values()
+            for threat in found
+        ]
+
     def test_each_entry_has_every_field_and_a_test(self):
-        found = sections()
-        self.assertGreaterEqual(len(found), 15)
-        for section in found:
-            for field in FIELDS:
-                self.assertEqual(
-                    1, len(re.findall(rf'(?m)^:{field}:', section)), section
-                )
-            self.assertNotEqual([], named_tests(section), section)
+        self.assertGreaterEqual(len(self.threats), 15)
+        page = documentation.tables.write_security()
+        for threat in self.threats:
+            self.assertTrue(all(threat), threat.title)
+            for text in (threat.who, threat.worst, threat.bound):
+                self.assertIn(f': {text}\n', page)
 
     def test_tests_exist(self):
-        named = named_tests(PAGE.read_text())
+        named = [test for threat in self.threats for test in threat.tests]
         self.assertEqual([], [test for test in named if not exists(test)])
-        self.assertEqual(PAGE.read_text().count('.py::'), len(named))
         self.assertFalse(exists('tests/unit/test_conf.py::NoTestCase.test_x'))
