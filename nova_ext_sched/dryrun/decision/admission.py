@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether nova-api would begin to move a server, and what to do if not.
+"""Whether nova would begin to move a server, and what to do if not.
 
-nova-api's own methods are run up to where they would write. What they refuse
-is one of two kinds:
+nova-api's own methods are run up to where they would write; of a live
+migration nova-conductor's checks of the server, too. What they refuse is one
+of two kinds:
 
 =================================  ==========================================
-nova-api raises                    the refusal
+nova raises                        the refusal
 =================================  ==========================================
 InstanceInvalidState, NotFound or  is lifted by another state of the server
 ServiceUnavailable                 or of its host (:data:`.refusals.STATE`)
@@ -24,7 +25,9 @@ from nova import exception as nova_exception
 from nova import objects
 from nova import servicegroup
 from nova.compute import api as compute_api
+from nova.compute import power_state
 from nova.compute import vm_states
+from nova.conductor.tasks import live_migrate
 from oslo_utils import timeutils
 
 from nova_ext_sched import messages
@@ -76,6 +79,15 @@ _BEFORE_EVACUATION = {
     'image, without what was shelved',
 }
 
+# How the guest is that does not run. Of others a cold migration would lose the
+# memory.
+_OFF = (power_state.SHUTDOWN, power_state.CRASHED)
+_START = 'start it (openstack server reboot --hard)'
+_SYNC = (
+    'wait until nova asks the hypervisor again ([DEFAULT] '
+    'sync_power_state_interval), or reboot it (openstack server reboot --hard)'
+)
+
 # What lifts a refusal that no state lifts, by nova's exception.
 _LIFTS = {'ForbiddenWithShare': 'detach its shares'}
 
@@ -88,6 +100,7 @@ class NotMovable(Exception):
         that was asked; None where nobody asked
     :ivar is_being_built: whether nova is building it, and has not lost it
     :ivar cause: :data:`.refusals.STATE`, or one of :data:`.refusals.NEVER`
+    :ivar may_run: whether nova does not know that its guest is off
     """
 
     def __init__(
@@ -97,15 +110,17 @@ class NotMovable(Exception):
         then: typing.Any = None,
         is_being_built: bool = False,
         cause: str = refusals.STATE,
+        may_run: bool = False,
     ) -> None:
         super().__init__(why)
         self.first, self.then = first, then
         self.is_being_built = is_being_built
         self.cause = cause
+        self.may_run = may_run
 
 
 def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
-    """Ask nova-api whether it would begin to move a server.
+    """Ask nova whether it would begin to move a server.
 
     Of an evacuation the host counts as down, and what is under way there as
     ended: a build, a task.
@@ -131,6 +146,8 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             _check_host(api, ctxt, instance)
         with contextlib.suppress(_Allowed):
             getattr(api, method)(ctxt, stub, *args)
+        if operation == 'live-migrate':
+            _ask_conductor(ctxt, instance)
     except nova_exception.InstanceInvalidState as exc:
         attr, state = exc.kwargs['attr'], str(exc.kwargs['state'])
         say = _say_before_evacuation if is_evacuated else _say_before_move
@@ -139,6 +156,7 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             say(instance, attr, state),
             is_being_built=state == vm_states.BUILDING
             and not _is_long(instance),
+            may_run=attr == 'power_state' and instance.power_state not in _OFF,
         ) from exc
     except nova_exception.NovaException as exc:
         # What is alike is said once.
@@ -152,6 +170,27 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             _LIFTS.get(type(exc).__name__, ''),
             cause=refusals.STATE if is_passing else refusals.NEVER[operation],
         ) from exc
+
+
+def _ask_conductor(ctxt: typing.Any, instance: typing.Any) -> None:
+    """Run what nova-conductor checks of a server wherever it goes.
+
+    Its checks of NUMA topologies and persistent memory pass with every
+    nova-compute of a supported release.
+
+    :raises nova.exception.NovaException: it would not live-migrate it
+    """
+    task = types.SimpleNamespace(
+        context=ctxt,
+        instance=instance,
+        # As every Neutron of a supported release has it.
+        network_api=types.SimpleNamespace(
+            has_port_binding_extension=lambda _: True
+        ),
+    )
+    checks, host = live_migrate.LiveMigrationTask, instance.host
+    checks._check_instance_is_active(task)
+    checks._check_can_migrate_pci(task, host, host)
 
 
 def _check_host(
@@ -168,6 +207,8 @@ def _check_host(
 
 def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
     """Return what has to be done before nova migrates a server."""
+    if attr == 'power_state':
+        return _START if instance.power_state in _OFF else _SYNC
     long = _is_long(instance)
     if attr == 'task_state':
         if not long:

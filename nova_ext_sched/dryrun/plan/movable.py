@@ -4,7 +4,6 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
-import contextlib
 import types
 import typing
 
@@ -212,15 +211,17 @@ def migrate(
 ) -> tuple[Migration, likeness.Key | None]:
     """Prepare a server for its migration.
 
-    ====================================  ================  ==============
-    nova-api's checks (its decorators)    PCI devices       method
-    ====================================  ================  ==============
-    let it be live-migrated               it asks for none  live
-    let it be live-migrated               it asks for some  as if they did
-                                                            not let it
-    let it be cold-migrated only          any               cold
-    let it be neither                     any               none
-    ====================================  ================  ==============
+    =====================================  =======================  ======
+    a live migration (:mod:`.admission`)   a cold one               method
+    =====================================  =======================  ======
+    is allowed                             any                      live
+    is refused, and nova does not know     any                      none
+    that the guest is off: its power
+    state is NOSTATE (pending), SUSPENDED
+    is refused for anything else, devices  is allowed               cold
+    or a guest that is off for example
+    the same                               is refused               none
+    =====================================  =======================  ======
 
     nova-api live-migrates servers that are ACTIVE or PAUSED and cold-migrates
     those that are ACTIVE or STOPPED, without a task; further checks are those
@@ -255,11 +256,13 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
 
     :raises admission.NotMovable: not at all
     """
-    pci_requests = instance.pci_requests
-    if not (pci_requests and pci_requests.requests):
-        # Where nova-api refuses that, it may still stop and move it.
-        with contextlib.suppress(admission.NotMovable):
-            admission.ask('live-migrate', ctxt, instance)
-            return LIVE
+    try:
+        admission.ask('live-migrate', ctxt, instance)
+    except admission.NotMovable as exc:
+        if exc.may_run:
+            raise
+        # It may still be stopped and moved.
+    else:
+        return LIVE
     admission.ask('migrate', ctxt, instance)
     return COLD

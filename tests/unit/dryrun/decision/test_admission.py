@@ -9,6 +9,7 @@ import ddt
 from nova import context
 from nova import exception as nova_exception
 from nova import objects
+from nova.compute import power_state
 from nova.compute import task_states
 from nova.compute import vm_states
 from oslo_utils import timeutils
@@ -42,7 +43,15 @@ ALLOWED = {
 }
 
 
-def make_instance(vm_state, task_state=None, locked=False, hours=0, **image):
+def make_instance(
+    vm_state,
+    task_state=None,
+    locked=False,
+    hours=0,
+    power=power_state.RUNNING,
+    devices=(),
+    **image,
+):
     """Return a nova Instance that fails where something is saved."""
     props = objects.ImageMetaProps(**image)
     fields = {
@@ -50,6 +59,8 @@ def make_instance(vm_state, task_state=None, locked=False, hours=0, **image):
         'host': 'host1',
         'vm_state': vm_state,
         'task_state': task_state,
+        'power_state': power,
+        'pci_requests': objects.InstancePCIRequests(requests=[*devices]),
         'launched_at': 'yesterday',
         'created_at': timeutils.utcnow() - datetime.timedelta(hours=hours),
         'updated_at': None,
@@ -169,6 +180,57 @@ class AskTestCase(testtools.TestCase):
             (str(refused), refused.cause),
         )
         self.assertIn('delete it', refused.first)
+
+    @ddt.data(
+        ('RUNNING', None, ()),
+        ('PAUSED', None, ()),
+        ('SHUTDOWN', False, ('shutdown', 'start it')),
+        ('CRASHED', False, ('crashed', 'start it')),
+        ('NOSTATE', True, ('pending', 'wait until nova asks')),
+        ('SUSPENDED', True, ('suspended', 'or reboot it')),
+    )
+    @ddt.unpack
+    def test_power_states(self, name, may_run, said):
+        """nova-conductor looks at them before a live migration alone."""
+        instance = make_instance(
+            vm_states.ACTIVE, power=getattr(power_state, name)
+        )
+        self.assertIsNone(self.ask('migrate', instance))
+        refused = self.ask('live-migrate', instance)
+        self.assertEqual(may_run, refused and refused.may_run)
+        if refused:
+            state, first = said
+            self.assertEqual(f'its power_state is {state}', str(refused))
+            self.assertIn(first, refused.first)
+            self.assertEqual('state', refused.cause)
+
+    @ddt.data(
+        # Whether the device is a port's, its specs, and whether it is live.
+        (True, [{}], True),
+        (False, [{'live_migratable': 'true'}], True),
+        (False, [{'live_migratable': 'false'}], False),
+        (False, [{}], False),
+    )
+    @ddt.unpack
+    def test_devices(self, is_port, specs, is_live):
+        device = objects.InstancePCIRequest(
+            spec=specs,
+            alias_name=None if is_port else 'nic',
+            requester_id='port' if is_port else None,
+        )
+        instance = make_instance(vm_states.ACTIVE, devices=[device])
+        with mock.patch.object(
+            objects.Service,
+            'get_by_host_and_binary',
+            return_value=mock.Mock(version=99),
+        ):
+            refused = self.ask('live-migrate', instance)
+        self.assertEqual(is_live, refused is None)
+        if refused:
+            self.assertIn('live-migratable devices', str(refused))
+            self.assertEqual('never live-migrated', refused.cause)
+            self.assertFalse(refused.may_run)
+        self.assertIsNone(self.ask('migrate', instance))
 
     def test_an_administrator_moves_a_locked_one(self):
         self.assertIsNone(

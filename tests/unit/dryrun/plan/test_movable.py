@@ -16,25 +16,24 @@ from tests.unit.dryrun.cloud import clouds
 @ddt.ddt
 class MethodTestCase(testtools.TestCase):
     @ddt.data(
-        # What nova-api refuses, whether it asks for a device, and the method.
+        # What nova refuses, whether the guest may run, and the method.
         ((), False, 'live'),
-        ((), True, 'cold'),
         (('live-migrate',), False, 'cold'),
+        (('live-migrate',), True, 'live-migrate is refused'),
         (('migrate',), False, 'live'),
         (('live-migrate', 'migrate'), False, 'migrate is refused'),
-        (('migrate',), True, 'migrate is refused'),
     )
     @ddt.unpack
-    def test_live_or_cold(self, refused, device, expected):
+    def test_live_or_cold(self, refused, may_run, expected):
         def ask(operation, *_):
             if operation in refused:
-                raise admission.NotMovable(f'{operation} is refused')
+                raise admission.NotMovable(
+                    f'{operation} is refused', may_run=may_run
+                )
 
-        requests = types.SimpleNamespace(requests=['nic'] * device)
-        instance = types.SimpleNamespace(pci_requests=requests)
         with mock.patch.object(admission, 'ask', ask):
             try:
-                found = movable._find_method(None, instance)
+                found = movable._find_method(None, None)
             except admission.NotMovable as exc:
                 found = str(exc)
         self.assertEqual(expected, found)

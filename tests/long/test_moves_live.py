@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether a server moves live: nova's own tests of devices are the truth.
+
+Before each live migration of theirs drain is asked, and it says ``live`` where
+nova then makes it.
+"""
+
+from nova.tests import fixtures as nova_fixtures
+from nova.tests.functional.libvirt import test_pci_sriov_servers
+
+from nova_ext_sched.cmd.moves import command
+from tests.functional import base
+from tests.functional import explain
+
+
+class LiveMixin(base.PluginMixin):
+    def setUp(self):
+        super().setUp()
+        self.useFixture(nova_fixtures.AllServicesCurrent())
+
+    def _live_migrate(self, server, *args, **kwargs):
+        host = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
+        found = explain.Output(
+            *explain.call(command.Drain, 'drain', host, '-f', 'json')
+        ).read('cmd/moves/schema.json')
+        self.kinds = [one['kind'] for one in found['moves']]
+        moved = super()._live_migrate(server, *args, **kwargs)
+        self.assertEqual(['live'], self.kinds, found)
+        return moved
+
+
+def choose(nova_class, *names):
+    """Return a class of some of nova's tests."""
+    others = {
+        name: None
+        for name in dir(nova_class)
+        if name.startswith('test_') and name not in names
+    }
+    return type('Chosen', (LiveMixin, nova_class), others)
+
+
+class SRIOVTestCase(
+    choose(
+        test_pci_sriov_servers.SRIOVServersTest,
+        'test_live_migrate_VF_success',
+        'test_live_migrate_server_with_VF_legacy',
+        'test_live_migrate_server_with_neutron',
+    )
+):
+    def test_live_migrate_server_with_VF_legacy(self):
+        """nova refuses it: its alias is not ``live_migratable``."""
+        super().test_live_migrate_server_with_VF_legacy()
+        self.assertEqual(['cold'], self.kinds)
