@@ -23,6 +23,9 @@ class Stage:
     a move                                begins a stage
     ====================================  =================================
     to a host that one of the stage left  yes: it may need that room
+    to a host to which one of the stage   yes: the one that comes first may
+    goes; both have a NUMA topology or    take the cell, or the device, that
+    PCI devices                           the other needs
     of a server group of the stage        yes: its rules count the others
     with hints of its owner               yes, and the next one does: they
                                           may name a server
@@ -32,12 +35,14 @@ class Stage:
     ====================================  =================================
 
     :ivar left: names of hosts
+    :ivar fitted: names of hosts that give of their cells or devices
     :ivar groups: UUIDs
     :ivar is_full: whether no other move may be of it
     """
 
     number: int = 1
     left: set[str] = dataclasses.field(default_factory=set)
+    fitted: set[str] = dataclasses.field(default_factory=set)
     groups: set[str] = dataclasses.field(default_factory=set)
     is_full: bool = False
 
@@ -53,16 +58,28 @@ class Stage:
         group = fields.get_field(spec_obj, 'instance_group')
         groups = {group.uuid} if group else set()
         hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
+        fitted = {target} if _is_fitted(spec_obj) else set()
         is_alone = not is_named or bool(hints.keys() - _HINTS)
         mine = self
         if self.left and (
             self.is_full
             or is_alone
             or target in self.left
+            or not self.fitted.isdisjoint(fitted)
             or not self.groups.isdisjoint(groups)
         ):
             mine = Stage(self.number + 1)
         mine.left.add(host)
+        mine.fitted |= fitted
         mine.groups |= groups
         mine.is_full = is_alone
         return mine
+
+
+def _is_fitted(spec_obj: typing.Any) -> bool:
+    """Return whether a host takes a server by its cells or devices."""
+    devices = fields.get_field(spec_obj, 'pci_requests')
+    return bool(
+        fields.get_field(spec_obj, 'numa_topology')
+        or (devices and devices.requests)
+    )

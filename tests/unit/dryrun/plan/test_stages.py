@@ -6,7 +6,21 @@ import testtools
 
 from nova_ext_sched.dryrun.plan import stages
 
+objects.register_all()
+
 SERVER = {'host': 'h1', 'target': 'h2', 'group': None, 'hints': None}
+NUMA = {
+    'numa_topology': objects.InstanceNUMATopology(
+        cells=[objects.InstanceNUMACell()]
+    ),
+    'pci_requests': None,
+}
+DEVICE = {
+    'numa_topology': None,
+    'pci_requests': objects.InstancePCIRequests(
+        requests=[objects.InstancePCIRequest()]
+    ),
+}
 
 
 @ddt.ddt
@@ -22,6 +36,8 @@ class StageTestCase(testtools.TestCase):
                 spec_obj.instance_group = objects.InstanceGroup(uuid=group)
             if hints:
                 spec_obj.scheduler_hints = hints
+            for name in NUMA.keys() & mine.keys():
+                setattr(spec_obj, name, mine.pop(name))
             stage = stage.add(spec_obj, **mine)
             found.append(stage.number)
         return found
@@ -34,6 +50,13 @@ class StageTestCase(testtools.TestCase):
         ([1, 2], {'host': 'h1'}, {'host': 'h3', 'target': 'h1'}),
         ([1, 2], {'group': 'a'}, {'group': 'a', 'target': 'h3'}),
         ([1, 1], {'group': 'a'}, {'group': 'b'}),
+        # Which cell or device is left depends on who comes first.
+        ([1, 2], NUMA, NUMA),
+        ([1, 2], NUMA, DEVICE),
+        ([1, 2], DEVICE, DEVICE),
+        ([1, 1], NUMA, {**NUMA, 'target': 'h3'}),
+        ([1, 1], NUMA, {}),
+        ([1, 1, 2], {}, NUMA, NUMA),
         ([1, 2, 2], {'group': 'a'}, {'group': 'a'}, {'group': 'b'}),
         ([1, 2], {'is_named': False}, {}),
         ([1, 2, 3], {}, {'is_named': False}, {}),
