@@ -113,6 +113,59 @@ class DownRow(promises.CloudRow):
         self.assertCounted(flavor=self.flavor(vcpu=4))
 
 
+class LeftTraitRow(promises.CloudRow):
+    """Hosts that are disabled in placement, and not in nova."""
+
+    def build(self):
+        for host in ('host2', 'host3'):
+            self.boot(az=f'nova:{host}')
+        # nova-compute was not there when its service was enabled.
+        self.add_traits('host1', 'COMPUTE_STATUS_DISABLED')
+        self.set_service(
+            'host2', status='disabled', disabled_reason='OPS-1234'
+        )
+
+    def promise_explain(self):
+        self.assertExplained()
+        answer = explain.run(
+            *('--flavor', self.plain_flavor, '--hosts', '-f', 'json')
+        )
+        self.assertIn(
+            '1 is enabled in nova, but disabled in placement (trait '
+            'COMPUTE_STATUS_DISABLED): restart nova-compute there, 1 is '
+            'disabled (OPS-1234).',
+            answer.sentence,
+        )
+        said = {
+            one['host']: {
+                answer.rows[verdict['constraint']]['stage']: verdict['reason']
+                for verdict in one['verdicts']
+                if verdict['reason']
+            }
+            for one in answer.document['hosts']
+        }
+        self.assertEqual(['request filter'], [*said['host1']])
+        self.assertEqual(
+            dict.fromkeys(
+                ('request filter', 'host filter'), 'is disabled (OPS-1234)'
+            ),
+            said['host2'],
+        )
+        self.assertRefused(host='host1')
+
+    def promise_isolation(self):
+        self.assertIsolates('host3', 'host4')
+
+    def promise_moves(self):
+        self.assertDrained('host2')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host3')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4))
+
+
 class GoneMixin:
     """A host one of whose rows is gone."""
 
@@ -164,6 +217,12 @@ class NoServiceRow(GoneMixin, promises.CloudRow):
     def promise_explain(self):
         self.assertExplained()
         self.assertRefused(flavor=self.flavor(vcpu=11))
+        answer = explain.run('--flavor', self.plain_flavor, '-f', 'json')
+        self.assertIn(
+            '1 has no service record of nova-compute (restart nova-compute '
+            'there).',
+            answer.sentence,
+        )
 
     def promise_isolation(self):
         self.assertIsolates('host1', 'host3')

@@ -128,6 +128,77 @@ class SoftAntiAffinityRow(promises.CloudRow):
         self.assertCounted(hints=self.hints, flavor=self.flavor(vcpu=4))
 
 
+class UnmirroredRow(promises.CloudRow):
+    """Aggregates whose hosts placement does not know, or knows still."""
+
+    options = explain.OPTIONS
+
+    def setUp(self):
+        super().setUp()
+        self.flags(
+            limit_tenants_to_placement_aggregate=True, group='scheduler'
+        )
+
+    def build(self):
+        self.aggregate('rack', ['host1', 'host2'], zone='az1')
+        self.aggregate('theirs', ['host3'], filter_tenant_id='other')
+        self.aggregate('lab', ['host4'], metadata={'reservation:lab': 'true'})
+        for host in ('host2', 'host3', 'host4'):
+            self.set_aggregates(host)
+        left = self.aggregate('left', metadata={'trait:X': 'required'})
+        self.set_aggregates('host3', left)
+        self.boot(az='nova:host1')
+        self.boot(az='nova:host2')
+
+    def set_aggregates(self, host, *uuids):
+        """Let placement know other aggregates of a host than nova does."""
+        provider = self._get_provider_uuid_by_host(host)
+        url = f'/resource_providers/{provider}'
+        found = self.placement.get(url).body['generation']
+        self.placement.put(
+            f'{url}/aggregates',
+            {
+                'aggregates': [*uuids],
+                'resource_provider_generation': found,
+            },
+            version='1.19',
+        )
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertExplained(az='az1')
+        lab = self.flavor(specs={'reservation:lab': 'true'})
+        self.assertRefused(flavor=lab)
+        sync = 'in nova, but not in placement: run nova-manage placement sync'
+        for args, expected in (
+            (
+                (),
+                '1 is isolated in placement, but in no such aggregate in '
+                'nova: use openstack resource provider aggregate set',
+            ),
+            (
+                ('--availability-zone', 'az1'),
+                f'1 is in availability zone az1 {sync}',
+            ),
+            (('--project', 'other'), f'1 is in aggregate theirs {sync}'),
+            (('--flavor', lab), f'1 is in aggregate lab {sync}'),
+        ):
+            answer = explain.run(*self.arguments(), *args, '-f', 'json')
+            self.assertIn(expected, answer.sentence)
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host2')
+
+    def promise_moves(self):
+        self.assertDrained('host1', stuck=['availability zone'])
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=4), az='az1')
+
+
 class PoliciesRow(promises.CloudRow):
     """Isolation, reservations and the language, with force together."""
 

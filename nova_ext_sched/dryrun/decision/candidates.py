@@ -23,6 +23,7 @@ from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import record
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import shortage
 from nova_ext_sched.policy import declaration
@@ -252,6 +253,9 @@ class _Attribution:
         for part in query.merge(row.parts) if self._known else ():
             lacking = self.providers.find_lacking(part, self._known)
             lacking -= refused.keys()
+            differing = record.compare(self.words, part, row.policy, lacking)
+            refused |= differing
+            lacking -= differing.keys()
             if part.key == 'member_of' and part.forbids:
                 refused |= self.words.forbidding(
                     row.name, row.policy, part, lacking

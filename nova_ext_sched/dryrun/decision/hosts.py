@@ -194,7 +194,11 @@ class Hosts:
             'cell',
             'requested cells',
             refused={
-                uuid: elsewhere if host.cell_uuid in enabled else disabled
+                uuid: disabled
+                if host.cell_uuid not in enabled
+                else elsewhere
+                if host.cell_uuid not in allowed
+                else reasons.NO_SERVICE
                 for uuid, host in hosts.items()
                 if uuid not in read
                 and (uuid in offered or host.cell_uuid not in allowed)

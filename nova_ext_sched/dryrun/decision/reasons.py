@@ -9,6 +9,7 @@ and what its filters compared in :mod:`.comparison`.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import copy
 import dataclasses
@@ -68,7 +69,15 @@ UNMAPPED = refusals.Refusal(
     detail='run nova-manage cell_v2 discover_hosts',
 )
 
-_DISABLED = 'COMPUTE_STATUS_DISABLED'
+#: Why nova-scheduler passes over a compute node.
+NO_SERVICE = refusals.Refusal(
+    'have no service record of nova-compute',
+    'service record',
+    detail='restart nova-compute there',
+)
+
+#: What nova-compute gives its provider while the service is disabled.
+DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
 _REFUSED = refusals.Refusal('are refused')
 
 
@@ -129,8 +138,6 @@ class Reasons:
         value = messages.clean(part.value)
         if part.key == 'in_tree':
             return refusal(REQUESTED_HOST)
-        if part.value == f'!{_DISABLED}':
-            return refusal(DISABLED)
         if part.forbids and policy is not None:
             return refusal(
                 policy,
@@ -166,9 +173,8 @@ class Reasons:
         :param name: of the request filter that forbade the aggregates
         :param policy: of it; None where it declares none
         :param part: forbids aggregates
-        :param uuids: of the hosts
+        :param uuids: of hosts that are in one of them in nova, too
         """
-        forbidden = {uuid.lower() for uuid in part.aggregates}
         policy = policy or declaration.Policy(
             name='',
             refuses=f'are in an aggregate that {messages.clean(name)} forbids',
@@ -176,22 +182,23 @@ class Reasons:
         judge = self._find_judge(policy)
         found = {}
         for uuid in uuids:
-            mine = [
-                aggregate
-                for aggregate in self.cloud.aggregates_of(
-                    self.cloud.hosts[uuid].host
-                )
-                if aggregate.uuid.lower() in forbidden
-            ]
-            shown, detail = '', 'by an aggregate only placement knows'
-            if mine:
-                first = min(mine, key=fields.aggregate_name)
-                shown = fields.aggregate_name(first)
-                # The policy's own words about a host in it alone.
-                host = types.SimpleNamespace(host=None, aggregates=[first])
-                detail = judge(host).reason if judge else ''
+            first = self.find_aggregates(uuid, part)[0]
+            # The policy's own words about a host in it alone.
+            host = types.SimpleNamespace(host=None, aggregates=[first])
+            detail = judge(host).reason if judge else ''
+            shown = fields.aggregate_name(first)
             found[uuid] = refusal(policy, shown, detail)
         return found
+
+    def find_aggregates(self, uuid: str, part: query.Part) -> list[typing.Any]:
+        """Return nova Aggregates of a host that a part names, by name."""
+        named = {one.lower() for one in part.aggregates}
+        host = self.cloud.hosts[uuid].host
+        mine = self.cloud.aggregates_of(host)
+        return sorted(
+            (one for one in mine if one.uuid.lower() in named),
+            key=fields.aggregate_name,
+        )
 
     def _find_judge(
         self, policy: declaration.Policy
@@ -301,7 +308,9 @@ def _make_explainer(
     """
     if policy is DISABLED:
         return lambda state: [
-            refusal(policy if state.service['disabled'] else DOWN)
+            disabled(state.service)
+            if state.service['disabled']
+            else refusal(DOWN)
         ]
     if isinstance(host_filter, base.PolicyFilter):
         decisions = list(host_filter.decisions(spec_obj))
@@ -322,7 +331,8 @@ def refusal(
 ) -> refusals.Refusal:
     """Return a refusal by a policy; see :class:`.refusals.Refusal`.
 
-    :param aggregate: its name, as the operator wrote it
+    :param aggregate: its name, or what else is counted within the kind, as
+        the operator wrote it
     :param lacks: whether the host is refused for what it is not in
     """
     rank = refusals.IN_THE_WAY
@@ -339,6 +349,16 @@ def refusal(
         lifts=policy not in (CELL, comparison.KEPT),
         rank=rank,
     )
+
+
+def disabled(service: Mapping[str, typing.Any]) -> refusals.Refusal:
+    """Return a refusal by a service that is disabled, with nova's reason.
+
+    :param service: as a HostState has it
+    """
+    # An operator wrote it, or nova-compute: "AUTO: ...".
+    why = service.get('disabled_reason') or ''
+    return refusal(DISABLED, why, messages.clean(why))
 
 
 def refusal_by_resource(

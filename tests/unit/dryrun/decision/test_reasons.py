@@ -65,12 +65,6 @@ class ReasonsTestCase(testtools.TestCase):
         ('required', 'T', 'lack the trait T', ''),
         ('root_required', '!T', 'have the forbidden trait T', ''),
         (
-            'root_required',
-            '!COMPUTE_STATUS_DISABLED',
-            'are disabled',
-            'disabled service',
-        ),
-        (
             'member_of',
             'in:u1,u9',
             'are in none of the aggregates u9, windows',
@@ -159,14 +153,6 @@ class ReasonsTestCase(testtools.TestCase):
             'are in an aggregate that theirs forbids',
             'windows',
             '',
-        ),
-        (
-            'h1',
-            'isolate_aggregates',
-            '!in:u9',
-            'are isolated',
-            '',
-            'by an aggregate only placement knows',
         ),
         # The first by name, of those that the part names.
         (

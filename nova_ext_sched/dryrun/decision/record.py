@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""nova's own record of hosts, held against placement's answer.
+
+Placement has a copy of what nova knows: nova-compute writes there whether its
+service is disabled, and nova-api which hosts an aggregate has. Either may
+fail to, and people look at nova's list first. Before a part of the query
+gives its name to a refusal, both are compared, here for all parts:
+
+=========================  ====================  ============================
+what placement misses      nova's record         the refusal says
+=========================  ====================  ============================
+!COMPUTE_STATUS_DISABLED   disabled              that, and nova's reason
+the same                   enabled               enabled in nova, disabled in
+                                                 placement
+the same                   no service            no service record
+one of some aggregates     in one of them        in it in nova, and not in
+                                                 placement
+the same                   in none               nothing else
+none of some aggregates    in one of them        nothing else
+the same                   in none               in one in placement, and not
+                                                 in nova
+anything else              it has no copy of it  nothing else
+=========================  ====================  ============================
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.queries import fields
+
+_SYNC = 'run nova-manage placement sync_aggregates'
+# Of several nodes of one nova-compute (ironic) nova mirrors nothing.
+_SET = 'use openstack resource provider aggregate set'
+
+_ENABLED = refusals.Refusal(
+    'are enabled in nova, but disabled in placement (trait '
+    f'{reasons.DISABLED_TRAIT}): restart nova-compute there',
+    'disabled in placement',
+)
+
+
+def compare(
+    words: reasons.Reasons,
+    part: query.Part,
+    policy: declaration.Policy | None,
+    uuids: Collection[str],
+) -> dict[str, refusals.Refusal]:
+    """Return why hosts are refused of which nova says more, or otherwise.
+
+    :param policy: of the request filter that added the part
+    :param uuids: of the hosts that do not satisfy it
+    """
+    if part.value == f'!{reasons.DISABLED_TRAIT}':
+        return {uuid: _judge_service(words, uuid) for uuid in uuids}
+    if part.key != 'member_of':
+        return {}
+    judge = _judge_left_over if part.forbids else _judge_missing
+    return dict(judge(words, part, policy, uuids))
+
+
+def _judge_service(words: reasons.Reasons, uuid: str) -> refusals.Refusal:
+    state = words.cloud.states.get(uuid)
+    if state is None:
+        return reasons.NO_SERVICE
+    if state.service['disabled']:
+        return reasons.disabled(state.service)
+    return _ENABLED
+
+
+def _judge_missing(
+    words: reasons.Reasons,
+    part: query.Part,
+    policy: declaration.Policy | None,
+    uuids: Collection[str],
+) -> Iterator[tuple[str, refusals.Refusal]]:
+    zone = fields.get_field(words.spec_obj, 'availability_zone')
+    for uuid in uuids:
+        host = words.cloud.hosts[uuid].host
+        if mine := words.find_aggregates(uuid, part):
+            name = messages.clean(fields.aggregate_name(mine[0]))
+            where = f'aggregate {name}'
+            if policy is reasons.AVAILABILITY_ZONE and zone:
+                where = f'availability zone {messages.clean(zone)}'
+            remedy = _SET if len(words.cloud.nodes_of(host)) > 1 else _SYNC
+            yield (
+                uuid,
+                refusals.Refusal(
+                    f'are in {where} in nova, but not in placement: {remedy}',
+                    'aggregate missing in placement',
+                ),
+            )
+
+
+def _judge_left_over(
+    words: reasons.Reasons,
+    part: query.Part,
+    policy: declaration.Policy | None,
+    uuids: Collection[str],
+) -> Iterator[tuple[str, refusals.Refusal]]:
+    refuses = policy.refuses if policy else 'are in a forbidden aggregate'
+    for uuid in uuids:
+        if not words.find_aggregates(uuid, part):
+            yield (
+                uuid,
+                refusals.Refusal(
+                    f'{refuses} in placement, but in no such aggregate in '
+                    f'nova: {_SET}',
+                    'aggregate left in placement',
+                ),
+            )
