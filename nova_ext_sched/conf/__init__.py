@@ -97,6 +97,7 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     """
     return [
         *misspelling.find_repeated(conf, _group_names()),
+        *misspelling.find_moved(conf),
         *(
             message
             for topic in _TOPICS

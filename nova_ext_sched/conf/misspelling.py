@@ -28,6 +28,31 @@ _ALIKE_SECTIONS = 0.75
 # available_filters has a line for each entry.
 _OF_NOVA = {'filter_scheduler': ('enabled_filters', 'weight_classes')}
 
+# Options of [DEFAULT] that nova last read in release 23, each as what they are
+# today; the names of the others are the same.
+_MOVED = {
+    'scheduler_available_filters': 'available_filters',
+    'scheduler_default_filters': 'enabled_filters',
+    'scheduler_host_subset_size': 'host_subset_size',
+    'scheduler_tracks_instance_changes': 'track_instance_changes',
+    'scheduler_weight_classes': 'weight_classes',
+    **{
+        name: name
+        for name in (
+            'aggregate_image_properties_isolation_namespace',
+            'aggregate_image_properties_isolation_separator',
+            'disk_weight_multiplier',
+            'io_ops_weight_multiplier',
+            'isolated_hosts',
+            'isolated_images',
+            'max_instances_per_host',
+            'max_io_ops_per_host',
+            'ram_weight_multiplier',
+            'restrict_isolated_hosts_to_isolated_images',
+        )
+    },
+}
+
 # The options in each section of one source, and their values: as many as the
 # source has lines of the name.
 _Sections = Mapping[str, Mapping[str, Sequence[str]]]
@@ -135,6 +160,26 @@ def find_repeated(
                         f'last line counts alone: '
                         f'{messages.quoted(values[-1])}. Write one line.'
                     )
+
+
+def find_moved(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield the options of [DEFAULT] that nova-scheduler reads no more.
+
+    :param conf: see :func:`check`
+    :returns: a message for each, with what to do about it
+    """
+    keys = {
+        key.lower().replace('-', '_')
+        for sections in _sources(conf)
+        for key in sections.get('DEFAULT', ())
+    }
+    for key in sorted(keys & _MOVED.keys()):
+        # Another package may have registered it there.
+        if key not in conf:
+            yield (
+                f'nova ignores [DEFAULT] {key} since release 24 (Xena). Write '
+                f'[filter_scheduler] {_MOVED[key]}.'
+            )
 
 
 def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:

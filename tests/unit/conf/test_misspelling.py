@@ -13,6 +13,7 @@ import yaml
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+from nova_ext_sched.conf import misspelling
 
 RIGHT = 'enable_isolated_aggregate_filtering'
 WRONG = 'enable_isolated_agregate_filtering'
@@ -292,6 +293,55 @@ class RepeatedTestCase(ConfigurationTestCase):
             fixtures.EnvironmentVariable('OS_NOVA_EXT_SCHED__X', 'True')
         )
         self.assertEqual([], self.find('[nova_ext_sched]; x = 1'))
+
+
+@ddt.ddt
+class MovedTestCase(ConfigurationTestCase):
+    @ddt.data(
+        # What stands in the file; the option that nova ignores, and today's.
+        (
+            '[DEFAULT]; scheduler_default_filters = ComputeFilter',
+            ['scheduler_default_filters', 'enabled_filters'],
+        ),
+        (
+            '[DEFAULT]; scheduler-weight-classes = a; x = 1',
+            ['scheduler_weight_classes', 'weight_classes'],
+        ),
+        (
+            '[DEFAULT]; ram_weight_multiplier = 1',
+            ['ram_weight_multiplier', 'ram_weight_multiplier'],
+        ),
+        ('[other]; scheduler_weight_classes = a', []),
+        ('[filter_scheduler]; ram_weight_multiplier = 1', []),
+        # Of another service in the same file, or of a package of today.
+        ('[DEFAULT]; shuffle_best_same_weighed_hosts = 1', []),
+        ('[DEFAULT]; max_io_ops_per_host = 1', []),
+    )
+    @ddt.unpack
+    def test_what_nova_ignores(self, text, expected):
+        config = cfg.ConfigOpts()
+        scheduler.register_opts(config)
+        conf.register_opts(config)
+        config.register_opt(cfg.IntOpt('max_io_ops_per_host'))
+        config([f'--config-file={self.write("nova.conf", text)}'])
+        found = [
+            one for one in conf.contradictions(config) if 'ignores' in one
+        ]
+        if expected:
+            old, new = expected
+            expected = [
+                f'nova ignores [DEFAULT] {old} since release 24 (Xena). Write '
+                f'[filter_scheduler] {new}.'
+            ]
+        self.assertEqual(expected, found)
+
+    def test_nova_has_what_is_named(self):
+        """And reads none of the old names."""
+        config = cfg.ConfigOpts()
+        scheduler.register_opts(config)
+        for old, new in misspelling._MOVED.items():
+            self.assertIn(new, config.filter_scheduler)
+            self.assertNotIn(old, config)
 
 
 class PublicConfigurationsTestCase(ConfigurationTestCase):
