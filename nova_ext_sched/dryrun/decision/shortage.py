@@ -6,12 +6,15 @@ Placement says only which hosts have an amount free. The capacity and the use
 of a resource class stand in the summaries of allocation candidates for one
 unit of it, a single request for all hosts. A host that has not one unit free
 is in none of them; candidates for the other classes of the request have its
-summary too. The few hosts that are then left are asked one by one.
+summary too. Of the hosts that are then left the first are asked one by one,
+with the providers below them. A provider that hosts share is asked itself: it
+is in no summary while it is full, and of other classes it says nothing.
 
 What a provider gives a single server (``min_unit``, ``max_unit``,
-``step_size``) stands in its inventory alone. The inventories of some are read,
-of each capacity as many; where they agree, the others of that capacity are
-taken for the same, and where they don't, nothing is said of these.
+``step_size``), and what of it is reserved, stand in its inventory alone. The
+inventories of some are read, of each capacity as many; where they agree, the
+others of that capacity are taken for the same, and where they don't, nothing
+is said of these.
 """
 
 import collections
@@ -39,6 +42,7 @@ class _Room(enum.IntEnum):
     WITHOUT = enum.auto()
     TOO_SMALL = enum.auto()
     OTHER_UNITS = enum.auto()
+    RESERVED = enum.auto()
     UNSURE = enum.auto()
     FULL = enum.auto()
 
@@ -47,18 +51,33 @@ _WORDS = {
     _Room.FULL: 'are full ({})',
     _Room.UNSURE: 'lack {}',
     _Room.OTHER_UNITS: 'give no server such an amount ({})',
+    _Room.RESERVED: 'have {} reserved',
     _Room.TOO_SMALL: 'are too small ({})',
     _Room.WITHOUT: 'have no {}',
     _Room.UNKNOWN: 'lack {}',
 }
 
+# Who reserves: options of nova-compute, and ironic's driver.
+_RESERVED_BY = {
+    'VCPU': ' by reserved_host_cpus',
+    'MEMORY_MB': ' by reserved_host_memory_mb',
+    'DISK_GB': ' by reserved_host_disk_mb',
+}
+_RESERVED_NODE = (
+    ', as bare metal in maintenance, cleaning or not available has'
+)
+
 
 class _Units(typing.NamedTuple):
-    """What an inventory gives a single server, by placement's names."""
+    """What an inventory gives a single server, by placement's names.
+
+    :ivar reserved: the part of a capacity that is too small which is reserved
+    """
 
     max_unit: int
     min_unit: int = 1
     step_size: int = 1
+    reserved: int = 0
 
 
 def explain(
@@ -86,22 +105,26 @@ def explain(
     units = _read_units(
         providers,
         resource,
+        amount,
         {
             provider: one['capacity']
             for _, provider, one in read
-            if one is not None and one['capacity'] >= amount
+            if one is not None
         },
     )
+    details: dict[str, str] = {}
     for uuid, provider, one in read:
         room = _Room.WITHOUT
         if one is not None:
-            given = units.get(provider, _Units(one['capacity']))
+            given = units[provider]
             room = _judge(amount, one['capacity'], given)
             if given is not None:
                 most = min(given.max_unit, one['capacity'] - one['used'])
                 most -= most % given.step_size
                 left = most if most >= given.min_unit else 0
                 free[uuid] = max(free.get(uuid, 0), left)
+                whole = one['capacity'] + given.reserved
+                details[uuid] = f'{given.reserved} of {whole}'
         rooms[uuid] = max(rooms[uuid], room)
     counts = collections.Counter(rooms.values())
     capacity = matrix.Capacity(
@@ -109,7 +132,9 @@ def explain(
         amount,
         large_enough=hosts - len(refused) + counts[_Room.FULL],
         full=counts[_Room.FULL],
-        too_small=counts[_Room.TOO_SMALL] + counts[_Room.OTHER_UNITS],
+        too_small=counts[_Room.TOO_SMALL]
+        + counts[_Room.OTHER_UNITS]
+        + counts[_Room.RESERVED],
         without=counts[_Room.WITHOUT],
         unknown=counts[_Room.UNKNOWN] + counts[_Room.UNSURE],
     )
@@ -122,7 +147,14 @@ def explain(
         )
         for room, text in _WORDS.items()
     }
-    return {uuid: words[room] for uuid, room in rooms.items()}, capacity, free
+    by = _RESERVED_NODE if resource.startswith('CUSTOM_') else ''
+    kind = words[_Room.RESERVED].kind + _RESERVED_BY.get(resource, by)
+    found = {uuid: words[room] for uuid, room in rooms.items()}
+    for uuid, room in rooms.items():
+        if room == _Room.RESERVED:
+            detail = details[uuid]
+            found[uuid] = words[room]._replace(kind=kind, detail=detail)
+    return found, capacity, free
 
 
 def _judge(amount: int, capacity: int, units: _Units | None) -> _Room:
@@ -132,35 +164,52 @@ def _judge(amount: int, capacity: int, units: _Units | None) -> _Room:
     """
     if units is None:
         return _Room.UNSURE
-    if amount > min(capacity, units.max_unit):
+    if amount > min(capacity + units.reserved, units.max_unit):
         return _Room.TOO_SMALL
     if amount < units.min_unit or amount % units.step_size:
         return _Room.OTHER_UNITS
-    return _Room.FULL
+    return _Room.FULL if amount <= capacity else _Room.RESERVED
 
 
 def _read_units(
-    providers: placement.Providers, resource: str, capacities: dict[str, int]
+    providers: placement.Providers,
+    resource: str,
+    amount: int,
+    capacities: dict[str, int],
 ) -> dict[str, _Units | None]:
     """Return what providers give a single server; None where it is unknown.
+
+    Of a capacity that is too small, and of which no inventory is read, nothing
+    counts as reserved.
 
     :param capacities: of the providers, by UUID
     """
     kinds: dict[int, list[str]] = collections.defaultdict(list)
-    for uuid, capacity in sorted(capacities.items()):
+    # Those that are large enough come first.
+    for uuid, capacity in sorted(
+        capacities.items(), key=lambda one: (one[1] < amount, one[0])
+    ):
         kinds[capacity].append(uuid)
     # The first of each capacity, then the second of each.
     order = itertools.chain(*itertools.zip_longest(*kinds.values()))
     units: dict[str, _Units | None] = {}
     for uuid in itertools.islice(filter(None, order), _MOST):
         one = providers.get_stored(uuid).get(resource, {})
+        capacity = capacities[uuid]
+        reserved = 0
+        if capacity < amount:
+            whole = int(one.get('total', 0) * one.get('allocation_ratio', 1))
+            reserved = max(0, whole - capacity)
         units[uuid] = _Units(
-            one.get('max_unit', capacities[uuid]),
+            one.get('max_unit', capacity),
             one.get('min_unit', 1),
             one.get('step_size', 1),
+            reserved,
         )
-    for uuids in kinds.values():
+    for capacity, uuids in kinds.items():
         asked = {units[uuid] for uuid in uuids if uuid in units}
+        if not asked and capacity < amount:
+            asked = {_Units(capacity)}
         agreed = asked.pop() if len(asked) == 1 else None
         for uuid in uuids:
             units.setdefault(uuid, agreed)
@@ -180,16 +229,22 @@ def _read(
     :returns: UUIDs of the host and the provider, and its capacity and use
     """
     missing = set(hosts)
+    # What hosts share: it is in no summary while it has not one unit free.
+    for uuid, served in providers.served.items():
+        if mine := missing & served:
+            one = providers.get_inventories(uuid).get(resource)
+            if one is not None:
+                yield from ((host, uuid, one) for host in mine)
     for name in (resource, *sorted(set(classes) - {resource})):
         if not missing:
             return
         found = set()
         for uuid, summary in providers.get_summaries(name).items():
             root = summary['root_provider_uuid']
-            served = providers.served.get(uuid, ())
-            for host in missing.intersection((root, *served)):
-                found.add(host)
-                yield host, uuid, summary['resources'].get(resource)
+            if root in missing:
+                found.add(root)
+                yield root, uuid, summary['resources'].get(resource)
         missing -= found
-    for host in missing if len(missing) <= _MOST else ():
-        yield host, host, providers.get_inventories(host).get(resource)
+    for host in sorted(missing)[:_MOST]:
+        for uuid in {host, *providers.get_tree(host)}:
+            yield host, uuid, providers.get_inventories(uuid).get(resource)

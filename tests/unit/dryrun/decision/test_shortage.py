@@ -57,10 +57,12 @@ class Client:
 
 @ddt.ddt
 class ShortagesTestCase(testtools.TestCase):
-    def explain(self, client, amount, refused, classes=('DISK_GB',)):
+    def explain(
+        self, client, amount, refused, classes=('DISK_GB',), name='DISK_GB'
+    ):
         providers = placement.Providers(client)
         providers.served = {'pool': {'shared'}}
-        part = query.Part('resources', f'DISK_GB:{amount}')
+        part = query.Part('resources', f'{name}:{amount}')
         return shortage.explain(providers, part, classes, refused, len(HOSTS))
 
     def test_full_too_small_and_without(self):
@@ -70,10 +72,13 @@ class ShortagesTestCase(testtools.TestCase):
                     'big': summary('big', DISK_GB=(100, 60)),
                     'small': summary('small', DISK_GB=(20, 0)),
                     'none': summary('none', VCPU=(1, 0)),
-                    'pool': summary('pool', DISK_GB=(500, 455)),
                 }
             },
-            {'big': {'DISK_GB': {'max_unit': 100}}},
+            {
+                'big': {'DISK_GB': {'max_unit': 100}},
+                'pool': {'DISK_GB': {'total': 500, 'max_unit': 500}},
+            },
+            {'pool': {'DISK_GB': 455}},
         )
         refusals, found, free = self.explain(client, 50, list(HOSTS))
         self.assertEqual(
@@ -214,19 +219,124 @@ class ShortagesTestCase(testtools.TestCase):
         self.assertEqual({'big': 0}, free)
         self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
         self.assertEqual('have no DISK_GB', refusals['none'].kind)
-        refusals, _, _ = self.explain(client, 13, ['big'])
+        refusals, _, _ = self.explain(client, 14, ['big'])
         self.assertEqual('are too small (DISK_GB)', refusals['big'].kind)
 
-    def test_many_such_hosts_are_unknown(self):
-        hosts = {str(n): f'h{n}' for n in range(33)}
-        client = Client({})
-        providers = placement.Providers(client)
-        providers.served = {}
-        refusals, amounts, _ = shortage.explain(
-            providers, query.Part('resources', 'DISK_GB:1'), (), hosts, 33
+    def test_of_many_such_hosts_the_first_are_asked(self):
+        hosts = {f'{n:02}': f'h{n}' for n in range(33)}
+        client = Client({}, {uuid: {} for uuid in hosts})
+        refusals, amounts, _ = self.explain(client, 1, hosts, ())
+        self.assertEqual('lack DISK_GB', refusals.pop('32').kind)
+        self.assertEqual(
+            {'have no DISK_GB'}, {one.kind for one in refusals.values()}
+        )
+        self.assertEqual((32, 1), (amounts.without, amounts.unknown))
+
+    @ddt.data(
+        # What the pool has free; why the host lacks 50, and what it has.
+        (455, 'are full (DISK_GB)', 45),
+        # It is in no summary.
+        (500, 'are full (DISK_GB)', 0),
+    )
+    @ddt.unpack
+    def test_a_disk_that_hosts_share(self, used, kind, most):
+        client = Client(
+            {
+                'DISK_GB': {},
+                'VCPU': {'shared': summary('shared', VCPU=(9, 0))},
+            },
+            {'pool': {'DISK_GB': {'total': 500, 'max_unit': 500}}},
+            {'pool': {'DISK_GB': used}},
+        )
+        found, _, free = self.explain(
+            client, 50, ['shared'], ('DISK_GB', 'VCPU')
         )
         self.assertEqual(
-            {'lack DISK_GB'}, {one.kind for one in refusals.values()}
+            (kind, True), (found['shared'].kind, found['shared'].lifts)
         )
-        self.assertEqual(33, amounts.unknown)
-        self.assertEqual(1, len(client.asked))
+        self.assertEqual({'shared': most}, free)
+
+    def test_what_is_not_shared(self):
+        """All CPUs of a host are in use, and its pool has none."""
+        client = Client(
+            {
+                'VCPU': {},
+                'DISK_GB': {'pool': summary('pool', DISK_GB=(500, 0))},
+            },
+            {
+                'pool': {'DISK_GB': {'total': 500, 'max_unit': 500}},
+                'shared': {'VCPU': {'total': 4, 'max_unit': 4}},
+            },
+            {'shared': {'VCPU': 4}},
+        )
+        found, capacity, free = self.explain(
+            client, 2, ['shared'], ('DISK_GB', 'VCPU'), 'VCPU'
+        )
+        self.assertEqual('are full (VCPU)', found['shared'].kind)
+        self.assertEqual((1, 0), (capacity.full, capacity.without))
+        self.assertEqual({'shared': 0}, free)
+
+    def test_providers_below_the_host(self):
+        client = Client(
+            {},
+            {
+                'big': {'VCPU': {}},
+                'gpu': {'VGPU': {'total': 8, 'max_unit': 8}},
+            },
+            {'gpu': {'VGPU': 8}},
+        )
+        tree = [
+            {'uuid': uuid, 'root_provider_uuid': 'big'}
+            for uuid in ('big', 'gpu')
+        ]
+        client.answers['/resource_providers?in_tree=big'] = {
+            'resource_providers': tree
+        }
+        found, _, _ = self.explain(client, 2, ['big'], ('VGPU',), 'VGPU')
+        self.assertEqual('are full (VGPU)', found['big'].kind)
+
+    @ddt.data(
+        # The resource class, its total, what is reserved and what a server
+        # gets at most; the amount; why not, and what of it is reserved.
+        (
+            *('CUSTOM_METAL', 1, 1, 1, 1),
+            'have CUSTOM_METAL reserved, as bare metal in maintenance, '
+            'cleaning or not available has',
+            '1 of 1',
+        ),
+        (
+            *('MEMORY_MB', 8192, 512, 8192, 8000),
+            'have MEMORY_MB reserved by reserved_host_memory_mb',
+            '512 of 8192',
+        ),
+        ('PCPU', 8, 8, 8, 4, 'have PCPU reserved', '8 of 8'),
+        # What is not reserved would do; less would be too small all the same.
+        ('MEMORY_MB', 8192, 512, 8192, 7680, 'are full (MEMORY_MB)', ''),
+        ('MEMORY_MB', 8192, 512, 8192, 8193, 'are too small (MEMORY_MB)', ''),
+        ('MEMORY_MB', 8192, 512, 4096, 8000, 'are too small (MEMORY_MB)', ''),
+    )
+    @ddt.unpack
+    def test_what_is_reserved(
+        self, name, total, reserved, most, amount, kind, detail
+    ):
+        client = Client(
+            {},
+            {
+                'big': {
+                    name: {
+                        'total': total,
+                        'reserved': reserved,
+                        'max_unit': most,
+                    }
+                }
+            },
+            {'big': {name: total - reserved}},
+        )
+        found, capacity, _ = self.explain(
+            client, amount, ['big'], (name,), name
+        )
+        self.assertEqual(
+            (kind, detail), (found['big'].kind, found['big'].detail)
+        )
+        self.assertEqual('full' in kind, found['big'].lifts)
+        self.assertEqual('full' not in kind, bool(capacity.too_small))
