@@ -16,6 +16,7 @@ from nova_ext_sched.cmd.capacity import command as capacity
 from tests import samples
 from tests.functional import base
 from tests.functional import explain
+from tests.functional import sharing
 from tests.long import pages
 
 CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
@@ -73,6 +74,63 @@ class UnheldTestCase(base.CloudTestCase):
             version='1.38' if of_version else '1.28',
         )
         self.assertEqual(204, answer.status, answer.body)
+
+
+class SharedTestCase(sharing.StorageMixin, UnheldTestCase):
+    """Hosts that share a disk of 65 GB."""
+
+    weights = {'host1': 50, 'host2': 40, 'host3': 30}
+
+    def setUp(self):
+        self.flags(initial_cpu_allocation_ratio=1.0)
+        super().setUp()
+
+    def allocate_disk(self, amount):
+        """Let a consumer of nobody hold some of the disk; return its UUID."""
+        consumer = uuidutils.generate_uuid()
+        answer = self.placement.put(
+            f'/allocations/{consumer}',
+            {
+                'allocations': {
+                    self._get_provider_uuid_by_name('storage'): {
+                        'resources': {'DISK_GB': amount}
+                    }
+                },
+                'project_id': self.api.project_id,
+                'user_id': self.api.project_id,
+                'consumer_generation': None,
+            },
+            version='1.28',
+        )
+        self.assertEqual(204, answer.status, answer.body)
+        return consumer
+
+    def ask(self, **flavor):
+        return explain.run('--flavor', self.flavor(**flavor), '-f', 'json')
+
+    def test_what_hosts_share(self):
+        self.share(65, 'host1', 'host2')
+        self.boot(flavor=self.flavor(vcpu=10), az='nova:host1')
+        answer = self.ask(vcpu=2, disk=10)
+        self.assertEqual(['host2'], answer.order)
+        self.assertIn('1 is full (VCPU)', answer.sentence)
+        self.assertIn('1 has no DISK_GB', answer.sentence)
+        self.assertIn('3 are too small (VCPU)', self.ask(vcpu=11).sentence)
+        # All that there is: it is in no summary of placement's.
+        for amount in (60, 5):
+            consumer = self.allocate_disk(amount)
+        answer = self.ask(vcpu=2, disk=5)
+        self.assertEqual([], answer.order)
+        self.assertIn('2 are full (DISK_GB), 1 has no DISK', answer.sentence)
+        self.assertIn(
+            {'cause': 'DISK_GB', 'hosts': 1},
+            answer.document['answer']['freed'],
+        )
+        for host in answer.document['unheld']['hosts']:
+            self.assertIn(consumer, host['consumers'])
+            self.assertEqual(host['host'] == 'host2', host['freed'])
+        self.placement.delete(f'/allocations/{consumer}')
+        self.assertEqual(['host2'], self.ask(vcpu=2, disk=5).order)
 
 
 class HeldTestCase(UnheldTestCase):

@@ -335,12 +335,21 @@ class Providers:
         of_host = {
             one: self.get_allocations(one) for one in self.get_tree(uuid)
         }
-        shared = {
+        return ledger.collect(of_host, self._get_shared(uuid))
+
+    def get_shared(self, uuid: str) -> dict[str, _Body]:
+        """Return the allocations of what hosts share, of all that hold some.
+
+        :param uuid: of a host's own provider
+        """
+        return ledger.collect(self._get_shared(uuid), {})
+
+    def _get_shared(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
+        return {
             one: self._get_shared_allocations(one)
             for one, roots in self.served.items()
             if uuid in roots
         }
-        return ledger.collect(of_host, shared)
 
     def roots(self, *params: tuple[str, str]) -> set[str]:
         """Return the root providers that satisfy parameters; by default all.

@@ -22,6 +22,7 @@ nova-compute removes what a deleted server leaves while nova has its row, and
 never what a migration leaves. A server in cell0 stands nowhere and has none.
 """
 
+import collections
 import itertools
 import typing
 
@@ -46,6 +47,12 @@ _MOST = 50
 _MOST_NAMES = 5
 # Each is read, and has a sentence of some lines in a record.
 _MOST_STRAY = 20
+
+_OTHERS = (
+    '. What they hold of providers below a host, or of one that hosts share, '
+    '"openstack resource provider allocation delete" deletes, with all that '
+    'the consumer has'
+)
 
 # The types of nova's consumers; it writes none.
 _OF_NOVA = ('unknown', 'INSTANCE', 'MIGRATION')
@@ -88,11 +95,12 @@ def find(
         return None, []
     get_type = cloud.providers.get_consumer_type
     # Before nova's tables: what nova creates after it is not among them.
-    held = {
-        uuid: cloud.providers.get_allocations(uuid)
-        for uuid in list(lacking)[:_MOST]
+    asked = list(lacking)[:_MOST]
+    held = {uuid: cloud.providers.get_held(uuid) for uuid in asked}
+    shared = {uuid: cloud.providers.get_shared(uuid) for uuid in asked}
+    consumers = {
+        one for found in (*held.values(), *shared.values()) for one in found
     }
-    consumers = {one for found in held.values() for one in found}
     ctxt = nova_context.get_admin_context()
     known = set(servers.select_build_requests(ctxt, consumers))
     known.update(*cloud.ask_cells(_select_held, consumers).values())
@@ -104,12 +112,18 @@ def find(
         for consumer in sorted(consumers - known)[:_MOST]
         if get_type(consumer) in _OF_NOVA
     }
-    hosts = []
-    for uuid, allocations in held.items():
+    hosts, others = [], False
+    for uuid in asked:
+        allocations = shared[uuid] | held[uuid]
         if mine := sorted(orphaned.intersection(allocations)):
-            resources = [allocations[one]['resources'] for one in mine]
+            sums: collections.Counter[str] = collections.Counter()
+            for consumer in mine:
+                body = allocations[consumer]['allocations']
+                others |= body.keys() != {uuid}
+                for its in body.values():
+                    sums.update(its['resources'])
             freed = all(
-                missing <= sum(one.get(name, 0) for one in resources)
+                missing <= sums[name]
                 for name, missing in lacking[uuid].items()
             )
             host = messages.clean(cloud.hosts[uuid].name)
@@ -117,12 +131,12 @@ def find(
             hosts.append({**one, 'consumers': mine})
     if not hosts:
         return None, elsewhere
-    sentence = _say(hosts, len(held))
+    sentence = _say(hosts, len(held), others)
     unheld = {'sentence': sentence, 'asked': len(held), 'hosts': hosts}
     return unheld, elsewhere
 
 
-def _say(hosts: list[dict[str, typing.Any]], asked: int) -> str:
+def _say(hosts: list[dict[str, typing.Any]], asked: int, others: bool) -> str:
     have = messages.part(len(hosts), asked, 'full host', 'holds', 'hold')
     names = messages.first_few([one['host'] for one in hosts], _MOST_NAMES)
     full = [one['host'] for one in hosts if one['freed']]
@@ -133,6 +147,8 @@ def _say(hosts: list[dict[str, typing.Any]], asked: int) -> str:
         f'audit --delete --resource_provider" deletes those of the host with '
         f'the UUID that it is given, while no server moves, and '
         f'"heal_allocations" gives servers what they lack then'
+        + others
+        * _OTHERS
     )
 
 

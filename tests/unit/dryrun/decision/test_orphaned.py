@@ -35,11 +35,23 @@ class UnheldTestCase(testtools.TestCase):
             },
         )
         self.cloud.ask_cells.return_value = {}
-        self.cloud.providers.get_allocations.side_effect = lambda uuid: {
-            f'consumer{uuid}': {'resources': {'VCPU': 2}}
-        }
+        self.cloud.providers.get_shared.return_value = {}
+        self.hold(lambda uuid: {f'consumer{uuid}': {uuid: {'VCPU': 2}}})
         self.types = self.cloud.providers.get_consumer_type
         self.types.return_value = 'unknown'
+
+    def hold(self, allocate, shared=False):
+        """Let consumers hold something; of providers, by UUID of the host."""
+        get = 'get_shared' if shared else 'get_held'
+        getattr(self.cloud.providers, get).side_effect = lambda uuid: {
+            consumer: {
+                'allocations': {
+                    provider: {'resources': resources}
+                    for provider, resources in held.items()
+                }
+            }
+            for consumer, held in allocate(uuid).items()
+        }
 
     def find(self, missing=2):
         lacking = {uuid: {'VCPU': missing} for uuid in HOSTS}
@@ -60,11 +72,31 @@ class UnheldTestCase(testtools.TestCase):
         self.assertIn('alone: 0 (none). ', self.find(3)['sentence'])
 
     def test_fifty_consumers_are_asked_about(self):
-        self.cloud.providers.get_allocations.side_effect = lambda uuid: {
-            f'consumer{uuid}{n}': {'resources': {'VCPU': 1}} for n in '12'
-        }
+        self.hold(
+            lambda uuid: {
+                f'consumer{uuid}{n}': {uuid: {'VCPU': 1}} for n in '12'
+            }
+        )
         self.assertEqual(25, len(self.find()['hosts']))
         self.assertEqual(50, self.types.call_count)
+
+    def test_providers_below_a_host_and_shared_ones(self):
+        self.assertNotIn('allocation delete', self.find()['sentence'])
+        self.hold(
+            lambda uuid: {
+                f'consumer{uuid}': {uuid: {'VCPU': 1}, 'below': {'VCPU': 1}}
+            }
+        )
+        found = self.find()
+        self.assertTrue(found['hosts'][0]['freed'])
+        self.assertIn('allocation delete" deletes, ', found['sentence'])
+        # Of the host itself nobody holds anything.
+        self.hold(lambda uuid: {})
+        self.hold(lambda uuid: {'one': {'pool': {'VCPU': 2}}}, shared=True)
+        found = self.find()
+        self.assertEqual(50, len(found['hosts']))
+        self.assertEqual(['one'], found['hosts'][0]['consumers'])
+        self.assertIn('allocation delete" deletes, ', found['sentence'])
 
     def test_types(self):
         for type_, expected in (
