@@ -36,6 +36,7 @@ class SlipsTestCase(testtools.TestCase):
     @ddt.data(
         ('filter_tenent_id', True),
         ('Filter_tenantid7', True),
+        ('filter_tenent_id1234567890', True),
         ('filter_tenant_id', False),
         ('FILTER_TENANT_ID7', False),
         ('tenant', False),
