@@ -8,6 +8,7 @@ filters, which do no I/O, as long as that object lives. On rebuild there is
 no stage 1, and nothing is here.
 """
 
+from collections.abc import Set
 import dataclasses
 import typing
 import weakref
@@ -17,30 +18,48 @@ from nova_ext_sched.policy import round_robin
 
 
 @dataclasses.dataclass
-class State:
-    """What is known of one request.
+class LeftOut:
+    """What the placement query of a policy does not say of hosts.
 
-    :ivar image_keys: the keys of reserved aggregates among the properties of
-        its image, which ``reserved_aggregates`` read in Glance
-    :ivar left_out: the hosts of forbidden aggregates that the placement query
-        does not name, as the API database has them: by policy, the name of
-        such an aggregate by host
-    :ivar also_judged: the aggregates that its query forbids although a host
-        filter would judge their hosts: they may make room for others. Policy
-        and name, by UUID
+    As the API database has it: the scheduler's memory may not know of it yet,
+    or never. nova-api tells it by a message, and there is none where RabbitMQ
+    is away.
 
-    The rest is of its server group.
+    :ivar forbidden: the name of a forbidden aggregate by host
+    :ivar required: of each set of aggregates that is not in the query as a
+        whole, all hosts, and its names for messages
+    """
+
+    forbidden: dict[str, str] = dataclasses.field(default_factory=dict)
+    required: list[tuple[Set[str], str]] = dataclasses.field(
+        default_factory=list
+    )
+
+    def __bool__(self) -> bool:
+        return bool(self.forbidden or self.required)
+
+    def refused(self, hosts: Set[str]) -> set[str]:
+        """Return which of some hosts may not be used."""
+        found = set(hosts & self.forbidden.keys())
+        for allowed, _ in self.required:
+            found.update(hosts - allowed)
+        return found
+
+
+@dataclasses.dataclass
+class Group:
+    """What is known of the server group of one request.
 
     :ivar spread: the members by failure domain, which ``failure_domains``
         counted
+    :ivar members: where the members are, as ``failure_domains`` found them
+        (queries.group_members.Members)
     :ivar hosts_before: how many hosts the group had before the first pick;
         None before anybody asked for :func:`picks`
     :ivar candidates: the hosts for the first server of the request, as
         ``FailureDomainFilter`` saw them: nova only ever drops some, so that
         every pick is one of these
     :ivar counted: how many picks ``spread`` has counted
-    :ivar members: where the members stand, as ``failure_domains`` found them
-        (queries.group_members.Members)
     :ivar refused: the host states that host filters refused for the group's
         sake, for whichever of the request's servers: by host and node
     :ivar assignment: the hosts and members of the group, as
@@ -49,23 +68,37 @@ class State:
         about, in the order of the picks
     """
 
-    image_keys: set[str] = dataclasses.field(default_factory=set)
-    left_out: dict[str, dict[str, str]] = dataclasses.field(
-        default_factory=dict
-    )
-    also_judged: dict[str, tuple[str, str]] = dataclasses.field(
-        default_factory=dict
-    )
     spread: failure_domain.Spread | None = None
+    members: typing.Any = None
     hosts_before: int | None = None
     candidates: list[typing.Any] | None = None
     counted: int = 0
-    members: typing.Any = None
     refused: dict[tuple[str, str], typing.Any] = dataclasses.field(
         default_factory=dict
     )
     assignment: round_robin.Assignment | None = None
     servers: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class State:
+    """What is known of one request.
+
+    :ivar image_keys: the keys of reserved aggregates among the properties of
+        its image, which ``reserved_aggregates`` read in Glance
+    :ivar left_out: what the placement query does not say, by policy
+    :ivar also_judged: the aggregates that its query forbids although a host
+        filter would judge their hosts: they may make room for others. Policy
+        and name, by UUID
+    :ivar group: its server group
+    """
+
+    image_keys: set[str] = dataclasses.field(default_factory=set)
+    left_out: dict[str, LeftOut] = dataclasses.field(default_factory=dict)
+    also_judged: dict[str, tuple[str, str]] = dataclasses.field(
+        default_factory=dict
+    )
+    group: Group = dataclasses.field(default_factory=Group)
 
 
 #: By RequestSpec.
@@ -84,10 +117,7 @@ def of(request_spec: typing.Any) -> State:
 
 def forget_group(request_spec: typing.Any) -> None:
     """Forget what is known of a request's server group."""
-    known = of(request_spec)
-    states[request_spec] = State(
-        known.image_keys, known.left_out, known.also_judged
-    )
+    of(request_spec).group = Group()
 
 
 def picks(request_spec: typing.Any) -> list[str]:
@@ -100,7 +130,7 @@ def picks(request_spec: typing.Any) -> list[str]:
     """
     group = request_spec.instance_group
     hosts = (group.hosts if 'hosts' in group else None) or []
-    state = of(request_spec)
-    if state.hosts_before is None:
-        state.hosts_before = len(hosts)
-    return hosts[state.hosts_before :]
+    known = of(request_spec).group
+    if known.hosts_before is None:
+        known.hosts_before = len(hosts)
+    return hosts[known.hosts_before :]

@@ -57,13 +57,18 @@ must land in (``member_of=in:``) count together, and so do those that nova
 itself names for a zone or a project.
 
 Above this number, the host filter of the policy checks what the query does
-not say. Aggregates that a request must land in go in first, all that have one
-key or none of them. Of those that it must avoid, the query then names the ones
-with the most hosts.
+not say. Aggregates that a request must land in go in first, then those that it
+must avoid. If not all fit, the query names the ones with the most hosts.
+
+If more aggregates have one key than fit, a request that must land in one of
+them gets no host while the hosts of the named ones are full, even if hosts of
+the others are empty. A warning names the aggregates. Put the hosts of one key
+into fewer aggregates, or raise this option and the web server's limit.
 
 If that filter is not enabled, the query names all aggregates whatever this
-option says, and a warning says so. If an administrator forced a host, nova
-does not run that filter, and the query names all aggregates of that host.
+option says, and a warning says so. If an administrator forced a host or a
+node, nova does not run that filter, and the query names all aggregates of that
+host or node.
 
 The default fits every common web server, with two exceptions. uwsgi with its
 default buffer of 4096 bytes takes 30: set that, or raise uwsgi's

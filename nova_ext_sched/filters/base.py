@@ -124,24 +124,23 @@ class ByAggregates:
     ==========================================  ===========================
     one without metadata in memory, whatever    rejected, with a warning
     the others say
-    one of ``left_out``, by its host            rejected
+    any, and ``left_out`` refuses the host      rejected
     any other                                   ``decide`` says
     ==========================================  ===========================
 
     :param decide: takes the nova Aggregates of a host; neither raises nor
         does I/O
-    :param left_out: hosts of aggregates that stage 1 has read as forbidden
-        and left out of the query, each with the aggregate's name; see
-        :func:`left_out`
+    :param left_out: what stage 1 has read of hosts in the API database, and
+        left out of the query; see :func:`left_out`
     """
 
     def __init__(
         self,
         decide: Callable[[Sequence[typing.Any]], verdict.Verdict],
-        left_out: Mapping[str, str] | None = None,
+        left_out: request_state.LeftOut | None = None,
     ) -> None:
         self._decide = decide
-        self._left_out = left_out or {}
+        self._left_out = left_out or request_state.LeftOut()
         self._verdicts: dict[tuple[int, ...], verdict.Verdict] = {}
 
     def __call__(self, host_state: typing.Any) -> verdict.Verdict:
@@ -156,9 +155,7 @@ class ByAggregates:
             found = _refuse_unread(aggregates) or self._decide(aggregates)
             self._verdicts[key] = found
         if found.passes and self._left_out:
-            name = self._left_out.get(host_state.host)
-            if name is not None:
-                return _refuse_left_out(name)
+            return _judge_left_out(self._left_out, host_state.host)
         return found
 
 
@@ -184,7 +181,7 @@ class ByEachAggregate(ByAggregates):
         read: Callable[[typing.Any, Mapping[str, str]], int],
         passes: Callable[[int], bool],
         decide: Callable[[Sequence[typing.Any]], verdict.Verdict],
-        left_out: Mapping[str, str] | None = None,
+        left_out: request_state.LeftOut | None = None,
     ) -> None:
         super().__init__(decide, left_out)
         self._read = read
@@ -212,10 +209,10 @@ class ByEachAggregate(ByAggregates):
             for aggregate in host_state.aggregates:
                 bits |= bits_of[aggregate]
             (passed if passes[bits] else rejected).append(host_state)
-        left_out = self._left_out
-        if left_out:
-            rejected += [one for one in passed if one.host in left_out]
-            passed = [one for one in passed if one.host not in left_out]
+        if self._left_out:
+            out = self._left_out.refused({one.host for one in passed})
+            rejected += [one for one in passed if one.host in out]
+            passed = [one for one in passed if one.host not in out]
         return passed, rejected
 
     def bits(self, host_state: typing.Any) -> int | None:
@@ -232,28 +229,37 @@ class ByEachAggregate(ByAggregates):
     def _read_aggregate(self, aggregate: typing.Any) -> int:
         metadata = fields.read_metadata(aggregate)
         if metadata is None:
+            # Here, because nobody asks for reasons where other hosts pass.
+            _warn_unread(aggregate)
             return self._UNREAD
         return self._read(aggregate, metadata)
 
 
 def left_out(
     spec_obj: typing.Any, policy: declaration.Policy
-) -> Mapping[str, str]:
-    """Return the hosts that stage 1 left to the host filter of a policy.
-
-    :returns: the name of a forbidden aggregate by host. The scheduler's
-        memory may not know of it yet, or never: nova-api tells it by a
-        message, and there is none where RabbitMQ is away.
-    """
-    return request_state.of(spec_obj).left_out.get(policy.name, {})
+) -> request_state.LeftOut | None:
+    """Return what stage 1 left to the host filter of a policy, if anything."""
+    return request_state.of(spec_obj).left_out.get(policy.name)
 
 
-def _refuse_left_out(name: str) -> verdict.Verdict:
-    return verdict.reject(
-        f'aggregate {messages.clean(name)} is forbidden to the request by the '
-        f'API database, and this nova-scheduler has not heard of it',
-        aggregate=name,
-    )
+def _judge_left_out(
+    left_out: request_state.LeftOut, host: str
+) -> verdict.Verdict:
+    name = left_out.forbidden.get(host)
+    if name is not None:
+        return verdict.reject(
+            f'aggregate {messages.clean(name)} is forbidden to the request by '
+            f'the API database, and this nova-scheduler has not heard of it',
+            aggregate=name,
+        )
+    for hosts, names in left_out.required:
+        if host not in hosts:
+            return verdict.reject(
+                f'the host is in none of {names} by the API database, and '
+                f'this nova-scheduler has not heard of it',
+                lacks=True,
+            )
+    return verdict.PASS
 
 
 def _refuse_unread(
@@ -261,14 +267,22 @@ def _refuse_unread(
 ) -> verdict.Verdict | None:
     for aggregate in aggregates:
         if fields.read_metadata(aggregate) is None:
-            name = fields.aggregate_name(aggregate)
-            reason = (
-                f'aggregate {messages.clean(name)} has no metadata in the '
-                f'memory of nova-scheduler, so nothing says who may use it'
+            reason = _warn_unread(aggregate)
+            return verdict.reject(
+                reason, aggregate=fields.aggregate_name(aggregate)
             )
-            LOG_ONCE.warning(f'Hosts are rejected: {reason}')
-            return verdict.reject(reason, aggregate=name)
     return None
+
+
+def _warn_unread(aggregate: typing.Any) -> str:
+    # The reason, which is logged once for each aggregate.
+    reason = (
+        f'aggregate {messages.clean(fields.aggregate_name(aggregate))} has no '
+        f'metadata in the memory of nova-scheduler, so nothing says who can '
+        f'use it'
+    )
+    LOG_ONCE.warning(f'Hosts are rejected: {reason}')
+    return reason
 
 
 class PolicyFilter(filters.BaseHostFilter):
@@ -315,7 +329,7 @@ class PolicyFilter(filters.BaseHostFilter):
             return hosts
         passed, rejected = _split(hosts, judges)
         if rejected and any(one.counts_group for one in self.policies):
-            request_state.of(spec_obj).refused.update(
+            request_state.of(spec_obj).group.refused.update(
                 ((state.host, state.nodename), state) for state in rejected
             )
         level = logging.DEBUG if passed else logging.INFO

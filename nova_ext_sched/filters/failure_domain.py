@@ -59,7 +59,7 @@ class FailureDomainFilter(base.PolicyFilter):
                 failure_domain_request.count_members(ctxt, spec_obj, limit)
 
     def decisions(self, spec_obj: typing.Any) -> Iterator[base.Decision]:
-        spread = request_state.of(spec_obj).spread
+        spread = request_state.of(spec_obj).group.spread
         fault = (
             'the members of the server group were not counted: the request '
             'filter failure_domains did not run'
@@ -98,23 +98,23 @@ class FailureDomainFilter(base.PolicyFilter):
 
 
 def _count_picks(spec_obj: typing.Any, hosts: list[typing.Any]) -> None:
-    state = request_state.of(spec_obj)
-    spread = state.spread
+    known = request_state.of(spec_obj).group
+    spread = known.spread
     if spread is None:
         return
     picks = request_state.picks(spec_obj)
-    if state.candidates is None:
-        state.candidates = hosts
-    for host in picks[state.counted :]:
+    if known.candidates is None:
+        known.candidates = hosts
+    for host in picks[known.counted :]:
         spread.add(
             failure_domain.read_domains(
                 (
                     fields.aggregate_metadata(agg)
-                    for candidate in state.candidates
+                    for candidate in known.candidates
                     if candidate.host == host
                     for agg in candidate.aggregates
                 ),
                 spread.key,
             )
         )
-    state.counted = len(picks)
+    known.counted = len(picks)

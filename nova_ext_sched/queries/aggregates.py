@@ -201,12 +201,6 @@ def _values_query(of_hosts: bool) -> sa.Select:
     )
 
 
-def get_host_counts(context: typing.Any) -> dict[str, int]:
-    """Return the number of hosts of each aggregate that has one, by UUID."""
-    query = _select_hosts(sa.func.count()).group_by(_AGGREGATES.c.uuid)
-    return dict(_read(context, query))
-
-
 def get_uuids_by_hosts(
     context: typing.Any, hosts: Collection[str]
 ) -> set[str]:

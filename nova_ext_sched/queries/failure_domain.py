@@ -36,8 +36,8 @@ def count_members(
     members = group_members.get_members(
         ctxt, group, group_members.get_living(group, server)
     )
-    state = request_state.of(request_spec)
-    state.members = members
+    known = request_state.of(request_spec).group
+    known.members = members
     most = group_members.MOST_UNCLAIMED
     if sum(None in places for places in members.places.values()) > most:
         warn = LOG_ONCE.warning if read_option(group) else LOG_HINTS.info
@@ -58,7 +58,7 @@ def count_members(
             domains[item.host] = domains.get(item.host, frozenset()).union(
                 failure_domain.split_value(item.value)
             )
-    state.spread = failure_domain.Spread(
+    known.spread = failure_domain.Spread(
         fields.get_field(group, 'uuid') or 'n/a',
         limit,
         key,
@@ -66,7 +66,7 @@ def count_members(
         domains,
         read_option(group),
     )
-    return state.spread, items
+    return known.spread, items
 
 
 def read_limit(request_spec: typing.Any) -> int | None:

@@ -5,9 +5,7 @@
 from collections.abc import Set
 import typing
 
-from nova import exception as nova_exception
 import nova.conf
-from nova.scheduler.client import report
 from oslo_log import log as logging
 
 from nova_ext_sched import exception
@@ -16,6 +14,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import isolation as asked
+from nova_ext_sched.queries import placement
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import member_of
@@ -136,13 +135,4 @@ def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
 
 @base.cached(TRAITS_SECONDS)
 def _read_traits(ctxt: typing.Any) -> frozenset[str]:
-    response = report.report_client_singleton().get(
-        '/traits', version='1.6', global_request_id=ctxt.global_id
-    )
-    if response.status_code != 200:
-        raise nova_exception.NovaException(
-            f'status {response.status_code}: {messages.clean(response.text)}'
-        )
-    # One request for all of them: some hundred names, and a few of the
-    # operator's.
-    return frozenset(response.json()['traits'])
+    return placement.get_traits(ctxt)

@@ -5,14 +5,16 @@
 nova turns them into ``member_of=in:`` and ``member_of=!in:``. Placement's
 query string is part of a request line, and every web server limits its length.
 Above the limit placement is never reached, and every request ends in
-NoValidHost. Aggregates that do not fit, required or forbidden, are left to a
-host filter, if there is one that judges them.
+NoValidHost. :mod:`.member_of_plan` decides what goes in; this module reads
+what that needs, changes the request spec, and leaves the rest to the host
+filters.
 """
 
-import collections
+from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Mapping
 from collections.abc import Sequence
+from collections.abc import Set
+import functools
 import typing
 
 from nova import objects
@@ -28,31 +30,21 @@ from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import fields
-from nova_ext_sched.request_filters import base
+from nova_ext_sched.queries import placement
+from nova_ext_sched.request_filters import member_of_plan
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 LOG_ONCE = log_once.LogOnce(__name__)
 
-COUNTS_SECONDS = 60.0
-
-
-@base.cached(COUNTS_SECONDS)
-def _count_hosts(ctxt: typing.Any) -> collections.Counter[str]:
-    # They decide only how many hosts come back, never who may use them: an
-    # old count does no harm.
-    return collections.Counter(aggregates.get_host_counts(ctxt))
-
 
 class Query:
     """The placement query of a request, for one policy.
 
-    :ivar room: how many entries it may still take. The aggregates that all
+    :ivar room: how many entries it can still take. The aggregates that all
         filters, nova's too, require or forbid count as entries, and so do the
         traits of ``forbid_by_trait`` that the request spec forbids
-    :ivar is_judged: whether the policy's host filter will judge what the
-        query lets through
 
     :param policy: the one that requires or forbids
     """
@@ -63,8 +55,10 @@ class Query:
         options = CONF.nova_ext_sched
         self._spec = request_spec
         self._policy = policy
+        state = request_state.of(request_spec)
         # A spec that is filtered again has nothing of before.
-        request_state.of(request_spec).left_out.pop(policy.name, None)
+        state.left_out.pop(policy.name, None)
+        self._also_judged = state.also_judged
         destination = fields.get_field(request_spec, 'requested_destination')
         # By the filters before.
         self._forbidden = frozenset(
@@ -80,11 +74,17 @@ class Query:
             trait in declared for trait in request_spec.root_forbidden
         )
         self.room = max(0, options.max_forbidden_aggregates - present)
-        self._host_filters_run = fields.host_filters_run(request_spec)
-        self.is_judged = (
-            self._host_filters_run
-            and policy.host_filter in CONF.filter_scheduler.enabled_filters
-        )
+        if not fields.host_filters_run(request_spec):
+            self._judge = member_of_plan.Judge.FORCED
+        elif policy.host_filter in CONF.filter_scheduler.enabled_filters:
+            self._judge = member_of_plan.Judge.HOST_FILTER
+        else:
+            self._judge = member_of_plan.Judge.NOBODY
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the policy's host filter will judge what is let through."""
+        return self._judge is member_of_plan.Judge.HOST_FILTER
 
     def write(
         self,
@@ -94,37 +94,13 @@ class Query:
     ) -> None:
         """Ask for the hosts that the policy leaves; once, at the end.
 
-        nova adds a ``member_of=in:`` for each required set. One that is
-        required already, by nova's availability zone filter for example, is
-        not added again. A set goes in before what is forbidden, because it
-        leaves fewer hosts, and small sets before large ones. To make room for
-        it, forbidden aggregates of the filters before leave the query, those
-        with the fewest hosts first, if their host filter judges them too.
+        :mod:`.member_of_plan` says what goes in. nova adds a ``member_of=in:``
+        for each required set; one that is required already, by nova's
+        availability zone filter for example, is not added again.
 
-        ======== ========= =========== ======================================
-        it fits  is judged host forced a required set
-        ======== ========= =========== ======================================
-        yes      any       any         goes in
-        no       yes       no          is left out, with a warning
-        no       no        no          goes in, with a warning
-        no       any       yes         its aggregates that hold the forced
-                                       hosts go in; one that does not if none
-                                       does
-        ======== ========= =========== ======================================
-
-        What is forbidden goes in as far as there is room then:
-
-        ======== ========= =========== ======================================
-        all fit  is judged host forced forbidden aggregates that go in
-        ======== ========= =========== ======================================
-        yes      any       any         all
-        no       yes       no          those with most hosts, up to the bound
-        no       no        no          all, with a warning
-        no       any       yes         all that hold the forced hosts
-        ======== ========= =========== ======================================
-
-        The hosts of aggregates that are left to the host filter, by the
-        bound or by a trait in their place, are read and left to it too.
+        What does not go in, for want of room or because a trait stands for
+        it, is left to the host filter with its hosts, which are read from the
+        API database: see :class:`request_state.LeftOut`.
 
         :param items: UUID and name, first, of the aggregates that the policy
             may require of any request, or forbid to it. A warning about the
@@ -136,137 +112,137 @@ class Query:
             raise exception.RequestRefused(
                 resolved.unmet, resolved.detail, resolved.by_member
             )
-        self.room = max(0, self.room - len(resolved.traits))
-        for uuids in sorted(map(frozenset, resolved.required), key=len):
-            if uuids not in self._required:
-                self._require(ctxt, uuids, items)
-            LOG.debug(
-                '%s: the request must land in %s',
-                self._policy.request_filter,
-                _Names(items, uuids),
-            )
-        self._spec.root_forbidden.update(resolved.traits)
-        self._forbid(ctxt, resolved, items)
-
-    def _require(
-        self,
-        ctxt: typing.Any,
-        uuids: frozenset[str],
-        items: Sequence[Collection[typing.Any]],
-    ) -> None:
-        self._make_room(ctxt, len(uuids))
-        if len(uuids) > self.room:
-            if self.is_judged:
-                _warn_left_out(uuids, self._policy.host_filter, items)
-                return
-            if self._host_filters_run:
-                self._warn_unbounded('required', len(uuids))
-            elif hosts := fields.get_field(self._spec, 'force_hosts'):
-                # nova looks at the forced hosts alone. If no aggregate holds
-                # one, any says so.
-                held = uuids & aggregates.get_uuids_by_hosts(ctxt, hosts)
-                uuids = held or frozenset([min(uuids)])
-        self.room = max(0, self.room - len(uuids))
-        _get_destination(self._spec).require_aggregates(sorted(uuids))
-
-    def _make_room(self, ctxt: typing.Any, needed: int) -> None:
-        also_judged = request_state.of(self._spec).also_judged
-        missing = needed - self.room
-        if not 0 < missing <= len(also_judged):
-            return
-        rest = set(_rank(ctxt, also_judged)[-missing:])
-        self._forbidden -= rest
-        self._spec.requested_destination.forbidden_aggregates = set(
-            self._forbidden
+        get_hosts = functools.cache(lambda: aggregates.get_hosts(ctxt))
+        plan = member_of_plan.make(
+            member_of_plan.Before(
+                self._required,
+                self._forbidden,
+                frozenset(self._also_judged) & self._forbidden,
+                self.room,
+            ),
+            resolved,
+            self._judge,
+            get_hosts,
+            functools.cache(lambda: self._find_forced(ctxt)),
         )
-        self.room = needed
-        for uuid in rest:
-            policy, name = also_judged.pop(uuid)
-            self._leave(ctxt, policy, {uuid: name})
+        self._log(resolved, plan, items)
+        self._change(plan, resolved)
+        self._leave(plan, resolved, items, get_hosts)
 
-    def _forbid(
+    def _find_forced(self, ctxt: typing.Any) -> Set[str]:
+        if hosts := fields.get_field(self._spec, 'force_hosts'):
+            return aggregates.get_uuids_by_hosts(ctxt, hosts)
+        nodes = fields.get_field(self._spec, 'force_nodes')
+        return frozenset().union(
+            *(placement.get_aggregates_of_node(ctxt, node) for node in nodes)
+        )
+
+    def _change(
+        self, plan: member_of_plan.Plan, resolved: verdict.Resolution
+    ) -> None:
+        self._spec.root_forbidden.update(resolved.traits)
+        if plan.removed:
+            self._spec.requested_destination.forbidden_aggregates = set(
+                self._forbidden - plan.removed
+            )
+        for part in plan.required:
+            if part.chosen:
+                _get_destination(self._spec).require_aggregates(
+                    sorted(part.chosen)
+                )
+        if plan.forbidden:
+            _get_destination(self._spec).append_forbidden_aggregates(
+                set(plan.forbidden)
+            )
+
+    def _leave(
         self,
-        ctxt: typing.Any,
+        plan: member_of_plan.Plan,
         resolved: verdict.Resolution,
         items: Sequence[Collection[typing.Any]],
+        get_hosts: Callable[[], member_of_plan.Hosts],
     ) -> None:
-        also_judged = request_state.of(self._spec).also_judged
-        forbidden = frozenset(resolved.forbidden)
-        chosen = forbidden - self._forbidden
-        if len(chosen) > self.room:
-            chosen = self._choose(ctxt, chosen, items)
-        if chosen:
-            _get_destination(self._spec).append_forbidden_aggregates(
-                set(chosen)
+        # To the host filters.
+        mine = self._policy.name
+        for uuid in plan.removed:
+            policy, name = self._also_judged.pop(uuid)
+            self._forbid_hosts(policy, name, get_hosts().get(uuid, ()))
+        if not self.is_judged:
+            for uuid in self._also_judged.keys() & set(resolved.forbidden):
+                del self._also_judged[uuid]
+            return
+        names = {uuid: name for uuid, name, *_ in items}
+        for uuid in plan.forbidden:
+            self._also_judged[uuid] = mine, names.get(uuid, uuid)
+        for uuid in plan.rest:
+            hosts = get_hosts().get(uuid, ())
+            self._forbid_hosts(mine, names.get(uuid, uuid), hosts)
+        for part in plan.required:
+            if part.chosen != part.whole:
+                self._left_out(mine).required.append(
+                    (
+                        {
+                            host
+                            for uuid in part.whole
+                            for host in get_hosts().get(uuid, ())
+                        },
+                        str(_Names(items, part.whole)),
+                    )
+                )
+
+    def _forbid_hosts(
+        self, policy: str, name: str, hosts: Collection[str]
+    ) -> None:
+        self._left_out(policy).forbidden.update(dict.fromkeys(hosts, name))
+
+    def _left_out(self, policy: str) -> request_state.LeftOut:
+        return request_state.of(self._spec).left_out.setdefault(
+            policy, request_state.LeftOut()
+        )
+
+    def _log(
+        self,
+        resolved: verdict.Resolution,
+        plan: member_of_plan.Plan,
+        items: Sequence[Collection[typing.Any]],
+    ) -> None:
+        name = self._policy.request_filter
+        for uuids in resolved.required:
+            LOG.debug(
+                '%s: the request must land in %s', name, _Names(items, uuids)
             )
         LOG.debug(
             '%s: the request must stay out of %s. The placement query '
             'forbids %d of them',
-            self._policy.request_filter,
-            _Names(items, forbidden),
-            len(chosen),
+            name,
+            _Names(items, resolved.forbidden),
+            len(plan.forbidden),
         )
+        for kind, number, room in plan.too_many:
+            self._warn_unbounded(kind, number, room)
         if not self.is_judged:
-            for uuid in forbidden & also_judged.keys():
-                del also_judged[uuid]
             return
-        names = {uuid: name for uuid, name, *_ in items}
-        for uuid in chosen:
-            also_judged[uuid] = self._policy.name, names.get(uuid, uuid)
-        rest = forbidden.union(resolved.covered) - chosen - self._forbidden
-        self._leave(
-            ctxt,
-            self._policy.name,
-            {uuid: names.get(uuid, uuid) for uuid in rest},
-        )
+        for part in plan.required:
+            if part.chosen != part.whole:
+                _warn_left_out(part, self._policy.host_filter, items)
+        rest = plan.rest.difference(resolved.covered)
+        if rest:
+            _warn_rest(
+                rest, len(plan.forbidden), self._policy.host_filter, items
+            )
 
-    def _leave(
-        self, ctxt: typing.Any, policy: str, names: Mapping[str, str]
-    ) -> None:
-        # The host filter judges by the scheduler's memory, which may not have
-        # heard of them.
-        if not names:
-            return
-        hosts = aggregates.get_hosts(ctxt)
-        left = request_state.of(self._spec).left_out.setdefault(policy, {})
-        for uuid, name in names.items():
-            left.update(dict.fromkeys(hosts.get(uuid, ()), name))
-
-    def _choose(
-        self,
-        ctxt: typing.Any,
-        forbidden: frozenset[str],
-        items: Sequence[Collection[typing.Any]],
-    ) -> frozenset[str]:
-        if self.is_judged:
-            ranked = _rank(ctxt, forbidden)
-            _warn_rest(ranked, self.room, self._policy.host_filter, items)
-            return frozenset(ranked[: self.room])
-        if self._host_filters_run:
-            self._warn_unbounded('forbidden', len(forbidden))
-        elif hosts := fields.get_field(self._spec, 'force_hosts'):
-            # nova looks at the forced hosts alone.
-            return forbidden & aggregates.get_uuids_by_hosts(ctxt, hosts)
-        return forbidden
-
-    def _warn_unbounded(self, kind: str, number: int) -> None:
+    def _warn_unbounded(self, kind: str, number: int, room: int) -> None:
         host_filter = self._policy.host_filter
         LOG_ONCE.warning(
             f'A placement query names '
             f'{messages.count(f"{kind} aggregate", number)}, although '
-            f'max_forbidden_aggregates has room for {self.room} only, because '
+            f'max_forbidden_aggregates has room for {room} only, because '
             f'{host_filter} is not in [filter_scheduler] enabled_filters to '
             f'check the hosts of the rest. A web server in front of placement '
             f'may refuse the query, and the request then ends in NoValidHost. '
             f'Add {host_filter} to enabled_filters.',
             key=(host_filter, kind, 'unbounded'),
         )
-
-
-def _rank(ctxt: typing.Any, uuids: Collection[str]) -> list[str]:
-    # Those that keep most hosts out of placement's answer first.
-    counts = _count_hosts(ctxt)
-    return sorted(uuids, key=lambda uuid: (-counts[uuid], uuid))
 
 
 class _Names:
@@ -293,36 +269,48 @@ def _get_destination(request_spec: typing.Any) -> typing.Any:
 
 
 def _warn_rest(
-    ranked: list[str],
-    limit: int,
+    rest: Set[str],
+    named: int,
     host_filter: str,
     items: Sequence[Collection[typing.Any]],
 ) -> None:
     names = {uuid: name for uuid, name, *_ in items}
-    rest = sorted(names[uuid] for uuid in ranked[limit:])
+    others = sorted(names.get(uuid, uuid) for uuid in rest)
     LOG_ONCE.warning(
         f'A request must stay out of '
-        f'{messages.count("aggregate", len(ranked))}. Its placement query '
-        f'names {limit} of them, those with the most hosts (see '
+        f'{messages.count("aggregate", named + len(rest))}. Its placement '
+        f'query names {named} of them, those with the most hosts (see '
         f'max_forbidden_aggregates). {host_filter} checks the hosts of the '
-        f'other {len(rest)}: {messages.first_few(rest)}. If they are isolated '
-        f'aggregates, put their traits into forbid_by_trait to leave room for '
-        f'others.',
+        f'other {len(rest)}: {messages.first_few(others)}. If they are '
+        f'isolated aggregates, put their traits into forbid_by_trait to leave '
+        f'room for others.',
         # A hash, because many UUIDs would be kept with the key.
         key=(host_filter, hash(frozenset(names))),
     )
 
 
 def _warn_left_out(
-    uuids: frozenset[str],
+    part: member_of_plan.Part,
     host_filter: str,
     items: Sequence[Collection[typing.Any]],
 ) -> None:
+    if part.chosen:
+        names = f'{len(part.chosen)} of them, those with the most hosts'
+        effect = (
+            'Servers get no host if the hosts of these are full, even if '
+            'other hosts are empty. Put the hosts into fewer aggregates, or '
+            'raise max_forbidden_aggregates together with the limit of the '
+            'web server in front of placement.'
+        )
+    else:
+        names = 'none of them'
+        effect = (
+            f'{host_filter} checks the hosts that placement returns. If '
+            f'servers find no host, raise [scheduler] max_placement_results.'
+        )
     LOG_ONCE.warning(
-        f'A request must land in one of {_Names(items, uuids)}. Its placement '
-        f'query does not name them, because max_forbidden_aggregates has no '
-        f'room for all. {host_filter} checks the hosts that placement '
-        f'returns. If servers find no host, raise [scheduler] '
-        f'max_placement_results.',
-        key=(host_filter, hash(uuids)),
+        f'A request must land in one of {_Names(items, part.whole)}. Its '
+        f'placement query names {names}, because max_forbidden_aggregates '
+        f'has no room for all. {effect}',
+        key=(host_filter, hash(part.whole)),
     )

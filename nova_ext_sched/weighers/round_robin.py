@@ -133,22 +133,22 @@ def _order(
     # Other policies refuse no host, however many members it has.
     rule = _read_rule(group) if policy == anti_affinity.POLICY else math.inf
     server = fields.get_field(spec_obj, 'instance_uuid')
-    state = request_state.of(spec_obj)
+    known = request_state.of(spec_obj).group
     # Before the first pick, too.
     picks = request_state.picks(spec_obj)
-    if state.assignment is None:
-        state.assignment = groups.find(
+    if known.assignment is None:
+        known.assignment = groups.find(
             spec_obj,
-            [*states, *state.refused.values()],
+            [*states, *known.refused.values()],
             rule,
             limit,
             CONF.nova_ext_sched.failure_domain_key,
         )
-    for one, host in zip(state.servers, picks, strict=False):
-        state.assignment.pick(one, host)
-    if server not in state.servers:
-        state.servers.append(server)
-    return state.assignment.order_hosts(members, server)
+    for one, host in zip(known.servers, picks, strict=False):
+        known.assignment.pick(one, host)
+    if server not in known.servers:
+        known.servers.append(server)
+    return known.assignment.order_hosts(members, server)
 
 
 def _read_rule(group: typing.Any) -> int:

@@ -94,7 +94,7 @@ class ServerGroups:
         living = group_members.get_living(
             group, fields.get_field(spec_obj, 'instance_uuid')
         )
-        stage_1 = request_state.of(spec_obj).members
+        stage_1 = request_state.of(spec_obj).group.members
         # What host states say of the others would change nothing.
         unsettled = frozenset(living).difference(
             stage_1.find_claimed() if stage_1 else ()
@@ -128,7 +128,7 @@ class ServerGroups:
     ) -> group_members.Members:
         # What stage 1 and the databases say of members.
         group = spec_obj.instance_group
-        stage_1 = request_state.of(spec_obj).members
+        stage_1 = request_state.of(spec_obj).group.members
         settled = stage_1.hosts if stage_1 else {}
         asked = [
             one
@@ -267,7 +267,7 @@ def _find_others(
 ) -> dict[str, round_robin.Host]:
     # Hosts of members that are no candidates: without room for more, or for
     # others than the members.
-    spread = request_state.of(spec_obj).spread
+    spread = request_state.of(spec_obj).group.spread
     domains = spread.domains if spread else {}
     unknown = frozenset() if spread else round_robin.ONE_DOMAIN
     others = {}

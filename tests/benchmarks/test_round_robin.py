@@ -147,8 +147,8 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
                 if isinstance(one, round_robin.ServerGroupRoundRobinWeigher)
             ]
             # What the weigher keeps for the request's next server.
-            state = request_state.of(spec)
-            state.assignment, state.servers = None, []
+            known = request_state.of(spec).group
+            known.assignment, known.servers = None, []
             ours.append(seconds(weigh, [weigher], hosts, spec) - none)
         whole, ours = map(statistics.median, (whole, ours))
         print(

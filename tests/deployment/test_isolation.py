@@ -77,3 +77,39 @@ class DeploymentTestCase(testtools.TestCase):
                 f'The placement query forbids by trait: {TRAIT}',
                 cloud.log(),
             )
+        self.more_reserved_aggregates_than_the_query_names()
+
+    def more_reserved_aggregates_than_the_query_names(self):
+        """They change while nova-scheduler hears of nothing."""
+        cloud = self.cloud
+        one, all_hosts = {'reservation:a': 'true'}, {'reservation:b': 'true'}
+        cloud.client(
+            *(['aggregate', f'a-{host}', [host], one] for host in base.HOSTS),
+            ['aggregate', 'b', [*base.HOSTS], all_hosts],
+            ['flavor', 'part', 1, one, 1],
+            # b takes the room: nothing of a is in the query.
+            ['flavor', 'whole', 1, {**one, **all_hosts}, 1],
+        )
+        options = {
+            ('nova_ext_sched', f'placement_req_{kind}_member_prefix'): (
+                'reservation:'
+            )
+            for kind in ('required', 'default_forbidden')
+        }
+        options['nova_ext_sched', 'max_forbidden_aggregates'] = '1'
+        # Any host of the cloud, if the query does not say which.
+        few = {('scheduler', 'max_placement_results'): '1'}
+        with cloud.scheduler(options):
+            self.assertLessEqual(self.boot(6, 'whole'), {*base.HOSTS})
+            aggregate = 'SELECT id FROM nova_api.aggregates WHERE name = '
+            cloud.mariadb.execute(
+                'INSERT INTO nova_api.aggregate_metadata '
+                '(aggregate_id, `key`, value) '
+                f"SELECT ({aggregate}'a-host1'), 'filter_tenant_id', 'other'",
+                'DELETE FROM nova_api.aggregate_hosts '
+                f"WHERE aggregate_id = ({aggregate}'a-host2')",
+            )
+            self.assertEqual({'host3'}, self.boot(12, 'whole'))
+            self.assertIn('must land in one of 2 aggregates', cloud.log())
+        with cloud.scheduler({**options, **few}):
+            self.assertEqual({'host3'}, self.boot(6, 'part'))

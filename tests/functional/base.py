@@ -31,7 +31,6 @@ from nova_ext_sched.queries import sources
 from nova_ext_sched.request_filters import base as request_filters_base
 from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.simulator import fixtures as sim_fixtures
-from tests import cached
 from tests import log_once
 from tests.functional import shared  # noqa: F401
 
@@ -163,7 +162,6 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             )
         self.useFixture(log_once.Forgotten(member_of))
         request_filters_base.OUTAGES.clear()
-        self.useFixture(cached.Forgotten(member_of._count_hosts))
         super().setUp()
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         self.aggregate_ids = {}

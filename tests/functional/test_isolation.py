@@ -7,6 +7,7 @@ host1 is the wrong host nearly everywhere, and the one that the scheduler
 prefers.
 """
 
+import logging
 from unittest import mock
 
 from nova.db.api import models
@@ -260,6 +261,108 @@ class BehindTheSchedulerTestCase(IsolationTestCase):
         self.aggregate('one', ['host1'])
         self.write_metadata('one', {'reservation:a': 'true'})
         self.assertBootsOn('host2')
+
+    def reserve(self):
+        """Reserve more aggregates by one key than the query names.
+
+        The one of host2 has most hosts.
+
+        :returns: its UUID, and a flavor with the key
+        """
+        key = {'reservation:a': 'true'}
+        for name, hosts in (('one', ['host1']), ('three', ['host3'])):
+            self.aggregate(name, hosts, metadata=key)
+        most = self.aggregate('two', ['host2'], metadata=key)
+        for host in ('gone4', 'gone5'):
+            self.write(models.AggregateHost, 'two', host=host)
+        self.flags(
+            placement_req_required_member_prefix=['reservation:'],
+            group='nova_ext_sched',
+        )
+        return most, self.flavor(specs=key)
+
+    def test_a_part_of_a_required_set(self):
+        """Placement may answer with any hosts of the cloud else."""
+        self.flags(max_placement_results=1, group='scheduler')
+        most, flavor = self.reserve()
+        for _ in range(2):
+            self.assertBootsOn('host2', flavor=flavor)
+            self.assertEqual([f'in:{most}'], self.queries[-1]['member_of'])
+        # It is full, and the rest is empty.
+        self.set_service('host2', status='disabled')
+        self.assertNoValidHost(flavor=flavor)
+        self.assertRegex(
+            self.log,
+            'WARNING .*A request must land in one of 3 aggregates: one, '
+            'three, two. Its placement query names 1 of them',
+        )
+
+    def test_a_required_set_without_room(self):
+        """The zone takes the room; the memory knows nothing of the change."""
+        self.aggregate('zone', ['host1', 'host2', 'host3'], zone='zone')
+        _, flavor = self.reserve()
+        wanted = {'flavor': flavor, 'az': 'zone'}
+        self.assertBootsOn('host1', **wanted)
+        [zone] = self.queries[-1]['member_of']
+        self.assertEqual('in:', zone[:3])
+        # Another project's.
+        self.write_metadata('one', {'filter_tenant_id': 'other'})
+        self.assertBootsOn('host2', **wanted)
+        # Not in the aggregate any more.
+        with self.api_engine().begin() as connection:
+            connection.execute(
+                sa.delete(models.AggregateHost).where(
+                    models.AggregateHost.host == 'host2',
+                    models.AggregateHost.aggregate_id
+                    == self.aggregate_ids['two'],
+                )
+            )
+        self.assertBootsOn('host3', **wanted)
+        # Of another lease.
+        with self.api_engine().begin() as connection:
+            connection.execute(
+                sa.update(models.AggregateMetadata)
+                .where(
+                    models.AggregateMetadata.aggregate_id
+                    == self.aggregate_ids['three']
+                )
+                .values(key='reservation:b')
+            )
+        self.assertNoValidHost(**wanted)
+
+    def test_an_aggregate_that_the_memory_cannot_read(self):
+        self.aggregate('one', ['host1'])
+        memory = self.scheduler_service.manager.host_manager.aggs_by_id
+        one = memory[self.aggregate_ids['one']]
+        metadata, one.metadata = one.metadata, None
+        # As in production: nobody logs reasons where other hosts pass.
+        logger = logging.getLogger('nova_ext_sched')
+        self.addCleanup(logger.setLevel, logger.level)
+        logger.setLevel(logging.INFO)
+        for _ in range(2):
+            self.assertBootsOn('host2')
+        self.assertEqual(
+            1,
+            self.log.count(
+                'Hosts are rejected: aggregate one has no metadata in the '
+                'memory of nova-scheduler'
+            ),
+        )
+        one.metadata = metadata
+        self.assertBootsOn('host1')
+
+    def test_a_node_that_an_administrator_forces(self):
+        """By its name alone, as for bare metal: placement has no host."""
+        one = self.aggregate('one', ['host1'], metadata=required(Y))
+        self.aggregate('two', metadata=required(WINDOWS))
+        self.assertNoValidHost(az='nova::host1')
+        self.assertEqual([f'!in:{one}'], self.queries[-1]['member_of'])
+        self.assertBootsOn('host2', az='nova::host2')
+        # Of its reservation, which fits.
+        self.assertEqual([f'!in:{self.large}'], self.queries[-1]['member_of'])
+        queries = len(self.queries)
+        self.assertNoValidHost(az='nova::no node')
+        self.assertEqual(queries, len(self.queries))
 
 
 class SnapshotTestCase(IsolationTestCase):

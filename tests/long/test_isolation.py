@@ -31,7 +31,8 @@ class BoundTestCase(test_isolation.IsolationTestCase):
         for zone, named in (
             ('nova:host1', {small}),
             ('nova:host2', {large}),
-            ('nova::host1', {small, large}),
+            ('nova::host1', {small}),
+            ('nova::host3', {large}),
         ):
             self.assertNoValidHost(az=zone)
             self.assertEqual(named, self.member_of())

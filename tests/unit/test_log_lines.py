@@ -24,6 +24,7 @@ from nova_ext_sched.filters import anti_affinity as anti_affinity_filter
 from nova_ext_sched.filters import isolation as isolation_filter
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
+from nova_ext_sched.queries import placement
 from nova_ext_sched.queries import running_image
 from nova_ext_sched.request_filters import base
 from nova_ext_sched.request_filters import blazar
@@ -82,7 +83,6 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.addCleanup(logger.removeHandler, self.records)
         self.items = []
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
-        self.replace('queries.aggregates.get_host_counts', lambda *_: {})
         self.replace('queries.aggregates.get_hosts', lambda _: {})
         self.useFixture(
             log_once.Forgotten(
@@ -240,7 +240,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         ):
             isolation_filter.IsolatedAggregatesFilter().filter_all([], spec)
         with mock.patch.object(
-            isolation_request_filter.report,
+            placement.report,
             'report_client_singleton',
             side_effect=ValueError(detail),
         ):

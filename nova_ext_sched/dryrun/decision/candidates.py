@@ -141,7 +141,7 @@ def _run_request_filters(
         after = query.get_parts(ctxt, spec_obj, cloud)
         row.parts = [part for part in after if part not in before]
         row.asks = words.describe(row.parts) or changed
-        spread = request_state.of(spec_obj).spread
+        spread = request_state.of(spec_obj).group.spread
         if one is failure_domain.failure_domains and spread:
             row.asks += f'; servers of the group by failure domain: {spread}'
         before = after

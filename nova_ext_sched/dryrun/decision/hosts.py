@@ -270,8 +270,11 @@ class Hosts:
             # What filters note of the request is not to have those hosts.
             noted = request_state.of(self.spec_obj)
             aside = copy.copy(self.spec_obj)
+            group = dataclasses.replace(
+                noted.group, refused=dict(noted.group.refused)
+            )
             request_state.states[aside] = dataclasses.replace(
-                noted, refused=dict(noted.refused)
+                noted, group=group
             )
         for batch in batches:
             try:

@@ -142,7 +142,7 @@ class PolicyFilterTestCase(testtools.TestCase):
         host_filter.policies = (policy,)
         spec = objects.RequestSpec()
         host_filter.filter_all(self.hosts, spec)
-        refused = request_state.of(spec).refused
+        refused = request_state.of(spec).group.refused
         self.assertEqual(2 if counts_group else 0, len(refused))
 
     def test_no_reasons_are_made_up_where_nobody_reads_them(self):
@@ -210,6 +210,7 @@ def refuse_red(aggregates):
     return verdict.PASS
 
 
+@ddt.ddt
 class ByEachAggregateTestCase(testtools.TestCase):
     """Both ways to ask give one answer."""
 
@@ -232,6 +233,7 @@ class ByEachAggregateTestCase(testtools.TestCase):
         ]
 
     def judges(self, **left_out):
+        left_out = request_state.LeftOut(**left_out)
         yield base.ByEachAggregate(
             self.read_red, lambda bits: not bits & 1, refuse_red, left_out
         )
@@ -266,7 +268,9 @@ class ByEachAggregateTestCase(testtools.TestCase):
 
     def test_what_stage_1_left_out(self):
         """It refuses more, and never opens what the memory refuses."""
-        for judge in self.judges(blue='closed\n', red='closed'):
+        for judge in self.judges(
+            forbidden={'blue': 'closed\n', 'red': 'closed'}
+        ):
             found = self.reasons(judge)
             self.assertEqual(
                 {'blue', 'both', 'red', 'unread', 'none'}, {*found}
@@ -278,10 +282,48 @@ class ByEachAggregateTestCase(testtools.TestCase):
                 found['blue'],
             )
             self.assertEqual('closed\n', judge(self.hosts[0]).aggregate)
-        judge, _ = self.judges(blue='closed')
+        judge, _ = self.judges(forbidden={'blue': 'closed'})
         passed, rejected = judge.split(self.hosts)
         self.assertEqual(['bare'], [state.host for state in passed])
         self.assertEqual(5, len(rejected))
+        # Where nothing else is refused, too.
+        passed, rejected = judge.split([self.hosts[0], self.hosts[-1]])
+        self.assertEqual(['bare'], [state.host for state in passed])
+        self.assertEqual(['blue'], [state.host for state in rejected])
+
+    @ddt.data(
+        ([{'blue', 'both'}], ['blue']),
+        ([{'blue', 'bare'}, {'bare'}], ['bare']),
+        ([{'blue'}, {'bare'}], []),
+        ([set()], []),
+    )
+    @ddt.unpack
+    def test_required_sets_that_stage_1_left_out(self, sets, expected):
+        """A host must be in each; the memory still refuses what it refuses."""
+        left_out = [(hosts, '2 aggregates: a, b') for hosts in sets]
+        for judge in self.judges(required=left_out):
+            passed = [one.host for one in self.hosts if judge(one).passes]
+            self.assertEqual(expected, passed)
+            out = judge(self.hosts[0 if expected != ['blue'] else -1])
+            self.assertEqual(
+                'the host is in none of 2 aggregates: a, b by the API '
+                'database, and this nova-scheduler has not heard of it',
+                out.reason,
+            )
+            self.assertTrue(out.lacks)
+        judge, _ = self.judges(required=left_out)
+        passed, rejected = judge.split(self.hosts)
+        self.assertEqual(expected, [one.host for one in passed])
+        self.assertEqual(6 - len(expected), len(rejected))
+
+    def test_one_line_for_what_cannot_be_read(self):
+        """Whether or not other hosts pass, when no reason is asked for."""
+        for judge in (*self.judges(), *self.judges()):
+            passed, _ = base._split(self.hosts, [judge])
+            self.assertEqual(['blue', 'bare'], [one.host for one in passed])
+            self.assertEqual(
+                2, self.output.output.count('Hosts are rejected: aggregate ')
+            )
 
 
 class ByAggregatesTestCase(testtools.TestCase):

@@ -79,7 +79,9 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
 
     def test_what_stage_1_left_out(self):
         spec = blazar_spec()
-        request_state.of(spec).left_out['blazar'] = {'ssd': 'pool'}
+        request_state.of(spec).left_out['blazar'] = request_state.LeftOut(
+            {'ssd': 'pool'}
+        )
         self.assertEqual(['plain'], self.passing(spec))
 
     def test_a_hint_that_names_nothing(self):

@@ -56,7 +56,7 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
         if counted:
             spread = policy.Spread('g', limit, KEY, {}, {})
             spread.held.update(held)
-            request_state.of(spec).spread = spread
+            request_state.of(spec).group.spread = spread
         return spec
 
     def passing(self, spec, hosts=None):
@@ -89,7 +89,9 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
 
     def test_what_stage_1_left_out(self):
         spec = self.spec(2, a=1)
-        request_state.of(spec).left_out['failure-domain'] = {'a1': 'a'}
+        request_state.of(spec).left_out['failure-domain'] = (
+            request_state.LeftOut({'a1': 'a'})
+        )
         self.assertEqual(['a2', 'b1', 'ab', 'comma'], self.passing(spec))
 
     def test_nothing_is_asked(self):

@@ -12,8 +12,6 @@ from nova_ext_sched import request_state
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.request_filters import failure_domain
-from nova_ext_sched.request_filters import member_of
-from tests import cached
 from tests import log_once
 from tests.unit.request_filters import base
 
@@ -171,13 +169,13 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.hosts = {'m1': 'a1'}
         spec = self.spec()
         self.filter(spec)
-        first = request_state.of(spec).spread
+        first = request_state.of(spec).group.spread
         self.assertEqual({'a': 1}, first.held)
         self.filter(spec)
-        self.assertIsNot(first, request_state.of(spec).spread)
+        self.assertIsNot(first, request_state.of(spec).group.spread)
         spec.scheduler_hints = {}
         self.filter(spec)
-        self.assertIsNone(request_state.of(spec).spread)
+        self.assertIsNone(request_state.of(spec).group.spread)
 
     def test_more_under_way_than_placement_is_asked_about(self):
         most = group_members.MOST_UNCLAIMED
@@ -190,29 +188,22 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
     def test_a_spec_that_is_filtered_again_is_assigned_again(self):
         spec = self.spec()
         state = request_state.of(spec)
-        state.image_keys, state.refused, state.assignment = (
-            {'k'},
-            {'h': 1},
-            'assignment',
-        )
-        state.left_out = {'isolation': {'h': 'a'}}
+        state.image_keys = {'k'}
+        state.group.refused, state.group.assignment = {'h': 1}, 'assignment'
+        left_out = request_state.LeftOut({'h': 'a'})
+        state.left_out = {'isolation': left_out}
         self.filter(spec)
         state = request_state.of(spec)
-        self.assertEqual({}, state.refused)
-        self.assertIsNone(state.assignment)
+        self.assertEqual({}, state.group.refused)
+        self.assertIsNone(state.group.assignment)
         # They are no matter of the group.
         self.assertEqual({'k'}, state.image_keys)
-        self.assertEqual({'isolation': {'h': 'a'}}, state.left_out)
+        self.assertEqual({'isolation': left_out}, state.left_out)
 
     def test_the_bound(self):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
-        self.replace(
-            'queries.aggregates.get_host_counts', lambda ctxt: {'u-b': 3}
-        )
-        self.replace(
-            'queries.aggregates.get_hosts', lambda _: {'u-a': ['a1', 'a2']}
-        )
-        self.useFixture(cached.Forgotten(member_of._count_hosts))
+        hosts = {'u-a': ['a1', 'a2'], 'u-b': ['b1', 'b2', 'b3']}
+        self.replace('queries.aggregates.get_hosts', lambda _: hosts)
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
         spec = self.spec()
         self.assertEqual((True, {'u-b'}), self.filter(spec))
@@ -220,8 +211,8 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
             'FailureDomainFilter checks the hosts', self.output.output
         )
         self.assertEqual(
-            {'failure-domain': {'a1': 'rack a', 'a2': 'rack a'}},
-            request_state.of(spec).left_out,
+            {'a1': 'rack a', 'a2': 'rack a'},
+            request_state.of(spec).left_out['failure-domain'].forbidden,
         )
 
     def test_log(self):

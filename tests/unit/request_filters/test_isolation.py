@@ -40,10 +40,8 @@ class FilterTestCase(test_base.RequestFilterTestCase):
             log_once.Forgotten(isolation_request_filter, member_of)
         )
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
-        self.replace('queries.aggregates.get_host_counts', lambda _: {})
         self.replace('queries.aggregates.get_hosts', lambda _: {})
         self.replace('request_filters.isolation._read_traits', self.ask)
-        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.spec = test_base.request_spec()
 
     def ask(self, ctxt):
@@ -259,7 +257,7 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
         self.client = mock.Mock()
         self.client.get = self.get
         self.replace(
-            'request_filters.isolation.report.report_client_singleton',
+            'queries.placement.report.report_client_singleton',
             lambda: self.client,
         )
         self.useFixture(log_once.Forgotten(isolation_request_filter))

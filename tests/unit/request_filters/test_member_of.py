@@ -11,13 +11,17 @@ from nova_ext_sched import request_state
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import member_of
-from tests import cached
 from tests import log_once
 from tests.unit.request_filters import base as test_base
 
 POLICY = isolation.DECLARATION
 FILTER = POLICY.host_filter
-COUNTS = {'a': 1, 'b': 5, 'c': 3}
+HOSTS = {
+    'a': ['a1'],
+    'b': ['b1', 'b2', 'b3', 'b4', 'b5'],
+    'c': ['c1', 'c2', 'c3'],
+    **{uuid: [f'{uuid}1'] for uuid in 'dexyz'},
+}
 
 
 def get_forbidden(spec):
@@ -31,27 +35,21 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.counted = 0
-        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.useFixture(log_once.Forgotten(member_of))
-        self.replace(
-            'queries.aggregates.get_host_counts', self.get_host_counts
-        )
         self.replace(
             'queries.aggregates.get_uuids_by_hosts',
             lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
         )
-
+        self.replace(
+            'queries.placement.get_aggregates_of_node',
+            lambda ctxt, node: {'b', 'z'} if node == 'n' else set(),
+        )
         self.asked = 0
         self.replace('queries.aggregates.get_hosts', self.get_hosts)
 
     def get_hosts(self, ctxt):
         self.asked += 1
-        return {uuid: [f'host-{uuid}'] for uuid in 'abcdx'}
-
-    def get_host_counts(self, ctxt):
-        self.counted += 1
-        return COUNTS
+        return HOSTS
 
     def within(self, limit, judged, fields=None):
         self.config(group='nova_ext_sched', max_forbidden_aggregates=limit)
@@ -90,7 +88,10 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         # a forced host is not judged
         (2, True, {'force_hosts': ['h']}, 'c'),
         (2, True, {'force_hosts': ['other']}, ''),
-        (2, True, {'force_nodes': ['h']}, 'abcd'),
+        (2, True, {'force_nodes': ['n']}, 'b'),
+        (2, True, {'force_nodes': ['other']}, ''),
+        (2, False, {'force_nodes': ['n']}, 'b'),
+        (2, True, {'force_hosts': ['h'], 'force_nodes': ['n']}, 'c'),
         (2, False, {'force_hosts': ['h']}, 'c'),
     )
     @ddt.unpack
@@ -98,14 +99,15 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(set(expected), self.within(limit, judged, fields))
         # What is left to the host filter, with its hosts.
         rest = set('abcd') - set(expected)
-        left = {f'host-{uuid}': f'n-{uuid}' for uuid in rest}
+        left = {host: f'n-{uuid}' for uuid in rest for host in HOSTS[uuid]}
         if not judged or fields:
             rest, left = set(), {}
         self.assertEqual(int(bool(rest)), self.asked)
         self.assertEqual(left, self.left_out())
 
     def left_out(self):
-        return request_state.of(self.spec).left_out.get(POLICY.name, {})
+        found = request_state.of(self.spec).left_out.get(POLICY.name)
+        return found.forbidden if found else {}
 
     def test_what_a_trait_stands_for_is_left_to_the_host_filter(self):
         self.config(group='filter_scheduler', enabled_filters=[FILTER])
@@ -117,7 +119,7 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         for covered in ('bd', ''):
             self.forbid(self.spec, 'a', 'abcd', ['CUSTOM_B'], covered)
             # Another filter has put d into the query.
-            expected = {'host-b': 'n-b'} if covered else {}
+            expected = dict.fromkeys(HOSTS['b'], 'n-b') if covered else {}
             self.assertEqual(expected, self.left_out())
 
     def test_what_others_forbid_takes_room_and_is_not_added_again(self):
@@ -212,35 +214,26 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             1, self.output.output.count('Add IsolatedAggregatesFilter to')
         )
 
-    def test_counts_of_hosts_are_believed_a_while(self):
-        now = 1000.0
-        self.replace('request_filters.base.timeutils.now', lambda: now)
-        for _ in range(3):
-            self.assertEqual({'b'}, self.within(1, True))
-        self.assertEqual(1, self.counted)
-        self.replace('queries.aggregates.get_host_counts', lambda _: {'a': 9})
-        now += member_of.COUNTS_SECONDS - 1
-        self.assertEqual({'b'}, self.within(1, True))
-        now += 1
-        self.assertEqual({'a'}, self.within(1, True))
-
 
 @ddt.ddt
 class RequireTestCase(test_base.RequestFilterTestCase):
-    """The table of Query.write for required sets; selects are replaced."""
+    """Required sets, and what they leave to stage 2; selects are replaced."""
 
     def setUp(self):
         super().setUp()
-        self.useFixture(cached.Forgotten(member_of._count_hosts))
         self.useFixture(log_once.Forgotten(member_of))
-        self.replace('queries.aggregates.get_host_counts', lambda _: COUNTS)
-        self.replace(
-            'queries.aggregates.get_hosts',
-            lambda _: {uuid: [f'h-{uuid}'] for uuid in 'abcdefgh'},
-        )
+        self.hosts = {
+            **HOSTS,
+            **{uuid: [f'{uuid}1'] for uuid in 'fgh'},
+        }
+        self.replace('queries.aggregates.get_hosts', lambda _: self.hosts)
         self.replace(
             'queries.aggregates.get_uuids_by_hosts',
             lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
+        )
+        self.replace(
+            'queries.placement.get_aggregates_of_node',
+            lambda ctxt, node: {'b', 'z'} if node == 'n' else set(),
         )
         self.spec = test_base.request_spec()
 
@@ -263,33 +256,81 @@ class RequireTestCase(test_base.RequestFilterTestCase):
             ''.join(sorted(get_forbidden(self.spec))),
         )
 
+    def left_out(self):
+        """Return the sets that stage 2 judges, by their hosts."""
+        found = request_state.of(self.spec).left_out.get(POLICY.name)
+        return [names for _, names in found.required] if found else []
+
     @ddt.data(
         # all fit
-        (4, True, {}, ['abc', 'd'], ['d', 'abc']),
-        (4, False, {}, ['abc', 'd'], ['d', 'abc']),
+        (4, True, {}, ['abc', 'd'], ['d', 'abc'], 0),
+        (4, False, {}, ['abc', 'd'], ['d', 'abc'], 0),
+        # two keys of the same aggregates
+        (3, True, {}, ['abc', 'abc'], ['abc'], 0),
         # the host filter judges those of the sets that do not fit
-        (3, True, {}, ['abc', 'd'], ['d']),
-        (2, True, {}, ['abc'], []),
+        (3, True, {}, ['abc'], ['abc'], 0),
+        (2, True, {}, ['abc'], ['bc'], 1),
+        (1, True, {}, ['abc'], ['b'], 1),
+        (1, True, {}, ['abcd', 'd'], ['d'], 1),
+        (1, True, {}, ['abcd', 'abc'], ['b'], 2),
         # nobody judges them
-        (3, False, {}, ['abc', 'd'], ['d', 'abc']),
+        (3, False, {}, ['abc', 'd'], ['d', 'abc'], 0),
         # a forced host is not judged
-        (2, True, {'force_hosts': ['h']}, ['abcd'], ['c']),
-        (2, False, {'force_hosts': ['h']}, ['abcd'], ['c']),
-        (2, True, {'force_hosts': ['other']}, ['abcd'], ['a']),
-        (2, True, {'force_nodes': ['h']}, ['abcd'], ['abcd']),
-        (4, True, {'force_hosts': ['h']}, ['abcd'], ['abcd']),
+        (2, True, {'force_hosts': ['h']}, ['abcd'], ['c'], 0),
+        (2, False, {'force_hosts': ['h']}, ['abcd'], ['c'], 0),
+        (2, True, {'force_hosts': ['other']}, ['abcd'], ['a'], 0),
+        (2, True, {'force_nodes': ['n']}, ['abcd'], ['b'], 0),
+        (2, True, {'force_nodes': ['other']}, ['abcd'], ['a'], 0),
+        (4, True, {'force_hosts': ['h']}, ['abcd'], ['abcd'], 0),
     )
     @ddt.unpack
-    def test_table(self, limit, judged, fields, required, expected):
+    def test_table(self, limit, judged, fields, required, expected, left):
         self.spec = test_base.request_spec(**fields)
         found, _ = self.write(limit, judged, required)
         self.assertEqual(expected, found)
+        self.assertEqual(left, len(self.left_out()))
+
+    def test_what_stage_2_judges(self):
+        """The hosts of the whole set, as the database has them."""
+        for _ in range(2):
+            self.write(1, True, ['ace'])
+        [(hosts, names)] = (
+            request_state.of(self.spec).left_out[POLICY.name].required
+        )
+        self.assertEqual({'a1', 'c1', 'c2', 'c3', 'e1'}, hosts)
+        self.assertEqual('3 aggregates: n-a, n-c, n-e', names)
+
+    @ddt.data(
+        # b has most hosts.
+        ({}, [], '', 'b'),
+        # nova wants a zone, which c alone is in; it takes room too.
+        ({'z': ['c1', 'other']}, ['z'], '', 'c'),
+        # Its hosts are forbidden, by this policy or by another.
+        ({'f': HOSTS['b']}, [], 'f', 'c'),
+        # Another set has hosts of a alone.
+        ({'f': ['a1'], 'g': [], 'h': [], 'e': []}, [], '', 'a'),
+        # Those of no host are the last.
+        ({'b': ['c1'], 'c': [], 'a': []}, [], '', 'b'),
+    )
+    @ddt.unpack
+    def test_most_hosts_that_can_be_used(
+        self, hosts, present, forbidden, expected
+    ):
+        self.hosts.update(hosts)
+        sets = ['abc']
+        if 'g' in hosts:
+            sets.append('efgh')
+        self.spec.requested_destination = objects.Destination(
+            aggregates=present, forbidden_aggregates=set(forbidden)
+        )
+        room = 1 + len(present) + len(forbidden)
+        found, _ = self.write(room, True, sets)
+        self.assertEqual([*present, expected], found)
 
     def test_required_and_forbidden_share_the_room(self):
         self.assertEqual((['a'], 'bc'), self.write(3, True, ['a'], 'bcde'))
         # What is there takes room, and is not added again.
         self.assertEqual((['a'], 'bc'), self.write(3, True, ['a'], 'bc'))
-        self.assertEqual((['a'], 'bc'), self.write(3, True, ['def'], 'g'))
 
     def test_what_nova_requires_takes_room(self):
         self.spec.requested_destination = objects.Destination(
@@ -309,6 +350,11 @@ class RequireTestCase(test_base.RequestFilterTestCase):
         self.assertEqual((['e', 'fg'], ''), self.write(3, True, ['fg']))
         # There is nothing left to take away.
         self.assertEqual((['e', 'fg'], ''), self.write(3, True, ['h']))
+        self.assertEqual(['1 aggregate: n-h'], self.left_out())
+
+    def test_a_part_takes_all_the_room(self):
+        self.write(3, True, [], 'abc')
+        self.assertEqual((['def'], ''), self.write(3, True, ['defg']))
 
     def test_what_makes_room_is_left_to_its_own_filter(self):
         self.write(3, True, [], 'abc')
@@ -317,7 +363,19 @@ class RequireTestCase(test_base.RequestFilterTestCase):
             (['e'], 'bc'), self.write(3, True, ['e'], policy=other)
         )
         self.assertEqual(
-            {POLICY.name: {'h-a': 'n-a'}},
+            {POLICY.name: request_state.LeftOut({'a1': 'n-a'})},
+            request_state.of(self.spec).left_out,
+        )
+
+    def test_what_makes_room_can_be_forbidden_by_two(self):
+        self.write(2, True, [], 'ab')
+        other = dataclasses.replace(POLICY, name='other')
+        self.assertEqual(
+            (['e'], 'b'), self.write(2, True, ['e'], 'a', policy=other)
+        )
+        left = request_state.LeftOut({'a1': 'n-a'})
+        self.assertEqual(
+            {POLICY.name: left, 'other': left},
             request_state.of(self.spec).left_out,
         )
 
@@ -325,10 +383,6 @@ class RequireTestCase(test_base.RequestFilterTestCase):
         self.write(3, True, [], 'abc')
         request_state.forget_group(self.spec)
         self.assertEqual((['e'], 'bc'), self.write(3, True, ['e']))
-
-    def test_a_set_that_cannot_fit_takes_nothing_away(self):
-        self.write(3, True, [], 'abc')
-        self.assertEqual(([], 'abc'), self.write(3, True, ['defg']))
 
     def test_what_nobody_judges_stays(self):
         """Of another filter, of nova's, and of what two policies forbid."""
@@ -357,10 +411,19 @@ class RequireTestCase(test_base.RequestFilterTestCase):
             self.write(3, True, ['abcd'])
         left = (
             'A request must land in one of 4 aggregates: n-a, n-b, n-c, n-d. '
-            'Its placement query does not name them'
+            'Its placement query names 3 of them, those with the most hosts, '
+            'because max_forbidden_aggregates has no room for all. Servers '
+            'get no host if the hosts of these are full'
         )
         self.assertEqual(1, self.output.output.count(left))
         self.assertNotIn('Add IsolatedAggregatesFilter', self.output.output)
+        self.write(3, True, ['efg'])
+        self.assertIn(
+            'names none of them, because max_forbidden_aggregates has no room '
+            'for all. IsolatedAggregatesFilter checks the hosts that placemen',
+            self.output.output,
+        )
+        self.spec = test_base.request_spec()
         for _ in range(2):
             self.write(3, False, ['abcd'])
         self.assertEqual(1, self.output.output.count(left))

@@ -124,7 +124,7 @@ class HostsTestCase(RoundRobinTestCase):
     def test_other_policies_are_not_concerned(self, policy):
         spec = self.spec(3, policy)
         self.assertEqual([0.0] * 6, self.weights(spec, self.states))
-        self.assertIsNone(request_state.of(spec).assignment)
+        self.assertIsNone(request_state.of(spec).group.assignment)
 
     def test_without_a_group(self):
         spec = self.spec()
@@ -166,7 +166,7 @@ class HostsTestCase(RoundRobinTestCase):
         spec.instance_uuid = MEMBERS[3]
         for _ in range(2):
             self.anti_affinity.filter_all(self.states, spec)
-        self.assertEqual(3, len(request_state.of(spec).refused))
+        self.assertEqual(3, len(request_state.of(spec).group.refused))
 
     def test_nodes_of_one_host_share_its_turn(self):
         """ironic: anti-affinity counts by the service's host."""
@@ -190,7 +190,9 @@ class HostsTestCase(RoundRobinTestCase):
             node.instances[MEMBERS[0]] = objects.Instance(uuid=MEMBERS[0])
         spec = self.spec(1)
         self.assertEqual([], self.anti_affinity.filter_all(nodes, spec))
-        self.assertEqual(nodes, [*request_state.of(spec).refused.values()])
+        self.assertEqual(
+            nodes, [*request_state.of(spec).group.refused.values()]
+        )
 
     def test_it_decides_before_the_other_weighers(self):
         others = [OtherWeigher() for _ in range(8)]
@@ -275,9 +277,11 @@ class DomainsTestCase(RoundRobinTestCase):
                     for member, host in zip(MEMBERS, placed, strict=False)
                 },
             }
-            request_state.of(spec).members = group_members.Members(places, {})
+            request_state.of(spec).group.members = group_members.Members(
+                places, {}
+            )
             domains = {s.host: frozenset(s.host[0]) for s in self.states}
-            request_state.of(spec).spread = policy.Spread(
+            request_state.of(spec).group.spread = policy.Spread(
                 'g',
                 limit,
                 'failure_domain',

@@ -341,7 +341,7 @@ class PlacesTestCase(ServerGroupsTestCase):
 
     def test_what_stage_1_found(self):
         spec = request()
-        request_state.of(spec).members = group_members.Members(
+        request_state.of(spec).group.members = group_members.Members(
             {A: frozenset(['a']), B: frozenset([None])}, {B: frozenset('b')}
         )
         assignment = self.groups.find(spec, [state('a', held=[C])], 3)
@@ -352,7 +352,7 @@ class PlacesTestCase(ServerGroupsTestCase):
     def test_sent_after_stage_1(self):
         """Of one that nobody claimed and placement was not asked about."""
         spec = request()
-        request_state.of(spec).members = group_members.Members(
+        request_state.of(spec).group.members = group_members.Members(
             {A: frozenset(['b']), B: frozenset([None])}, {}
         )
         small = state('a', held=[A], sent=[B], vcpus_used=6)
@@ -362,7 +362,7 @@ class PlacesTestCase(ServerGroupsTestCase):
 
     def test_claimed_after_stage_1(self):
         spec = request()
-        request_state.of(spec).members = group_members.Members(
+        request_state.of(spec).group.members = group_members.Members(
             {A: frozenset([None]), B: frozenset([None])},
             {A: frozenset(['x']), B: frozenset()},
         )
@@ -419,14 +419,14 @@ class HostsTestCase(ServerGroupsTestCase):
             state('c'),
         ]
         spec = request()
-        request_state.of(spec).spread = failure_domain.Spread(
+        request_state.of(spec).group.spread = failure_domain.Spread(
             'g',
             4,
             KEY,
             {},
             {'full': frozenset('s'), 'other': frozenset('t')},
         )
-        request_state.of(spec).members = group_members.Members(
+        request_state.of(spec).group.members = group_members.Members(
             {A: frozenset(['full']), B: frozenset(['loose'])}, {}
         )
         host = round_robin.Host

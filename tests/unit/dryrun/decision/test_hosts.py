@@ -180,7 +180,7 @@ class FiltersTestCase(HostsTestCase):
     def test_what_filters_note_of_others_is_not_of_the_request(self):
         class Notes(Refuses):
             def filter_all(self, states, spec_obj):
-                noted = request_state.of(spec_obj)
+                noted = request_state.of(spec_obj).group
                 self.asked.append((noted.counted, *noted.refused))
                 noted.counted += 1
                 noted.refused[len(self.asked), 'n'] = None
@@ -189,7 +189,7 @@ class FiltersTestCase(HostsTestCase):
         self.candidates = ['h1', 'h2']
         self.filters = [Notes(), Notes()]
         self.judge()
-        noted = request_state.of(self.request)
+        noted = request_state.of(self.request).group
         self.assertEqual(2, noted.counted)
         self.assertEqual([(1, 'n')], [*noted.refused])
         # Of others it is what the request has by then.
