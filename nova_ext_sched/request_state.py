@@ -47,6 +47,24 @@ class LeftOut:
 
 
 @dataclasses.dataclass
+class Running:
+    """What was read of a server that moves, for one run of the filters.
+
+    :ivar askers: the request filters that have asked in this run
+    :ivar restored: whether the request spec has the server's own image
+    :ivar server: the instance and its root volume; None before they are read
+    :ivar images: what Glance said of an image, by its ID
+    """
+
+    askers: set[str] = dataclasses.field(default_factory=set)
+    restored: bool = False
+    server: typing.Any = None
+    images: dict[str, dict[str, typing.Any]] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+@dataclasses.dataclass
 class Group:
     """What is known of the server group of one request.
 
@@ -84,6 +102,7 @@ class Group:
 class State:
     """What is known of one request.
 
+    :ivar running: what queries.running_image read of the server that it moves
     :ivar image_keys: the keys of reserved aggregates among the properties of
         its image, which ``reserved_aggregates`` read in Glance
     :ivar left_out: what the placement query does not say, by policy
@@ -93,6 +112,7 @@ class State:
     :ivar group: its server group
     """
 
+    running: Running = dataclasses.field(default_factory=Running)
     image_keys: set[str] = dataclasses.field(default_factory=set)
     left_out: dict[str, LeftOut] = dataclasses.field(default_factory=dict)
     also_judged: dict[str, tuple[str, str]] = dataclasses.field(

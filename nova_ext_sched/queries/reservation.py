@@ -61,7 +61,10 @@ def find_image_keys(
     if image is None:
         return set()
     try:
-        return read(image) if read else read_image_keys(ctxt, image)
+        if read:
+            return read(image)
+        known = request_state.of(request_spec).running.images
+        return read_image_keys(ctxt, image, known)
     except running_image.ImageGone:
         copied = running_image.read_copy(ctxt, request_spec)
         if copied is None:
@@ -78,12 +81,18 @@ def flavor_keys(request_spec: typing.Any) -> set[str]:
     )
 
 
-def read_image_keys(ctxt: typing.Any, image: str) -> set[str]:
+def read_image_keys(
+    ctxt: typing.Any,
+    image: str,
+    known: dict[str, dict[str, typing.Any]] | None = None,
+) -> set[str]:
     """Return the keys among the properties of an image, from Glance.
 
     nova's request spec has only the properties that nova knows.
 
     :param image: its ID
+    :param known: the images that were read for the request, by ID
     :raises exception.RequestRefused: it cannot be read
     """
-    return rules().keys_among(running_image.read(ctxt, image)['properties'])
+    found = running_image.read(ctxt, image, {} if known is None else known)
+    return rules().keys_among(found['properties'])

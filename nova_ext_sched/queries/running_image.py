@@ -11,7 +11,6 @@ never got, and its owner could bring it into any isolated aggregate.
 """
 
 from collections.abc import Collection
-from collections.abc import Sequence
 import typing
 
 from nova import block_device
@@ -26,6 +25,7 @@ from oslo_log import log as logging
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import request_state
 from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +44,9 @@ class ImageGone(exception.RequestRefused):
     """Glance does not have an image, or not for who asks."""
 
 
-def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
+def restore(
+    ctxt: typing.Any, request_spec: typing.Any, asker: str = ''
+) -> None:
     """Judge a move by the image that the server runs.
 
     The server's image is the one of its instance or, if it boots from a
@@ -67,11 +69,24 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     =======  =================================  =============================
 
     A move costs a read of the instance and of its disks from its cell and,
-    for a server on a volume, one of the volume from Cinder.
+    for a server on a volume, one of the volume from Cinder: once, however many
+    request filters ask.
 
     :param request_spec: its ``image`` may be replaced
+    :param asker: the request filter. If it asks a second time, the request is
+        filtered again, and nothing that was read before counts
     :raises exception.RequestRefused: the image cannot be read
     """
+    state = request_state.of(request_spec)
+    if asker in state.running.askers:
+        state.running = request_state.Running()
+    state.running.askers.add(asker)
+    if not state.running.restored:
+        _restore(ctxt, request_spec)
+        state.running.restored = True
+
+
+def _restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
     theirs = image_id(request_spec)
     if theirs is None or not _is_move(request_spec):
         return
@@ -82,7 +97,7 @@ def restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
             return
         where = f' of volume {root.volume_id}'
     elif instance.image_ref != theirs:
-        image = _read_image(ctxt, instance.image_ref or '')
+        image = _read_image(ctxt, request_spec, instance.image_ref or '')
         where = ''
     else:
         return
@@ -113,16 +128,23 @@ def _is_move(request_spec: typing.Any) -> bool:
     return destination is not None and 'cell' in destination
 
 
-def read(ctxt: typing.Any, image: str) -> dict[str, typing.Any]:
+def read(
+    ctxt: typing.Any,
+    image: str,
+    known: dict[str, dict[str, typing.Any]],
+) -> dict[str, typing.Any]:
     """Read an image from Glance, as nova's own client does it.
 
     :param image: its ID
+    :param known: the images that were read for the request, by ID
     :raises ImageGone: Glance does not have it, or not for who asks
     :raises exception.RequestRefused: it cannot be read
     """
+    if image in known:
+        return known[image]
     where = f'the properties of image {messages.clean(image)}'
     try:
-        return glance.API().get(ctxt, image)
+        return known.setdefault(image, glance.API().get(ctxt, image))
     except Exception as exc:
         refusal = _unread(where, exc)
         if isinstance(exc, nova_exception.ImageNotFound):
@@ -159,14 +181,17 @@ def read_copy(
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, server)
     except nova_exception.RequestSpecNotFound as exc:
         raise _unread(f'server {server}', exc) from None
-    instance, root = _read_server(ctxt, request_spec, ['system_metadata'])
+    instance, root = _read_server(ctxt, request_spec)
     if root or image_id(stored) != image or instance.image_ref != image:
         return None
+    try:
+        # nova reads it from the cell now.
+        metadata = instance.system_metadata
+    except nova_exception.InstanceNotFound as exc:
+        raise _unread(f'server {server}', exc) from None
     prefix = nova_utils.SM_IMAGE_PROP_PREFIX
     return [
-        key.removeprefix(prefix)
-        for key in instance.system_metadata
-        if key.startswith(prefix)
+        key.removeprefix(prefix) for key in metadata if key.startswith(prefix)
     ]
 
 
@@ -189,8 +214,10 @@ def _cause(ctxt: typing.Any, exc: Exception) -> Exception | None:
     return None if ctxt.auth_token and status in (401, 403) else exc
 
 
-def _read_image(ctxt: typing.Any, image: str) -> typing.Any:
-    found = read(ctxt, image)
+def _read_image(
+    ctxt: typing.Any, request_spec: typing.Any, image: str
+) -> typing.Any:
+    found = read(ctxt, image, request_state.of(request_spec).running.images)
     try:
         return objects.ImageMeta.from_dict(found)
     except Exception as exc:
@@ -200,12 +227,21 @@ def _read_image(ctxt: typing.Any, image: str) -> typing.Any:
 
 
 def _read_server(
-    ctxt: typing.Any, request_spec: typing.Any, attrs: Sequence[str] = ()
+    ctxt: typing.Any, request_spec: typing.Any
 ) -> tuple[typing.Any, typing.Any]:
     """Return the instance, and the root volume's BDM if it has one.
 
-    :param attrs: what is to be read of the instance at once
+    Each request filter asks; the database is asked once for a request.
     """
+    running = request_state.of(request_spec).running
+    if running.server is None:
+        running.server = _read_server_of(ctxt, request_spec)
+    return running.server
+
+
+def _read_server_of(
+    ctxt: typing.Any, request_spec: typing.Any
+) -> tuple[typing.Any, typing.Any]:
     server = request_spec.instance_uuid
     cell = request_spec.requested_destination.cell
     try:
@@ -215,7 +251,7 @@ def _read_server(
             ).cell_mapping
         # Whoever moves the server; no project may keep its image from us.
         with nova_context.target_cell(ctxt.elevated(), cell) as target:
-            return _read_in_cell(target, server, attrs)
+            return _read_in_cell(target, server)
     except (
         nova_exception.InstanceMappingNotFound,
         nova_exception.InstanceNotFound,
@@ -224,11 +260,9 @@ def _read_server(
 
 
 def _read_in_cell(
-    target: typing.Any, server: str, attrs: Sequence[str]
+    target: typing.Any, server: str
 ) -> tuple[typing.Any, typing.Any]:
-    instance = objects.Instance.get_by_uuid(
-        target, server, expected_attrs=list(attrs)
-    )
+    instance = objects.Instance.get_by_uuid(target, server, expected_attrs=[])
     bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(target, server)
     root = bdms.root_bdm()
     if not compute_utils.is_volume_backed_instance(target, instance, bdms):

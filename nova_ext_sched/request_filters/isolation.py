@@ -57,7 +57,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     if not isolating:
         return True
     if asked.image_counts():
-        running_image.restore(ctxt, request_spec)
+        running_image.restore(ctxt, request_spec, 'isolation')
     required, queried = _read_traits_of(request_spec)
     usable = (
         _find_usable(ctxt, set().union(*isolating.values()) - queried)

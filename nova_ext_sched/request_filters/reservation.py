@@ -41,7 +41,7 @@ def reserved_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     state = request_state.of(request_spec)
     state.image_keys = set()
     if 'image' in CONF.nova_ext_sched.member_sources:
-        running_image.restore(ctxt, request_spec)
+        running_image.restore(ctxt, request_spec, 'reservation')
         state.image_keys = asked.find_image_keys(ctxt, request_spec)
     request = asked.compile_request(request_spec)
     items = aggregates.get_metadata(ctxt, request.metadata_prefixes)

@@ -13,6 +13,7 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_ext_sched import exception
+from nova_ext_sched.queries import reservation
 from nova_ext_sched.queries import running_image
 from tests.unit.request_filters import base as test_base
 
@@ -49,6 +50,7 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.volume = {'size': 1}
         self.cells = []
         self.read = []
+        self.system_metadata = {}
         self.glance, self.cinder = mock.Mock(), mock.Mock()
         self.glance.API.return_value.get = self.get_image
         self.cinder.API.return_value.get = self.get_volume
@@ -81,10 +83,13 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
 
     def get_instance(self, ctxt, server, expected_attrs):
         self.assertEqual(uuids.server, server)
-        instance = objects.Instance(uuid=server, image_ref=self.running)
-        if 'system_metadata' in expected_attrs:
-            instance.system_metadata = self.system_metadata
-        return instance
+        self.assertEqual([], expected_attrs)
+        return objects.Instance(
+            uuid=server,
+            image_ref=self.running,
+            # nova reads it where it is asked for.
+            system_metadata=self.system_metadata,
+        )
 
     def get_bdms(self, ctxt, server):
         self.assertEqual(uuids.server, server)
@@ -163,6 +168,42 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         for part in (uuids.server, uuids.running, uuids.refused):
             self.assertIn(part, self.output.output)
 
+    def restored_by(self, *askers):
+        """Return what was read of the server, and of images or the volume."""
+        self.cells, self.read = [], []
+        for asker in askers:
+            running_image.restore(self.ctxt, self.spec, asker)
+        return len(self.cells), len(self.read)
+
+    @ddt.data(True, False)
+    def test_all_request_filters_read_once(self, on_volume):
+        if on_volume:
+            self.boot_from_volume()
+            self.volume = said(uuids.running)
+        self.restore()
+        # The spec has the server's own image now.
+        images = int(on_volume)
+        self.assertEqual((1, images), self.restored_by('', 'one'))
+        # Filtered again, and after a failure.
+        self.assertEqual((1, images), self.restored_by('one', ''))
+        self.running = uuids.other
+        with mock.patch.object(running_image, '_restore', side_effect=OSError):
+            self.assertRaises(OSError, self.restored_by, 'one')
+        self.assertEqual((1, 1), self.restored_by(''))
+
+    def test_an_image_is_read_once(self):
+        self.config(
+            group='nova_ext_sched',
+            placement_req_required_member_prefix=['trait:'],
+        )
+        self.restore()
+        for _ in range(2):
+            self.assertEqual(
+                {'trait:CUSTOM_A'},
+                reservation.find_image_keys(self.ctxt, self.spec),
+            )
+        self.assertEqual([uuids.running], self.read)
+
     def test_move_with_nothing_to_mend(self):
         self.running = uuids.refused
         self.assertEqual(uuids.refused, self.restore().id)
@@ -177,6 +218,27 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
     def test_glance_fails(self):
         self.glance.API.return_value.get = mock.Mock(side_effect=OSError)
         self.assertIn(uuids.running, self.refused(outage=True))
+
+    @ddt.data(
+        (nova_exception.ImageNotFound(image_id='x'), True),
+        # It may be there: no copy stands in for it.
+        (nova_exception.ImageNotAuthorized(image_id='x'), False),
+        (nova_exception.GlanceConnectionFailed(server='x', reason='x'), False),
+        (OSError(), False),
+    )
+    @ddt.unpack
+    def test_image_that_is_gone(self, error, expected):
+        self.glance.API.return_value.get = mock.Mock(side_effect=error)
+        known = {}
+        found = self.assertRaises(
+            exception.RequestRefused,
+            running_image.read,
+            self.ctxt,
+            uuids.running,
+            known,
+        )
+        self.assertIs(expected, isinstance(found, running_image.ImageGone))
+        self.assertEqual({}, known)
 
     @ddt.data(
         nova_exception.ImageNotFound(image_id='x'),

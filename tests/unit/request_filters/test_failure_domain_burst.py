@@ -119,7 +119,7 @@ class BurstTestCase(base.RequestFilterTestCase):
         failure_domain.failure_domains(context.get_admin_context(), spec)
         return (
             spec.requested_destination.forbidden_aggregates,
-            request_state.of(spec).members,
+            request_state.of(spec).group.members,
         )
 
     def burst(self):

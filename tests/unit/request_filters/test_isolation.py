@@ -180,7 +180,7 @@ class TraitSourcesTestCase(FilterTestCase):
         restored = []
         self.replace(
             'queries.running_image.restore',
-            lambda ctxt, spec: restored.append(spec),
+            lambda ctxt, spec, asker: restored.append(spec),
         )
         self.sources(*sources)
         self.isolate('a', 'X')

@@ -192,7 +192,7 @@ class ImageTestCase(ReservationTestCase):
     def test_image_that_the_server_runs_is_asked_for(self):
         """Not the one of a rebuild that was refused."""
 
-        def restore(ctxt, request_spec):
+        def restore(ctxt, request_spec, asker):
             request_spec.image = objects.ImageMeta(
                 id=uuids.running, properties=objects.ImageMetaProps()
             )
