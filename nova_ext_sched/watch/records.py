@@ -151,7 +151,8 @@ def _list_files(path: pathlib.Path) -> list[pathlib.Path]:
 
 def _find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
     found = None
-    needle = wanted.encode()
+    # What the locale does not know of an argument are lone surrogates.
+    needle = wanted.encode(errors='surrogateescape')
     with path.open('rb') as file:
         for line in file:
             if needle in line:

@@ -179,6 +179,8 @@ class RecordsTestCase(testtools.TestCase):
             'of a later one', records.find(self.path, 'req-b')['server']
         )
         self.assertIsNone(records.find(self.path, 'req-c'))
+        # As Python reads an argument that the locale does not know.
+        self.assertIsNone(records.find(self.path, 'req-\udcc3\udca9'))
 
     def test_no_file_at_all(self):
         error = self.assertRaises(OSError, records.find, self.path, 'req-a')

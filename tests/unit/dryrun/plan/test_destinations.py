@@ -23,6 +23,7 @@ from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.queries import sources
+from tests import documentation
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
 
@@ -734,3 +735,16 @@ class UsesOnlyTestCase(DestinationsTestCase):
         self.server.providers['d'].traits = {clouds.SHARES}
         one = clouds.make_request(**{uuid: {'VCPU': 1} for uuid in providers})
         self.assertIs(expected, destinations.uses_only(one, host, self.cloud))
+
+
+class PageTestCase(testtools.TestCase):
+    def test_survive_says_how_many_hosts_are_weighed(self):
+        page = documentation.ROOT / 'doc/source/cli/survive.rst'
+        text = ' '.join(page.read_text().split())
+        for said in (
+            f'order the {destinations.WEIGHED} hosts that were the best',
+            f'order {destinations._PROPOSED_AT_ONCE} at a time, up to '
+            f'{destinations.PROPOSED}; for one of a group '
+            f'{destinations.PROPOSED} at once',
+        ):
+            self.assertIn(said, text)
