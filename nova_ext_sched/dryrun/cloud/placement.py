@@ -2,6 +2,7 @@
 
 """What placement says: nova's client of it, and each question asked once."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Set
@@ -17,6 +18,7 @@ import os_traits
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import waiting
 from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import query
 
@@ -55,6 +57,8 @@ class PlacementFailed(exception.NovaExtSchedError):
 
     query: str
     cause: str
+    #: Whether it may answer later.
+    is_away = False
 
     message = (
         '[placement] in nova.conf: expected an answer to GET {query}, got: '
@@ -124,10 +128,24 @@ class ReportClient(report.SchedulerReportClient):
         report.SchedulerReportClient.move_allocations
     )
 
+    #: What lets it be asked again while it is away; None for never.
+    patience: waiting.Waiting | None = None
+
     def get(
         self, url: str, *args: typing.Any, **kwargs: typing.Any
     ) -> typing.Any:
-        """Ask placement.
+        """Ask placement; see :meth:`_get_once`."""
+        if self.ledger is not None and url.startswith(_ALLOCATIONS):
+            return self.ledger.get(url.removeprefix(_ALLOCATIONS))
+        return self._repeat(lambda: self._get_once(url, *args, **kwargs))
+
+    def _repeat(self, question: Callable[[], typing.Any]) -> typing.Any:
+        return self.patience.ask(question) if self.patience else question()
+
+    def _get_once(
+        self, url: str, *args: typing.Any, **kwargs: typing.Any
+    ) -> typing.Any:
+        """Ask placement once.
 
         ===========================================  ======================
         what comes back                              result
@@ -145,8 +163,6 @@ class ReportClient(report.SchedulerReportClient):
         :returns: a response
         :raises PlacementFailed: or one of its kinds
         """
-        if self.ledger is not None and url.startswith(_ALLOCATIONS):
-            return self.ledger.get(url.removeprefix(_ALLOCATIONS))
         try:
             response = super().get(url, *args, **kwargs)
         except ks_exc.ClientException as exc:
@@ -155,6 +171,7 @@ class ReportClient(report.SchedulerReportClient):
                 QueryTooLong if closes and _is_long(url) else None,
                 url,
                 messages.describe(exc),
+                waiting.is_away(exc),
             ) from exc
         status = response.status_code
         if status == 200:
@@ -176,14 +193,19 @@ class ReportClient(report.SchedulerReportClient):
             raise QueryTooLong(query=url, cause=self.refusal)
         if status == 400 and failure is QueryRefused:
             return response
-        raise self._failure(failure, url, self.refusal)
+        raise self._failure(failure, url, self.refusal, status >= 500)
 
     def _failure(
-        self, failure: type[QueryRefused] | None, url: str, cause: str
+        self,
+        failure: type[QueryRefused] | None,
+        url: str,
+        cause: str,
+        is_away: bool,
     ) -> PlacementFailed:
         """Return what is wrong where a query failed.
 
         :param failure: what it is unless placement is away
+        :param is_away: whether it may be
         """
         answers = False
         if failure:
@@ -192,13 +214,17 @@ class ReportClient(report.SchedulerReportClient):
                 other = super().get('/resource_providers?name=nova-ext-sched')
                 answers = other.status_code == 200
         cls = failure if failure and answers else PlacementFailed
-        return cls(query=url, cause=cause)
+        failed = cls(query=url, cause=cause)
+        failed.is_away = is_away and cls is PlacementFailed
+        return failed
 
     def read_allocations(self, consumer: str) -> _Body:
         """Return what placement has of a consumer, in a fork too."""
-        response = super().get(
-            f'{_ALLOCATIONS}{consumer}',
-            version=report.CONSUMER_GENERATION_VERSION,
+        response = self._repeat(
+            lambda: super(ReportClient, self).get(
+                f'{_ALLOCATIONS}{consumer}',
+                version=report.CONSUMER_GENERATION_VERSION,
+            )
         )
         if response.status_code != 200:
             raise PlacementFailed(

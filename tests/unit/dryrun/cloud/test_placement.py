@@ -8,6 +8,7 @@ from nova import objects
 from nova.scheduler.client import report
 import testtools
 
+from nova_ext_sched import waiting
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from tests.unit.dryrun.cloud import clouds
@@ -135,6 +136,39 @@ class ReportClientTestCase(testtools.TestCase):
             f'got: {cause}',
             str(error),
         )
+
+
+class PatienceTestCase(testtools.TestCase):
+    """A plan of hours is not lost where placement is away for a while."""
+
+    def ask(self, *answers):
+        """Return what placement answers, which waits no time."""
+        self.said = []
+        client = object.__new__(placement.ReportClient)
+        client.patience = waiting.Waiting('placement', self.said.append)
+        with (
+            mock.patch.object(waiting.time, 'sleep'),
+            mock.patch(NOVA_GET, side_effect=answers),
+        ):
+            return client.get('/traits').json()
+
+    def test_it_is_asked_again(self):
+        found = self.ask(
+            ks_exc.ConnectFailure('refused'),
+            response(503, ValueError('no JSON'), 'busy'),
+            response(200, {'traits': []}),
+        )
+        self.assertEqual({'traits': []}, found)
+        self.assertEqual(2, len(self.said))
+
+    def test_what_is_an_answer(self):
+        for answer in (
+            response(401, {}, '<html>'),
+            response(400, ValueError('no JSON'), 'no'),
+            ks_exc.Unauthorized('who'),
+        ):
+            self.assertRaises(placement.PlacementFailed, self.ask, answer)
+            self.assertEqual([], self.said)
 
 
 @ddt.ddt

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Services that are away for a while: they are asked again.
+
+A restart, a failover of a database or of a load balancer takes seconds or
+minutes. Work of hours is not lost for that.
+"""
+
+from collections.abc import Callable
+import sys
+import time
+import typing
+
+from keystoneauth1 import exceptions
+
+from nova_ext_sched import messages
+
+#: How often a service that is away is asked, and for how long, in seconds.
+SECONDS = 2
+LONGEST = 600
+
+_LONGEST_REASON = 200
+
+_AWAY = (
+    exceptions.ConnectionError,
+    exceptions.DiscoveryFailure,
+    exceptions.HttpServerError,
+)
+
+
+def is_away(exc: BaseException) -> bool:
+    """Return whether a service may answer later what it does not answer now.
+
+    ============================================  ========
+    what was raised                               it may
+    ============================================  ========
+    no connection, or none in time                yes
+    500 and above, 429                            yes
+    its versions cannot be found out              yes
+    another status, such as 403                   no
+    anything else                                 no
+    ============================================  ========
+    """
+    judged: bool | None = getattr(exc, 'is_away', None)
+    if judged is not None:
+        return judged
+    if isinstance(exc, _AWAY):
+        return True
+    status = getattr(exc, 'status_code', None)
+    status = status or getattr(exc, 'http_status', None)
+    if isinstance(status, int):
+        return status >= 500 or status == 429
+    # openstacksdk's, where the first answer of a service is none.
+    return type(exc).__name__ in (
+        'NotSupported',
+        'ServiceDiscoveryException',
+        'SDKException',
+    ) and 'version' in str(exc)
+
+
+def shorten(exc: BaseException) -> str:
+    """Return in a phrase why a service does not answer."""
+    status = getattr(exc, 'status_code', None)
+    status = status or getattr(exc, 'http_status', None)
+    if isinstance(status, int):
+        return str(status)
+    if isinstance(exc, exceptions.ConnectionError):
+        return 'no connection'
+    cause = getattr(exc, 'cause', None)
+    text = messages.clean(cause) if cause else messages.describe(exc)
+    return text[:_LONGEST_REASON]
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+class Waiting:
+    """Waits for a service that is away, and says so once.
+
+    Called with what was raised, it waits, and returns whether to ask again.
+
+    :param say: called with a line
+    :ivar lost: seconds that were waited in all
+    """
+
+    def __init__(
+        self, service: str, say: Callable[[str], object] = _print
+    ) -> None:
+        self.service, self._say = service, say
+        self.lost = 0.0
+        self._since: float | None = None
+        self._last = 0.0
+
+    def __call__(self, exc: BaseException) -> bool:
+        """Wait; False where it is not away, or has been for too long."""
+        if not is_away(exc):
+            return False
+        now = time.monotonic()
+        # Nobody says when it answers in between.
+        if self._since is None or now - self._last > LONGEST:
+            self._since = now
+            minutes = round(LONGEST / 60)
+            self._say(
+                f'{self.service} does not answer ({shorten(exc)}): it is '
+                f'asked again for {messages.count("minute", minutes)}.'
+            )
+        if now - self._since >= LONGEST:
+            return False
+        time.sleep(SECONDS)
+        self._last = time.monotonic()
+        self.lost += self._last - now
+        return True
+
+    def note_answer(self) -> None:
+        """Say that it answers again, where it was away."""
+        if self._since is not None:
+            number = round(time.monotonic() - self._since)
+            self._say(
+                f'{self.service} answers again, after '
+                f'{messages.count("second", number)}.'
+            )
+            self._since = None
+
+    def ask(self, question: Callable[[], typing.Any]) -> typing.Any:
+        """Return an answer, or raise what was raised in the end."""
+        while True:
+            try:
+                answer = question()
+            except Exception as exc:
+                if not self(exc):
+                    raise
+            else:
+                self.note_answer()
+                return answer
