@@ -28,6 +28,7 @@ from rich import text as rich_text
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import files
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
@@ -92,12 +93,7 @@ def write(parsed_args: argparse.Namespace, title: str, answer: str) -> None:
     links += f'<a href="#{name}">{shown}</a>\n'
     answers += f'<article id="{name}">\n<h1>{shown}</h1>\n{answer}</article>\n'
     head, between, end = _frame()
-    # Of a lone surrogate there is no UTF-8.
-    path.write_text(
-        ''.join((head, links, between, answers, end)),
-        encoding='utf-8',
-        errors='backslashreplace',
-    )
+    files.write(path, ''.join((head, links, between, answers, end)))
 
 
 def draw(

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import json
+import pathlib
 import shutil
 import sys
 import types
@@ -33,6 +34,7 @@ from cliff import lister
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import files
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import page
 from nova_ext_sched.cli import terminal
@@ -104,6 +106,17 @@ def insert(made: Report, *drawn: typing.Any) -> Report:
     return dataclasses.replace(made, sections=sections)
 
 
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add ``--output``."""
+    parser.add_argument(
+        '--output',
+        metavar='FILE',
+        type=pathlib.Path,
+        help='write the answer there too, as -f json has it; a command that '
+        'fails leaves the file as it is',
+    )
+
+
 class Cell(cliff_columns.FormattableColumn[typing.Any]):
     """A cell of several values: a text for people, a value for programs.
 
@@ -134,6 +147,7 @@ class Lister(base.Command, lister.Lister):
 
     Where rows are written, the sentence goes to standard error. ``--html``
     writes a page besides; one of a command that failed says why.
+    ``--output``, where a command has it, writes the document besides.
     """
 
     formatter: typing.Any
@@ -161,7 +175,7 @@ class Lister(base.Command, lister.Lister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Return the exit status."""
-        status = super().run(parsed_args)
+        status = self._write_document(parsed_args, super().run(parsed_args))
         path = parsed_args.html or parsed_args.html_add
         if path is None or status == base.USAGE:
             return status
@@ -174,6 +188,21 @@ class Lister(base.Command, lister.Lister):
             )
         except OSError as exc:
             return self._fail_to_write('--html', path, exc)
+        return status
+
+    def _write_document(
+        self, parsed_args: argparse.Namespace, status: int
+    ) -> int:
+        """Write the file of ``--output``; return the exit status."""
+        path, made = getattr(parsed_args, 'output', None), self._report
+        # Of a command that failed, the file of a run before stays.
+        if path is None or made is None or made.document is None:
+            return status
+        text = json.dumps(made.document(), indent=2) + '\n'
+        try:
+            files.write(path, text)
+        except OSError as exc:
+            return self._fail_to_write('--output', path, exc)
         return status
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:

@@ -4,10 +4,12 @@ import contextlib
 import csv
 import io
 import json
+import pathlib
 import types
 from unittest import mock
 
 import ddt
+import fixtures
 from rich import cells
 import testtools
 import yaml
@@ -407,3 +409,29 @@ class ListerTestCase(testtools.TestCase):
         self.assertIn(
             'There is no column Host. The columns are Name, Values.', self.err
         )
+
+    def test_a_file_of_the_document(self):
+        """Besides what people read; of a command that failed none."""
+
+        class Output(Document):
+            def get_parser(self, prog_name):
+                parser = super().get_parser(prog_name)
+                report.add_output(parser)
+                return parser
+
+        class Failing(Output):
+            def make_report(self, parsed_args):
+                raise RuntimeError('placement is away')
+
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        path = str(folder / 'plan.json')
+        text = self.run_command('--output', path, kind=Output)
+        self.assertEqual('A text of words that people read\n', text)
+        written = pathlib.Path(path).read_text()
+        self.assertEqual({'format': 1, 'rows': ['x']}, json.loads(written))
+        self.run_command('--output', path, kind=Failing, status=base.FAULT)
+        self.assertEqual(written, pathlib.Path(path).read_text())
+        self.run_command(
+            '--output', f'{folder}/no/x', kind=Output, status=base.FAULT
+        )
+        self.assertIn('--output: expected a file that can be', self.err)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Files that are written whole or not at all."""
+
+import contextlib
+import os
+import pathlib
+import tempfile
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Write a file, or leave what stands there as it is.
+
+    :raises OSError: it cannot be written
+    """
+    # Of a lone surrogate there is no UTF-8.
+    data = text.encode('utf-8', errors='backslashreplace')
+    # A link stays one, and nothing takes the place of a pipe.
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    mode = path.stat().st_mode & 0o777 if path.exists() else None
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
+    try:
+        with os.fdopen(number, 'wb') as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is None:
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask
+        os.chmod(name, mode)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
