@@ -5,6 +5,7 @@
 import argparse
 import logging
 import os
+import shlex
 import sys
 
 from cliff import command
@@ -55,6 +56,14 @@ class Command(command.Command):
 
     #: What it failed for, as standard error has it.
     fault = ''
+
+    @property
+    def command_line(self) -> str:
+        """What was typed, without passwords."""
+        words = getattr(self.app, 'words', None)
+        if not isinstance(words, list):
+            words = [self.cmd_name or '']
+        return messages.without_secrets(shlex.join([self.program, *words]))
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Return the exit status."""

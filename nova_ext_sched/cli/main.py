@@ -60,6 +60,9 @@ def _run(argv: list[str]) -> int:
         # Warnings and errors alone, unless -v asks for more.
         DEFAULT_VERBOSE_LEVEL = 0
 
+        #: What was typed after the program's name.
+        words = argv
+
         def configure_logging(self) -> None:
             super().configure_logging()
             # cliff lets all lines be made, for handlers that drop most. Those

@@ -10,6 +10,8 @@ import argparse
 import functools
 import typing
 
+from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 
 
@@ -144,3 +146,39 @@ def add_change(parser: argparse.ArgumentParser) -> None:
             default=[],
             help=f'as if the aggregate {meaning}',
         )
+
+
+def list_supposed(
+    parsed_args: argparse.Namespace,
+) -> list[plan_format.Supposed]:
+    """Return what :func:`add_change` lets an answer suppose.
+
+    In the order of the options; passwords are left out.
+    """
+    found = [
+        plan_format.Supposed('--option', f'{name}={value}')
+        for name, value in parsed_args.option
+    ]
+    found += [
+        plan_format.Supposed(option, ' '.join(words))
+        for option in _OF_AGGREGATES
+        for words in getattr(
+            parsed_args, option.removeprefix('--').replace('-', '_')
+        )
+    ]
+    return [
+        one._replace(value=messages.without_secrets(one.value))
+        for one in found
+    ]
+
+
+def add_not_to(parser: typing.Any) -> None:
+    """Add ``--not-to``, which names hosts that get no server of a plan."""
+    parser.add_argument(
+        '--not-to',
+        metavar='HOST',
+        action='append',
+        default=[],
+        help='no server goes to this host, or to those of this aggregate '
+        '(name or UUID; may be repeated)',
+    )

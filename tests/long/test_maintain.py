@@ -3,11 +3,13 @@
 """Rounds of maintenance that nova carries out, and refuses none of."""
 
 import collections
+from unittest import mock
 
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.dryrun.plan import maintain
 from tests.functional import audits
 from tests.functional import explain
 from tests.functional import sharing
@@ -80,6 +82,22 @@ class MaintainTestCase(RoundsTestCase):
         self.assertEqual({'hosts', 'moves', 'groups'}, {*plan['rounds'][0]})
         of_round = self.read('--round', '4')
         self.assertEqual(plan['rounds'][3]['moves'], of_round['moves'])
+        # No more is planned, and none of that is said.
+        with mock.patch.object(
+            maintain.Maintenance,
+            '_make_round',
+            autospec=True,
+            side_effect=maintain.Maintenance._make_round,
+        ) as make:
+            of_round = self.read('--round', '1')
+        self.assertEqual(1, make.call_count)
+        self.assertEqual(plan['rounds'][0]['moves'], of_round['moves'])
+        number = len(of_round['moves'])
+        [host] = of_round['to_be_empty']
+        self.assertIn(
+            f'{host} is empty after round 1.', of_round['answer']['sentence']
+        )
+        self.assertNotIn('of 6', of_round['answer']['sentence'], number)
         times = self.carry_out_rounds(plan)
         self.assertEqual(1, max(times.values()))
         self.assertEqual([], self.found())
@@ -138,7 +156,7 @@ class MaintainTestCase(RoundsTestCase):
     def test_wrong_usage(self):
         for argv, expected in (
             (('--done', 'away'), '--done: expected a host'),
-            (('--round', '9'), '--round: expected 1 to 6, the rounds that'),
+            (('--round', '9'), '--round: expected a number up to 6: a round'),
             (('--aggregate', 'away'), 'expected'),
         ):
             _, err, status = explain.call(command.Maintain, 'maintain', *argv)

@@ -87,8 +87,7 @@ class CommandTest(test_base.BaseTestCase):
                 'HOME': self.folder,
                 'PATH': f'{os.path.dirname(sys.executable)}:'
                 + os.environ['PATH'],
-                # As an operator has it; eventlet's stand above no table.
-                'PYTHONWARNINGS': '',
+                'PYTHONWARNINGS': 'ignore',
             },
             capture_output=True,
             text=True,

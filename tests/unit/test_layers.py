@@ -22,8 +22,10 @@ WORDS = {
     'log_once',
     'messages',
     'named',
+    'plan_format',
     'plugins',
     'schema',
+    'waiting',
 }
 BASE = WORDS | {'conf', 'policy'}
 SCHEDULER = BASE | {
@@ -40,6 +42,8 @@ ROOMS = {
     'named': {'exception', 'messages'},
     'plugins': {'exception', 'messages'},
     'schema': {'messages'},
+    'plan_format': {'exception', 'messages', 'schema'},
+    'waiting': {'messages'},
     # Decisions, options, and the readers of nova and placement.
     'policy': {'exception', 'messages'},
     'conf': WORDS,

@@ -19,7 +19,22 @@ from nova_ext_sched.cmd.moves import maps
 from nova_ext_sched.cmd.moves import report as plan_report
 
 
-class _Moves(scheduler.Command, report.Lister):
+class _Plans(scheduler.Command, report.Lister):
+    """A command that makes a plan, or several."""
+
+    work = 'nova_ext_sched.cmd.moves.run'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        report.add_output(parser)
+        return parser
+
+    def load(self, parsed_args: argparse.Namespace) -> typing.Any:
+        parsed_args.command_line = self.command_line
+        return super().load(parsed_args)
+
+
+class _Moves(_Plans):
     """A command that makes a plan."""
 
     _epilog = (
@@ -27,8 +42,6 @@ class _Moves(scheduler.Command, report.Lister):
         'something could not be read or judged; 2 wrong usage; 3 a server has '
         'no place.'
     )
-
-    work = 'nova_ext_sched.cmd.moves.run'
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         return plan_report.COLUMNS
@@ -74,6 +87,7 @@ class Mend(_Moves):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         options.add_selection(parser)
+        options.add_not_to(parser)
         options.add_change(parser)
         topology.add_options(parser)
         return parser
@@ -97,6 +111,7 @@ class Drain(_Moves):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_hosts(parser)
+        options.add_not_to(parser)
         options.add_change(parser)
         topology.add_options(parser)
         return parser
@@ -163,9 +178,11 @@ class Maintain(_Moves):
         parser.add_argument(
             '--round',
             metavar='K',
-            type=int,
-            help='show the moves of this round, as drain does',
+            type=base.read_amount,
+            help='show the moves of this round, as drain does, and plan no '
+            'further',
         )
+        options.add_not_to(parser)
         topology.add_options(parser)
         options.add_change(parser)
         return parser
@@ -184,7 +201,7 @@ class Maintain(_Moves):
         return made
 
 
-class Survive(metrics.Command, scheduler.Command, report.Lister):
+class Survive(metrics.Command, _Plans):
     """Say which hosts can fail, so that each server finds another host.
 
     One host fails after the other; its servers are evacuated, the hardest to
@@ -197,7 +214,6 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
         'evacuate one as it is, or no more of a flavor may come.'
     )
 
-    work = 'nova_ext_sched.cmd.moves.run'
     _outcome: typing.Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -259,6 +275,7 @@ class Survive(metrics.Command, scheduler.Command, report.Lister):
         made = plan_report.make_survival(
             self._outcome, parsed_args.by, run.name_groups(stuck)
         )
+        made = plan_report.say_origin(made, run.find_origin(parsed_args))
         if topology.is_wanted(parsed_args):
             of_all = not (parsed_args.host or parsed_args.aggregate)
             drawn = maps.draw_survival(

@@ -15,6 +15,7 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
@@ -25,9 +26,6 @@ from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.plan import plans
 
 _NO_NAMES = cli_names.Names()
-
-#: Changes when a reader of the document must change.
-FORMAT = 2
 
 #: The columns of the moves, in their order.
 COLUMNS = (
@@ -116,9 +114,9 @@ def make(
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
         return {
-            **heading.make(FORMAT),
+            **heading.make(plan_format.FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *found))},
-            **dataclasses.asdict(plan),
+            **_describe(plan),
             'topology': list(hosts),
             'faults': list(faults),
         }
@@ -206,9 +204,9 @@ def make_rounds(
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
         return {
-            **heading.make(FORMAT),
+            **heading.make(plan_format.FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
-            **dataclasses.asdict(found),
+            **_describe(found),
             'topology': list(hosts),
             'faults': list(faults),
         }
@@ -236,6 +234,8 @@ def make_round(
 ) -> report.Report:
     """Return the report of one round, as that of a drain.
 
+    How many there are after it is not known.
+
     :param number: which one, from 1; the others as of :func:`make_rounds`
     :raises exception.InvalidValue: there is none of this number
     """
@@ -250,7 +250,7 @@ def make_round(
     one = found.rounds[number - 1]
     hosts = _say_hosts(one.hosts)
     verb = messages.agree(len(one.hosts), 'is', 'are')
-    said = f'{hosts} {verb} empty after round {number} of {len(found.rounds)}.'
+    said = f'{hosts} {verb} empty after round {number}.'
     plan = plans.Plan(
         one.moves,
         [],
@@ -348,10 +348,10 @@ def make_survival(
 
     def make_document() -> dict[str, typing.Any]:
         """Return everything; ``schema.json`` has its form."""
-        described = dataclasses.asdict(outcome)
+        described = _describe(outcome)
         del described['remarks']
         return {
-            **heading.make(FORMAT),
+            **heading.make(plan_format.FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
             'by': by,
             **described,
@@ -369,6 +369,44 @@ def make_survival(
         status,
         [one['host'] for one in outcome.topology],
     )
+
+
+class Origin(typing.NamedTuple):
+    """How an answer was asked for.
+
+    :ivar command: what was typed
+    """
+
+    command: str
+    supposed: Sequence[plan_format.Supposed]
+
+
+def say_origin(made: report.Report, origin: Origin) -> report.Report:
+    """Return a report whose document says how it was asked for."""
+    make_document = made.document
+    if make_document is None:
+        return made
+    return dataclasses.replace(
+        made,
+        document=lambda: {
+            **make_document(),
+            'command': origin.command,
+            'supposed': plan_format.describe_supposed(origin.supposed),
+        },
+    )
+
+
+def _describe(found: typing.Any) -> dict[str, typing.Any]:
+    """Return a dataclass with moves, as documents have it."""
+    described = dataclasses.asdict(found)
+    for one in (
+        described,
+        *described.get('rounds', ()),
+        *described.get('failures', ()),
+    ):
+        if 'moves' in one:
+            one['moves'] = plan_format.describe_moves(one['moves'])
+    return described
 
 
 def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:

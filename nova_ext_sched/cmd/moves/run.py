@@ -4,14 +4,20 @@
 
 import argparse
 from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
 
+from nova_ext_sched import exception
+from nova_ext_sched import waiting
 from nova_ext_sched.cli import names as cli_names
+from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cli import topology as cli_topology
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.cmd.moves import maps
 from nova_ext_sched.cmd.moves import report
 from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import groups
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -23,14 +29,39 @@ from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import survive
 
 
+@contextlib.contextmanager
+def _read(wanted: change.Change) -> Iterator[snapshot.Snapshot]:
+    """Read the cloud for a plan, which is not lost where placement is away.
+
+    It is asked again for some minutes: a plan may take longer to make.
+    """
+    with snapshot.read(wanted, settled=True) as cloud:
+        cloud.placement.patience = waiting.Waiting('placement')
+        yield cloud
+
+
+def _find_not_to(
+    cloud: snapshot.Snapshot, parsed_args: argparse.Namespace
+) -> set[str]:
+    """Return the hosts that get no server."""
+    return selection.find_any(cloud, parsed_args.not_to, '--not-to')
+
+
+def find_origin(parsed_args: argparse.Namespace) -> report.Origin:
+    """Return how a plan was asked for."""
+    return report.Origin(
+        parsed_args.command_line, options.list_supposed(parsed_args)
+    )
+
+
 def plan_mend(
     parsed_args: argparse.Namespace, advance: progress.Advance
 ) -> cli_report.Report:
     """Return the report of a plan after which no policy is violated."""
     wanted = arguments.make_change(parsed_args)
-    with snapshot.read(wanted, settled=True) as cloud:
+    with _read(wanted) as cloud:
         auditing = arguments.make_auditor(parsed_args, cloud)
-        plan = mend.make(auditing, advance)
+        plan = mend.make(auditing, advance, _find_not_to(cloud, parsed_args))
         totals = auditing.totals
         found, _ = cli_report.begin(
             totals.head, *totals.remarks, counts=totals.counts
@@ -49,7 +80,7 @@ def plan_mend(
                 plan, frozenset(), described, parsed_args.map_by
             )
             made = cli_report.insert(made, drawn)
-        return made
+        return report.say_origin(made, find_origin(parsed_args))
 
 
 def plan_drain(
@@ -57,11 +88,12 @@ def plan_drain(
 ) -> cli_report.Report:
     """Return the report of a plan after which hosts are empty."""
     wanted = arguments.make_change(parsed_args)
-    with snapshot.read(wanted, settled=True) as cloud:
+    with _read(wanted) as cloud:
         hosts = selection.find(
             cloud, parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
         )
-        plan = drain.make(cloud, hosts, advance)
+        not_to = _find_not_to(cloud, parsed_args)
+        plan = drain.make(cloud, hosts, advance, not_to)
         unread = drain.find_unread(cloud, hosts)
         found = drain.describe(cloud, hosts, plan, unread)
         described = topology.describe(cloud)
@@ -78,7 +110,7 @@ def plan_drain(
                 plan, hosts - unread, described, parsed_args.map_by
             )
             made = cli_report.insert(made, drawn)
-        return made
+        return report.say_origin(made, find_origin(parsed_args))
 
 
 def plan_maintain(
@@ -87,7 +119,7 @@ def plan_maintain(
     """Return the report of rounds in which each host is empty once."""
     wanted = arguments.make_change(parsed_args)
     chosen = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
-    with snapshot.read(wanted, settled=True) as cloud:
+    with _read(wanted) as cloud:
         hosts = (
             selection.find(cloud, *chosen)
             if any(chosen)
@@ -95,6 +127,14 @@ def plan_maintain(
         )
         done = selection.find_any(cloud, parsed_args.done, '--done')
         hosts -= done
+        number = parsed_args.round
+        if number is not None and number > len(hosts):
+            raise exception.InvalidValue(
+                where='--round',
+                expected=f'a number up to {len(hosts)}: a round has a host '
+                f'at least',
+                got=str(number),
+            )
         unread = drain.find_unread(cloud, hosts)
         found = maintain.make(
             cloud,
@@ -103,22 +143,26 @@ def plan_maintain(
             parsed_args.by,
             parsed_args.keep_failover,
             advance,
+            _find_not_to(cloud, parsed_args),
+            number,
         )
         remarks = [
-            *maintain.describe(cloud, hosts - unread, found),
+            *maintain.describe(
+                cloud, hosts - unread, found, is_whole=number is None
+            ),
             *drain.describe_unread(unread),
         ]
         described = topology.describe(cloud)
         about = found, remarks, cloud.faults, described
-        if parsed_args.round is None:
+        if number is None:
             stuck = (s for one in found.not_emptied for s in one.without_place)
             made = report.make_rounds(*about, name_groups(stuck))
         else:
-            made = report.make_round(parsed_args.round, *about)
+            made = report.make_round(number, *about)
         if cli_topology.is_wanted(parsed_args):
             drawn = maps.draw_rounds(found, described, parsed_args.map_by)
             made = cli_report.insert(made, drawn)
-        return made
+        return report.say_origin(made, find_origin(parsed_args))
 
 
 def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
@@ -132,7 +176,7 @@ def plan_survive(
 ) -> plans.Outcome:
     """Return what comes of failures."""
     wanted = arguments.make_change(parsed_args)
-    with snapshot.read(wanted, settled=True) as cloud:
+    with _read(wanted) as cloud:
         return survive.make(
             cloud,
             parsed_args.flavor,

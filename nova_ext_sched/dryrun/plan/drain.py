@@ -13,6 +13,9 @@ import typing
 from nova import exception as nova_exception
 from nova import objects
 from nova import servicegroup
+from nova.db.main import api as main_db
+from nova.db.main import models
+import sqlalchemy as sa
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
@@ -23,12 +26,14 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import preparation
+from nova_ext_sched.queries import servers
 
 
 def make(
     cloud: snapshot.Snapshot,
     hosts: Set[str],
     advance: progress.Advance = progress.silent,
+    not_to: Set[str] = frozenset(),
 ) -> plans.Plan:
     """Return the moves after which hosts are empty.
 
@@ -37,15 +42,17 @@ def make(
 
     :param hosts: names
     :param advance: called after each server
+    :param not_to: names of other hosts that get no server
     :raises placement.PlacementFailed: placement does not answer
     """
     found = read(cloud, hosts)
     leaving, held = found.leaving, found.held
     places = destinations.Destinations(cloud)
-    places.begin(hosts)
+    barred = hosts | not_to
+    places.begin(barred)
     kept = policies.Policies(cloud).on
     advance(total=len(leaving))
-    movables = preparation.prepare(places, leaving, hosts)
+    movables = preparation.prepare(places, leaving, barred)
     leaving = order.put_hardest_first(leaving, movables, places.count)
     plan = order.plan_moves(places, movables, kept, leaving, advance=advance)
     plan.without_place.extend(held)
@@ -57,7 +64,8 @@ class Servers(typing.NamedTuple):
     """The servers of hosts.
 
     :ivar leaving: those on them
-    :ivar held: those elsewhere, for which a migration holds one
+    :ivar held: those elsewhere, for which a migration holds one, or held one
+        that nova does not give back
     """
 
     leaving: list[plans.Leaving]
@@ -74,11 +82,100 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Servers:
     }
     found = cloud.ask_cells(_select, sorted(hosts), nodes)
     leaving, under_way = [], []
-    for servers, migrations in found.values():
-        leaving += servers
+    for standing, migrations in found.values():
+        leaving += standing
         under_way += migrations
     held = _list_held(cloud, under_way) if under_way else []
-    return Servers(leaving, held)
+    return Servers(leaving, [*held, *_list_kept(cloud, nodes, leaving)])
+
+
+class _Ended(typing.NamedTuple):
+    """A migration that has ended, and its server.
+
+    :ivar stands_on: the name of a host
+    """
+
+    uuid: str
+    kind: str
+    status: str
+    server: str
+    name: str | None
+    project: str
+    stands_on: str | None
+
+
+def _list_kept(
+    cloud: snapshot.Snapshot,
+    nodes: Mapping[str, snapshot.Node],
+    leaving: Collection[plans.Leaving],
+) -> Iterator[plans.Stuck]:
+    """Yield servers that left hosts whose room nova does not give back.
+
+    Where placement is away when a server arrives, nova keeps the allocation
+    of its migration for ever. It may also be about to delete it.
+
+    :param nodes: of the hosts, by UUID
+    :param leaving: the servers that stand there
+    """
+    standing = {one.server for one in leaving}
+    held = {
+        uuid: cloud.providers.get_allocations(uuid).keys() - standing
+        for uuid in nodes
+    }
+    consumers = set().union(*held.values())
+    rows = cloud.ask_cells(_select_ended, consumers) if consumers else {}
+    ended = {one.uuid: one for found in rows.values() for one in found}
+    for uuid, of_host in held.items():
+        host = nodes[uuid].host
+        for consumer in sorted(of_host & ended.keys()):
+            one = ended[consumer]
+            if one.stands_on == host:
+                continue
+            yield plans.Stuck(
+                one.server,
+                messages.clean(one.name or ''),
+                one.project,
+                host,
+                [],
+                reason=f'its {one.kind} is {one.status}, and nova has not '
+                f'given its room back',
+                cause=plans.STATE,
+                would_help=f'openstack resource provider allocation delete '
+                f'{one.uuid}',
+            )
+
+
+@main_db.pick_context_manager_reader
+def _select_ended(
+    context: typing.Any, consumers: Collection[str]
+) -> list[_Ended]:
+    """Return the migrations among consumers that have ended, in one cell.
+
+    :param consumers: UUIDs
+    """
+    instance, migration = models.Instance, models.Migration
+    found: list[_Ended] = []
+    for chunk in servers.in_chunks(consumers):
+        query = (
+            sa.select(
+                migration.uuid,
+                migration.migration_type,
+                migration.status,
+                instance.uuid,
+                instance.display_name,
+                instance.project_id,
+                instance.host,
+            )
+            .join(instance, instance.uuid == migration.instance_uuid)
+            .where(
+                migration.uuid.in_(chunk),
+                migration.deleted == 0,
+                migration.status.in_(servers.ENDED),
+                instance.deleted == 0,
+            )
+        )
+        found += [_Ended(*row) for row in context.session.execute(query)]
+    return found
 
 
 def _list_held(

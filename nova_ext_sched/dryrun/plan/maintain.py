@@ -50,6 +50,7 @@ from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import preparation
+from nova_ext_sched.dryrun.plan import stages
 
 
 class Maintenance:
@@ -62,6 +63,7 @@ class Maintenance:
     :param keeps_failover: whether each other host may fail in a round that
         may fail as the cloud is
     :param advance: called after each server that is prepared, and each host
+    :param not_to: names of hosts that get no server
     :raises placement.PlacementFailed: placement does not answer
     """
 
@@ -73,8 +75,10 @@ class Maintenance:
         together: Mapping[str, Set[str]] | None = None,
         keeps_failover: bool = False,
         advance: progress.Advance = progress.silent,
+        not_to: Set[str] = frozenset(),
     ) -> None:
         self.cloud = cloud
+        self._not_to = not_to
         self._at_once = len(hosts) if at_once is None else at_once
         self._together = together
         self._advance = advance
@@ -118,9 +122,11 @@ class Maintenance:
             if isinstance(mine, admission.NotMovable) and mine.is_being_built
         }
 
-    def plan(self) -> plans.Rounds:
+    def plan(self, most: int | None = None) -> plans.Rounds:
         """Return the rounds, and what cannot be emptied.
 
+        :param most: how many rounds are wanted; where there are as many, it
+            is not known what becomes of other hosts. None for all
         :raises placement.PlacementFailed: placement does not answer
         """
         with self.cloud.fork() as future:
@@ -130,6 +136,8 @@ class Maintenance:
                 rounds.append(one)
                 number = messages.count('round', len(rounds))
                 self._advance(len(one.hosts), f'{number} planned')
+                if len(rounds) == most:
+                    return self._leave_out_gone(rounds, [])
             kept = [
                 plans.Kept(host, self._explain(host), self._lost.get(host, ''))
                 for host in sorted(self._pending, key=_in_order)
@@ -186,6 +194,7 @@ class Maintenance:
             # Each took none because others were to be empty with it.
             return self._make_round(left, 1) if most > 1 and left else None
         self._pending.difference_update(empty)
+        moves = stages.link(moves, self._movables)
         groups = order.compare_groups(
             before, [*states.values()], self._movables, moves
         )
@@ -235,7 +244,7 @@ class Maintenance:
         left = [*self._on.get(host, {}).values()]
         moves: list[plans.Move] = []
         for hosts in (self._pending | barred, barred):
-            places.bar(hosts)
+            places.bar(hosts | self._not_to)
             if left and len(places.barred) < len(self.cloud.states):
                 left = order.put_hardest_first(left, movables, places.estimate)
                 found = asked.make(trial, left).moves
@@ -246,7 +255,7 @@ class Maintenance:
 
     def _explain(self, host: str) -> list[plans.Stuck]:
         """Return why a host cannot be emptied, after all rounds."""
-        self._places.begin({host})
+        self._places.begin({host} | self._not_to)
         with self.cloud.fork() as trial:
             _, left = self._move(trial, host, {host})
             explainer = order.StuckExplainer(
@@ -313,10 +322,13 @@ def make(
     by: str | None = None,
     keeps_failover: bool = False,
     advance: progress.Advance = progress.silent,
+    not_to: Set[str] = frozenset(),
+    most: int | None = None,
 ) -> plans.Rounds:
     """Return the rounds of some hosts; see :class:`Maintenance`.
 
     :param by: ``domain`` or ``zone``, which hosts of one round have in common
+    :param most: as of :meth:`Maintenance.plan`
     :raises placement.PlacementFailed: placement does not answer
     """
     find = {'domain': selection.domains_of, 'zone': selection.zones_of}
@@ -324,17 +336,27 @@ def make(
         host: find[by](cloud.aggregates_of(host)) for host in hosts
     }
     return Maintenance(
-        cloud, hosts, at_once, together or None, keeps_failover, advance
-    ).plan()
+        cloud,
+        hosts,
+        at_once,
+        together or None,
+        keeps_failover,
+        advance,
+        not_to,
+    ).plan(most)
 
 
 def describe(
-    cloud: snapshot.Snapshot, hosts: Set[str], found: plans.Rounds
+    cloud: snapshot.Snapshot,
+    hosts: Set[str],
+    found: plans.Rounds,
+    is_whole: bool = True,
 ) -> Iterator[str]:
     """Yield sentences on rounds.
 
     :param hosts: names of those that are to be empty once
     :param found: what :func:`make` returned
+    :param is_whole: whether it has every round
     """
     times = collections.Counter(
         move.server for one in found.rounds for move in one.moves
@@ -342,7 +364,7 @@ def describe(
     moves = messages.count('move', times.total())
     twice = sum(number > 1 for number in times.values())
     again = f': {twice} {messages.agree(twice, "moves", "move")} twice'
-    if times:
+    if times and is_whole:
         number = messages.count('server', len(times))
         yield f'{moves} of {number}{again * bool(twice)}.'
     if builds := len(found.being_built):

@@ -3,6 +3,7 @@
 """Which servers must leave their hosts, so that none violates a policy."""
 
 from collections.abc import Mapping
+from collections.abc import Set
 import copy
 import dataclasses
 
@@ -20,6 +21,7 @@ from nova_ext_sched.dryrun.plan import preparation
 def make(
     auditing: auditor.Auditor,
     advance: progress.Advance = progress.silent,
+    not_to: Set[str] = frozenset(),
 ) -> plans.Plan:
     """Return the moves after which the servers found violate no policy.
 
@@ -29,6 +31,7 @@ def make(
 
     :param auditing: finds the servers
     :param advance: called after each server that is judged, and then planned
+    :param not_to: names of hosts that get no server
     :raises placement.PlacementFailed: placement does not answer
     """
     advance(total=auditing.count())
@@ -50,8 +53,9 @@ def make(
         )
     cloud, kept = auditing.cloud, auditing.policies.on
     places = destinations.Destinations(cloud)
+    places.begin(not_to)
     advance(label='Planning moves', total=len(found))
-    movables = preparation.prepare(places, (*must, *may))
+    movables = preparation.prepare(places, (*must, *may), not_to)
     plan = order.plan_moves(
         places,
         movables,

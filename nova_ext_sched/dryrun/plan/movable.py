@@ -8,10 +8,13 @@ import types
 import typing
 
 from nova import exception as nova_exception
+from nova.compute import power_state
+from nova.compute import vm_states
 from nova.conductor.tasks import live_migrate
 from oslo_serialization import jsonutils
 
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import process
@@ -23,7 +26,8 @@ from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import answers
 
 #: How nova moves a server.
-LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
+LIVE, COLD = plan_format.LIVE, plan_format.COLD
+EVACUATE = plan_format.EVACUATE
 
 # How those of hosts differ that nova-conductor refuses, by what it compares.
 _HYPERVISORS = {
@@ -39,12 +43,14 @@ class Movable(typing.Protocol):
     :ivar uuid: its own
     :ivar spec_obj: the nova RequestSpec of its move
     :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
+    :ivar why_cold: as of :class:`.plan_format.Move`
     :ivar like: what it has in common with others; None where it is like none
     """
 
     uuid: str
     spec_obj: typing.Any
     method: str
+    why_cold: str
     like: answers.Like | None
 
     @property
@@ -88,6 +94,7 @@ class Migration:
         instance: typing.Any,
         method: str,
         spec_obj: typing.Any,
+        why_cold: str = plan_format.NOT_COLD,
     ) -> None:
         node = cloud.find_node(instance.host, instance.node)
         if node is None:
@@ -100,6 +107,7 @@ class Migration:
         self._cloud = cloud
         self.uuid = instance.uuid
         self.method = method
+        self.why_cold = why_cold
         self.spec_obj = spec_obj
         self.node: str = node
         self._at_first = node, claims.read_taken(instance)
@@ -109,7 +117,9 @@ class Migration:
 
         :param instance: as of :class:`Migration`; it raises the same
         """
-        found = Migration(self._cloud, instance, self.method, self.spec_obj)
+        found = Migration(
+            self._cloud, instance, self.method, self.spec_obj, self.why_cold
+        )
         found.like = self.like
         return found
 
@@ -177,6 +187,7 @@ class Evacuation:
     """
 
     method = EVACUATE
+    why_cold = plan_format.NOT_COLD
 
     def __init__(
         self,
@@ -240,7 +251,8 @@ def migrate(
     spec_obj = server.spec_obj
     with server.read() as (cctxt, instance):
         method = _find_method(cctxt, instance)
-    mine = Migration(cloud, instance, method, spec_obj)
+        why_cold = _find_why_cold(instance, method)
+    mine = Migration(cloud, instance, method, spec_obj, why_cold)
     if method == LIVE:
         server.live_migrate()
     else:
@@ -266,3 +278,21 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
         return LIVE
     admission.ask('migrate', ctxt, instance)
     return COLD
+
+
+def _find_why_cold(instance: typing.Any, method: str) -> str:
+    """Return why nova moves a server so, as of :class:`.plan_format.Move`.
+
+    Who starts a server that is stopped expects that it goes on running.
+    """
+    if method != COLD:
+        return plan_format.NOT_COLD
+    if instance.vm_state == vm_states.STOPPED or instance.power_state in (
+        power_state.SHUTDOWN,
+        power_state.CRASHED,
+    ):
+        return plan_format.STOPPED
+    pci_requests = instance.pci_requests
+    if pci_requests and pci_requests.requests:
+        return plan_format.DEVICE
+    return plan_format.REFUSED

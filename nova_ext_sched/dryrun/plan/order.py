@@ -214,6 +214,7 @@ class Order:
             expected=target.host,
             kind=mine.method,
             stage=self._stage.number,
+            why_cold=mine.why_cold,
         )
 
 
@@ -432,10 +433,13 @@ def plan_moves(
             future, must, may, lambda one: may_stay(one, future.moved)
         )
         after = [*places.cloud.states.values()]
-        groups = compare_groups(at_first, after, movables, plan.moves)
+        moves = stages.link(plan.moves, movables)
+        groups = compare_groups(at_first, after, movables, moves)
         explainer = StuckExplainer(places, movables, policies, future)
         stuck = explainer.explain(plan.without_place)
-    return dataclasses.replace(plan, without_place=stuck, groups=groups)
+    return dataclasses.replace(
+        plan, moves=moves, without_place=stuck, groups=groups
+    )
 
 
 def leave_out_gone(

@@ -3,10 +3,12 @@
 """A plan: moves, one after the other, and what has no place."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.decision import refusals
 
 #: The cause of a server that nova or a filter could not be asked about.
@@ -49,14 +51,19 @@ class Move(Leaving):
         after it take for granted
     :ivar expected: the host that the moves after it take for granted
     :ivar kind: ``live``, ``cold`` or ``evacuate``
+    :ivar why_cold: as of :class:`.plan_format.Move`
     :ivar stage: moves of the same one do not need each other, and may be under
         way at once; those of the stages before it have ended
+    :ivar needs: the UUIDs of servers whose moves, all before it, have to be
+        made for it to be possible (:func:`.stages.link`)
     """
 
     to: str | None
     expected: str
     kind: str
     stage: int = 1
+    why_cold: str = plan_format.NOT_COLD
+    needs: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which moves of an order may be under way at once."""
+"""Which moves of an order need others, and which may be made at once."""
 
+from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
+import itertools
 import typing
 
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.queries import fields
 
 # Hints that name no other server, but for the group, which is looked at.
@@ -55,11 +60,8 @@ class Stage:
         :param host: where it stands
         :param is_named: whether nova is told where it goes
         """
-        group = fields.get_field(spec_obj, 'instance_group')
-        groups = {group.uuid} if group else set()
-        hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
+        groups, is_alone = _read(spec_obj, is_named)
         fitted = {target} if _is_fitted(spec_obj) else set()
-        is_alone = not is_named or bool(hints.keys() - _HINTS)
         mine = self
         if self.left and (
             self.is_full
@@ -83,3 +85,55 @@ def _is_fitted(spec_obj: typing.Any) -> bool:
         fields.get_field(spec_obj, 'numa_topology')
         or (devices and devices.requests)
     )
+
+
+def _read(spec_obj: typing.Any, is_named: bool) -> tuple[set[str], bool]:
+    """Return the group of a request, and whether it may need any other."""
+    group = fields.get_field(spec_obj, 'instance_group')
+    hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
+    is_alone = not is_named or bool(hints.keys() - _HINTS)
+    return {group.uuid} if group else set(), is_alone
+
+
+def link(
+    moves: Iterable[plans.Move],
+    movables: Mapping[str, movable.Movable | Exception],
+) -> list[plans.Move]:
+    """Return moves of an order, each with those that it needs.
+
+    Of the moves before it:
+
+    =======================================  ==============================
+    a move                                   needs
+    =======================================  ==============================
+    to a host                                those that left it: it may
+                                             need that room
+    of a server group                        those of the group
+    with hints of its owner                  all: they may name a server
+    for which nova chooses the host          all
+    any, after one for which nova chooses    that one: it may go elsewhere
+    =======================================  ==============================
+
+    :param movables: every server that moves is a Movable there
+    """
+    found: list[plans.Move] = []
+    chosen: list[str] = []
+    # Servers that moved, by the host that they left, and by their group.
+    left: dict[str, list[str]] = {}
+    for one in moves:
+        mine = typing.cast(movable.Movable, movables[one.server])
+        groups, is_alone = _read(mine.spec_obj, one.to is not None)
+        needs = (
+            [other.server for other in found]
+            if is_alone
+            else itertools.chain(
+                chosen, *(left.get(key, ()) for key in (one.expected, *groups))
+            )
+        )
+        needed = [*dict.fromkeys(needs)]
+        found.append(dataclasses.replace(one, needs=needed))
+        for key in (one.host, *groups):
+            left.setdefault(key, []).append(one.server)
+        if one.to is None:
+            chosen.append(one.server)
+    return found

@@ -71,3 +71,19 @@ class StatusTestCase(testtools.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertEqual(expected, command.run(types.SimpleNamespace()))
         self.assertEqual(bool(error), str(error) in said.getvalue())
+
+    def test_what_was_typed(self):
+        class Command(base.Command):
+            def take_action(self, parsed_args):
+                """Do nothing."""
+
+        app = types.SimpleNamespace(words=['drain', 'a b', '--option', 'x'])
+        command = Command(app, None)
+        command.cmd_name = 'drain'
+        self.assertEqual(
+            "nova-ext-sched drain 'a b' --option x", command.command_line
+        )
+        app.words[-1] = 'db=mysql://nova:secret@db/nova'
+        self.assertIn('mysql://nova:***@db', command.command_line)
+        command.app = types.SimpleNamespace()
+        self.assertEqual('nova-ext-sched drain', command.command_line)

@@ -47,7 +47,7 @@ class MendTestCase(testtools.TestCase):
         configure.assert_called_once_with(parsed)
         read.assert_called_once_with(None, True)
         make.assert_called_once_with(read.return_value, [], [], [], None)
-        planned.assert_called_once_with(judged, mock.ANY)
+        planned.assert_called_once_with(judged, mock.ANY, set())
         return status
 
     @ddt.data(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import json
 
 import ddt
 import testtools
@@ -231,7 +232,7 @@ class ReportTestCase(testtools.TestCase):
             )
         )
         self.assertEqual(
-            dataclasses.asdict(FULL),
+            json.loads(json.dumps(dataclasses.asdict(FULL))),
             {key: document[key] for key in dataclasses.asdict(FULL)},
         )
 
@@ -624,7 +625,7 @@ No place for these of host4:
         self.assertEqual(['host1'], document['to_be_empty'])
         self.assertEqual({'host1': UUID}, document['services'])
         self.assertEqual(
-            '2 of 2 servers can be moved. host1 is empty after round 2 of 2. '
+            '2 of 2 servers can be moved. host1 is empty after round 2. '
             'Remark.',
             made.sentence,
         )

@@ -6,6 +6,8 @@ import types
 from unittest import mock
 
 import ddt
+from nova.compute import power_state
+from nova.compute import vm_states
 import testtools
 
 from nova_ext_sched.dryrun.decision import admission
@@ -38,6 +40,25 @@ class MethodTestCase(testtools.TestCase):
                 found = str(exc)
         self.assertEqual(expected, found)
 
+    @ddt.data(
+        ('', 'live', vm_states.ACTIVE, 'RUNNING', True),
+        ('', 'evacuate', vm_states.STOPPED, 'SHUTDOWN', True),
+        ('stopped', 'cold', vm_states.STOPPED, 'SHUTDOWN', True),
+        ('stopped', 'cold', vm_states.ACTIVE, 'SHUTDOWN', False),
+        ('stopped', 'cold', vm_states.ACTIVE, 'CRASHED', False),
+        ('device', 'cold', vm_states.ACTIVE, 'RUNNING', True),
+        # It may be running.
+        ('refused', 'cold', vm_states.ACTIVE, 'NOSTATE', False),
+    )
+    @ddt.unpack
+    def test_why_it_is_cold(self, why, method, vm_state, power, pci):
+        instance = types.SimpleNamespace(
+            vm_state=vm_state,
+            power_state=getattr(power_state, power),
+            pci_requests=types.SimpleNamespace(requests=['nic'] * pci),
+        )
+        self.assertEqual(why, movable._find_why_cold(instance, method))
+
 
 @ddt.ddt
 class MigrationTestCase(testtools.TestCase):
@@ -52,6 +73,7 @@ class MigrationTestCase(testtools.TestCase):
         self.instance.image_ref = 'image'
         self.instance.get_network_info = list
         self.instance.system_metadata = {}
+        self.instance.vm_state = vm_states.STOPPED
         self.spec = clouds.make_spec(ignore_hosts=['old'])
         for state in self.cloud.states.values():
             state.hypervisor_type, state.hypervisor_version = 'qemu', 5
@@ -90,6 +112,9 @@ class MigrationTestCase(testtools.TestCase):
         self.assertEqual(prepared, self.prepared)
         self.assertEqual(['hosta', 'hostb', 'hostc'], self.spec.ignore_hosts)
         self.assertEqual((method, None), (found.method, found.like))
+        why = {movable.LIVE: '', movable.COLD: 'stopped'}[method]
+        self.assertEqual(why, found.why_cold)
+        self.assertEqual(why, found.for_like(self.instance).why_cold)
 
     @ddt.data(
         ('live', ('qemu', 5), True),

@@ -159,6 +159,9 @@ class Toy:
 
     # Destinations.
 
+    def begin(self, barred):
+        assert not barred
+
     def find(self, mine):
         _, states = self.judge(mine.spec_obj)
         return states[0] if states else None
@@ -251,6 +254,7 @@ class PlanTestCase(testtools.TestCase):
                     ),
                 ),
                 method='live',
+                why_cold='',
                 go=lambda future, target: future.go(uuid, barred, target),
                 tell_refused=lambda nodes: self.told,
             )
@@ -268,7 +272,7 @@ class PlanTestCase(testtools.TestCase):
             mock.patch.object(
                 mend.preparation,
                 'prepare',
-                lambda _, leaving: order.prepare(
+                lambda _, leaving, _barred: order.prepare(
                     leaving, lambda uuid: movable.migrate(toy, uuid)
                 ),
             ),
@@ -623,6 +627,7 @@ class RandomTestCase(PlanTestCase):
     def test_stages(self):
         """Full clouds: half of the servers need what others leave."""
         rnd, lengths = random.Random(1), collections.Counter()
+        needing = 0
         for _ in range(200):
             hosts = {f'h{n}': Host(4, n % 3) for n in range(6)}
             servers = {
@@ -636,11 +641,31 @@ class RandomTestCase(PlanTestCase):
             }
             moves = self.make(hosts, servers).moves
             self.check_stages(hosts, servers, moves)
+            needing += self.check_needs(hosts, servers, moves, rnd)
             lengths.update(
                 collections.Counter(one.stage for one in moves).values()
             )
         self.assertLess(100, lengths[1])
         self.assertLess(100, lengths.total() - lengths[1])
+        self.assertLess(100, needing)
+
+    def check_needs(self, hosts, servers, moves, rnd):
+        """Each that needs nothing of a move that fails has its place.
+
+        :returns: how many others there are
+        """
+        if not moves:
+            return 0
+        failed = {rnd.choice(moves).server}
+        now = dict(servers)
+        for one in moves:
+            if one.server in failed or not failed.isdisjoint(one.needs):
+                failed.add(one.server)
+                continue
+            toy = Toy(hosts, now)
+            self.assertEqual([], toy.refusals(one.server, one.to))
+            now[one.server] = dataclasses.replace(now[one.server], host=one.to)
+        return len(failed) - 1
 
     def check_stages(self, hosts, servers, moves):
         """Each of a stage has a place while no other has left its host."""

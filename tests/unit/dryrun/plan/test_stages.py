@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import types
+
 import ddt
 from nova import objects
 import testtools
 
+from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import stages
 
 objects.register_all()
@@ -73,3 +76,65 @@ class StageTestCase(testtools.TestCase):
     def test_stages(self, row):
         expected, *moves = row
         self.assertEqual(expected, self.number(*moves))
+
+
+@ddt.ddt
+class LinkTestCase(testtools.TestCase):
+    """Servers are numbered as they move."""
+
+    def needs(self, *moves):
+        """Return the numbers of the moves that each needs."""
+        made, movables = [], {}
+        for number, move in enumerate(moves, 1):
+            mine = {'is_named': True, **SERVER, **move}
+            spec_obj = objects.RequestSpec()
+            if mine['group']:
+                spec_obj.instance_group = objects.InstanceGroup(
+                    uuid=mine['group']
+                )
+            if mine['hints']:
+                spec_obj.scheduler_hints = mine['hints']
+            movables[number] = types.SimpleNamespace(spec_obj=spec_obj)
+            made.append(
+                plans.Move(
+                    *(number, '', 'p', mine['host'], []),
+                    to=mine['target'] if mine['is_named'] else None,
+                    expected=mine['target'],
+                    kind='live',
+                )
+            )
+        return [one.needs for one in stages.link(made, movables)]
+
+    @ddt.data(
+        ([[], []], {'host': 'h1'}, {'host': 'h3'}),
+        # Room that is left, whether or not nova is told where it goes.
+        ([[], [1]], {'host': 'h1'}, {'host': 'h3', 'target': 'h1'}),
+        (
+            [[], [], [1, 2]],
+            {'host': 'h1'},
+            {'host': 'h1', 'target': 'h4'},
+            {'host': 'h3', 'target': 'h1'},
+        ),
+        # Nobody comes to a host that it did not leave.
+        ([[], []], {'target': 'h2'}, {'host': 'h2', 'target': 'h3'}),
+        (
+            [[], [], [1]],
+            {'group': 'a'},
+            {'group': 'b'},
+            {'group': 'a', 'target': 'h3'},
+        ),
+        # A host that has the name of a group is none.
+        ([[], [1]], {'group': 'a'}, {'group': 'a', 'host': 'h9'}),
+        (
+            [[], [], [1, 2], []],
+            {},
+            {'target': 'h3'},
+            {'hints': {'same_host': ['a']}},
+            {},
+        ),
+        ([[], []], {}, {'hints': {'group': ['a']}}),
+        ([[], [1], [2], [2]], {}, {'is_named': False}, {}, {}),
+    )
+    def test_needs(self, row):
+        expected, *moves = row
+        self.assertEqual(expected, self.needs(*moves))

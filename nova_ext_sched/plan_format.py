@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The document of a plan: what planning commands write, and apply reads.
+
+``cmd/moves/schema.json`` has the whole form. A reader takes keys that it does
+not know, and refuses a plan without those that it needs.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import json
+import typing
+
+from nova_ext_sched import exception
+from nova_ext_sched import schema
+
+#: Changes when a reader of the document must change.
+FORMAT = 2
+
+#: How nova moves a server.
+LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
+
+#: Why a move is cold: the server is stopped, or has a device; or nova-api
+#: refuses to live-migrate it for another reason.
+STOPPED, DEVICE, REFUSED = 'stopped', 'device', 'refused'
+NOT_COLD = ''
+
+# What is expected of a file.
+_JSON = (
+    'what nova-ext-sched mend, drain, maintain --round or survive writes with '
+    '-f json or --output'
+)
+
+_NAME = {'type': 'string', 'description': 'a text'}
+_NUMBER = {'type': 'integer', 'description': 'a number'}
+# It is part of a URL.
+_UUID = {
+    'type': 'string',
+    'pattern': r'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z',
+    'description': 'a UUID',
+}
+_WHY_COLD = {'enum': [NOT_COLD, STOPPED, DEVICE, REFUSED]}
+_MOVES = {
+    'type': 'array',
+    'description': 'moves',
+    'items': {
+        'type': 'object',
+        'description': 'a move',
+        'required': [
+            *('server', 'name', 'host', 'to', 'expected', 'kind', 'why_cold'),
+            *('stage', 'needs'),
+        ],
+        'properties': {
+            'server': _UUID,
+            'name': _NAME,
+            'host': _NAME,
+            'to': {'type': ['string', 'null'], 'description': 'a host'},
+            'expected': _NAME,
+            'kind': {'enum': [LIVE, COLD, EVACUATE]},
+            'why_cold': _WHY_COLD,
+            'stage': _NUMBER,
+            'needs': {
+                'type': 'array',
+                'description': 'turns',
+                'items': _NUMBER,
+            },
+        },
+    },
+}
+_HOSTS = {'type': 'array', 'description': 'hosts', 'items': _NAME}
+_STUCK = {
+    'type': 'array',
+    'description': 'servers without a place',
+    'items': {
+        'type': 'object',
+        'description': 'a server',
+        'required': ['server', 'name', 'host'],
+        'properties': {'server': _NAME, 'name': _NAME, 'host': _NAME},
+    },
+}
+_FORM = {
+    'type': 'object',
+    'description': _JSON,
+    'required': ['format', 'time', 'services'],
+    'properties': {
+        'format': {'const': FORMAT, 'description': str(FORMAT)},
+        'time': {
+            'type': 'string',
+            'pattern': r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z',
+            'description': 'a time in UTC',
+        },
+        'command': _NAME,
+        'supposed': {
+            'type': 'array',
+            'description': 'what was supposed',
+            'items': {
+                'type': 'object',
+                'description': 'an option with its value',
+                'required': ['option', 'value'],
+                'properties': {'option': _NAME, 'value': _NAME},
+            },
+        },
+        'services': {
+            'type': 'object',
+            'description': 'UUIDs by host',
+            'additionalProperties': _NAME,
+        },
+        'moves': _MOVES,
+        'without_place': _STUCK,
+        'to_be_empty': _HOSTS,
+        'rounds': {
+            'type': 'array',
+            'description': 'one round: name it to maintain, by --round',
+            'maxItems': 0,
+        },
+        'failures': {
+            'type': 'array',
+            'description': 'one failure: name it to survive, by --host',
+            'maxItems': 1,
+            'items': {
+                'type': 'object',
+                'description': 'a failure',
+                'required': ['moves', 'hosts'],
+                'properties': {
+                    'moves': _MOVES,
+                    'hosts': _HOSTS,
+                    'without_place': _STUCK,
+                },
+            },
+        },
+    },
+    'dependentRequired': {'moves': ['to_be_empty']},
+    'anyOf': [
+        {'required': [name]} for name in ('moves', 'failures', 'rounds')
+    ],
+}
+
+
+class Supposed(typing.NamedTuple):
+    """What an answer takes for granted, and is not so.
+
+    :ivar option: of a command, as ``--aggregate-property``
+    :ivar value: what follows it, in one text
+    """
+
+    option: str
+    value: str
+
+
+class Stranded(typing.NamedTuple):
+    """A server that had no place when the plan was made."""
+
+    server: str
+    name: str
+    host: str
+
+
+@dataclasses.dataclass
+class Move:
+    """The move of a server; its fields are those of the document.
+
+    :ivar turn: from 1 on
+    :ivar server: UUID
+    :ivar to: a host; None where nova chooses
+    :ivar expected: the host that moves after it take for granted
+    :ivar kind: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
+    :ivar why_cold: of a cold one :data:`STOPPED`, :data:`DEVICE` or
+        :data:`REFUSED`
+    :ivar needs: turns of the moves before it without which it may not be
+        possible
+    """
+
+    turn: int
+    server: str
+    name: str
+    host: str
+    to: str | None
+    expected: str
+    kind: str
+    why_cold: str
+    stage: int
+    needs: Sequence[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Moves, one after the other.
+
+    :ivar time: when it was made
+    :ivar services: the UUID of nova-compute of each of its hosts, by name
+    :ivar to_be_empty: the hosts that are empty afterwards
+    :ivar command: what made it; empty where that is not known
+    """
+
+    time: str
+    services: Mapping[str, str]
+    to_be_empty: Sequence[str]
+    moves: Sequence[Move]
+    stranded: Sequence[Stranded] = ()
+    supposed: Sequence[Supposed] = ()
+    command: str = ''
+
+
+def describe_supposed(
+    supposed: Iterable[Supposed],
+) -> list[dict[str, typing.Any]]:
+    """Return what documents have of suppositions."""
+    return [one._asdict() for one in supposed]
+
+
+def describe_moves(
+    moves: Iterable[Mapping[str, typing.Any]],
+) -> list[dict[str, typing.Any]]:
+    """Return what the document has of moves; they need turns there.
+
+    :param moves: each with the fields of the document, and the UUIDs of the
+        servers whose moves it needs; of these some may not move any more
+    """
+    moves = list(moves)
+    turns = {one['server']: turn for turn, one in enumerate(moves, 1)}
+    return [
+        {
+            **one,
+            'needs': sorted(
+                turns[uuid] for uuid in one['needs'] if uuid in turns
+            ),
+        }
+        for one in moves
+    ]
+
+
+def write(document: Mapping[str, typing.Any]) -> str:
+    """Return the text of a document."""
+    return json.dumps(document, indent=2) + '\n'
+
+
+def read(text: str, where: str) -> Plan:
+    """Return the plan of a document.
+
+    :param where: the name of its file, for errors
+    :raises exception.InvalidValue: it is none, or has not one plan
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as exc:
+        raise exception.InvalidValue(
+            where=where, expected=_JSON, got=text[:100]
+        ) from exc
+    for finding in schema.find(schema.Validator(_FORM).iter_errors(document)):
+        raise exception.InvalidValue(
+            where=f'{where}: {schema.format_path(finding.path)}',
+            expected=finding.expected,
+            got=finding.value,
+        )
+    whole = document if 'moves' in document else {}
+    for failure in document.get('failures', ()):
+        whole = {**failure, 'to_be_empty': failure['hosts']}
+    names = [one.name for one in dataclasses.fields(Move)][1:]
+    moves = [
+        Move(turn, *(one[name] for name in names))
+        for turn, one in enumerate(whole.get('moves', ()), 1)
+    ]
+    _check_needs(moves, where)
+    return Plan(
+        time=document['time'],
+        services=document['services'],
+        to_be_empty=whole.get('to_be_empty', []),
+        moves=moves,
+        stranded=_pick(Stranded, whole.get('without_place', ())),
+        supposed=_pick(Supposed, document.get('supposed', ())),
+        command=document.get('command', ''),
+    )
+
+
+def _pick(cls: typing.Any, found: Collection[typing.Any]) -> list[typing.Any]:
+    return [cls(*(one[name] for name in cls._fields)) for one in found]
+
+
+def _check_needs(moves: Iterable[Move], where: str) -> None:
+    """Refuse a move that needs one which is not before it.
+
+    :raises exception.InvalidValue: there is one
+    """
+    for one in moves:
+        for turn in one.needs:
+            if not 0 < turn < one.turn:
+                raise exception.InvalidValue(
+                    where=f'{where}: moves[{one.turn - 1}].needs',
+                    expected='turns of moves before it',
+                    got=turn,
+                )

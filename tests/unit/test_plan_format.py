@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import copy
+import json
+
+import ddt
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched import plan_format
+from tests import schemas
+
+UUID = 'af497212-0000-4000-8000-000000000001'
+MOVE = {
+    'server': UUID,
+    'name': 'web',
+    'project': 'p',
+    'host': 'a',
+    'policies': [],
+    'to': 'b',
+    'expected': 'b',
+    'kind': 'live',
+    'why_cold': '',
+    'stage': 1,
+    'needs': [],
+}
+STUCK = {
+    'server': UUID,
+    'name': 'db',
+    'project': 'p',
+    'host': 'a',
+    'policies': [],
+    'reason': 'why',
+    'cause': 'VCPU',
+    'would_help': '',
+}
+SUPPOSED = {'option': '--aggregate-host', 'value': 'lab a'}
+HEAD = {
+    'format': 2,
+    'time': '2026-11-27T01:00:00Z',
+    'versions': {'nova-ext-sched': '1', 'nova': '34'},
+    'command': 'nova-ext-sched drain a',
+    'supposed': [SUPPOSED],
+    'answer': {'sentence': 'x'},
+    'deleted_meanwhile': [],
+    'topology': [],
+    'services': {'a': 'uuid a', 'b': 'uuid b'},
+    'faults': [],
+}
+DRAIN = HEAD | {
+    'moves': [
+        MOVE,
+        MOVE
+        | {'to': None, 'kind': 'cold', 'why_cold': 'stopped', 'needs': [1]},
+    ],
+    'without_place': [STUCK],
+    'mended_by_others': [],
+    'groups': [],
+    'to_be_empty': ['a'],
+}
+FAILURE = {
+    'left': None,
+    'failure': 'rack 1',
+    'hosts': ['a', 'c'],
+    'moves': [MOVE | {'kind': 'evacuate'}],
+    'without_place': [STUCK],
+}
+SURVIVE = HEAD | {'by': 'domain', 'failures': [FAILURE], 'flavors': []}
+
+
+def read(document):
+    return plan_format.read(plan_format.write(document), 'plan.json')
+
+
+@ddt.ddt
+class ReadTestCase(testtools.TestCase):
+    def test_documents(self):
+        for document in (DRAIN, SURVIVE):
+            schemas.validate(document, 'cmd/moves/schema.json')
+        plan = read(DRAIN | {'new': 1})
+        self.assertEqual(
+            [
+                (1, UUID, 'b', 'live', '', []),
+                (2, UUID, None, 'cold', 'stopped', [1]),
+            ],
+            [
+                (m.turn, m.server, m.to, m.kind, m.why_cold, m.needs)
+                for m in plan.moves
+            ],
+        )
+        self.assertEqual(['a'], plan.to_be_empty)
+        self.assertEqual(HEAD['time'], plan.time)
+        self.assertEqual([(UUID, 'db', 'a')], plan.stranded)
+        self.assertEqual([('--aggregate-host', 'lab a')], plan.supposed)
+        self.assertEqual('nova-ext-sched drain a', plan.command)
+        plan = read(SURVIVE)
+        self.assertEqual(['evacuate'], [one.kind for one in plan.moves])
+        self.assertEqual(['a', 'c'], plan.to_be_empty)
+        self.assertEqual([(UUID, 'db', 'a')], plan.stranded)
+
+    @ddt.data(
+        ('what nova-ext-sched mend, drain, maintain', '{'),
+        ('what nova-ext-sched mend, drain, maintain', '[]'),
+        ('what nova-ext-sched mend, drain, maintain', json.dumps(HEAD)),
+        ('format: expected 2, got 1', json.dumps(DRAIN | {'format': 1})),
+        ('expected the key services', json.dumps({'format': 2, 'time': ''})),
+    )
+    @ddt.unpack
+    def test_what_is_no_plan(self, said, text):
+        self.assertRefused(said, text)
+
+    def assertRefused(self, said, text):
+        exc = self.assertRaises(
+            exception.InvalidValue, plan_format.read, text, 'plan.json'
+        )
+        self.assertIn(said, str(exc))
+        self.assertIn('plan.json', str(exc))
+
+    @ddt.data(
+        ('moves[1].server: expected a UUID', {'server': '../os-services'}),
+        ('moves[1].server: expected a UUID', {'server': f'{UUID}/action'}),
+        ('moves[1].server: expected a UUID', {'server': f'{UUID}\n'}),
+        ('moves[1].kind', {'kind': 'force'}),
+        ('moves[1].why_cold', {'why_cold': 'hot'}),
+        ('moves[1].to: expected a host', {'to': 1}),
+        ('moves[1].stage: expected a number', {'stage': '1'}),
+        ('moves[1].needs[0]: expected a number', {'needs': ['1']}),
+        ('moves[1].needs: expected turns of moves before', {'needs': [2]}),
+        ('moves[1].needs: expected turns of moves before', {'needs': [0]}),
+    )
+    @ddt.unpack
+    def test_moves(self, said, fields):
+        document = copy.deepcopy(DRAIN)
+        document['moves'][1].update(fields)
+        self.assertRefused(said, json.dumps(document))
+
+    def test_a_move_that_does_not_say_what_it_needs(self):
+        document = copy.deepcopy(DRAIN)
+        del document['moves'][0]['needs']
+        self.assertRefused('expected the key needs', json.dumps(document))
+
+    def test_several_failures(self):
+        document = SURVIVE | {'failures': [FAILURE] * 2}
+        self.assertRefused('expected one failure', json.dumps(document))
+
+    def test_several_rounds(self):
+        document = HEAD | {'rounds': [{'moves': []}], 'not_emptied': []}
+        self.assertRefused(
+            'rounds: expected one round: name it to maintain, by --round',
+            json.dumps(document),
+        )
+
+    def test_no_failure(self):
+        """The host holds no server, perhaps no more."""
+        self.assertEqual([], read(SURVIVE | {'failures': []}).moves)
+
+
+class DescribeTestCase(testtools.TestCase):
+    def test_needs_are_turns(self):
+        """One that moves no more is none."""
+        moves = [
+            {'server': 'a', 'needs': []},
+            {'server': 'c', 'needs': ['a', 'b']},
+            {'server': 'd', 'needs': ['c', 'a']},
+        ]
+        self.assertEqual(
+            [[], [1], [1, 2]],
+            [one['needs'] for one in plan_format.describe_moves(moves)],
+        )
