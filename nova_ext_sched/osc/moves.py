@@ -3,12 +3,13 @@
 """``openstack move plan apply``."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable
 from collections.abc import Sequence
+import datetime
 import pathlib
 import sys
+import typing
 
-from openstack.compute.v2 import service
 from osc_lib.command import command
 
 from nova_ext_sched import exception
@@ -17,22 +18,30 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 from nova_ext_sched.osc import moves_cloud
+from nova_ext_sched.osc import moves_hosts
 from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_progress
 from nova_ext_sched.osc import moves_report
 from nova_ext_sched.osc import moves_run
 
 STDIN = '-'
 
 
+class _NotAgreed(Exception):
+    """Somebody was asked, and said no."""
+
+
 class ApplyPlan(report.Lister, command.Lister):
-    """Carry out the moves of nova-ext-sched mend, drain or survive.
+    """Carry out the moves of nova-ext-sched mend, drain, maintain or survive.
 
     Makes one move after the other, waits for the end of each, confirms cold
     migrations that it started, and stops at the first move that fails. When
     it is run again it goes on from there. nova-scheduler looks at each host
-    again. Of survive it takes the failure of one host or domain, and
-    evacuates only from hosts that are forced down. The exit status is 1 if a
-    move was not made, and 3 if a dry run found a move to make.
+    again. Of maintain it takes one round; of survive the failure of one host
+    or domain, and evacuates only from hosts that are forced down. At a
+    terminal it shows the plan and asks. The exit status is 1 if a move
+    failed, and 3 if something is left: in a dry run a move to make, else a
+    server or host that is named.
     """
 
     program = 'openstack'
@@ -43,8 +52,9 @@ class ApplyPlan(report.Lister, command.Lister):
         parser.add_argument(
             'plan',
             metavar='<plan>',
-            help='file of what mend, drain or survive wrote with -f json; - '
-            'for standard input',
+            help='file of what mend, drain, maintain --round or survive '
+            'wrote with --output or -f json; - for standard input, with '
+            '--yes',
         )
         parser.add_argument(
             '--at-once',
@@ -53,6 +63,24 @@ class ApplyPlan(report.Lister, command.Lister):
             default=1,
             help='how many moves that do not need each other may be under way '
             'at once (default: 1)',
+        )
+        parser.add_argument(
+            '--yes',
+            action='store_true',
+            help='do not ask; where there is no terminal, nobody is asked',
+        )
+        parser.add_argument(
+            '--keep-going',
+            action='store_true',
+            help='after a move that fails, make those that need nothing of it',
+        )
+        parser.add_argument(
+            '--skip',
+            metavar='<server>',
+            action='append',
+            default=[],
+            help='leave out this server (name or UUID), and the moves that '
+            'need its own (may be repeated)',
         )
         parser.add_argument(
             '--dry-run',
@@ -68,8 +96,8 @@ class ApplyPlan(report.Lister, command.Lister):
         group.add_argument(
             '--enable',
             action='store_true',
-            help='enable the hosts that --disable disabled for this plan, and '
-            'move nothing',
+            help='enable the hosts that --disable disabled, for this plan or '
+            'one before it, and move nothing',
         )
         return parser
 
@@ -79,35 +107,128 @@ class ApplyPlan(report.Lister, command.Lister):
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """Make the moves and tell what became of them."""
+        is_dry = parsed_args.dry_run
+        moves_nothing = is_dry or parsed_args.enable
+        if parsed_args.plan == STDIN and not (
+            parsed_args.yes or moves_nothing
+        ):
+            raise base.UsageError(
+                'Add --yes: standard input is the plan, and nobody can be '
+                'asked.'
+            )
         plan = moves_plan.read(_read(parsed_args.plan), parsed_args.plan)
-        cloud = moves_cloud.Cloud(self.app.client_manager.sdk_connection)
+        skipped = _find_skipped(plan, parsed_args.skip)
+        connection = self.app.client_manager.sdk_connection
+        cloud = moves_cloud.Cloud(connection, _say)
         services = cloud.read_services()
         plan.check_cloud({host: one.id for host, one in services.items()})
-        is_dry, said = parsed_args.dry_run, []
-        if parsed_args.disable or parsed_args.enable:
-            changed = _set_disabled(
-                plan, cloud, services, parsed_args.disable, is_dry
-            )
-            said.append(f'{changed}.')
         if parsed_args.enable:
-            return report.Report(*report.begin(changed), rows=[])
+            return moves_hosts.enable(plan, cloud, services, is_dry)
+        warnings = moves_report.warn(plan, datetime.datetime.now(datetime.UTC))
+        for line in warnings:
+            _say(line)
+        if not moves_nothing:
+            described = moves_report.describe(plan, _name(connection))
+            _ask(described, parsed_args.yes)
+        said = []
+        if parsed_args.disable:
+            changed = moves_hosts.disable(plan, cloud, services, is_dry)
+            said.append(f'{changed}.')
+        self._carry_out(plan, cloud, parsed_args, skipped)
+        status = moves_report.find_status(plan)
+        return moves_report.make(plan, status, *said)
+
+    def _carry_out(
+        self,
+        plan: moves_plan.Plan,
+        cloud: moves_cloud.Cloud,
+        parsed_args: argparse.Namespace,
+        skipped: Sequence[str],
+    ) -> None:
         total = len(plan.moves)
         bar = progress.bar(sys.stderr, 'Moving servers', total, self.color)
+        is_dry = parsed_args.dry_run
         try:
             with bar as advance:
-                run = moves_run.Run(plan, cloud, is_dry, advance)
-                is_fine = run.carry_out(parsed_args.at_once)
+                shown = moves_progress.Progress(
+                    plan.moves, (lambda _: None) if is_dry else _say, advance
+                )
+                run = moves_run.Run(
+                    plan,
+                    cloud,
+                    is_dry,
+                    shown,
+                    parsed_args.keep_going,
+                    skipped,
+                )
+                run.carry_out(parsed_args.at_once)
         except KeyboardInterrupt:
-            print(
+            _say(
                 f'Interrupted. {moves_report.sum_up(plan.moves)}; nova goes '
-                f'on with what is under way. Run the command again to go on.',
-                file=sys.stderr,
+                f'on with what is under way. Run the command again to go on.'
             )
             raise
-        status = base.FINE if is_fine else base.FAULT
-        if is_fine and moves_report.count_left(plan.moves):
-            status = base.SOME_FOUND
-        return moves_report.make(plan.moves, status, *said)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _name(connection: typing.Any) -> str:
+    """Return a cloud's name, and what tells it from another of that name."""
+    config = connection.config
+    url = config.get_auth_args().get('auth_url') or ''
+    region = config.get_region_name(None) or ''
+    more = ', '.join(filter(None, (url, region)))
+    return messages.clean(config.name) + f' ({more})' * bool(more)
+
+
+def _ask(
+    described: Sequence[str],
+    is_agreed: bool,
+    read: Callable[[str], str] = input,
+) -> None:
+    """Show a plan, and ask whether to carry it out.
+
+    :raises _NotAgreed: it is not to be
+    """
+    for line in described:
+        _say(line)
+    if is_agreed or not sys.stdin.isatty():
+        return
+    _say('Carry it out? [y/N]')
+    try:
+        answer = read('')
+    except EOFError:
+        answer = ''
+    if answer.strip().lower() not in ('y', 'yes'):
+        raise _NotAgreed('nothing was done')
+
+
+def _find_skipped(plan: moves_plan.Plan, names: Sequence[str]) -> list[str]:
+    """Return the UUIDs of servers that are named.
+
+    :raises exception.InvalidValue: the plan moves none, or several, of a name
+    """
+    found: list[str] = []
+    for name in names:
+        uuids = {
+            one.server for one in plan.moves if name in (one.server, one.name)
+        }
+        if name in uuids:
+            uuids = {name}
+        if len(uuids) != 1:
+            raise exception.InvalidValue(
+                where='--skip',
+                expected='the UUID of one of '
+                + messages.first_few(sorted(uuids))
+                if uuids
+                else 'a server of the plan: '
+                + messages.nearest(name, {one.name for one in plan.moves}),
+                got=name,
+            )
+        found += uuids
+    return found
 
 
 def _read(path: str) -> str:
@@ -123,32 +244,3 @@ def _read(path: str) -> str:
         raise exception.InvalidValue(
             where='plan', expected=f'a file ({exc})', got=path
         ) from exc
-
-
-def _set_disabled(
-    plan: moves_plan.Plan,
-    cloud: moves_cloud.Cloud,
-    services: Mapping[str, service.Service],
-    disable: bool,
-    is_dry: bool,
-) -> str:
-    """Disable the hosts that are to be empty, or enable them; say which.
-
-    Those that somebody else disabled stay as they are: the reason of a host
-    says for which plan it was disabled.
-    """
-    reason = f'nova-ext-sched: to be empty, by the plan of {plan.time}'
-    found = []
-    for host in plan.to_be_empty:
-        one = services.get(host)
-        if one and (
-            one.status == 'enabled'
-            if disable
-            else one.status == 'disabled' and one.disabled_reason == reason
-        ):
-            found.append(host)
-            if not is_dry:
-                cloud.set_disabled(one.id, reason if disable else '')
-    text = messages.count('host', len(found)) + f' {"would be " * is_dry}'
-    text += 'disabled' if disable else 'enabled'
-    return f'{text}: {messages.first_few(found)}' if found else text

@@ -2,6 +2,7 @@
 
 """What nova is asked to carry out moves, and what it is told to do."""
 
+from collections.abc import Callable
 import contextlib
 import typing
 
@@ -11,6 +12,7 @@ from openstack.compute.v2 import migration
 from openstack.compute.v2 import server
 from openstack.compute.v2 import service
 
+from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_plan
 
 # Whatever the client's own is. From 2.68 on nova-api moves no server past the
@@ -28,24 +30,51 @@ ERRORS: tuple[type[Exception], ...] = (
 # What the actions of moves are in the history of a server.
 _ACTIONS = ('live-migration', 'migrate', 'evacuate', 'confirmResize')
 
+#: What deletes an allocation.
+FREE = 'openstack resource provider allocation delete'
+
 
 class Cloud:
     """Asks nova, with the resources of openstacksdk.
 
+    A question is repeated where a service is away; what changes something is
+    not.
+
     :param connection: of openstacksdk
+    :param say: called with a line, where a service is away
     :ivar user: the ID of the user as whom nova is asked
     """
 
-    def __init__(self, connection: typing.Any) -> None:
-        self._compute = connection.compute
-        self._placement = connection.placement
+    def __init__(
+        self,
+        connection: typing.Any,
+        say: Callable[[str], object] = print,
+    ) -> None:
+        self._connection = connection
+        self._waiting = {
+            name: waiting.Waiting(name, say)
+            for name in ('nova', 'placement', 'keystone')
+        }
         session = connection.session
-        self.user: str = session.auth.get_user_id(session)
+        self._keystone = getattr(session.auth, 'auth_url', None)
+        self.user: str = self._ask(
+            'keystone', lambda: session.auth.get_user_id(session)
+        )
+
+    @property
+    def lost(self) -> float:
+        """Seconds in which services were away."""
+        return sum(one.lost for one in self._waiting.values())
 
     def read_services(self) -> dict[str, service.Service]:
         """Return each nova-compute, by its host."""
-        found = self._compute.services(
-            binary='nova-compute', microversion=_MICROVERSION
+        found = self._ask(
+            'nova',
+            lambda: [
+                *self._compute.services(
+                    binary='nova-compute', microversion=_MICROVERSION
+                )
+            ],
         )
         return {one.host: one for one in found}
 
@@ -54,44 +83,66 @@ class Cloud:
         body = {'status': 'disabled', 'disabled_reason': reason}
         if not reason:
             body = {'status': 'enabled'}
-        self._tell('PUT', f'/os-services/{uuid}', body)
+        # Done twice, it is as done once.
+        self._ask(
+            'nova', lambda: self._tell('PUT', f'/os-services/{uuid}', body)
+        )
 
     def read_server(self, uuid: str) -> server.Server | None:
         """Return a server, None if there is none."""
         with contextlib.suppress(exceptions.NotFoundException):
-            found: server.Server = self._compute.get_server(uuid)
+            found: server.Server = self._ask(
+                'nova', lambda: self._compute.get_server(uuid)
+            )
             return found
         return None
 
     def read_migrations(self, uuid: str) -> list[migration.Migration]:
         """Return the migrations of a server, the oldest first."""
-        found = self._compute.migrations(
-            server_id=uuid, microversion=_MICROVERSION
+        found = self._ask(
+            'nova',
+            lambda: [
+                *self._compute.migrations(
+                    server_id=uuid, microversion=_MICROVERSION
+                )
+            ],
         )
         return sorted(found, key=lambda one: one.id)
 
     def holds(self, one: migration.Migration) -> bool:
         """Return whether a migration holds room of the host that was left."""
-        response = self._placement.get(f'/allocations/{one.uuid}')
-        exceptions.raise_from_response(response)
-        return bool(response.json()['allocations'])
+
+        def ask() -> typing.Any:
+            response = self._connection.placement.get(
+                f'/allocations/{one.uuid}'
+            )
+            exceptions.raise_from_response(response)
+            return response.json()['allocations']
+
+        return bool(self._ask('placement', ask))
 
     def find_reason(self, uuid: str) -> str:
         """Return why the last move of a server failed; empty if unknown."""
-        for action in self._compute.server_actions(uuid):
-            if action.action in _ACTIONS:
-                response = self._compute.get(
-                    f'/servers/{uuid}/os-instance-actions/{action.request_id}',
-                    microversion=_WITH_DETAILS,
-                )
-                exceptions.raise_from_response(response)
-                events = response.json()['instanceAction']['events']
-                said = filter(None, (one['details'] for one in events))
-                return next(said, '')
-        return ''
+
+        def ask() -> str:
+            for action in self._compute.server_actions(uuid):
+                if action.action in _ACTIONS:
+                    response = self._compute.get(
+                        f'/servers/{uuid}/os-instance-actions/'
+                        f'{action.request_id}',
+                        microversion=_WITH_DETAILS,
+                    )
+                    exceptions.raise_from_response(response)
+                    events = response.json()['instanceAction']['events']
+                    said = filter(None, (one['details'] for one in events))
+                    return next(said, '')
+            return ''
+
+        found: str = self._ask('nova', ask)
+        return found
 
     def begin(self, move: moves_plan.Move) -> None:
-        """Ask nova for a move; nova-scheduler looks at the host again."""
+        """Ask nova once for a move; nova-scheduler looks at the host again."""
         host = {'host': move.to}
         self._act(
             move,
@@ -99,12 +150,17 @@ class Cloud:
                 'live': {'os-migrateLive': host | {'block_migration': 'auto'}},
                 'cold': {'migrate': host},
                 'evacuate': {'evacuate': host if move.to else {}},
-            }[move.kind],
+            }[move.method],
         )
 
     def confirm(self, move: moves_plan.Move) -> None:
-        """Confirm the migration of a server that waits for that."""
+        """Ask nova once to confirm the migration of a server."""
         self._act(move, {'confirmResize': None})
+
+    @property
+    def _compute(self) -> typing.Any:
+        # Where nova was away the client has none, and makes it anew.
+        return self._connection.compute
 
     def _act(self, move: moves_plan.Move, body: object) -> None:
         self._tell('POST', f'/servers/{move.server}/action', body)
@@ -114,3 +170,25 @@ class Cloud:
             url, method, json=body, microversion=_MICROVERSION
         )
         exceptions.raise_from_response(response)
+
+    def _ask(
+        self, name: str, question: Callable[[], typing.Any]
+    ) -> typing.Any:
+        """Return an answer of a service, which is asked again while away.
+
+        It may be keystone that is.
+        """
+        asked = self._waiting[name]
+        while True:
+            try:
+                answer = question()
+            except ERRORS as exc:
+                text = f'{exc} {getattr(exc, "url", "")}'
+                is_keystone = self._keystone and self._keystone in text
+                one = self._waiting['keystone'] if is_keystone else asked
+                if not one(exc):
+                    raise
+            else:
+                for one in (asked, self._waiting['keystone']):
+                    one.note_answer()
+                return answer

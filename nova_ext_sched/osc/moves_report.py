@@ -2,46 +2,65 @@
 
 """What is told of moves that are made."""
 
+import collections
+from collections.abc import Iterator
 from collections.abc import Sequence
+import datetime
 
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
+from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
 
 #: The columns of the moves.
 COLUMNS = ('Turn', 'Server', 'Name', 'Host', 'To', 'Kind', 'Result', 'Reason')
 
+# Why a move is cold.
+_WHY = {
+    plan_format.STOPPED: 'stopped',
+    plan_format.DEVICE: 'has a device',
+    plan_format.REFUSED: 'nova does not live-migrate it',
+}
+
+_OLD = datetime.timedelta(days=1)
+
 # What people see of moves with one result.
 _MOST_MOVES = 10
 
-# A move of which nothing is left to do.
-_OVER = {Result.MOVED, Result.ELSEWHERE, Result.THERE, Result.GONE}
-
 # Of the numbers: moves that are to come are neither good nor bad.
 _STYLES = {
-    str(one): terminal.GOOD if one in _OVER else ''
+    str(one): terminal.GOOD if one in moves_plan.OVER else ''
     for one in Result
-    if one != Result.FAILED
+    if one not in (Result.FAILED, Result.LEFT_OUT)
 }
 
 
-def make(
-    moves: Sequence[moves_plan.Move], status: int, *remarks: str
-) -> report.Report:
+# What is to be done, by how moves ended.
+_SAID = {
+    End.RUN_AGAIN: 'Run the command again to go on from there.',
+    End.FIX: 'Fix that, then run the command again to go on from there.',
+    End.NEW_PLAN: 'Fix what is named, then make a new plan',
+}
+
+
+def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
     """Return the report of moves, what is not made first.
 
     :param remarks: sentences on hosts
     """
-    failed = [one for one in moves if one.result == Result.FAILED]
+    moves = plan.moves
     said = [
         *(
-            f'Turn {one.turn}, {messages.clean(one.name) or one.server}: '
-            f'{_clean(one.reason)}.'
-            for one in failed
+            f'{_say_turn(one)}: {_clean(one.reason)}.'
+            for one in moves
+            if one.result == Result.FAILED
         ),
-        *(['Run the command again to go on from there.'] if failed else []),
+        *_say_more(plan),
+        *_say_end(plan),
     ]
     counts = [
         (number, str(result))
@@ -55,7 +74,8 @@ def make(
     for result in Result:
         lines = [
             report.Line(
-                f'{_clean(one.host)} to {_to(one)}, {one.kind}',
+                f'{_clean(one.host)} to {_to(one)}, {one.method}'
+                + _say_why(one),
                 one.turn,
                 one.name,
                 uuid=one.server,
@@ -73,9 +93,9 @@ def make(
             one.name,
             one.host,
             one.to or '',
-            one.kind,
+            one.method,
             str(one.result),
-            one.reason,
+            one.reason or one.held,
         )
         for one in moves
     ]
@@ -90,7 +110,130 @@ def sum_up(moves: Sequence[moves_plan.Move]) -> str:
 
 def count_left(moves: Sequence[moves_plan.Move]) -> int:
     """Return of how many moves something is left to do."""
-    return sum(one.result not in _OVER for one in moves)
+    return sum(one.result not in moves_plan.OVER for one in moves)
+
+
+def find_status(plan: moves_plan.Plan) -> int:
+    """Return the exit status.
+
+    ======  ===============================================================
+    status  meaning
+    ======  ===============================================================
+    0       each move is made, and each server had a place
+    1       a move failed
+    3       a move is left, room is not given back, or a server had no place
+    ======  ===============================================================
+    """
+    if any(one.result == Result.FAILED for one in plan.moves):
+        return base.FAULT
+    is_fine = all(one.is_over for one in plan.moves) and not plan.stranded
+    return base.FINE if is_fine else base.SOME_FOUND
+
+
+def describe(plan: moves_plan.Plan, cloud: str) -> list[str]:
+    """Return sentences on what is about to be carried out.
+
+    :param cloud: its name
+    """
+    methods = collections.Counter(one.kind for one in plan.moves)
+    number = messages.count('move', len(plan.moves))
+    parts = ', '.join(f'{one} {methods[one]}' for one in sorted(methods))
+    sources = messages.first_few(
+        sorted({one.host for one in plan.moves}, key=messages.in_order)
+    )
+    text = f'{number} ({parts}) from {sources}' if plan.moves else number
+    return [f'{text}, planned {plan.time}, for {cloud}.']
+
+
+def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:
+    """Return sentences on what may not be so any more, or never was.
+
+    :param now: with its zone
+    """
+    said = []
+    age = now - datetime.datetime.fromisoformat(plan.time)
+    if age >= _OLD:
+        days = messages.count('day', age.days)
+        said.append(f'The plan is {days} old.')
+    if plan.supposed:
+        named = '; '.join(
+            messages.clean(f'{one.option} {one.value}')
+            for one in plan.supposed
+        )
+        said.append(
+            f'The plan supposes {named}: make that so before, or nova may '
+            f'refuse its moves.'
+        )
+    return said
+
+
+def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
+    """Yield sentences on what was left, and what else is not done."""
+    for one in plan.moves:
+        if one.held:
+            yield f'{_say_turn(one)}: {_clean(one.held)}.'
+    for one in plan.moves:
+        if one.result == Result.LEFT_OUT:
+            yield f'{_say_turn(one)} was left out: {_clean(one.reason)}.'
+    if plan.stranded:
+        number = messages.count('server', len(plan.stranded))
+        names = messages.first_few(
+            [
+                f'{one.name or one.server} on {one.host}'
+                for one in plan.stranded
+            ]
+        )
+        yield (
+            f'{number} had no place when the plan was made, and stayed: '
+            f'{names}.'
+        )
+
+
+def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
+    """Yield what is to be done next, where something was not made."""
+    missed = [
+        one
+        for one in plan.moves
+        if one.result in (Result.FAILED, Result.LEFT_OUT)
+    ]
+    failed = [one for one in missed if one.result == Result.FAILED]
+    again = f': {messages.clean(plan.command, 1000)}' if plan.command else ''
+    waits = any(
+        one.result == Result.NOT_TRIED and one.reason for one in plan.moves
+    )
+    if failed:
+        end = max(one.end for one in failed)
+        text = _SAID[end]
+        yield f'{text}{again}.' if end == End.NEW_PLAN else text
+        hosts = sorted(
+            {one.expected for one in failed if one.end == End.FIX},
+            key=messages.in_order,
+        )
+        if hosts and plan.command:
+            options = ' '.join(f'--not-to {host}' for host in hosts)
+            yield (
+                f'To go on without: --skip SERVER, or --keep-going; or make '
+                f'a new plan{again} {messages.clean(options)}.'
+            )
+    elif missed or waits:
+        yield (
+            f'For what was left, make a new plan{again}.'
+            if missed
+            else 'When that room is free, run the command again.'
+        )
+
+
+def _say_turn(one: moves_plan.Move) -> str:
+    return f'Turn {one.turn}, {messages.clean(one.name) or one.server}'
+
+
+def _say_why(one: moves_plan.Move) -> str:
+    """Return why a move is cold, or is not tried."""
+    if one.method == plan_format.COLD == one.kind and one.why_cold:
+        return f' ({_WHY[one.why_cold]})'
+    if one.result in (Result.MOVED, Result.PLANNED, Result.NOT_TRIED):
+        return f' ({_clean(one.reason)})' if one.reason else ''
+    return ''
 
 
 def _to(one: moves_plan.Move) -> str:

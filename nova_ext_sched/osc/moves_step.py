@@ -4,11 +4,13 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Sequence
 import enum
 
 from openstack.compute.v2 import migration
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ext_sched import plan_format
 from nova_ext_sched.osc import moves_plan
 
 # Tasks of a migration, which nova-conductor may yet have to record.
@@ -17,29 +19,47 @@ _MOVING |= {'resize_finish'}
 _DELETING = {'deleting', 'soft-deleting'}
 _NOWHERE = {'SOFT_DELETED', 'DELETED', 'SHELVED_OFFLOADED'}
 
-# How nova calls the migrations of a kind, and those that are over.
+# How nova calls the migrations of a kind, and those that are over. A server
+# may have been stopped, or started, since its move was planned.
+_MIGRATIONS = {'live-migration', 'migration'}
 _TYPES = {
-    'live': 'live-migration',
-    'cold': 'migration',
-    'evacuate': 'evacuation',
+    plan_format.LIVE: _MIGRATIONS,
+    plan_format.COLD: _MIGRATIONS,
+    plan_format.EVACUATE: {'evacuation'},
 }
 _OVER = {'completed', 'confirmed', 'done', 'error', 'failed', 'cancelled'}
 _OVER |= {'reverted'}
 
-_TO_CONFIRM = 'VERIFY_RESIZE'
+_TO_CONFIRM, _ERROR = 'VERIFY_RESIZE', 'ERROR'
+_RUNS, _STOPPED = {'ACTIVE', 'PAUSED'}, {'SHUTOFF'}
+# Of a guest that has shut itself down, or crashed: nova's numbers.
+_OFF = {4, 6}
 
 
 class Step(enum.Enum):
     """What is done next."""
 
     BEGIN = enum.auto()
+    BEGIN_LIVE = enum.auto()
+    BEGIN_COLD = enum.auto()
     WAIT = enum.auto()
     CONFIRM = enum.auto()
     MOVED = enum.auto()
     GONE = enum.auto()
     ELSEWHERE = enum.auto()
+    CANCELLED = enum.auto()
     FAILED = enum.auto()
+    BROKEN = enum.auto()
+    BUSY = enum.auto()
     STOP = enum.auto()
+
+
+#: How nova is asked then; None for as planned.
+BEGINNINGS = {
+    Step.BEGIN: None,
+    Step.BEGIN_LIVE: plan_format.LIVE,
+    Step.BEGIN_COLD: plan_format.COLD,
+}
 
 
 def is_under_way(one: migration.Migration) -> bool:
@@ -65,9 +85,9 @@ def find_own(
 ) -> migration.Migration | None:
     """Return the last migration that was begun for a move, if any.
 
-    It is of this user, is of the move's kind and between its hosts, and is no
-    older than the plan. Where the move was asked for in this run, clocks do
-    not count: it is none of those that there were before.
+    It is of this user, moves a server as the move may, between its hosts, and
+    is no older than the plan. Where the move was asked for in this run, clocks
+    do not count: it is none of those that there were before.
 
     :param time: when the plan was made
     :param before: the IDs of those that there were
@@ -75,7 +95,7 @@ def find_own(
     found = [
         one
         for one in migrations
-        if one.migration_type == _TYPES[move.kind]
+        if one.migration_type in _TYPES[move.kind]
         and one.user_id == user
         and one.source_compute == move.host
         # nova may not have chosen yet where it goes.
@@ -90,10 +110,22 @@ def find_own(
     return found[-1] if found else None
 
 
+def runs(server: sdk_server.Server) -> bool:
+    """Return whether a guest runs, or may run."""
+    return server.status in _RUNS and server.power_state not in _OFF
+
+
+def is_stopped(server: sdk_server.Server) -> bool:
+    """Return whether nova knows that a guest does not run."""
+    return server.status in _STOPPED or (
+        server.status in _RUNS and server.power_state in _OFF
+    )
+
+
 def decide(
     move: moves_plan.Move,
     server: sdk_server.Server | None,
-    migrations: Iterable[migration.Migration],
+    migrations: Sequence[migration.Migration],
     own: migration.Migration | None,
     has_begun: bool,
 ) -> tuple[Step, str]:
@@ -106,21 +138,32 @@ def decide(
     ==========================================  =============================
     is deleted, is being deleted, is offloaded  gone
     is on a host that nova does not tell        stop
+    is on the expected host in ERROR, without   broken: nova goes no further,
+    a task, and the own migration is the last   whatever it says of that
     has the own migration under way             wait; confirm if nova waits
                                                 for that
     has another one, away from where it goes    moved
-    has another one                             stop
+    has another one that waits to be confirmed  stop: that is its owner's
+    has another one                             busy
     waits for its resize to be confirmed        wait if there was an own one
                                                 or the move has begun, else
                                                 stop
     is about to migrate, or has a task and      wait
     the move has begun
-    is on the expected host                     moved; failed if it has begun
-                                                and ended in ERROR
+    is on the expected host in ERROR, and the   broken
+    move has begun
+    is on the expected host                     moved
     is on another host                          elsewhere
-    is on its host, and the move has begun      failed
-    is on its host, with a task                 stop; begin if its host is
+    is on its host, and the move has begun      failed; cancelled if that is
+                                                the status of the own one
+    is on its host, with a task                 busy; begin if its host is
                                                 dead: nothing ends the task
+    is on its host in ERROR                     stop; begin if its host is
+                                                dead
+    is on its host and runs, and was to be      begin live: nobody is to lose
+    moved cold because it was stopped           a server that runs
+    is on its host and stopped, and was to be   begin cold
+    moved live
     is on its host                              begin
     ==========================================  =============================
 
@@ -133,28 +176,49 @@ def decide(
     if host is None:
         # Its cell does not answer, or the user is no administrator.
         return Step.STOP, 'nova does not say on which host it is'
+    is_dead = move.kind == plan_format.EVACUATE
+    is_there = host == move.expected
+    is_broken = is_there and server.status == _ERROR and not task
+    if is_broken and own and own is migrations[-1]:
+        return Step.BROKEN, ''
     if own and is_under_way(own):
         waits = own.status == 'finished' and server.status == _TO_CONFIRM
         return Step.CONFIRM if waits and not task else Step.WAIT, ''
     others = list(filter(is_under_way, migrations))
     for one in others:
-        if host != move.expected or one.source_compute == move.host:
+        if not is_there or one.source_compute == move.host:
+            if one.status == 'finished' and server.status == _TO_CONFIRM:
+                return Step.STOP, _say_resized(move)
             text = f'another migration of it, {one.id}, is under way'
-            return Step.STOP, text
+            return Step.BUSY, text
     if others:
         return Step.MOVED, ''
     if server.status == _TO_CONFIRM and not (own or has_begun):
-        return Step.STOP, 'a resize of it waits to be confirmed'
+        return Step.STOP, _say_resized(move)
     if server.status == _TO_CONFIRM or task in _MOVING or (task and has_begun):
         return Step.WAIT, ''
-    if host == move.expected:
-        if has_begun and server.status == 'ERROR':
-            return Step.FAILED, ''
-        return Step.MOVED, ''
+    if is_there:
+        return Step.BROKEN if is_broken and has_begun else Step.MOVED, ''
     if host != move.host:
         return Step.ELSEWHERE, f'it is on {host}'
     if has_begun:
-        return Step.FAILED, ''
-    if task and move.kind != 'evacuate':
-        return Step.STOP, f'its task is {task}'
+        is_cancelled = own and own.status == 'cancelled'
+        return Step.CANCELLED if is_cancelled else Step.FAILED, ''
+    if is_dead:
+        return Step.BEGIN, ''
+    if task:
+        return Step.BUSY, f'its task is {task}'
+    if server.status == _ERROR:
+        return Step.STOP, f'it is on {host} in ERROR'
+    if move.why_cold == plan_format.STOPPED and runs(server):
+        return Step.BEGIN_LIVE, ''
+    if move.kind == plan_format.LIVE and is_stopped(server):
+        return Step.BEGIN_COLD, ''
     return Step.BEGIN, ''
+
+
+def _say_resized(move: moves_plan.Move) -> str:
+    return (
+        f'its resize or migration waits: openstack server resize confirm '
+        f'{move.server}, or revert'
+    )

@@ -4,11 +4,16 @@
 
 import io
 import json
+from unittest import mock
 
 import fixtures
+from nova import exception
+from nova.compute import manager
+from nova.virt import fake
 
 from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.osc import moves_run
+from tests.functional import explain
 from tests.functional import openstackclient
 from tests.functional import plans
 
@@ -85,6 +90,10 @@ class DrainTest(ApplyTestCase):
             ['planned', 'planned'], self.apply(plan, '--dry-run', status=3)
         )
         self.assertEqual(before, self.migrations())
+        self.assertEqual(
+            {('live', ''), ('cold', 'stopped')},
+            {(one['kind'], one['why_cold']) for one in plan['moves']},
+        )
         self.assertEqual(['moved', 'moved'], self.apply(plan))
         self.assertIn('2 of 2 moves are done: moved 2.', self.said)
         self.assertEqual(
@@ -104,7 +113,8 @@ class DrainTest(ApplyTestCase):
             )
         self.assertMoved(plan)
         with fixtures.MonkeyPatch('sys.stdin', io.StringIO(json.dumps(plan))):
-            status, text = self.openstack.run(*APPLY, '-')
+            self.assertEqual(2, self.openstack.run(*APPLY, '-')[0])
+            status, text = self.openstack.run(*APPLY, '-', '--yes')
         self.assertEqual(0, status)
         self.assertTrue(
             text.startswith('2 of 2 moves are done:\n  2  there before\n'),
@@ -115,3 +125,170 @@ class DrainTest(ApplyTestCase):
         status, text = self.openstack.run(*APPLY, 'no/such/file')
         self.assertEqual(2, status)
         self.assertIn('expected a file', text)
+
+
+class NightTest(ApplyTestCase):
+    """What users and faults do between a plan and its moves."""
+
+    def power(self, server, action, status):
+        self.admin_api.post_server_action(server['id'], {action: None})
+        self._wait_for_state_change(server, status)
+
+    def only(self, kind):
+        """Return a plan with the move of one kind alone."""
+        plan = self.drain()
+        moves = [one for one in plan['moves'] if one['kind'] == kind]
+        return {**plan, 'moves': moves}
+
+    def test_a_server_that_runs_now_is_moved_live(self):
+        """And one that is stopped now cold; none is shut down."""
+        plan = self.drain()
+        self.power(self.stopped, 'os-start', 'ACTIVE')
+        self.power(self.running, 'os-stop', 'SHUTOFF')
+        with mock.patch.object(
+            fake.FakeDriver, 'power_off', side_effect=AssertionError
+        ):
+            self.assertEqual(
+                ['planned'] * 2, self.apply(plan, '--dry-run', status=3)
+            )
+            self.assertEqual(['moved', 'moved'], self.apply(plan))
+        methods = {one['server']: one['kind'] for one in plan['moves']}
+        swapped = {'live': 'cold', 'cold': 'live'}
+        self.assertEqual(
+            {uuid: swapped[kind] for uuid, kind in methods.items()},
+            {row['Server']: row['Kind'] for row in self.rows},
+        )
+        self.assertMoved(plan)
+        for server, status in (
+            (self.stopped, 'ACTIVE'),
+            (self.running, 'SHUTOFF'),
+        ):
+            found = self.admin_api.get_server(server['id'])
+            self.assertEqual(status, found['status'])
+
+    def test_nova_does_not_live_migrate_it(self):
+        """Then it is left out, and runs."""
+        plan = self.only('cold')
+        self.power(self.stopped, 'os-start', 'ACTIVE')
+        with mock.patch.object(
+            fake.FakeDriver,
+            'check_can_live_migrate_destination',
+            side_effect=exception.MigrationPreCheckError(reason='no CPU'),
+        ):
+            self.assertEqual(['left out'], self.apply(plan, status=3))
+        self.assertIn('was left out: it runs now, and nova does', self.said)
+        found = self.admin_api.get_server(self.stopped['id'])
+        self.assertEqual('ACTIVE', found['status'])
+        self.assertEqual('host1', self.host_of(self.stopped))
+
+    def broken(self, kind, name):
+        """Let the last step of a move fail; it is failed in every run."""
+        plan = self.only(kind)
+        with mock.patch.object(
+            fake.FakeDriver, name, side_effect=ValueError('no power')
+        ):
+            self.assertEqual(['failed'], self.apply(plan, status=1))
+        for arguments in ((), (), ('--dry-run',)):
+            self.assertEqual(
+                ['failed'], self.apply(plan, *arguments, status=1)
+            )
+            host = plan['moves'][0]['to']
+            self.assertIn(f'it is on {host} in ERROR', self.said)
+            self.assertIn(
+                'Fix what is named, then make a new plan: ', self.said
+            )
+        self.assertEqual(1, len(self.migrations()))
+
+    def test_a_cold_move_that_ends_in_error(self):
+        self.broken('cold', 'finish_migration')
+
+    def test_a_live_move_that_ends_in_error(self):
+        self.broken('live', 'post_live_migration_at_destination')
+
+    def test_a_live_migration_that_is_cancelled(self):
+        plan = self.only('live')
+
+        def cancel(driver, ctxt, instance, dest, post, recover, *args, **kw):
+            recover(
+                ctxt,
+                instance,
+                dest,
+                kw.get('migrate_data') or args[-1],
+                migration_status='cancelled',
+            )
+
+        with mock.patch.object(fake.FakeDriver, 'live_migration', cancel):
+            self.assertEqual(['failed'], self.apply(plan, status=1))
+        self.assertIn(
+            'its live-migration was cancelled; it is on host1.', self.said
+        )
+        self.assertIn('Run the command again to go on', self.said)
+        self.assertEqual(['moved'], self.apply(plan))
+
+    def test_room_that_nova_never_gives_back(self):
+        """It is named, drain names it, and what is said frees it."""
+        self.useFixture(fixtures.MockPatchObject(moves_run, 'HELD', new=1))
+        plan = self.drain()
+        for move in plan['moves']:
+            move['needs'] = []
+        with mock.patch.object(
+            manager.ComputeManager, '_delete_allocation_after_move'
+        ):
+            self.assertEqual(['moved', 'moved'], self.apply(plan, status=3))
+        commands = {
+            f'openstack resource provider allocation delete {uuid}'
+            for uuid in self.find_held()
+        }
+        self.assertEqual(2, len(commands))
+        for one in commands:
+            self.assertIn(f'still holds its room on host1: {one}.', self.said)
+        again = self.plan_status(3)
+        self.assertEqual(
+            commands, {one['would_help'] for one in again['without_place']}
+        )
+        self.assertIn('0 of 1 host is', again['answer']['sentence'])
+        self.assertEqual(['there before'] * 2, self.apply(plan, status=3))
+        for one in commands:
+            self.placement.delete(f'/allocations/{one.split()[-1]}')
+        again = self.plan_status(0)
+        self.assertIn('1 of 1 host is', again['answer']['sentence'])
+        self.assertEqual(['there before'] * 2, self.apply(plan))
+
+    def find_held(self):
+        """Return the consumers of host1."""
+        uuid = self._get_provider_uuid_by_host('host1')
+        return self._get_allocations_by_provider_uuid(uuid)
+
+    def plan_status(self, status):
+        found = explain.Output(
+            *explain.call(command.Drain, 'drain', 'host1', '-f', 'json')
+        )
+        self.assertEqual(status, found.status)
+        return found.read('cmd/moves/schema.json')
+
+    def test_keep_going_and_skip(self):
+        plan = self.drain()
+        first, second = (one['server'] for one in plan['moves'])
+        self.assertEqual(
+            ['left out', 'moved'],
+            self.apply(plan, '--skip', first, status=3),
+        )
+        self.assertIn('was left out: by --skip.', self.said)
+        self.assertEqual(['moved', 'there before'], self.apply(plan))
+
+    def test_what_had_no_place(self):
+        """A plan without a move is not all that there is to say."""
+        plan = {**self.drain(), 'moves': []}
+        plan['without_place'] = [
+            {'server': 'x', 'name': 'db', 'host': 'host1'}
+        ]
+        plan['supposed'] = [{'option': '--aggregate-host', 'value': 'lab a'}]
+        plan['time'] = '2026-01-01T00:00:00Z'
+        self.assertEqual([], self.apply(plan, status=3))
+        for said in (
+            '1 server had no place when the plan was made, and stayed: db on',
+            'The plan supposes --aggregate-host lab a: make',
+            'The plan is ',
+            '0 moves, planned 2026-01-01T00:00:00Z, for functional',
+        ):
+            self.assertIn(said, self.said)

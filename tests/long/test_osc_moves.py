@@ -115,7 +115,7 @@ class OthersTest(test_osc_moves.ApplyTestCase):
         self.assertEqual(
             ['failed', 'not tried'], self.apply(self.made, status=1)
         )
-        self.assertIn('another migration of it, 1, is under way', self.said)
+        self.assertIn(f'resize confirm {self.first}, or revert', self.said)
         self.api.post_server_action(self.first, {'revertResize': None})
         self._wait_for_state_change(server, 'ACTIVE')
         self.assertEqual(['moved', 'moved'], self.apply(self.made))
@@ -134,7 +134,7 @@ class OthersTest(test_osc_moves.ApplyTestCase):
         ):
             self.assertEqual(['failed'], self.apply(plan, status=1))
         self.assertEqual(['failed'], self.apply(late, status=1))
-        self.assertIn('another migration of it, 1, is under way', self.said)
+        self.assertIn('openstack server resize confirm', self.said)
         self.assertEqual(
             'VERIFY_RESIZE', self.admin_api.get_server(server)['status']
         )
@@ -189,10 +189,10 @@ class OthersTest(test_osc_moves.ApplyTestCase):
         plan = json.loads(json.dumps(self.made))
         for move in plan['moves']:
             move.update(to=None, expected='host3')
+        plan['moves'][1]['needs'] = [1]
         self.assertEqual(['failed', 'not tried'], self.apply(plan, status=1))
-        self.assertIn(
-            'it is on host2, not on host3: make a new plan', self.said
-        )
+        self.assertIn('it is on host2, not on host3. ', self.said)
+        self.assertIn('then make a new plan: nova-ext-sched', self.said)
         self.assertEqual(
             {'live-migration': 'completed', 'migration': 'confirmed'}[
                 self.migrations()[0][0]
@@ -200,6 +200,7 @@ class OthersTest(test_osc_moves.ApplyTestCase):
             self.migrations()[0][1],
         )
         plan['moves'] = plan['moves'][1:]
+        plan['moves'][0]['needs'] = []
         self.assertEqual(['elsewhere'], self.apply(plan))
 
 
@@ -223,11 +224,17 @@ class HostsTest(test_osc_moves.ApplyTestCase):
         self.assertEqual(
             before | {'host1': ('disabled', reason)}, self.services()
         )
+        # As of a plan that was made after this one stopped.
         other = {**plan, 'time': '2026-01-01T00:00:00Z'}
-        for one, arguments in ((other, ()), (plan, ('--dry-run',))):
-            self.assertEqual([], self.apply(one, '--enable', *arguments))
+        self.apply(other, '--enable', '--dry-run', status=3)
         self.assertIn('1 host would be enabled: host1.', self.said)
-        self.apply(plan, '--enable')
+        self.apply(other, '--enable', status=3)
+        self.assertIn('1 host enabled: host1.', self.said)
+        self.assertIn(
+            'host3 stays disabled (mine): openstack compute service set '
+            '--enable host3 nova-compute.',
+            self.said,
+        )
         self.assertEqual(before, self.services())
 
     def test_another_cloud_is_refused(self):

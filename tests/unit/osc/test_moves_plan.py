@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import copy
+"""What a plan becomes; tests/unit/test_plan_format.py has its form."""
+
 import json
 
 import ddt
@@ -8,113 +9,30 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.osc import moves_plan
-from tests import schemas
+from nova_ext_sched.osc.moves_plan import Result
+from tests.unit import test_plan_format
+from tests.unit.osc import test_moves_step
 
-UUID = 'af497212-0000-4000-8000-000000000001'
-MOVE = {
-    'server': UUID,
-    'name': 'web',
-    'project': 'p',
-    'host': 'a',
-    'policies': [],
-    'to': 'b',
-    'expected': 'b',
-    'kind': 'live',
-    'stage': 1,
-}
-HEAD = {
-    'format': 2,
-    'time': '2026-11-27T01:00:00Z',
-    'versions': {'nova-ext-sched': '1', 'nova': '34'},
-    'answer': {'sentence': 'x'},
-    'deleted_meanwhile': [],
-    'topology': [],
-    'services': {'a': 'uuid a', 'b': 'uuid b'},
-    'faults': [],
-}
-DRAIN = HEAD | {
-    'moves': [MOVE, MOVE | {'to': None}],
-    'without_place': [],
-    'mended_by_others': [],
-    'groups': [],
-    'to_be_empty': ['a'],
-}
-FAILURE = {
-    'left': None,
-    'failure': 'rack 1',
-    'hosts': ['a', 'c'],
-    'moves': [MOVE | {'kind': 'evacuate'}],
-    'without_place': [],
-}
-SURVIVE = HEAD | {'by': 'domain', 'failures': [FAILURE], 'flavors': []}
+DRAIN = test_plan_format.DRAIN
 
 
 def read(document):
     return moves_plan.read(json.dumps(document), 'plan.json')
 
 
-@ddt.ddt
-class ReadTestCase(testtools.TestCase):
-    def test_documents(self):
-        for document in (DRAIN, SURVIVE):
-            schemas.validate(document, 'cmd/moves/schema.json')
-        plan = read(DRAIN | {'new': 1})
-        self.assertEqual(
-            [(1, UUID, 'b', 'live'), (2, UUID, None, 'live')],
-            [(m.turn, m.server, m.to, m.kind) for m in plan.moves],
-        )
-        self.assertEqual(['a'], plan.to_be_empty)
-        self.assertEqual(HEAD['time'], plan.time)
-        plan = read(SURVIVE)
-        self.assertEqual(['evacuate'], [one.kind for one in plan.moves])
-        self.assertEqual(['a', 'c'], plan.to_be_empty)
+class MoveTestCase(testtools.TestCase):
+    def test_what_others_may_count_on(self):
+        for result in Result:
+            move = test_moves_step.make_move()
+            move.result = result
+            over = result in ('moved', 'there before', 'elsewhere', 'gone')
+            self.assertEqual(over, move.is_over)
+            move.held = 'an allocation'
+            self.assertFalse(move.is_over)
 
-    @ddt.data(
-        ('what nova-ext-sched mend, drain, maintain', '{'),
-        ('what nova-ext-sched mend, drain, maintain', '[]'),
-        ('what nova-ext-sched mend, drain, maintain', json.dumps(HEAD)),
-        ('format: expected 2, got 1', json.dumps(DRAIN | {'format': 1})),
-        ('expected the key services', json.dumps({'format': 2, 'time': ''})),
-    )
-    @ddt.unpack
-    def test_what_is_no_plan(self, said, text):
-        self.assertRefused(said, text)
-
-    def assertRefused(self, said, text):
-        exc = self.assertRaises(
-            exception.InvalidValue, moves_plan.read, text, 'plan.json'
-        )
-        self.assertIn(said, str(exc))
-        self.assertIn('plan.json', str(exc))
-
-    @ddt.data(
-        ('moves[0].server: expected a UUID', {'server': '../os-services'}),
-        ('moves[0].server: expected a UUID', {'server': f'{UUID}/action'}),
-        ('moves[0].server: expected a UUID', {'server': f'{UUID}\n'}),
-        ('moves[0].kind', {'kind': 'force'}),
-        ('moves[0].to: expected a host', {'to': 1}),
-        ('moves[0].stage: expected a number', {'stage': '1'}),
-    )
-    @ddt.unpack
-    def test_moves(self, said, fields):
-        document = copy.deepcopy(DRAIN)
-        document['moves'][0].update(fields)
-        self.assertRefused(said, json.dumps(document))
-
-    def test_several_failures(self):
-        document = SURVIVE | {'failures': [FAILURE] * 2}
-        self.assertRefused('expected one failure', json.dumps(document))
-
-    def test_several_rounds(self):
-        document = HEAD | {'rounds': [{'moves': []}], 'not_emptied': []}
-        self.assertRefused(
-            'rounds: expected one round: name it to maintain, by --round',
-            json.dumps(document),
-        )
-
-    def test_no_failure(self):
-        """The host holds no server, perhaps no more."""
-        self.assertEqual([], read(SURVIVE | {'failures': []}).moves)
+    def test_how_nova_makes_it(self):
+        methods = [one.method for one in read(DRAIN).moves]
+        self.assertEqual(['live', 'cold'], methods)
 
 
 @ddt.ddt

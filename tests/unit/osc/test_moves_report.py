@@ -1,18 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import datetime
 import io
 
+import ddt
 import testtools
 
+from nova_ext_sched import plan_format
 from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_report
+from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
 from tests.unit.osc import test_moves_step
 
+COMMAND = 'nova-ext-sched drain a'
+LOST = plan_format.Stranded('uuid', 'db', 'a')
+SUPPOSED = plan_format.Supposed('--aggregate-host', 'lab a')
 
+
+def make_plan(moves, *results, **fields):
+    """Return a plan with the results of its moves."""
+    for move, result in zip(moves, results, strict=False):
+        move.result = result
+    fields = {'command': COMMAND} | fields
+    return moves_plan.Plan(test_moves_step.TIME, {}, [], moves, **fields)
+
+
+def make_moves(number):
+    return [test_moves_step.make_move(turn=n) for n in range(1, number + 1)]
+
+
+@ddt.ddt
 class ReportTestCase(testtools.TestCase):
-    def tell(self, moves, *remarks):
-        made = moves_report.make(moves, 1, *remarks)
+    def tell(self, plan, *remarks):
+        made = moves_report.make(plan, 1, *remarks)
         stream = io.StringIO()
         cli_report.write(stream, made.sections, 80)
         self.rows = made.rows
@@ -20,11 +42,19 @@ class ReportTestCase(testtools.TestCase):
 
     def test_what_failed_is_first(self):
         moves = [
-            test_moves_step.make_move(to, turn=turn)
-            for turn, to in enumerate(('b', 'b', None), 1)
+            test_moves_step.make_move(to, turn=turn, kind=kind, why=why)
+            for turn, (to, kind, why) in enumerate(
+                (
+                    ('b', 'live', ''),
+                    ('b', 'live', ''),
+                    (None, 'cold', 'device'),
+                ),
+                1,
+            )
         ]
-        moves[0].result = Result.MOVED
-        moves[1].result, moves[1].reason = Result.FAILED, 'No\nhost.'
+        plan = make_plan(moves, Result.MOVED, Result.FAILED)
+        moves[0].method, moves[0].reason = 'cold', 'cold: it is stopped now'
+        moves[1].reason, moves[1].end = 'No\nhost.', End.FIX
         moves[1].name = '[bold]x[/] :smile:\n'
         self.assertEqual(
             """\
@@ -33,19 +63,21 @@ class ReportTestCase(testtools.TestCase):
   1  not tried
   1  moved
 Turn 2, '[bold]x[/] :smile:\\n': No host.
-Run the command again to go on from there.
+Fix that, then run the command again to go on from there.
+To go on without: --skip SERVER, or --keep-going; or make a new plan:
+  nova-ext-sched drain a --not-to b.
 1 host disabled: a.
 
 Failed:
   2  '[bold]x[/] :smile:\\n'  a to b, live  server 2
 
 Not tried:
-  3  web  a to where nova chooses (b), live
+  3  web  a to where nova chooses (b), cold (has a device)
 
 Moved:
-  1  web  a to b, live  server 1
+  1  web  a to b, cold (cold: it is stopped now)
 """,
-            self.tell(moves, '1 host disabled: a.'),
+            self.tell(plan, '1 host disabled: a.'),
         )
         self.assertEqual(
             (2, 'server 2', moves[1].name, 'a', 'b', 'live', 'failed')
@@ -53,16 +85,61 @@ Moved:
             self.rows[1],
         )
 
+    @ddt.data(
+        ([End.RUN_AGAIN], 'Run the command again to go on from there.'),
+        (
+            [End.RUN_AGAIN, End.FIX],
+            'Fix that, then run the command again to go on from there.',
+        ),
+        (
+            [End.FIX, End.NEW_PLAN],
+            'Fix what is named, then make a new plan: nova-ext-sched drain a.',
+        ),
+    )
+    @ddt.unpack
+    def test_each_end_says_one_thing(self, ends, said):
+        moves = make_moves(len(ends))
+        for move, end in zip(moves, ends, strict=True):
+            move.end = end
+        text = self.tell(make_plan(moves, *[Result.FAILED] * len(ends)))
+        text = ' '.join(text.split())
+        self.assertIn(said, text)
+        self.assertEqual(1, text.count('run the') + text.count('Run the')
+                         + text.count('then make a new plan'))  # fmt: skip
+
+    def test_what_is_left(self):
+        moves = make_moves(3)
+        moves[0].held = 'the allocation x'
+        moves[1].reason = 'it needs turn 1'
+        moves[2].reason = 'by --skip'
+        plan = make_plan(
+            *(moves, Result.MOVED, Result.NOT_TRIED, Result.LEFT_OUT),
+            stranded=[LOST],
+        )
+        text = ' '.join(self.tell(plan).split())
+        for said in (
+            'Turn 1, web: the allocation x. ',
+            'Turn 3, web was left out: by --skip. ',
+            '1 server had no place when the plan was made, and stayed: db on '
+            'a. ',
+            'For what was left, make a new plan: nova-ext-sched drain a. ',
+            'Not tried: 2 web a to b, live (it needs turn 1)',
+        ):
+            self.assertIn(said, text)
+        moves[2].result = Result.MOVED
+        self.assertIn('When that room is free, run', self.tell(plan))
+
     def test_colours(self):
         """What failed is red, and nothing else has a colour."""
-        results = Result.MOVED, Result.THERE, Result.PLANNED, Result.FAILED
-        moves = [test_moves_step.make_move(turn=n) for n in range(1, 5)]
-        for move, result in zip(moves, results, strict=True):
-            move.result = result
+        moves = make_moves(4)
+        plan = make_plan(
+            *(moves, Result.MOVED, Result.THERE, Result.PLANNED),
+            Result.FAILED,
+        )
         moves[-1].name = ''
         stream = io.StringIO()
         cli_report.write(
-            stream, moves_report.make(moves, 1).sections, 80, 'always', 1
+            stream, moves_report.make(plan, 1).sections, 80, 'always', 1
         )
         text = stream.getvalue()
         self.assertIn('\x1b[31m1  \x1b[0mfailed\n', text)
@@ -72,4 +149,55 @@ Moved:
         self.assertIn('Turn 4, server 4: .', text)
 
     def test_no_move(self):
-        self.assertEqual('0 of 0 moves are done.\n', self.tell([]))
+        self.assertEqual('0 of 0 moves are done.\n', self.tell(make_plan([])))
+
+    @ddt.data(
+        (0, []),
+        (0, [Result.MOVED, Result.THERE, Result.GONE, Result.ELSEWHERE]),
+        (3, [Result.MOVED, Result.NOT_TRIED]),
+        (3, [Result.LEFT_OUT]),
+        (3, [Result.PLANNED]),
+        (1, [Result.FAILED, Result.NOT_TRIED]),
+    )
+    @ddt.unpack
+    def test_exit_status(self, status, results):
+        plan = make_plan(make_moves(len(results)), *results)
+        self.assertEqual(status, moves_report.find_status(plan))
+
+    def test_exit_status_of_what_is_not_done(self):
+        plan = make_plan(make_moves(1), Result.MOVED, stranded=[LOST])
+        self.assertEqual(3, moves_report.find_status(plan))
+        plan = make_plan(make_moves(1), Result.MOVED)
+        plan.moves[0].held = 'x'
+        self.assertEqual(3, moves_report.find_status(plan))
+
+
+class PlanTestCase(testtools.TestCase):
+    def test_what_is_shown_before(self):
+        moves = make_moves(3)
+        moves[2].kind, moves[2].host = 'cold', 'c'
+        self.assertEqual(
+            [
+                '3 moves (cold 1, live 2) from a, c, planned '
+                '2026-11-27T01:00:00Z, for lab.'
+            ],
+            moves_report.describe(make_plan(moves), 'lab'),
+        )
+
+    def test_what_may_not_be_so(self):
+        made = datetime.datetime.fromisoformat(test_moves_step.TIME)
+        plan = make_plan([])
+        late = made + datetime.timedelta(hours=25)
+        soon = made + datetime.timedelta(hours=23)
+        self.assertEqual([], moves_report.warn(plan, soon))
+        self.assertEqual(
+            ['The plan is 1 day old.'], moves_report.warn(plan, late)
+        )
+        plan = make_plan([], supposed=[SUPPOSED, SUPPOSED])
+        self.assertEqual(
+            [
+                'The plan supposes --aggregate-host lab a; --aggregate-host '
+                'lab a: make that so before, or nova may refuse its moves.'
+            ],
+            moves_report.warn(plan, soon),
+        )

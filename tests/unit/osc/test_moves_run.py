@@ -11,10 +11,13 @@ import testtools
 
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
+from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
 from tests.unit.osc import test_moves_step
 
 TASK = {'task': 'migrating'}
+REFUSED = exceptions.ConflictException(details='it is locked', http_status=409)
+UNANSWERED = exceptions.HttpException('503', http_status=503)
 
 
 class Cloud:
@@ -24,6 +27,7 @@ class Cloud:
     """
 
     user = 'me'
+    lost = 0
 
     def __init__(self, **looks):
         self.looks = {name.replace('_', ' '): n for name, n in looks.items()}
@@ -54,6 +58,9 @@ class Cloud:
     def find_reason(self, uuid):
         return 'why'
 
+    def confirm(self, move):
+        pass
+
     def begin(self, move):
         found = self.looks.get(move.server, 0)
         if isinstance(found, Exception):
@@ -80,19 +87,26 @@ class RunTestCase(testtools.TestCase):
     def time(self):
         return self.now
 
-    def run_moves(self, cloud, *stages, at_once=1, **fields):
-        """Return whether all were made, and the results."""
+    def run_moves(
+        self, cloud, *stages, at_once=1, needs=(), empty=(), how=(), **fields
+    ):
+        """Return whether none failed, and the results.
+
+        :param needs: turns that moves need, by turn
+        :param how: arguments of the run
+        """
         moves = [
-            test_moves_step.make_move(turn=turn, stage=stage)
+            test_moves_step.make_move(
+                turn=turn, stage=stage, needs=dict(needs).get(turn, ())
+            )
             for turn, stage in enumerate(stages, 1)
         ]
         for move in moves:
             vars(move).update(fields)
-        plan = moves_plan.Plan(test_moves_step.TIME, {}, [], moves)
-        self.moves, self.advanced = moves, []
-        run = moves_run.Run(
-            plan, cloud, advance=lambda: self.advanced.append(1)
-        )
+        plan = moves_plan.Plan(test_moves_step.TIME, {}, empty, moves)
+        self.moves = moves
+        self.progress = mock.Mock(spec=moves_run.Progress)
+        run = moves_run.Run(plan, cloud, progress=self.progress, **dict(how))
         is_fine = run.carry_out(at_once)
         return is_fine, [one.result for one in moves]
 
@@ -105,7 +119,7 @@ class RunTestCase(testtools.TestCase):
         self.assertEqual((True, [Result.MOVED] * 6), found)
         self.assertEqual([1, 2, 3, 4, 5, 6], cloud.log)
         self.assertEqual(most, cloud.most)
-        self.assertEqual(6, len(self.advanced))
+        self.assertEqual(6, self.progress.end.call_count)
 
     def test_what_is_under_way_ends_after_a_failure(self):
         refused = exceptions.ConflictException(details='it is locked')
@@ -129,29 +143,228 @@ class RunTestCase(testtools.TestCase):
         self.assertEqual('', self.moves[0].reason)
 
     def test_nova_does_not_answer(self):
-        fault = exceptions.SDKException('no connection')
-        cloud = Cloud(server_1=[fault])
+        """For longer than it is asked again."""
+        cloud = Cloud(server_1=[UNANSWERED])
         found = self.run_moves(cloud, 1, 1)
         self.assertEqual((False, [Result.FAILED, Result.NOT_TRIED]), found)
-        self.assertEqual('no connection', self.moves[0].reason)
+        self.assertEqual('503', self.moves[0].reason)
+        self.assertEqual(End.RUN_AGAIN, self.moves[0].end)
+
+    @ddt.data(True, False)
+    def test_a_request_without_an_answer(self, arrives):
+        """It is made again where nova shows nothing of it for long."""
+        cloud = Cloud(server_1=3)
+        begin, times = cloud.begin, []
+
+        def begin_once(move):
+            times.append(self.now)
+            if len(times) > 1 or arrives:
+                begin(move)
+            if len(times) == 1:
+                raise UNANSWERED
+
+        cloud.begin = begin_once
+        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
+        if arrives:
+            self.assertEqual([0], times)
+        else:
+            self.assertEqual([0, moves_run.QUIET], times)
+
+    def test_a_request_that_arrived_and_failed(self):
+        """It is not made again: nova has an answer."""
+        cloud = Cloud()
+        cloud.read_server = lambda uuid: test_moves_step.make_server()
+        cloud.begin = mock.Mock(side_effect=UNANSWERED)
+        cloud.read_migrations = lambda uuid: (
+            [test_moves_step.make_migration(status='error')]
+            * bool(cloud.begin.call_count)
+        )
+        found = self.run_moves(cloud, 1)
+        self.assertEqual((False, [Result.FAILED]), found)
+        self.assertEqual(1, cloud.begin.call_count)
+        self.assertEqual('why', self.moves[0].reason)
+
+    def test_no_request_is_answered(self):
+        cloud = Cloud()
+        cloud.begin = mock.Mock(side_effect=UNANSWERED)
+        found = self.run_moves(cloud, 1)
+        self.assertEqual((False, [Result.FAILED]), found)
+        self.assertIn('has not answered', self.moves[0].reason)
+        self.assertIn(self.now, range(moves_run.LOST, moves_run.LOST + 9))
+        self.assertEqual(
+            moves_run.LOST // moves_run.QUIET + 1, cloud.begin.call_count
+        )
+
+    @ddt.data(
+        ('live', '', 'SHUTOFF', 'cold', Result.MOVED),
+        ('cold', 'stopped', 'ACTIVE', 'live', Result.MOVED),
+    )
+    @ddt.unpack
+    def test_it_changes_between_a_look_and_the_request(
+        self, kind, why, status, method, result
+    ):
+        """nova refuses; it is made as the server is now."""
+        before = {'live': 'ACTIVE', 'cold': 'SHUTOFF'}[kind]
+        cloud, state = Cloud(), [before]
+        begin, look = cloud.begin, cloud.read_server
+
+        def begin_now(move):
+            if state == [before]:
+                state[:] = [status]
+                raise REFUSED
+            begin(move)
+
+        def show(uuid):
+            found = look(uuid)
+            found.status = state[0]
+            return found
+
+        cloud.begin, cloud.read_server = begin_now, show
+        found = self.run_moves(cloud, 1, kind=kind, why_cold=why, method=kind)
+        self.assertEqual((True, [result]), found)
+        self.assertEqual(method, self.moves[0].method)
+        self.assertTrue(self.moves[0].reason.startswith(f'{method}: it '))
+
+    @ddt.data('refused', 'failed')
+    def test_a_server_that_runs_is_not_shut_down(self, how):
+        """It is left out, and what does not need it is moved."""
+        cloud = Cloud()
+        if how == 'refused':
+            cloud.looks['server 1'] = REFUSED
+        else:
+            look = cloud.read_server
+            cloud.read_server = lambda uuid: (
+                test_moves_step.make_server()
+                if uuid == 'server 1'
+                else look(uuid)
+            )
+        found = self.run_moves(
+            cloud,
+            *(1, 1, 1),
+            needs={2: [1]},
+            kind='cold',
+            method='cold',
+            why_cold='stopped',
+        )
+        self.assertEqual(
+            (True, [Result.LEFT_OUT, Result.NOT_TRIED, Result.MOVED]), found
+        )
+        first, second, _ = self.moves
+        self.assertIn(
+            'it runs now, and nova does not live-migrate it: ', first.reason
+        )
+        self.assertEqual(End.NEW_PLAN, first.end)
+        self.assertEqual('it needs turn 1', second.reason)
+
+    @ddt.data(
+        (False, {}, '- . . .'),
+        (True, {}, '- m m m'),
+        (True, {2: [1]}, '- . m m'),
+        (True, {2: [1], 4: [2]}, '- . m .'),
+        (True, {4: [3]}, '- m m m'),
+    )
+    @ddt.unpack
+    def test_after_a_failure(self, keeps_going, needs, expected):
+        results = {
+            '-': Result.FAILED,
+            '.': Result.NOT_TRIED,
+            'm': Result.MOVED,
+        }
+        cloud = Cloud(server_1=REFUSED)
+        found = self.run_moves(
+            cloud, 1, 1, 2, 3, needs=needs, how={'keeps_going': keeps_going}
+        )
+        self.assertEqual(
+            (False, [results[one] for one in expected.split()]), found
+        )
+
+    def test_servers_that_are_skipped(self):
+        found = self.run_moves(
+            Cloud(), 1, 1, 1, needs={2: [1]}, how={'skipped': ['server 1']}
+        )
+        self.assertEqual(
+            (True, [Result.LEFT_OUT, Result.NOT_TRIED, Result.MOVED]), found
+        )
+
+    @ddt.data(
+        ({}, (), Result.ELSEWHERE, Result.MOVED),
+        ({2: [1]}, (), Result.FAILED, Result.NOT_TRIED),
+        # It is no more empty than before.
+        ({}, ('c',), Result.FAILED, Result.NOT_TRIED),
+    )
+    @ddt.unpack
+    def test_somebody_has_moved_it(self, needs, empty, *results):
+        cloud = Cloud()
+        look = cloud.read_server
+        cloud.read_server = lambda uuid: (
+            test_moves_step.make_server('c')
+            if uuid == 'server 1'
+            else look(uuid)
+        )
+        found = self.run_moves(cloud, 1, 1, needs=needs, empty=empty)
+        self.assertEqual((results[0] != Result.FAILED, [*results]), found)
+        if results[0] == Result.FAILED:
+            self.assertEqual(End.NEW_PLAN, self.moves[0].end)
+            self.assertEqual('it is on c, not on b', self.moves[0].reason)
+
+    def test_room_that_is_not_given_back(self):
+        """What does not need it is moved; in the next run at once."""
+        cloud = Cloud()
+        cloud.holds = lambda one: len(cloud.log) == 1
+        found = self.run_moves(cloud, 1, 1, 1, needs={2: [1]})
+        self.assertEqual(
+            (True, [Result.MOVED, Result.NOT_TRIED, Result.MOVED]), found
+        )
+        self.assertIn(self.now, range(moves_run.HELD, moves_run.HELD + 9))
+        self.assertEqual(
+            'the allocation of its live-migration, None (completed), still '
+            'holds its room on a: openstack resource provider allocation '
+            'delete None',
+            self.moves[0].held,
+        )
+        cloud.left = {'server 1': 0, 'server 2': 0, 'server 3': 0}
+        cloud.log, self.now = [1], 0
+        found = self.run_moves(cloud, 1, 1, needs={2: [1]})
+        self.assertEqual((True, [Result.THERE, Result.NOT_TRIED]), found)
+        self.assertEqual(0, self.now)
+
+    def test_what_waits_is_told(self):
+        self.run_moves(Cloud(server_1=3), 1)
+        self.assertEqual(
+            [
+                mock.call(self.moves[0], 'it is about to begin'),
+                *[mock.call(self.moves[0], 'its live-migration is running')]
+                * 3,
+            ],
+            self.progress.wait.call_args_list,
+        )
 
     def test_a_migration_that_does_not_end(self):
         self.useFixture(
-            fixtures.MonkeyPatch(f'{moves_run.__name__}.LONGEST', 3600)
+            fixtures.MonkeyPatch(f'{moves_run.__name__}.LONGEST', 700)
         )
         found = self.run_moves(Cloud(server_1=10**9), 1)
         self.assertEqual((False, [Result.FAILED]), found)
-        self.assertEqual('it does not end', self.moves[0].reason)
+        self.assertEqual(
+            'it does not end: its live-migration is running',
+            self.moves[0].reason,
+        )
         self.assertLessEqual(moves_run.LONGEST, self.now)
 
-    @ddt.data('holds', 'read_migrations')
-    def test_what_nova_has_lost(self, name):
-        """Room that stays taken, a task without a migration."""
-        cloud = Cloud(server_1=10**9 if name == 'read_migrations' else 0)
-        answer = {'holds': True, 'read_migrations': []}[name]
-        setattr(cloud, name, lambda one: answer)
+    def test_what_nova_has_lost(self):
+        """A task without a migration."""
+        cloud = Cloud(server_1=10**9)
+        cloud.read_migrations = lambda one: []
         self.assertEqual((False, [Result.FAILED]), self.run_moves(cloud, 1))
         self.assertIn(self.now, range(moves_run.LOST, moves_run.LOST + 9))
+        self.assertIn('its task is migrating', self.moves[0].reason)
+
+    def test_time_in_which_services_were_away_does_not_count(self):
+        cloud = Cloud(server_1=moves_run.LOST)
+        cloud.read_migrations = lambda one: []
+        type(cloud).lost = property(lambda _: self.now)
+        self.addCleanup(setattr, Cloud, 'lost', 0)
+        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
 
     def test_a_migration_ends_between_two_looks(self):
         """nova may show a server without a task where it was until then."""

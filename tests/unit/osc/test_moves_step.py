@@ -12,14 +12,25 @@ from nova_ext_sched.osc.moves_step import Step
 TIME = '2026-11-27T01:00:00Z'
 
 
-def make_move(to='b', kind='live', turn=1, stage=1):
+def make_move(to='b', kind='live', turn=1, stage=1, why='', needs=()):
     return moves_plan.Move(
-        turn, f'server {turn}', 'web', 'a', to, to or 'b', kind, stage
+        turn,
+        f'server {turn}',
+        'web',
+        'a',
+        to,
+        to or 'b',
+        kind,
+        why,
+        stage,
+        needs,
     )
 
 
-def make_server(host='a', status='ACTIVE', task=None):
-    return server.Server(compute_host=host, status=status, task_state=task)
+def make_server(host='a', status='ACTIVE', task=None, power=1):
+    return server.Server(
+        compute_host=host, status=status, task_state=task, power_state=power
+    )
 
 
 def make_migration(id_=1, status='running', to='b', **fields):
@@ -44,6 +55,10 @@ RESIZE = make_migration(
     2, 'finished', migration_type='resize', source_compute='b', to='c'
 )
 AWAY = make_migration(2, source_compute='a')
+BROKEN = {'host': 'b', 'status': 'ERROR'}
+STOPPED = {'kind': 'cold', 'why': 'stopped'}
+# A guest that has shut itself down; nova's number.
+OFF = {'power': 4}
 
 
 @ddt.ddt
@@ -76,8 +91,8 @@ class DecideTestCase(testtools.TestCase):
             {'host': 'b', 'status': 'VERIFY_RESIZE'},
             {'own': make_migration(status='confirming')},
         ),
-        (Step.STOP, {}, {'migrations': [AWAY]}),
-        (Step.STOP, {'host': 'b'}, {'migrations': [AWAY]}),
+        (Step.BUSY, {}, {'migrations': [AWAY]}),
+        (Step.BUSY, {'host': 'b'}, {'migrations': [AWAY]}),
         (
             Step.STOP,
             {'host': 'c', 'status': 'VERIFY_RESIZE'},
@@ -98,32 +113,74 @@ class DecideTestCase(testtools.TestCase):
         (Step.MOVED, {'host': 'b'}),
         (Step.MOVED, {'host': 'b'}, {'begun': True}),
         (Step.MOVED, {'host': 'b', 'task': 'image_snapshot'}),
-        (Step.MOVED, {'host': 'b', 'status': 'ERROR'}),
-        (Step.FAILED, {'host': 'b', 'status': 'ERROR'}, {'begun': True}),
+        # It was in ERROR before, or its owner has brought it there since.
+        (Step.MOVED, BROKEN),
+        (
+            Step.MOVED,
+            BROKEN,
+            {
+                'own': make_migration(status='completed'),
+                'migrations': [make_migration(2, 'error', user_id='other')],
+            },
+        ),
+        (Step.BROKEN, BROKEN, {'begun': True}),
+        # nova goes no further, in this run and in each one after it.
+        (Step.BROKEN, BROKEN, {'own': RUNNING, 'begun': True}),
+        (Step.BROKEN, BROKEN, {'own': RUNNING}),
+        (Step.BROKEN, BROKEN, {'own': make_migration(status='error')}),
+        (Step.BROKEN, BROKEN, {'own': DONE}),
+        (Step.WAIT, BROKEN | {'task': 'rebuilding'}, {'own': RUNNING}),
         (Step.ELSEWHERE, {'host': 'c'}),
         (Step.ELSEWHERE, {'host': 'c'}, {'begun': True}),
         (Step.FAILED, {}, {'begun': True}),
-        (Step.STOP, {'task': 'image_snapshot'}),
+        (
+            Step.FAILED,
+            {},
+            {'begun': True, 'own': make_migration(status='error')},
+        ),
+        (
+            Step.CANCELLED,
+            {},
+            {'begun': True, 'own': make_migration(status='cancelled')},
+        ),
+        (Step.BEGIN, {}, {'own': make_migration(status='cancelled')}),
+        (Step.BUSY, {'task': 'image_snapshot'}),
+        (Step.STOP, {'status': 'ERROR'}),
         (Step.BEGIN, {'task': 'powering-off'}, {'kind': 'evacuate'}),
         (Step.BEGIN, {'status': 'ERROR'}, {'kind': 'evacuate'}),
         (Step.BEGIN, {}),
         (Step.BEGIN, {}, {'own': make_migration(status='error')}),
-        (Step.BEGIN, {'status': 'SHUTOFF'}, {'kind': 'cold'}),
+        # It was stopped, and runs now.
+        (Step.BEGIN, {'status': 'SHUTOFF'}, STOPPED),
+        (Step.BEGIN, OFF, STOPPED),
+        (Step.BEGIN_LIVE, {}, STOPPED),
+        (Step.BEGIN_LIVE, {'status': 'PAUSED'}, STOPPED),
+        (Step.BEGIN_LIVE, {'power': 0}, STOPPED),
+        # One with a device is shut down, as planned.
+        (Step.BEGIN, {}, {'kind': 'cold', 'why': 'device'}),
+        # It ran, and is stopped now.
+        (Step.BEGIN_COLD, {'status': 'SHUTOFF'}),
+        (Step.BEGIN_COLD, OFF),
+        (Step.BEGIN, {'power': 0}),
+        (Step.BEGIN, {'status': 'SHUTOFF'}, {'kind': 'evacuate'}),
+        # nova-api says why not.
+        (Step.BEGIN, {'status': 'SUSPENDED'}),
+        (Step.BEGIN, {'status': 'SUSPENDED'}, STOPPED),
     )
     def test_table(self, row):
         expected, found, *more = row
         rest = {'migrations': [], 'own': None, 'begun': False, 'kind': 'live'}
-        rest |= more[0] if more else {}
+        rest |= {'why': ''} | (more[0] if more else {})
         own = rest['own']
         step, reason = moves_step.decide(
-            make_move(kind=rest['kind']),
+            make_move(kind=rest['kind'], why=rest['why']),
             None if found is None else make_server(**found),
             [*([own] if own else []), *rest['migrations']],
             own,
             rest['begun'],
         )
         self.assertEqual(expected, step)
-        says = expected in (Step.STOP, Step.ELSEWHERE)
+        says = expected in (Step.STOP, Step.BUSY, Step.ELSEWHERE)
         self.assertEqual(says, bool(reason))
 
 
@@ -136,7 +193,10 @@ class OwnTestCase(testtools.TestCase):
         (False, {'to': 'c'}),
         (False, {'source_compute': 'c'}),
         (False, {'user_id': 'another'}),
-        (False, {'migration_type': 'migration'}),
+        # It was stopped then.
+        (True, {'migration_type': 'migration'}),
+        (False, {'migration_type': 'resize'}),
+        (False, {'migration_type': 'evacuation'}),
         (False, {'created_at': '2026-11-27T00:59:59.000000'}),
     )
     @ddt.unpack

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The hosts of a plan that are to be empty: disabled before, enabled after."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from openstack.compute.v2 import service
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
+from nova_ext_sched.osc import moves_cloud
+from nova_ext_sched.osc import moves_plan
+
+# What the reason of a host begins with that is disabled for a plan. A plan
+# that stopped is followed by another, with another time.
+_REASON = 'nova-ext-sched: to be empty'
+_ENABLE = 'openstack compute service set --enable {} nova-compute'
+
+
+def disable(
+    plan: moves_plan.Plan,
+    cloud: moves_cloud.Cloud,
+    services: Mapping[str, service.Service],
+    is_dry: bool,
+) -> str:
+    """Disable the hosts that are to be empty; return which in a clause.
+
+    Those that are disabled stay as they are, with their reason.
+
+    :param services: each nova-compute, by its host
+    """
+    found = []
+    for host in plan.to_be_empty:
+        one = services.get(host)
+        if one and one.status == 'enabled':
+            found.append(host)
+            if not is_dry:
+                reason = f'{_REASON}, by the plan of {plan.time}'
+                cloud.set_disabled(one.id, reason)
+    return _count(found, 'disabled', is_dry)
+
+
+def enable(
+    plan: moves_plan.Plan,
+    cloud: moves_cloud.Cloud,
+    services: Mapping[str, service.Service],
+    is_dry: bool,
+) -> report.Report:
+    """Enable the hosts that were disabled for a plan; tell which stay so.
+
+    ====================================  ==================================
+    a host that is to be empty            what becomes of it
+    ====================================  ==================================
+    that is enabled, or has no            nothing
+    nova-compute
+    whose reason is that of --disable,    it is enabled
+    for whatever plan
+    that is disabled for another reason   it stays so, and is named with the
+                                          reason and what enables it; the
+                                          exit status is 3
+    ====================================  ==================================
+
+    :param services: each nova-compute, by its host
+    """
+    found, said = [], []
+    for host in plan.to_be_empty:
+        one = services.get(host)
+        if one is None or one.status != 'disabled':
+            continue
+        reason = one.disabled_reason or ''
+        if reason.startswith(_REASON):
+            found.append(host)
+            if not is_dry:
+                cloud.set_disabled(one.id)
+        else:
+            shown = messages.clean(reason) or 'without a reason'
+            command = _ENABLE.format(messages.clean(host))
+            said.append(
+                f'{messages.clean(host)} stays disabled ({shown}): {command}.'
+            )
+    status = base.SOME_FOUND if said else base.FINE
+    head = _count(found, 'enabled', is_dry)
+    return report.Report(*report.begin(head, *said), rows=[], status=status)
+
+
+def _count(hosts: Sequence[str], done: str, is_dry: bool) -> str:
+    text = f'{messages.count("host", len(hosts))} {"would be " * is_dry}{done}'
+    return f'{text}: {messages.first_few(hosts)}' if hosts else text

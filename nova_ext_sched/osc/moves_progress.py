@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""How far the moves of a plan are, and how long they take yet."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import time
+
+from nova_ext_sched import messages
+from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_run
+from nova_ext_sched.osc.moves_plan import Result
+
+#: After how many seconds it is said for what a move waits; then each time
+#: after twice as long.
+WAITS = 60
+
+
+class Progress(moves_run.Progress):
+    """Says a line of each move, and of what waits.
+
+    :param moves: all of the plan
+    :param say: called with a line
+    :param advance: of the bar, where there is one; called with the number of
+        moves, and what it shows beside it
+    """
+
+    def __init__(
+        self,
+        moves: Sequence[moves_plan.Move],
+        say: Callable[[str], object],
+        advance: Callable[..., object] = lambda *_, **__: None,
+    ) -> None:
+        self._total, self._say, self._advance = len(moves), say, advance
+        self._ended = self._made = 0
+        self._began = time.monotonic()
+        # Of each turn, since when it waits, and when that is said next.
+        self._waits: dict[int, tuple[float, float]] = {}
+
+    def end(self, move: moves_plan.Move) -> None:
+        """Say what became of a move, and how long the others may take."""
+        self._ended += 1
+        self._made += move.result == Result.MOVED
+        self._waits.pop(move.turn, None)
+        left = self._say_left()
+        self._advance(1, label=f'Moving servers{left}')
+        name = messages.clean(move.name) or move.server
+        text = f'{self._ended} of {self._total}: {name}, {move.result}'
+        if move.result == Result.MOVED:
+            text += f' from {move.host} to {move.expected}'
+        self._say(f'{messages.clean(text, 1000)}{left}.')
+
+    def wait(self, move: moves_plan.Move, reason: str) -> None:
+        """Say for what a move waits, where it has for long."""
+        now = time.monotonic()
+        since, then = self._waits.setdefault(move.turn, (now, now + WAITS))
+        if now >= then:
+            self._waits[move.turn] = since, now + (now - since)
+            name = messages.clean(move.name) or move.server
+            self._say(
+                f'Turn {move.turn}, {name}: {messages.clean(reason, 1000)}, '
+                f'since {_say_time(now - since)}.'
+            )
+
+    def _say_left(self) -> str:
+        """Return how long the other moves take, by those that were made."""
+        left = self._total - self._ended
+        if not self._made or not left:
+            return ''
+        seconds = (time.monotonic() - self._began) / self._made * left
+        return f', about {_say_time(seconds)} left'
+
+
+def _say_time(seconds: float) -> str:
+    if seconds < 90:
+        return messages.count('second', round(seconds))
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return messages.count('minute', minutes)
+    return f'{messages.count("hour", minutes // 60)} {minutes % 60} min'

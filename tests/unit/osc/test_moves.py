@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is asked before a plan is carried out."""
+
+from unittest import mock
+
+import ddt
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched.osc import moves
+from tests.unit.osc import test_moves_report
+
+
+@ddt.ddt
+class AskTestCase(testtools.TestCase):
+    @ddt.data(
+        # Agreed, a terminal, the answer: whether it asks, and goes on.
+        (True, True, None, False, True),
+        (False, False, None, False, True),
+        (False, True, 'y', True, True),
+        (False, True, ' YES ', True, True),
+        (False, True, 'n', True, False),
+        (False, True, '', True, False),
+        (False, True, EOFError, True, False),
+    )
+    @ddt.unpack
+    def test_table(self, agreed, is_terminal, answer, asks, goes_on):
+        read = mock.Mock(side_effect=[answer])
+        with (
+            mock.patch.object(moves, '_say') as say,
+            mock.patch.object(moves.sys, 'stdin') as stdin,
+        ):
+            stdin.isatty.return_value = is_terminal
+            if goes_on:
+                moves._ask(['The plan.'], agreed, read)
+            else:
+                self.assertRaisesRegex(
+                    moves._NotAgreed,
+                    'nothing was done',
+                    *(moves._ask, ['The plan.'], agreed, read),
+                )
+        self.assertEqual(asks, read.called)
+        said = [call.args[0] for call in say.call_args_list]
+        self.assertEqual('The plan.', said[0])
+        self.assertEqual(asks, 'Carry it out? [y/N]' in said)
+
+
+@ddt.ddt
+class SkippedTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.plan = test_moves_report.make_plan(
+            test_moves_report.make_moves(3)
+        )
+        self.plan.moves[0].name = 'db'
+
+    @ddt.data(
+        (['server 1'], ['db']),
+        (['server 3'], ['server 3']),
+        (['server 1', 'server 2'], ['db', 'server 2']),
+        ([], []),
+    )
+    @ddt.unpack
+    def test_named(self, expected, names):
+        self.assertEqual(expected, moves._find_skipped(self.plan, names))
+
+    @ddt.data(
+        ('webb', 'a server of the plan: web, db'),
+        ('web', 'the UUID of one of server 2, server 3'),
+    )
+    @ddt.unpack
+    def test_not_one(self, name, said):
+        exc = self.assertRaises(
+            exception.InvalidValue, moves._find_skipped, self.plan, [name]
+        )
+        self.assertIn(f'--skip: expected {said}', str(exc))

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+from unittest import mock
+
+import ddt
+import testtools
+
+from nova_ext_sched.osc import moves_hosts
+from nova_ext_sched.osc import moves_plan
+from tests.unit.osc import test_moves_step
+
+OURS = f'nova-ext-sched: to be empty, by the plan of {test_moves_step.TIME}'
+BEFORE = 'nova-ext-sched: to be empty, by the plan of 2026-01-01T00:00:00Z'
+
+
+@ddt.ddt
+class HostsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = mock.Mock()
+        self.services = {
+            host: types.SimpleNamespace(
+                id=f'id {host}', status=status, disabled_reason=reason
+            )
+            for host, status, reason in (
+                ('a', 'enabled', None),
+                ('b', 'disabled', OURS),
+                ('c', 'disabled', BEFORE),
+                ('d', 'disabled', 'broken\n'),
+                ('e', 'disabled', None),
+                # Not of the plan.
+                ('f', 'disabled', OURS),
+            )
+        }
+
+    def plan(self, *hosts):
+        return moves_plan.Plan(test_moves_step.TIME, {}, hosts, [])
+
+    def test_disable(self):
+        plan = self.plan(*'abcz')
+        for is_dry in (True, False):
+            said = moves_hosts.disable(plan, self.cloud, self.services, is_dry)
+            self.assertEqual(f'1 host {"would be " * is_dry}disabled: a', said)
+            calls = [mock.call('id a', OURS)] * (not is_dry)
+            self.assertEqual(calls, self.cloud.set_disabled.mock_calls)
+
+    @ddt.data(
+        ('abcz', 0, '2 hosts enabled: b, c.'),
+        ('a', 0, '0 hosts enabled.'),
+        (
+            'bde',
+            3,
+            "1 host enabled: b. d stays disabled ('broken\\n'): openstack "
+            'compute service set --enable d nova-compute. e stays disabled '
+            '(without a reason): openstack compute service set --enable e '
+            'nova-compute.',
+        ),
+    )
+    @ddt.unpack
+    def test_enable(self, hosts, status, said):
+        """What a plan before this one disabled, too."""
+        made = moves_hosts.enable(
+            self.plan(*hosts), self.cloud, self.services, False
+        )
+        self.assertEqual((status, said), (made.status, made.sentence))
+        self.assertEqual(
+            [mock.call(f'id {one}') for one in hosts if one in 'bc'],
+            self.cloud.set_disabled.mock_calls,
+        )
+        self.cloud.reset_mock()
+        made = moves_hosts.enable(
+            self.plan(*hosts), self.cloud, self.services, True
+        )
+        self.assertEqual(status, made.status)
+        self.cloud.set_disabled.assert_not_called()

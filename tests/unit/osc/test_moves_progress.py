@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from unittest import mock
+
+import testtools
+
+from nova_ext_sched.osc import moves_progress
+from nova_ext_sched.osc.moves_plan import Result
+from tests.unit.osc import test_moves_step
+
+
+class ProgressTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.now, self.said, self.bar = 0.0, [], mock.Mock()
+        patch = mock.patch.object(
+            moves_progress.time, 'monotonic', lambda: self.now
+        )
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.moves = [
+            test_moves_step.make_move(turn=turn) for turn in range(1, 5)
+        ]
+        self.progress = moves_progress.Progress(
+            self.moves, self.said.append, self.bar
+        )
+
+    def test_the_time_that_is_left(self):
+        """By the moves that were made; the others take none."""
+        first, second, third, _ = self.moves
+        first.result = Result.THERE
+        self.progress.end(first)
+        self.now, second.result = 60, Result.MOVED
+        self.progress.end(second)
+        self.now, third.result = 600, Result.MOVED
+        third.name = 'x\n'
+        self.progress.end(third)
+        self.assertEqual(
+            [
+                '1 of 4: web, there before.',
+                '2 of 4: web, moved from a to b, about 2 minutes left.',
+                "3 of 4: 'x\\n', moved from a to b, about 5 minutes left.",
+            ],
+            self.said,
+        )
+        self.assertEqual(
+            mock.call(1, label='Moving servers, about 5 minutes left'),
+            self.bar.call_args,
+        )
+
+    def test_what_waits(self):
+        for self.now in range(0, 250, 2):
+            self.progress.wait(self.moves[0], 'its migration is running')
+        self.assertEqual(
+            [
+                'Turn 1, web: its migration is running, since 60 seconds.',
+                'Turn 1, web: its migration is running, since 2 minutes.',
+                'Turn 1, web: its migration is running, since 4 minutes.',
+            ],
+            self.said,
+        )
+
+    def test_times(self):
+        for seconds, said in (
+            (1, '1 second'),
+            (89, '89 seconds'),
+            (90, '2 minutes'),
+            (5300, '88 minutes'),
+            (5400, '1 hour 30 min'),
+            (30000, '8 hours 20 min'),
+        ):
+            self.assertEqual(said, moves_progress._say_time(seconds))
