@@ -289,7 +289,7 @@ class MovesTestCase(world.WorldTestCase):
         self.cloud.execute(
             f'nova-ext-sched {command or self.command} '
             f'--config-file {self.cloud.nova.scheduler_conf} '
-            f'-f json > {name}',
+            f'--output {name}',
             user='admin',
             status=status,
         )
@@ -322,7 +322,7 @@ class MovesTestCase(world.WorldTestCase):
             if status != 1 or stops == 4:
                 return plan, stops, status, said, made
             # It says where it stopped, and nova refused that move.
-            self.assertIn('Run the command again', said)
+            self.assertIn('then make a new plan: nova-ext-sched', said)
             stops += 1
 
     def check_moves(self, plan):
