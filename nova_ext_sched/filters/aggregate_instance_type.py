@@ -12,12 +12,12 @@ import typing
 
 import nova.conf
 
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import memo
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 

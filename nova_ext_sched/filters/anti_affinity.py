@@ -5,12 +5,12 @@
 from collections.abc import Iterator
 import typing
 
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.queries import fields
 
 LOG_ONCE = log_once.LogOnce(__name__)
 

@@ -14,13 +14,13 @@ from nova.scheduler import filters
 from oslo_log import log as logging
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import memo
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
 

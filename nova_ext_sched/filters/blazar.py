@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import functools
 import typing
 
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import blazar as blazar_request
-from nova_ext_sched.queries import fields
 
 LOG_ONCE = log_once.LogOnce(__name__)
 

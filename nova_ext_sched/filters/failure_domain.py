@@ -10,13 +10,13 @@ import typing
 import nova.conf
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched import request_state
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import failure_domain as failure_domain_request
-from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 

@@ -10,12 +10,12 @@ import typing
 
 import nova.conf
 
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import isolation as isolation_request
 from nova_ext_sched.queries import reservation as reservation_request
 

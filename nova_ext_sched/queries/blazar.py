@@ -6,9 +6,9 @@ import typing
 
 import nova.conf
 
+from nova_ext_sched import fields
 from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import names
-from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 

@@ -7,12 +7,12 @@ import typing
 
 import nova.conf
 
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.queries import aggregates
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import group_members
 
 CONF = nova.conf.CONF

@@ -23,10 +23,10 @@ import typing
 import cachetools
 from nova import objects
 
+from nova_ext_sched import fields
 from nova_ext_sched.policy import memo
 from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import cells
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import servers
 from nova_ext_sched.queries import sources
 

@@ -8,7 +8,7 @@ from nova import objects
 import nova.conf
 from nova.scheduler import utils
 
-from nova_ext_sched.queries import fields
+from nova_ext_sched import fields
 
 CONF = nova.conf.CONF
 

@@ -7,10 +7,10 @@ import typing
 
 import nova.conf
 
+from nova_ext_sched import fields
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import names
 from nova_ext_sched.policy import reservation
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import running_image
 
 CONF = nova.conf.CONF

@@ -24,9 +24,9 @@ from nova.volume import cinder
 from oslo_log import log as logging
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
-from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
 

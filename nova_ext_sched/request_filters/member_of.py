@@ -22,6 +22,7 @@ import nova.conf
 from oslo_log import log as logging
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
@@ -29,7 +30,6 @@ from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import placement
 from nova_ext_sched.request_filters import member_of_plan
 

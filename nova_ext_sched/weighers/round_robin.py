@@ -12,12 +12,12 @@ from nova.scheduler import utils
 from nova.scheduler import weights
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.queries import failure_domain
-from nova_ext_sched.queries import fields
 from nova_ext_sched.weighers import server_groups
 
 CONF = nova.conf.CONF

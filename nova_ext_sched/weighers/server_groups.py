@@ -40,12 +40,12 @@ import typing
 import cachetools
 from nova import context as nova_context
 
+from nova_ext_sched import fields
 from nova_ext_sched import log_once
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import round_robin
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import group_members
 
 LOG_ONCE = log_once.LogOnce(__name__)

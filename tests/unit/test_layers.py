@@ -29,6 +29,7 @@ WORDS = {
 }
 BASE = WORDS | {'conf', 'policy'}
 SCHEDULER = BASE | {
+    'fields',
     'filters',
     'queries',
     'request_filters',
@@ -47,13 +48,16 @@ ROOMS = {
     # Decisions, options, and the readers of nova and placement.
     'policy': {'exception', 'messages'},
     'conf': WORDS,
-    'queries': BASE | {'request_state'},
+    # What nova's objects say, without a query.
+    'fields': {'policy'},
+    'queries': BASE | {'fields', 'request_state'},
     # What runs in nova-scheduler, and in nova-api.
     'request_state': {'policy'},
-    'request_filters': BASE | {'queries', 'request_state'},
+    'request_filters': BASE | {'fields', 'queries', 'request_state'},
     # filters is the door: it installs the request filters.
-    'filters': BASE | {'queries', 'request_state', 'request_filters'},
-    'weighers': BASE | {'queries', 'request_state'},
+    'filters': BASE
+    | {'fields', 'queries', 'request_state', 'request_filters'},
+    'weighers': BASE | {'fields', 'queries', 'request_state'},
     'validators': {'exception', 'messages', 'policy'},
     # A library for placement.
     'objects': WORDS | {'policy'},

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import sys
 import typing
 
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.cli import names
 from nova_ext_sched.cmd import arguments
@@ -17,7 +18,6 @@ from nova_ext_sched.dryrun.cloud import projects
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
-from nova_ext_sched.queries import fields
 
 
 class Found(typing.NamedTuple):

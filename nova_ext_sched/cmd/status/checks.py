@@ -19,11 +19,11 @@ from oslo_utils import versionutils
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.status import leftovers
 from nova_ext_sched.cmd.status import operators_data
-from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 

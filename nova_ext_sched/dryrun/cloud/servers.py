@@ -21,11 +21,11 @@ from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import reservation
 from nova_ext_sched.queries import running_image
 

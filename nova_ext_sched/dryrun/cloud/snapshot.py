@@ -27,6 +27,7 @@ from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import change
@@ -35,7 +36,6 @@ from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import servers
 
 CONF = nova.conf.CONF

@@ -15,6 +15,7 @@ import nova.conf
 from nova.scheduler import request_filter
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import fork
@@ -27,7 +28,6 @@ from nova_ext_sched.dryrun.decision import record
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import shortage
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import failure_domain
 
 CONF = nova.conf.CONF

@@ -38,12 +38,12 @@ from oslo_log import log as logging
 from oslo_serialization import jsonutils
 from oslo_utils import versionutils
 
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
-from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
 

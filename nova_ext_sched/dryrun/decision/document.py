@@ -12,11 +12,11 @@ import dataclasses
 import functools
 import typing
 
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.queries import fields
 
 #: What schema.json describes, or a part of it.
 Document = dict[str, typing.Any]

@@ -18,6 +18,7 @@ from nova.scheduler import manager
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import claims
@@ -28,7 +29,6 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.queries import fields
 
 LOG = logging.getLogger(__name__)
 

@@ -20,9 +20,9 @@ from nova import utils
 import nova.conf
 from oslo_serialization import jsonutils
 
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.filters import base
-from nova_ext_sched.queries import fields
 
 CONF = nova.conf.CONF
 

@@ -22,6 +22,7 @@ from nova.scheduler.filters import numa_topology_filter
 import os_resource_classes
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -29,7 +30,6 @@ from nova_ext_sched.dryrun.decision import comparison
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.queries import fields
 
 AVAILABILITY_ZONE = declaration.Policy(
     name='availability zone',

@@ -27,12 +27,12 @@ anything else              it has no copy of it  nothing else
 from collections.abc import Collection
 from collections.abc import Iterator
 
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.policy import declaration
-from nova_ext_sched.queries import fields
 
 _SYNC = 'run nova-manage placement sync_aggregates'
 # Of several nodes of one nova-compute (ironic) nova mirrors nothing.

@@ -9,12 +9,12 @@ import nova.conf
 from oslo_utils import timeutils
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import comparison
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import server
-from nova_ext_sched.queries import fields
 from nova_ext_sched.queries import reservation
 
 CONF = nova.conf.CONF

@@ -29,12 +29,12 @@ from nova.scheduler import utils
 from nova.scheduler.client import report
 from nova.virt import hardware
 
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import build
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.queries import fields
 
 #: What operations look at; nova would load one after the other.
 ATTRS = (

@@ -39,6 +39,7 @@ import typing
 
 from oslo_utils import uuidutils
 
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import ledger
@@ -51,7 +52,6 @@ from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.fit import number
 from nova_ext_sched.policy import failure_domain
-from nova_ext_sched.queries import fields
 
 #: No hypervisor runs as many servers. A host that takes them takes any number.
 MOST = 20_000

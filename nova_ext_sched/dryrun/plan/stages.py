@@ -8,9 +8,9 @@ import dataclasses
 import itertools
 import typing
 
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.queries import fields
 
 # Hints that name no other server, but for the group, which is looked at.
 _HINTS = {'group', fields.CHECK_TYPE}

@@ -10,11 +10,11 @@ import nova.conf
 from oslo_config import cfg
 from oslo_utils import strutils
 
+from nova_ext_sched import fields
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
-from nova_ext_sched.queries import fields
 from nova_ext_sched.request_filters import base as request_base
 from nova_ext_sched.request_filters import member_of
 

@@ -16,10 +16,10 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.queries import fields
 from tests.unit.request_filters import base
 
 Host = snapshot.Node

@@ -21,10 +21,10 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import exception
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as explain_server
-from nova_ext_sched.queries import fields
 
 objects.register_all()
 

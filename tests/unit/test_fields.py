@@ -5,7 +5,7 @@ from nova import objects
 from nova.scheduler import utils
 import testtools
 
-from nova_ext_sched.queries import fields
+from nova_ext_sched import fields
 
 objects.register_all()
 
