@@ -544,3 +544,36 @@ class ServerTestCase(ExplainTestCase):
         client = snapshot.Snapshot().placement
         for method in (client.post, client.put, client.delete):
             self.assertRaises(RuntimeError, method, '/traits/CUSTOM_X', {})
+
+
+class HeadlineTestCase(ExplainTestCase):
+    """host1 and host2 are isolated, and host3 is disabled."""
+
+    def test_what_is_in_the_way(self):
+        servers = [self.boot(az=f'nova:host{n}') for n in (1, 3)]
+        self.isolate('windows', ['host1', 'host2'], TRAIT)
+        self.set_service('host3', status='disabled')
+        for args, said in (
+            (
+                ('--flavor', self.flavor()),
+                '1 is disabled, 2 are isolated (windows).',
+            ),
+            # Neither goes where it is; what is disabled has one name.
+            (
+                ('--server', servers[0]['id'], '--operation', 'migrate'),
+                '1 is disabled, 1 is isolated (windows), 1 is excluded by '
+                'the request.',
+            ),
+            (
+                ('--server', servers[1]['id'], '--operation', 'migrate'),
+                '2 are isolated (windows), 1 is disabled.',
+            ),
+        ):
+            answer = self.explain(*args)
+            self.assertEqual(
+                f'0 of 3 hosts can take it. {said}', answer.sentence
+            )
+        # What it says would free a host, does.
+        self.assertNoValidHost()
+        self.set_service('host3', status='enabled')
+        self.assertBootsOn('host3')

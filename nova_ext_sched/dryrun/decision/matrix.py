@@ -277,7 +277,8 @@ class Matrix:
     def copy(self, without: Collection[str]) -> 'Matrix':
         """Return one to which constraints may be added; it has no order.
 
-        :param without: UUIDs of hosts of which nothing is said yet
+        :param without: UUIDs of hosts of which nothing is said yet, unless
+            they are disabled
         """
         found = copy.copy(self)
         found.order = []
@@ -287,9 +288,16 @@ class Matrix:
         found.columns = [
             column._replace(
                 refused={
-                    uuid: refused
+                    uuid: said
                     for uuid, refused in column.refused.items()
-                    if uuid not in without
+                    if (
+                        said := tuple(
+                            one
+                            for one in refused
+                            if uuid not in without
+                            or one.cause == refusals.DISABLED
+                        )
+                    )
                 }
             )
             for column in self.columns
@@ -463,11 +471,13 @@ class Matrix:
         A host that several causes refuse counts for the first of
         :attr:`ranked`: where no host is large enough, every host counts for
         that. One that the request does not want counts for that alone,
-        because nothing else could open it.
+        because nothing else could open it. One that is disabled counts for
+        that for every request.
         """
         chosen = {
-            uuid: self._unwanted.get(uuid)
-            or min(causes, key=self.ranked.index)
+            uuid: refusals.DISABLED
+            if refusals.DISABLED in causes
+            else self._unwanted.get(uuid) or min(causes, key=self.ranked.index)
             for uuid, causes in self.causes.items()
         }
         counts: collections.Counter[refusals.Refusal] = collections.Counter()

@@ -37,11 +37,10 @@ AVAILABILITY_ZONE = declaration.Policy(
     request_filter='map_az_to_placement_aggregate',
 )
 DISABLED = declaration.Policy(
-    name='disabled service',
+    name=refusals.DISABLED,
     refuses='are disabled',
     request_filter='compute_status_filter',
     host_filter='ComputeFilter',
-    closes=True,
 )
 TENANT = declaration.Policy(
     name='tenant isolation',

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import dataclasses
 import typing
 
-#: What stands in a request's way is told first; then what is closed to all
-#: that do not ask for it, as disabled hosts are; then what leaves out hosts
-#: that the request itself does not want.
+#: What stands in a request's way is told first, as disabled hosts do; then
+#: what is closed to all that do not ask for it, as isolated hosts are; then
+#: what leaves out hosts that the request itself does not want.
 IN_THE_WAY, CLOSED, UNWANTED = range(3)
 
 #: The cause where nova does not move a server as it is.
@@ -22,6 +22,10 @@ NEVER = {
     'migrate': 'never migrated',
     'resize': 'never migrated',
 }
+
+#: The cause of a host whose service is disabled. Whatever else refuses such a
+#: host, it counts for this: it has one name for all requests.
+DISABLED = 'disabled service'
 
 #: The label of what nothing else is said of.
 OTHER = 'other'

@@ -246,7 +246,8 @@ class Destinations:
                 self._explained[shared], _ = self._judge(spec_obj, True)
             judged = self._explained[shared]
         here = self.cloud.hosts[mine.node].host if mine.node else ''
-        # Whatever else refuses them: hosts to be empty are disabled too.
+        # Whatever else refuses them. Those to be empty may be disabled, which
+        # is said of them as for any other server.
         barred = self.barred.union(self.cloud.nodes_of(here))
         found = judged.copy(without=barred)
         found.add(

@@ -129,6 +129,46 @@ class MatrixTestCase(testtools.TestCase):
         self.assertEqual(['VCPU', 'host'], found.ranked)
         self.assertEqual({named: 4, full: 1}, dict(found.count_reasons()))
 
+    def test_a_disabled_host_has_one_name(self):
+        """Whatever else excludes it, and for every request."""
+        disabled = refusal(refusals.DISABLED, 'are disabled')
+        named = refusal('host', 'are not named', rank=refusals.UNWANTED)
+        closed = refusal('isolation', 'are isolated', rank=refusals.CLOSED)
+        full = refusal('VCPU', 'are full')
+        for others in ({'1': named}, {'1': closed}, {'1': full}):
+            found = build({'1': disabled}, others | dict.fromkeys('23', full))
+            self.assertEqual(
+                {disabled: 1, full: 2}, dict(found.count_reasons())
+            )
+            # A plan says of a host that is to be empty what it says of others.
+            found = found.copy(without='12')
+            found.add('x', 'x', refused=dict.fromkeys('12', named))
+            self.assertEqual(
+                {disabled: 1, named: 1, full: 1}, dict(found.count_reasons())
+            )
+            # That it is disabled keeps no server from it that must leave it.
+            self.assertEqual('VCPU', found.ranked[0])
+
+    def test_disabled_hosts_come_before_those_of_others(self):
+        """By what lifting would free; what is closed to plain ones follows."""
+        disabled = refusal(refusals.DISABLED, 'are disabled')
+        closed = refusal('isolation', 'are isolated', rank=refusals.CLOSED)
+        full = refusal('VCPU', 'are full')
+        for others, expected in (
+            ({}, [refusals.DISABLED, 'isolation']),
+            ({'4': full}, [refusals.DISABLED, 'VCPU', 'isolation']),
+            (
+                dict.fromkeys('45', full),
+                ['VCPU', refusals.DISABLED, 'isolation'],
+            ),
+        ):
+            found = build(
+                {'1': disabled},
+                dict.fromkeys('23', closed),
+                others,
+            )
+            self.assertEqual(expected, found.ranked)
+
     def test_what_stands_in_the_way(self):
         """Not what most hosts say; explain, plans and watch tell the same.
 
