@@ -7,6 +7,7 @@ import threading
 
 import fixtures
 from nova import exception as nova_exception
+from nova.api.openstack import api_version_request
 from nova.scheduler import request_filter
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
@@ -18,6 +19,7 @@ from tests.functional import base
 from tests.functional import explain
 
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+UNPINS = api_version_request.APIVersionRequest('2.104')
 
 
 def line(answer, constraint):
@@ -478,8 +480,8 @@ class ServerTestCase(ExplainTestCase):
         self.assertIn('take it. 1 is isolated (windows), ', answer.sentence)
         # It stays on its host: to lift that is no help.
         self.assertEqual(
-            [{'cause': 'isolation', 'hosts': 1}],
-            answer.document['answer']['freed'],
+            ['take host1 out of windows'],
+            [one['act'] for one in answer.document['answer']['freed']],
         )
         answer = self.explain(*args, '--image-property', 'hw_vif_model=virtio')
         self.assertEqual(3, answer.status)
@@ -573,7 +575,54 @@ class HeadlineTestCase(ExplainTestCase):
             self.assertEqual(
                 f'0 of 3 hosts can take it. {said}', answer.sentence
             )
+        [enable, take] = self.explain('--flavor', self.flavor()).document[
+            'answer'
+        ]['freed']
+        self.assertEqual(
+            ('enable host3', 'take host1, host2 out of windows'),
+            (enable['act'], take['act']),
+        )
         # What it says would free a host, does.
         self.assertNoValidHost()
         self.set_service('host3', status='enabled')
         self.assertBootsOn('host3')
+
+
+class ZoneTestCase(ExplainTestCase):
+    def test_what_would_help(self):
+        """Each act that is named gives the server a host."""
+        self.aggregate('z', ['host1'], zone='az1')
+        server = self.boot(az='az1')
+        asked = ('--server', server['id'], '--operation', 'migrate')
+        answer = self.explain(*asked)
+        self.assertEqual(3, answer.status)
+        self.assertEqual(
+            [
+                'put host2, host3 into the zone az1, or unpin the server '
+                '(microversion 2.104)'
+            ],
+            [one['act'] for one in answer.document['answer']['freed']],
+        )
+        # A new one cannot be unpinned.
+        self.set_service('host1', status='disabled')
+        answer = self.explain(
+            *('--flavor', self.flavor(), '--availability-zone', 'az1')
+        )
+        self.assertEqual(
+            ['put host2, host3 into the zone az1', 'enable host1'],
+            [one['act'] for one in answer.document['answer']['freed']],
+        )
+        self.set_service('host1', status='enabled')
+        self.add_host('z', 'host3')
+        self.assertEqual(['host3'], self.explain(*asked).order)
+        self.admin_api.remove_host_from_aggregate(
+            self.aggregate_ids['z'], 'host3'
+        )
+        self.assertEqual([], self.explain(*asked).order)
+        if api_version_request.max_api_version() < UNPINS:
+            self.skipTest('this release of nova unpins no server')
+        self.api.api_put(
+            f'/servers/{server["id"]}',
+            {'server': {'pinned_availability_zone': None}},
+        )
+        self.assertEqual(['host2', 'host3'], self.explain(*asked).order)

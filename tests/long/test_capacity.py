@@ -42,7 +42,7 @@ class LimitsTestCase(capacity.CapacityTestCase):
             self.limit(large, 'VCPU', max_unit=10)
             answer = explain.run('--flavor', self.large(), '-f', 'json')
             self.assertIn(
-                {'cause': 'VCPU', 'hosts': 1},
+                {'cause': 'VCPU', 'hosts': 1, 'act': f'free VCPU on {large}'},
                 answer.document['answer']['freed'],
             )
             self.assertEqual(

@@ -58,10 +58,13 @@ class QuietTestCase(audits.AuditTestCase):
         )
         self.assertEqual(
             [
-                {'cause': 'quiet', 'hosts': 2},
-                {'cause': 'isolation', 'hosts': 1},
+                ('quiet', 2),
+                ('isolation', 1),
             ],
-            document['answer']['freed'],
+            [
+                (one['cause'], one['hosts'])
+                for one in document['answer']['freed']
+            ],
         )
         quiet = [
             one

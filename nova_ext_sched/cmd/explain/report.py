@@ -203,7 +203,11 @@ def _tell_freed(found: Document) -> Iterator[report.Section]:
         title += '; a smaller flavor would.' if capacities else '.'
     yield report.Section(
         title,
-        [report.Line(one['cause'], one['hosts']) for one in freed],
+        [
+            # Records of old releases have no act.
+            report.Line(one.get('act', one['cause']), one['hosts'])
+            for one in freed
+        ],
         _MOST_CAUSES,
         'cause',
     )

@@ -24,6 +24,9 @@ Document = dict[str, typing.Any]
 #: Changes when a reader of the document must change.
 FORMAT = 2
 
+# nova pins servers to the zone that they were created in.
+_ZONE = 'availability zone'
+
 _FLAVOR = ('name', 'vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
 
 # How many names of a reason, hosts of the order and weighers are shown.
@@ -100,6 +103,9 @@ def build(
     head, why = tell(document)
     said = *found.faults, head, ', '.join(why), *found.remarks
     document['answer']['sentence'] = _join(*said)
+    for one in document['answer']['freed']:
+        if one['cause'] == _ZONE and request.get('server'):
+            one['act'] += ', or unpin the server (microversion 2.104)'
     return document
 
 

@@ -452,17 +452,30 @@ class Matrix:
         }
 
     def count_freed(self) -> list[dict[str, typing.Any]]:
-        """Return each ``cause`` that would free ``hosts`` if it were lifted.
+        """Return each ``cause`` that would free ``hosts``, and an ``act``.
 
         It is the only one that refuses them. The one that frees most comes
         first. A host that a filter could not be asked about counts as one
         that passes it. Nothing frees a host that is too small.
         """
-        counts = collections.Counter(self._only.values())
+        freed: dict[str, dict[str, set[refusals.Refusal]]] = {}
+        for uuid, cause in self._only.items():
+            freed.setdefault(cause, {})[uuid] = {
+                one
+                for column in self.columns
+                for one in column.refused.get(uuid, ())
+            }
         return [
-            {'cause': cause, 'hosts': counts[cause]}
+            {
+                'cause': cause,
+                'hosts': len(freed[cause]),
+                'act': refusals.say_act(
+                    set().union(*freed[cause].values()),
+                    map(self._name, freed[cause]),
+                ),
+            }
             for cause in self.ranked
-            if counts[cause]
+            if cause in freed
         ]
 
     def count_reasons(self) -> list[tuple[refusals.Refusal, int]]:

@@ -3,10 +3,13 @@
 """Why hosts are refused, in words that can be counted."""
 
 import collections
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import typing
+
+from nova_ext_sched import messages
 
 #: What stands in a request's way is told first, as disabled hosts do; then
 #: what is closed to all that do not ask for it, as isolated hosts are; then
@@ -94,6 +97,46 @@ def full(resources: Sequence[str]) -> Refusal:
     """
     return Refusal(
         f'are full ({", ".join(resources)})', ' and '.join(resources)
+    )
+
+
+# What to do about refusals, by how their kinds begin. What follows that is
+# the rest; ``names`` are what the kinds count.
+_ACTS = (
+    ('are disabled', 'enable {hosts}'),
+    ('are down', 'start nova-compute on {hosts}'),
+    ('are not in the availability zone ', 'put {hosts} into the zone {rest}'),
+    ('are in none of the aggregates ', 'put {hosts} into one of {rest}'),
+    ('are isolated', 'take {hosts} out of {names}'),
+    ('are reserved', 'take {hosts} out of {names}'),
+    ('are full (', 'free {cause} on {hosts}'),
+    ('lack the trait ', 'give {hosts} the trait {rest}'),
+    ('have the forbidden trait ', 'take the trait {rest} from {hosts}'),
+)
+_ELSE = 'lift {cause} on {hosts}'
+_MOST_HOSTS = 3
+
+
+def say_act(found: Collection[Refusal], hosts: Iterable[str]) -> str:
+    """Return what to do, so that one cause refuses hosts no more.
+
+    :param found: the refusals, of one cause; not empty
+    :param hosts: names
+    """
+    first = min(found)
+    names = sorted({one.name for one in found if one.name})
+    for start, act in _ACTS:
+        if first.kind.startswith(start) and (names or '{names}' not in act):
+            break
+    else:
+        start, act = '', _ELSE
+    return act.format(
+        hosts=messages.first_few(
+            sorted(hosts, key=messages.in_order), _MOST_HOSTS
+        ),
+        rest=first.kind.removeprefix(start),
+        names=messages.first_few(names, _MOST_HOSTS, str),
+        cause=first.cause,
     )
 
 

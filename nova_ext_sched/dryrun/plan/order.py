@@ -381,17 +381,15 @@ class StuckExplainer:
         self, found: matrix.Matrix
     ) -> tuple[str, str, str, str]:
         """Return what refuses all hosts, in a word, its name, what helps."""
-        described = document.build(found, {}, detailed=())
+        # Every server of a plan exists.
+        described = document.build(found, {'server': True}, detailed=())
         answer: dict[str, typing.Any] = described['answer']
         # Nobody asks to give up a policy that is to be kept.
         freed = [
             by for by in answer['freed'] if by['cause'] not in self.policies
         ]
         cause = answer['cause'] or _HYPERVISOR
-        helps = ', or '.join(
-            f'{by["cause"]} on {messages.count("host", by["hosts"])}'
-            for by in freed[:_MOST_HELPS]
-        )
+        helps = ', or '.join(by['act'] for by in freed[:_MOST_HELPS])
         names = (
             name['name']
             for one in answer['reasons']

@@ -170,7 +170,7 @@ host filter:
         built = document.build(found, request())
         self.assertIn(
             'Hosts that lifting one constraint alone would free:\n'
-            '  3  DISK_GB\n'
+            '  3  free DISK_GB on host1, host2, host3\n'
             'A flavor of at most 39 GB of disk would fit 1 host, host1; 50 '
             'GB of disk asked.\n',
             write(built),
@@ -190,7 +190,7 @@ host filter:
         kind = 'are full (VCPU)'
         refuse(found, '0', kind, 'VCPU', capacity=amount, free={'0': 0})
         text = tell(found)
-        self.assertIn('  1  VCPU\n\n', text)
+        self.assertIn('  1  free VCPU on host0\n\n', text)
         self.assertNotIn('would fit', text)
 
     def test_all_constraints(self):
@@ -431,7 +431,9 @@ host filter:
         self.assertIn(
             '  1 is refused by F07\n  and 4 more reasons (--all', text
         )
-        self.assertIn('  1  F04\n  and 7 more causes (--all', text)
+        self.assertIn(
+            '  1  lift F04 on host4\n  and 7 more causes (--all', text
+        )
 
     def test_a_shortage(self):
         found = hosts(1)

@@ -12,8 +12,8 @@ from nova_ext_sched.dryrun.decision import refusals
 HOSTS = {str(number): f'host{number}' for number in range(1, 6)}
 
 
-def refusal(cause='', kind='are out', **fields):
-    return refusals.Refusal(kind, cause, **fields)
+def refusal(cause='', kind='are out', name='', **fields):
+    return refusals.Refusal(kind, cause, name, **fields)
 
 
 def build(*columns):
@@ -342,4 +342,47 @@ class DecidersTestCase(testtools.TestCase):
         self.assertEqual(
             [(1, {}), (2, {'w': 1.0})],
             [(one.rank, one.loses) for one in found.hosts],
+        )
+
+
+@ddt.ddt
+class ActTestCase(testtools.TestCase):
+    @ddt.data(
+        (('disabled service', 'are disabled'), 'enable host1, host2'),
+        (
+            ('availability zone', 'are not in the availability zone az1'),
+            'put host1, host2 into the zone az1',
+        ),
+        (('VCPU', 'are full (VCPU)'), 'free VCPU on host1, host2'),
+        (
+            ('anti-affinity', 'are full for the server group'),
+            'lift anti-affinity on host1, host2',
+        ),
+        (
+            ('isolation', 'are isolated', 'windows'),
+            'take host1, host2 out of windows',
+        ),
+        (('isolation', 'are isolated'), 'lift isolation on host1, host2'),
+        (
+            ('trait X', 'lack the trait X'),
+            'give host1, host2 the trait X',
+        ),
+        (
+            ('forbidden trait X', 'have the forbidden trait X'),
+            'take the trait X from host1, host2',
+        ),
+        (('F', 'are refused by F'), 'lift F on host1, host2'),
+    )
+    @ddt.unpack
+    def test_what_to_do(self, refused, expected):
+        self.assertEqual(
+            expected, refusals.say_act([refusal(*refused)], ['host2', 'host1'])
+        )
+
+    def test_many(self):
+        found = [refusal('i', 'are isolated', name) for name in 'bca']
+        hosts = [f'host{n}' for n in range(9, 14)]
+        self.assertEqual(
+            'take host9, host10, host11 and 2 more out of a, b, c',
+            refusals.say_act(found, hosts),
         )

@@ -364,7 +364,7 @@ class OrderTestCase(PlanTestCase):
         made = self.make(hosts, servers)
         [one] = made.without_place
         self.assertEqual('VCPU', one.cause)
-        self.assertEqual('VCPU on 1 host', one.would_help)
+        self.assertEqual('lift VCPU on h2', one.would_help)
         self.assertIn('1 is VCPU', one.reason)
         # The scheduler leaves hosts.
         for self.told, reason, cause in (
@@ -503,7 +503,7 @@ class OrderTestCase(PlanTestCase):
         )
         self.assertIn(f'{why}. If it could: 0 of 2 hosts', found['d'].reason)
         self.assertEqual(
-            'unshelve it; then VCPU on 1 host', found['d'].would_help
+            'unshelve it; then lift VCPU on h2', found['d'].would_help
         )
 
     def test_what_a_group_loses(self):
