@@ -77,7 +77,7 @@ def ask(
         nova_exception.NoValidHost,
         placement.QueryRefused,
     ) as exc:
-        _stop(found, rows, exc)
+        _stop(cloud, spec_obj, found, rows, exc)
         return None
     attribution = _Attribution(found, providers, words, resources, answer)
     if found.whole:
@@ -147,7 +147,13 @@ def _run_request_filters(
         before = after
 
 
-def _stop(found: matrix.Matrix, rows: list[Row], exc: typing.Any) -> None:
+def _stop(
+    cloud: snapshot.Snapshot,
+    spec_obj: typing.Any,
+    found: matrix.Matrix,
+    rows: list[Row],
+    exc: typing.Any,
+) -> None:
     """Add the request filters, which judged no host, and what ended it."""
     ended = None
     if isinstance(exc, nova_exception.RequestFilterFailed):
@@ -163,8 +169,28 @@ def _stop(found: matrix.Matrix, rows: list[Row], exc: typing.Any) -> None:
         if isinstance(found.failure, exception.RequestRefused):
             detail = found.failure.detail
             found.failure = found.failure.__cause__
+        elif ended.policy is reasons.TENANT:
+            detail = _say_confined(cloud, spec_obj.project_id)
         cause = ended.policy.name if ended.policy else ''
         found.stop(ended.stage, ended.name, get_reason(exc), detail, cause)
+
+
+def _say_confined(cloud: snapshot.Snapshot, project: str | None) -> str:
+    """Return why no aggregate is a project's, and which nearly are.
+
+    nova wants a key that begins with its own, and the project's ID as the
+    whole value.
+    """
+    key = request_filter.TENANT_METADATA_KEY
+    said = f'no aggregate has {key} of project {messages.clean(project)}'
+    near = sorted(
+        f'aggregate {messages.clean(one.name)} has {messages.quoted(name)} '
+        f'{messages.quoted(value)}'
+        for one in cloud.aggs_by_id.values()
+        for name, value in one.metadata.items()
+        if project and project in value
+    )
+    return f'{said}; {messages.first_few(near, show=str)}' if near else said
 
 
 @dataclasses.dataclass

@@ -158,8 +158,10 @@ def count_reason(reason: Document) -> str:
             for one in names
         ]
         text += f' ({messages.first_few(shown, _MOST_NAMES, str)})'
-    elif len(reason['details']) == 1:
-        text += f' ({reason["details"][0]["detail"]})'
+    elif details := [one['detail'] for one in reason['details']]:
+        # Each host has its own values: the first is an example.
+        example = 'for example: ' * (len(details) > 1)
+        text += f' ({example}{details[0]})'
     return text
 
 

@@ -140,6 +140,11 @@ def say_act(found: Collection[Refusal], hosts: Iterable[str]) -> str:
     )
 
 
+def is_full(refusal: Refusal) -> bool:
+    """Return whether claims leave no room: see :func:`full`."""
+    return refusal.kind.startswith('are full (')
+
+
 def singular(kind: str) -> str:
     """Return a reason as it is said of one host."""
     verb, _, rest = kind.partition(' ')

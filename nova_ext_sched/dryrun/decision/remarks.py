@@ -2,6 +2,7 @@
 
 """Why nova-scheduler may have decided otherwise than is found here."""
 
+from collections.abc import Iterator
 import contextlib
 import typing
 
@@ -12,8 +13,8 @@ from nova_ext_sched import exception
 from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.decision import comparison
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.queries import reservation
 
@@ -83,13 +84,8 @@ def add(
             f'aggregates, the flavor), or the server was created with "host" '
             f'or "hypervisor_hostname", which nova does not store'
         )
-    kinds = {why.reason for one in found.constraints for why in one.reasons}
-    if operation == 'resize' and comparison.KEPT.refuses in kinds:
-        found.remarks.append(
-            'nova resizes the server where it is, with its server group, if '
-            '[DEFAULT] allow_resize_to_same_host is on for nova-api and '
-            'nova-compute'
-        )
+    if operation == 'resize' and not found.order:
+        found.remarks += _describe_own_host(found, mine.node)
     if mine.building_since is not None:
         seconds = timeutils.delta_seconds(
             mine.building_since, timeutils.utcnow(with_timezone=True)
@@ -101,4 +97,39 @@ def add(
             f'did not get the request, ended, or could not store the '
             f'fault: its log says which. nova does not try again: delete '
             f'the server and create it anew'
+        )
+
+
+def _describe_own_host(
+    found: matrix.Matrix, node: str | None
+) -> Iterator[str]:
+    """Yield whether a resize could stay where the server is.
+
+    ==========================  ============================================
+    what refuses its host       what is said
+    ==========================  ============================================
+    only that it is its host    that an option lets nova resize it there
+    it is full                  that the old amount counts, too
+    anything else, or nothing   nothing
+    ==========================  ============================================
+
+    :param node: UUID of its compute node
+    """
+    refused = [
+        one
+        for column in found.columns
+        for one in column.refused.get(node or '', ())
+    ]
+    causes = {one.cause for one in refused}
+    if causes == {refusals.IGNORED.cause}:
+        yield (
+            'nova resizes the server where it is if [DEFAULT] '
+            'allow_resize_to_same_host is on for nova-api and nova-compute'
+        )
+    full = sorted({one.cause for one in refused if refusals.is_full(one)})
+    if full and refusals.IGNORED.cause not in causes:
+        yield (
+            f'On its own host the server holds its old '
+            f'{" and ".join(full)} until the resize is confirmed: there must '
+            f'be room for the new amount beside the old'
         )

@@ -252,6 +252,14 @@ class Server:
             self._stay_in_cell(cctxt, instance)
 
     @property
+    def node(self) -> str | None:
+        """UUID of the compute node where it is; None where it has none."""
+        one = self._instance
+        if one is None or not one.host:
+            return None
+        return self._cloud.find_node(one.host, one.node)
+
+    @property
     def cell(self) -> str:
         """UUID of its cell; empty where none has it yet."""
         return str(self._cell.uuid) if self._cell else ''

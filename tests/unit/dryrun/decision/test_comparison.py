@@ -27,10 +27,8 @@ from oslo_config import fixture as config_fixture
 import testtools
 
 from nova_ext_sched.dryrun.decision import comparison
-from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.dryrun.decision import remarks
 from tests.unit.filters import base as filters_unit
 from tests.unit.request_filters import base
 
@@ -542,18 +540,6 @@ class ComparisonTestCase(testtools.TestCase):
             ),
             found,
         )
-
-    @ddt.data(('resize', 1), ('live_migrate', 0))
-    @ddt.unpack
-    def test_a_resize_may_stay_with_the_group(self, operation, number):
-        found = matrix.Matrix({'u1': 'host9'})
-        refusal = reasons.refusal(comparison.KEPT)
-        found.add('host filter', 'F', refused={'u1': refusal})
-        cloud = types.SimpleNamespace(aggs_by_id={}, unmapped=set())
-        mine = types.SimpleNamespace(building_since=None)
-        spec = base.request_spec(availability_zone=None)
-        remarks.add(cloud, found, operation, spec, mine)
-        self.assertEqual(number, len(found.remarks))
 
     def test_the_default_architecture(self):
         self.config(

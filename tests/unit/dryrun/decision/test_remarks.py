@@ -6,6 +6,7 @@ import ddt
 import testtools
 
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import remarks
 from tests.unit.request_filters import base
 
@@ -42,3 +43,37 @@ class ZoneTestCase(testtools.TestCase):
             * ignored,
             found.remarks,
         )
+
+
+@ddt.ddt
+class OwnHostTestCase(testtools.TestCase):
+    """Host a is the server's own; b is full in each case."""
+
+    @ddt.data(
+        ('resize', ['ignored'], 'allow_resize_to_same_host is on'),
+        ('migrate', ['ignored'], None),
+        ('resize', ['ignored', 'full'], None),
+        ('resize', ['ignored', 'isolated'], None),
+        ('resize', ['full'], 'the server holds its old MEMORY_MB and VCPU'),
+        ('resize', ['full', 'isolated'], 'holds its old MEMORY_MB and VCPU'),
+        ('resize', ['isolated'], None),
+    )
+    @ddt.unpack
+    def test_a_resize(self, operation, names, said):
+        cloud = types.SimpleNamespace(unmapped=set(), aggs_by_id={})
+        found = matrix.Matrix({'a': 'hosta', 'b': 'hostb'})
+        full = refusals.full(['VCPU'])
+        known = {
+            'ignored': [refusals.IGNORED],
+            'full': [full, refusals.full(['MEMORY_MB'])],
+            'isolated': [refusals.Refusal('are isolated', 'isolation')],
+        }
+        found.add('host filter', 'F', refused={'b': full})
+        for name in names:
+            for one in known[name]:
+                found.add('host filter', name, refused={'a': one})
+        mine = types.SimpleNamespace(node='a', building_since=None)
+        remarks.add(cloud, found, operation, base.request_spec(), mine)
+        self.assertEqual(bool(said), bool(found.remarks))
+        if said:
+            self.assertIn(said, found.remarks[0])
