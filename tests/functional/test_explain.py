@@ -635,6 +635,7 @@ class KnownTestCase(ExplainTestCase):
     def test_what_is_known(self):
         self.a_resize_where_one_host_is_up()
         self.a_query()
+        self.a_draw()
         self.a_project_that_no_aggregate_is_for()
 
     def a_resize_where_one_host_is_up(self):
@@ -691,12 +692,24 @@ class KnownTestCase(ExplainTestCase):
         self.assertIn(
             '3 are refused by JsonFilter (for example: the hint query wants '
             '\'[">", "$free_ram_mb", 8192]\' and the host has $free_ram_mb '
-            "'5192')",
+            "'7680')",
             self.explain(
                 *('--flavor', self.flavor()),
                 *('--hint', 'query=["and", [">", "$free_ram_mb", 8192]]'),
             ).sentence,
         )
+
+    def a_draw(self):
+        """host3, the third best, gets none."""
+        self.flags(host_subset_size=2, group='filter_scheduler')
+        self.assertEqual(
+            '3 of 3 hosts can take it. nova draws one of the best 2 '
+            '(host_subset_size): host1, host2.',
+            self.explain('--flavor', self.flavor()).sentence,
+        )
+        for _ in range(3):
+            self.assertIn(self.host_of(self.boot()), ('host1', 'host2'))
+        self.flags(host_subset_size=1, group='filter_scheduler')
 
     def a_project_that_no_aggregate_is_for(self):
         self.flags(

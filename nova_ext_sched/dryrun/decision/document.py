@@ -123,7 +123,10 @@ def tell(found: Document) -> tuple[str, list[str]]:
     if answer['finds_host'] or (refusal and answer['left']):
         best, *others = [one['host'] for one in found['order'][:_MOST_HOSTS]]
         order = ', then '.join(filter(None, (best, ', '.join(others))))
-        said.append(f'The scheduler prefers {order}{_tell_deciders(found)}')
+        said.append(
+            _tell_drawn(found)
+            or f'The scheduler prefers {order}{_tell_deciders(found)}'
+        )
     elif answer['left']:
         said.append(answer['shortage'])
     return _join(*said), list(map(count_reason, answer['reasons']))
@@ -131,6 +134,19 @@ def tell(found: Document) -> tuple[str, list[str]]:
 
 def _join(*sentences: str) -> str:
     return ' '.join(f'{text.rstrip(".")}.' for text in sentences if text)
+
+
+def _tell_drawn(found: Document) -> str:
+    """Return from which hosts chance chooses; empty where it has no part."""
+    # Records of old releases have none.
+    number = found['answer'].get('drawn', 1)
+    if number == 1:
+        return ''
+    best = found['order'][:number]
+    hosts = messages.first_few([one['host'] for one in best], _MOST_HOSTS)
+    if len({one['weight'] for one in best}) == 1:
+        return f'nova draws one of {number} that weigh the same: {hosts}'
+    return f'nova draws one of the best {number} (host_subset_size): {hosts}'
 
 
 def _tell_deciders(found: Document) -> str:

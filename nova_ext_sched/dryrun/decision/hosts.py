@@ -7,12 +7,14 @@ What nova.scheduler.manager.SchedulerManager does after placement's answer
 placement.
 """
 
+from collections.abc import Sequence
 import copy
 import dataclasses
 import types
 import typing
 
 from nova import objects
+import nova.conf
 from nova.scheduler import filters
 from nova.scheduler import manager
 from oslo_log import log as logging
@@ -30,6 +32,7 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # The fields of a request that HostManager.get_filtered_hosts looks at.
@@ -111,6 +114,9 @@ class Hosts:
 
         :param order: what :meth:`judge` returned
         """
+        self.found.drawn = _count_drawn(
+            [place.weight for place in self.found.order]
+        )
         places = {place.uuid: place for place in self.found.order}
         # nova does not weigh a single host.
         for weigher in self.cloud.weighers if len(order) > 1 else ():
@@ -291,3 +297,27 @@ class Hosts:
             refused=refused,
             judged={state.uuid for state in judged},
         )
+
+
+def _count_drawn(weights: Sequence[float]) -> int:
+    """Return from how many of the best hosts nova draws one, by nova.conf.
+
+    ================  ====================================  ===============
+    host_subset_size  shuffle_best_same_weighed_hosts       drawn from
+    ================  ====================================  ===============
+    1                 off                                   the first
+    1                 on                                    those that weigh
+                                                            as much as it
+    more              off                                   so many
+    more              on                                    the more of both
+    ================  ====================================  ===============
+
+    nova.scheduler.manager.SchedulerManager._get_sorted_hosts
+
+    :param weights: of the hosts left, the greatest first; not empty
+    """
+    options = CONF.filter_scheduler
+    number = options.host_subset_size
+    if options.shuffle_best_same_weighed_hosts:
+        number = max(number, list(weights).count(weights[0]))
+    return min(number, len(weights))

@@ -149,6 +149,7 @@ class Answer:
     end: End | None
     shortage: str
     refusal: str
+    drawn: int
 
 
 @dataclasses.dataclass(init=False, eq=False)
@@ -169,6 +170,7 @@ class Matrix:
         hosts are left
     :ivar refusal: why nova-api does not begin the operation in the server's
         state; the hosts are those for when it does
+    :ivar drawn: from how many of the best hosts nova draws one
     :ivar unheld: what :func:`.orphaned.find` returned
     :ivar elsewhere: the same of servers that stand elsewhere
     :ivar faults: sentences about cells that did not answer: the figures lack
@@ -209,6 +211,7 @@ class Matrix:
         self.failure: BaseException | None = None
         self.shortage = ''
         self.refusal = ''
+        self.drawn = 1
         # Of each constraint.
         self.columns: list[Column] = []
 
@@ -349,6 +352,7 @@ class Matrix:
             end=self.end,
             shortage=self.shortage,
             refusal=self.refusal,
+            drawn=self.drawn,
         )
         if self.end:
             self.answer.cause = self.answer.label = self.end.cause

@@ -446,6 +446,25 @@ host filter:
             3, report.make(document.build(found, request())).status
         )
 
+    @ddt.data(
+        (1, (3, 2, 1), 'The scheduler prefers host0, then host1, host2'),
+        (1, (3, 3, 1), 'The scheduler prefers host0, then host1, host2; 1 '),
+        (2, (3, 3, 1), 'nova draws one of 2 that weigh the same: host0, hos'),
+        (
+            2,
+            (3, 2, 1),
+            'nova draws one of the best 2 (host_subset_size): host0, host1.',
+        ),
+    )
+    @ddt.unpack
+    def test_from_which_hosts_one_is_drawn(self, drawn, weights, said):
+        found = hosts(3)
+        for number, weight in enumerate(weights):
+            found.prefer(str(number), weight)
+        found.drawn = drawn
+        built = document.build(found, request())
+        self.assertIn(said, built['answer']['sentence'])
+
     def test_what_nova_api_refuses(self):
         """It comes first; the hosts are those for when it does not."""
         found = hosts(2)

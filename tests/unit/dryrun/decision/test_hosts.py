@@ -13,6 +13,7 @@ from nova import objects
 from nova.scheduler import filters
 from nova.scheduler import host_manager
 from nova.scheduler import weights
+from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
@@ -285,3 +286,25 @@ class ClaimsTestCase(HostsTestCase):
         self.request.num_instances = number
         self.judge()
         self.assertEqual(expected, self.matrix.shortage)
+
+
+@ddt.ddt
+class DrawnTestCase(testtools.TestCase):
+    @ddt.data(
+        (1, False, [3, 3, 1], 1),
+        (1, True, [3, 3, 1], 2),
+        (1, True, [3, 2, 1], 1),
+        (2, False, [3, 2, 1], 2),
+        (2, True, [3, 3, 3], 3),
+        (2, True, [3, 2, 1], 2),
+        (9, False, [3, 2, 1], 3),
+        (9, True, [3], 1),
+    )
+    @ddt.unpack
+    def test_number(self, size, shuffles, weights, expected):
+        with nova_fixtures.ConfPatcher(
+            host_subset_size=size,
+            shuffle_best_same_weighed_hosts=shuffles,
+            group='filter_scheduler',
+        ):
+            self.assertEqual(expected, hosts._count_drawn(weights))
