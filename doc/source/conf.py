@@ -10,6 +10,7 @@ from cliff import sphinxext
 from docutils import nodes
 from docutils import statemachine
 from docutils.parsers.rst import directives
+from sphinx import addnodes
 from sphinx.util import docutils
 
 from nova_ext_sched import plugins
@@ -56,6 +57,26 @@ html_static_path = ['_static']
 html_css_files = ['narrow.css']
 html_js_files = ['narrow.js']
 html_theme_options = {'top_of_page_buttons': []}
+# A page of each command, as nova-ext-sched-explain.1, and one of all.
+COMMANDS = {
+    'index': ('nova-ext-sched', 'explain and plan what nova-scheduler does'),
+    'audit': ('nova-ext-sched-audit', 'list servers that violate a policy'),
+    'capacity': ('nova-ext-sched-capacity', 'count the servers that fit'),
+    'drain': ('nova-ext-sched-drain', 'plan the moves that empty hosts'),
+    'explain': ('nova-ext-sched-explain', 'say why there is no valid host'),
+    'maintain': ('nova-ext-sched-maintain', 'plan a rolling maintenance'),
+    'mend': ('nova-ext-sched-mend', 'plan the moves that fix violations'),
+    'simulate': ('nova-ext-sched-simulate', 'try a policy without a cloud'),
+    'survive': ('nova-ext-sched-survive', 'say which hosts can fail'),
+    'watch': ('nova-ext-sched-watch', 'record why nova refuses requests'),
+    'status': ('nova-ext-sched-status', 'check the configuration'),
+    'isolation': ('openstack-aggregate-isolation', 'check traits of hosts'),
+    'moves': ('openstack-move-plan', 'carry out a plan of moves'),
+}
+man_pages = [
+    (f'cli/{page}', name, said, [copyright], 1)
+    for page, (name, said) in COMMANDS.items()
+]
 
 
 def _as_help_prints(format_action):
@@ -137,7 +158,12 @@ class Picture(docutils.SphinxDirective):
             f'   :language: {self.options["language"]}',
         ]
         return [
-            nodes.container('', image, classes=['terminal']),
+            # A man page has the text alone.
+            addnodes.only(
+                '',
+                nodes.container('', image, classes=['terminal']),
+                expr='html',
+            ),
             nodes.raw(
                 '', '<details><summary>As text</summary>', format='html'
             ),

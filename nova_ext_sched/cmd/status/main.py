@@ -8,10 +8,12 @@ until it knows that nova is installed.
 
 import argparse
 from collections.abc import Sequence
+import importlib.metadata
 import importlib.util
 import logging
 import sys
 import traceback
+import warnings
 
 from oslo_config import cfg
 
@@ -27,6 +29,14 @@ def main() -> int:
     :returns: 0 if all is well, 1 if a check warns, 2 if one fails,
         255 for anything unexpected, as nova-status
     """
+    # Of this package; nova's parser would say nova's.
+    if '--version' in sys.argv[1:]:
+        version = importlib.metadata.version('nova-ext-sched')
+        print(f'nova-ext-sched-status {version}')
+        return 0
+    # eventlet's above the table would be read as a result of a check.
+    if not sys.warnoptions:
+        warnings.simplefilter('ignore')
     if importlib.util.find_spec('nova') is None:
         print(
             'nova-ext-sched-status: expected to run where nova-scheduler '

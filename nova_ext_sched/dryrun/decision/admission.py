@@ -158,6 +158,13 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             and not _is_long(instance),
             may_run=attr == 'power_state' and instance.power_state not in _OFF,
         ) from exc
+    except nova_exception.ComputeHostNotFound as exc:
+        host = messages.clean(instance.host)
+        raise NotMovable(
+            f'nova has no nova-compute of the name {host}, where it stands',
+            f'start nova-compute there under that name ([DEFAULT] host = '
+            f'{host}): the host was renamed, or its service was deleted',
+        ) from exc
     except nova_exception.NovaException as exc:
         # What is alike is said once.
         text = exc.format_message().replace(f' ({instance.uuid})', '')

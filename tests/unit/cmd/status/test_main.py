@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import importlib.metadata
 import io
 import unittest.mock
+import warnings
 
 import ddt
 import testtools
@@ -14,6 +16,7 @@ class WithoutNovaTestCase(testtools.TestCase):
     def test_says_where_to_run(self):
         errors = io.StringIO()
         with (
+            warnings.catch_warnings(),
             unittest.mock.patch('importlib.util.find_spec', lambda name: None),
             contextlib.redirect_stderr(errors),
         ):
@@ -22,6 +25,21 @@ class WithoutNovaTestCase(testtools.TestCase):
             'expected to run where nova-scheduler runs, got a Python without '
             'nova',
             errors.getvalue(),
+        )
+
+
+class VersionTestCase(testtools.TestCase):
+    def test_it_is_ours_not_novas(self):
+        output = io.StringIO()
+        with (
+            unittest.mock.patch('sys.argv', ['program', '--version']),
+            contextlib.redirect_stdout(output),
+        ):
+            self.assertEqual(0, main.main())
+        self.assertEqual(
+            'nova-ext-sched-status '
+            f'{importlib.metadata.version("nova-ext-sched")}\n',
+            output.getvalue(),
         )
 
 

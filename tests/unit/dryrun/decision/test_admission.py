@@ -258,8 +258,6 @@ class AskTestCase(testtools.TestCase):
     @ddt.data(
         ('ForbiddenWithShare', 'never evacuated', 'detach its shares'),
         ('ForbiddenWithAccelerators', 'never evacuated', ''),
-        # nova-compute may start again, and write its record anew.
-        ('ComputeHostNotFound', 'state', ''),
         ('ServiceUnavailable', 'state', ''),
     )
     @ddt.unpack
@@ -276,6 +274,21 @@ class AskTestCase(testtools.TestCase):
             (cause, first, 'it is refused'),
             (refused.cause, refused.first, str(refused)),
         )
+
+    @ddt.data('evacuate', 'live-migrate', 'migrate', 'resize')
+    def test_a_host_that_was_renamed(self, operation):
+        """nova-compute may start again, and write its record anew."""
+        refused = self.ask(
+            operation,
+            make_instance(vm_states.ACTIVE),
+            raises=nova_exception.ComputeHostNotFound(host='host1'),
+        )
+        self.assertEqual(
+            'nova has no nova-compute of the name host1, where it stands',
+            str(refused),
+        )
+        self.assertIn('([DEFAULT] host = host1): ', refused.first)
+        self.assertEqual('state', refused.cause)
 
     @ddt.data(
         ((vm_states.ACTIVE,), 'start it, or evacuate the server'),
