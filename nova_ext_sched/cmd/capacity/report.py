@@ -34,6 +34,9 @@ GROUPS = {
 # Of hosts that are in no group.
 _NO_GROUP = '(none)'
 
+# Of a host of which only the sum with others is known.
+_UNKNOWN = topology.Sign('?', style=terminal.ASIDE)
+
 # Hosts or groups of a flavor that people see.
 _MOST_LINES = 20
 
@@ -105,20 +108,27 @@ def draw(found: Document, by: str | None) -> Iterator[topology.Map]:
             room['host']: math.inf if room['unlimited'] else room['servers']
             for room in one['rooms'] or ()
         }
-        counted = [number for number in rooms.values() if number < math.inf]
-        most = max(counted, default=0)
+        counted = {
+            host: int(number)
+            for host, number in rooms.items()
+            if number is not None and number < math.inf
+        }
+        most = max(counted.values(), default=0)
         yield topology.Map(
             found['topology'],
             {
-                host: topology.level(number, most or 1)
+                host: _UNKNOWN
+                if number is None
+                else topology.level(number, most or 1)
                 for host, number in rooms.items()
-                if number
+                if number != 0
             },
-            {host: int(n) for host, n in rooms.items() if n < math.inf},
+            counted,
             one['name'],
             {
                 topology.LEVELLED: f'room for 1 to {most}',
                 topology.NOTHING.shown: 'no room',
+                _UNKNOWN.shown: 'not known by itself',
             },
             by,
             terminal.GOOD,
