@@ -203,6 +203,40 @@ class GpuRow(GpuMixin, promises.CloudRow):
         self.assertCounted(flavor=self.old)
 
 
+class BoundedRow(GpuMixin, promises.CloudRow):
+    """Placement bounds how many candidates it answers with."""
+
+    def bound(self, number):
+        self.placement.fixture.conf_fixture.config(
+            max_allocation_candidates=number, group='placement'
+        )
+
+    def build(self):
+        self.bound(2)
+        self.whole = self.flavor(specs={'resources:VGPU': '3'})
+        self.boot(flavor=self.whole, az='nova:host1')
+        # What it holds stays when host4 fails: placement would name that one.
+        self.boot(flavor=self.whole, az='nova:host4')
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertRefused(flavor=self.flavor(specs={'resources:VGPU': '4'}))
+
+    def promise_isolation(self):
+        self.assertIsolates('host2')
+
+    def promise_moves(self):
+        self.assertDrained('host1')
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host4')
+
+    def promise_capacity(self):
+        # Of both devices of host2 and of host3 it names one.
+        self.bound(1)
+        self.assertCounted(least=3, flavor=self.whole)
+
+
 class TwoTypesRow(GpuMixin, promises.CloudRow):
     """Two device types on one host, told apart by a trait."""
 

@@ -276,6 +276,8 @@ class Candidates:
     :ivar summaries: by UUID of the provider
     :ivar refusals: what placement said in place of an answer
     :ivar is_full: whether ``max_placement_results`` may have cut the answer
+    :ivar is_lifted: whether it has hosts that placement's own bound left out
+    :ivar queries: what it was asked
     """
 
     def __init__(
@@ -284,7 +286,8 @@ class Candidates:
         self.requests: list[typing.Any] = []
         self.summaries: dict[str, typing.Any] = {}
         self.refusals: list[str] = []
-        self.is_full = False
+        self.is_full = self.is_lifted = False
+        self.queries = [form.to_querystring() for form in resources]
         for form in resources:
             requests, summaries, _version = client.get_allocation_candidates(
                 ctxt, form

@@ -7,6 +7,7 @@ answer, the parts of the query say why: it does not satisfy some of them. A
 part that a request filter added counts for that filter.
 """
 
+import copy
 import dataclasses
 import typing
 
@@ -50,6 +51,7 @@ def ask(
     ctxt: typing.Any,
     spec_obj: typing.Any,
     is_limited: bool = True,
+    is_bounded: bool = True,
 ) -> placement.Candidates | None:
     """Run the request filters, ask placement, and add the constraints.
 
@@ -57,6 +59,8 @@ def ask(
     :param spec_obj: a nova RequestSpec, which changes as in the scheduler
     :param is_limited: whether placement's answer ends at
         ``max_placement_results``, as the scheduler's does
+    :param is_bounded: whether it lacks the hosts that placement's own
+        ``max_allocation_candidates`` leaves out, as the scheduler's does
     :returns: placement's answer, without what a fork has filled; None where
         the request ends before
     """
@@ -72,6 +76,8 @@ def ask(
             query.lift_limit(resources)
         asked = supposed or providers
         answer = asked.get_candidates(ctxt, resources)
+        if not is_bounded:
+            answer = _lift_bound(cloud, ctxt, resources, answer)
     except (
         nova_exception.RequestFilterFailed,
         nova_exception.NoValidHost,
@@ -87,6 +93,37 @@ def ask(
         found.unknown = supposed.find_unknown(resources)
         return _leave_out_full(supposed, answer, found)
     return answer
+
+
+def _lift_bound(
+    cloud: snapshot.Snapshot,
+    ctxt: typing.Any,
+    resources: list[typing.Any],
+    answer: placement.Candidates,
+) -> placement.Candidates:
+    """Add the hosts that placement's own bound on candidates leaves out.
+
+    Nobody but placement knows that bound. So a host that satisfies each part
+    of the query and is no candidate is asked about alone (``in_tree``).
+    """
+    providers, found = cloud.providers, copy.copy(answer)
+    for form in resources:
+        group = form.get_request_group(None)
+        if group.in_tree:
+            continue
+        missing = cloud.hosts.keys() - found.summaries.keys()
+        missing = missing and missing & providers.roots()
+        for part in query.merge(query.split(form.to_querystring())):
+            if missing:
+                missing -= providers.find_lacking(part, missing)
+        for uuid in sorted(missing):
+            group.in_tree = uuid
+            more = providers.get_candidates(ctxt, [form])
+            found.requests = [*found.requests, *more.requests]
+            found.summaries = found.summaries | more.summaries
+            found.is_lifted |= bool(more.requests)
+        group.in_tree = None
+    return found
 
 
 def _leave_out_full(

@@ -122,6 +122,7 @@ def of_host(
     described: object,
     requests: Iterable[claims.Request],
     summaries: Mapping[str, typing.Any],
+    tree: Mapping[str, typing.Any],
 ) -> object:
     """Return what hosts have in common that take as many servers.
 
@@ -129,6 +130,7 @@ def of_host(
     :param described: what :func:`describe` returned
     :param requests: the host's allocation requests, in their order
     :param summaries: placement's provider summaries, by UUID
+    :param tree: those of the host's own providers
     """
     numbers: dict[str, int] = {}
     rooms: list[tuple[object, ...]] = []
@@ -144,7 +146,14 @@ def of_host(
                 free = found['capacity'] - found['used']
                 rooms.append((number, name, amount, free))
         rooms.append(())
-    return described, tuple(rooms)
+    if numbers.keys() <= {uuid}:
+        return described, tuple(rooms)
+    # Placement may have listed some of the providers alone.
+    others = sorted(
+        str((sorted(one.get('traits', ())), one['resources']))
+        for one in tree.values()
+    )
+    return described, tuple(rooms), tuple(others)
 
 
 def describe(state: typing.Any) -> object:

@@ -51,6 +51,7 @@ from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.fit import number
+from nova_ext_sched.dryrun.fit import swap
 from nova_ext_sched.policy import failure_domain
 
 #: No hypervisor runs as many servers. A host that takes them takes any number.
@@ -145,7 +146,12 @@ class Rooms:
         ]
         self._group = spec_obj.instance_group
         self._requests = query.by_provider(candidates.requests)
-        self._summaries = candidates.summaries
+        self._swap = swap.Swap(cloud.providers, candidates.queries)
+        # By the root of their tree: placement has those of whole trees.
+        self._trees: dict[str, dict[str, typing.Any]] = {}
+        for uuid, one in candidates.summaries.items():
+            tree = self._trees.setdefault(one['root_provider_uuid'], {})
+            tree[uuid] = one
         self._is_even = describe is not None and likeness.are_even(
             self._filters, spec_obj
         )
@@ -159,7 +165,8 @@ class Rooms:
                     uuid,
                     describe(uuid),
                     self._requests[uuid],
-                    self._summaries,
+                    candidates.summaries,
+                    self._trees.get(uuid, {}),
                 )
             rooms.setdefault(key, Room(state, [])).uuids.append(uuid)
         self._rooms = list(rooms.values())
@@ -213,13 +220,12 @@ class Rooms:
     # Each takes the same.
 
     def _has_one_candidate(self, room: Room) -> bool:
-        """Return whether a host has one candidate, of its own providers."""
+        """Return whether a host has one candidate, of its own provider."""
         uuid = room.state.uuid
         requests = self._requests[uuid]
-        return len(requests) == 1 and all(
-            self._summaries[provider]['root_provider_uuid'] == uuid
-            for provider in requests[0]['allocations']
-        )
+        return len(requests) == 1 and requests[0]['allocations'].keys() == {
+            uuid
+        }
 
     def _halve(self, future: fork.Fork, rooms: Sequence[Room]) -> None:
         """Count servers on hosts that end once they refuse one."""
@@ -298,12 +304,22 @@ class Rooms:
                     lacking.update(names)
                 else:
                     offered.append(request)
+            if not offered:
+                offered = self._find_next(future, room.state.uuid)
             room.state.allocation_candidates = offered
             if offered:
                 left.append(room)
             else:
                 room.end = refusals.full(sorted(lacking))
         return left
+
+    def _find_next(self, future: fork.Fork, uuid: str) -> list[claims.Request]:
+        """Return a candidate of a host that placement did not list."""
+        requests, tree = self._requests[uuid], self._trees.get(uuid, {})
+        made = self._swap.find(requests, tree, future.ledger)
+        found = [*itertools.islice(made, 1)]
+        requests += found
+        return found
 
     def _filter(self, rooms: list[Room]) -> list[Room]:
         """Return the hosts that pass every filter."""

@@ -195,7 +195,12 @@ class Survey:
         remarks.add(self.cloud, judged, 'boot', spec_obj, None)
         self.remarks |= dict.fromkeys(judged.faults + judged.remarks)
         offered = candidates.ask(
-            self.cloud, judged, self._ctxt, spec_obj, is_limited=False
+            self.cloud,
+            judged,
+            self._ctxt,
+            spec_obj,
+            is_limited=False,
+            is_bounded=False,
         )
         if offered is None:
             self._end(counted, judged)
@@ -240,6 +245,13 @@ class Survey:
                 'A request gets at most '
                 f'{messages.count("allocation candidate", limit)} of '
                 'placement (max_placement_results), and there are more: '
+                'nova may refuse a request while hosts have room'
+            ] = None
+
+        if offered.is_lifted:
+            self.remarks[
+                'Placement names some of the allocation candidates at a time '
+                '([placement] max_allocation_candidates of placement.conf): '
                 'nova may refuse a request while hosts have room'
             ] = None
 

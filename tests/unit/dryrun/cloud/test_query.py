@@ -55,15 +55,21 @@ class SplitTestCase(testtools.TestCase):
 
 
 class Form:
-    """nova's ResourceRequest: a query string, and its limit."""
+    """nova's ResourceRequest: a query string, its limit and only group."""
 
     def __init__(self, text='', limit=None, pinned=False):
         self.text = text
+        self.in_tree = None
         self._limit = limit
         self.cpu_pinning_requested = pinned
 
     def to_querystring(self):
-        return self.text + (f'&limit={self._limit}' if self._limit else '')
+        limit = f'&limit={self._limit}' if self._limit else ''
+        tree = f'&in_tree={self.in_tree}' if self.in_tree else ''
+        return self.text + limit + tree
+
+    def get_request_group(self, _):
+        return self
 
 
 @ddt.ddt

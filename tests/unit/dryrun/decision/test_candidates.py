@@ -38,6 +38,8 @@ class Client:
         self.candidates = [*HOSTS]
         self.refusal = ''
         self.limits = []
+        # How many candidates there are at most, whoever asks.
+        self.bound = None
         # Providers that are no root.
         self.known = HOSTS
 
@@ -63,7 +65,9 @@ class Client:
         self.limits.append(form._limit)
         if self.refusal:
             return None, None, None
-        found = self.candidates[: form._limit]
+        found = self.candidates[: form._limit][: self.bound]
+        if form.in_tree:
+            found = [one for one in self.candidates if one == form.in_tree]
         summaries = {name: {'resources': {}} for name in found}
         return [object()] * len(found), summaries, None
 
@@ -132,10 +136,10 @@ class PlacementTestCase(testtools.TestCase):
         why = refusals.Refusal(f'have no {part.value}')
         return dict.fromkeys(refused, why), None, {}
 
-    def ask(self):
+    def ask(self, **kwargs):
         """Return the answer, and the hosts that each constraint refuses."""
         found = candidates.ask(
-            self.cloud, self.matrix, mock.sentinel.ctxt, self.spec
+            self.cloud, self.matrix, mock.sentinel.ctxt, self.spec, **kwargs
         )
         self.columns = {
             one.constraint: column
@@ -160,6 +164,21 @@ class ConstraintsTestCase(PlacementTestCase):
         del self.columns['resource provider'], self.columns['query as a whole']
         for one in self.columns.values():
             self.assertEqual({'h1', 'h2', 'h3'}, one.judged)
+
+    def test_hosts_beyond_placement_s_own_bound(self):
+        self.client.candidates = ['h1', 'h2', 'h3']
+        self.client.bound = 1
+        self.client.satisfy['resources', 'VCPU:1'] = {'h1', 'h2', 'h3'}
+        found, refused = self.ask()
+        self.assertEqual({'h1'}, found.summaries.keys())
+        self.assertFalse(found.is_lifted)
+        self.assertEqual({'h2', 'h3'}, refused['query as a whole'])
+        self.matrix = matrix.Matrix({name: name for name in HOSTS})
+        found, refused = self.ask(is_bounded=False)
+        self.assertEqual({'h1', 'h2', 'h3'}, found.summaries.keys())
+        self.assertEqual(3, len(found.requests))
+        self.assertTrue(found.is_lifted)
+        self.assertEqual([{'h4'}], [*refused.values()])
 
     def test_what_a_request_filter_added_is_the_filter_s(self):
         self.add_filter('&required=T')

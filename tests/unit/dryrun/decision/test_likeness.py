@@ -136,6 +136,7 @@ class KindsTestCase(testtools.TestCase):
                 None,
                 [clouds.make_request(**{host: {'VCPU': 2}}, **shared)],
                 summaries,
+                {host: summaries[host]},
             )
             for host in 'ab'
         )

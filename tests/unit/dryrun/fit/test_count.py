@@ -68,7 +68,9 @@ class RoomsTestCase(testtools.TestCase):
                 self.spec,
                 cloud.get_host_states_by_uuids(None, None, None),
                 types.SimpleNamespace(
-                    requests=self.requests, summaries=self.summaries
+                    requests=self.requests,
+                    summaries=self.summaries,
+                    queries=['resources=VCPU%3A2&required=CUSTOM_FAST'],
                 ),
                 None if claims else lambda _: 'x',
             )
