@@ -266,6 +266,12 @@ class NightTest(ApplyTestCase):
         self.assertEqual(status, found.status)
         return found.read('cmd/moves/schema.json')
 
+    def test_hosts_that_get_no_server(self):
+        plan = self.plan('host1', '--not-to', 'host2', by=command.Drain)
+        self.assertEqual(
+            ['host3', 'host3'], [one['to'] for one in plan['moves']]
+        )
+
     def test_keep_going_and_skip(self):
         plan = self.drain()
         first, second = (one['server'] for one in plan['moves'])
