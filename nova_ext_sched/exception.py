@@ -6,6 +6,8 @@ Each carries its data as attributes, and its text says what was expected
 before what was got.
 """
 
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 import typing
 
@@ -48,6 +50,44 @@ class InvalidValue(NovaExtSchedError, ValueError):
             expected=expected,
             got=got,
             value=messages.literal(got),
+        )
+
+
+class UnknownName(InvalidValue):
+    """There is nothing of a name, or more than one thing has it.
+
+    :param noun: what is looked for, as ``host``
+    :param name: what somebody wrote
+    :param known: the names that there are
+    :param ids: of those that have this name, where they are several
+    :param place: where it is looked for, as `` in aggregate windows``
+    """
+
+    message = '{sentence}'
+
+    def __init__(
+        self,
+        noun: str,
+        name: str,
+        known: Iterable[str] = (),
+        ids: Collection[str] = (),
+        place: str = '',
+    ) -> None:
+        shown = messages.clean(name)
+        if ids:
+            expected = f'the ID of one {noun}'
+            sentence = (
+                f'{len(ids)} {noun}s are named {shown}: '
+                f'{messages.first_few(sorted(ids))}. Give the ID of one.'
+            )
+        else:
+            near = messages.nearest(name, known, 3)
+            expected = f'a {noun} that there is'
+            sentence = f'There is no {noun} {shown}{place}.' + (
+                f' Did you mean {near}?' if near else ''
+            )
+        NovaExtSchedError.__init__(
+            self, where=noun, expected=expected, got=name, sentence=sentence
         )
 
 

@@ -22,6 +22,10 @@ _NUMBERED = re.compile(r'([^.]*?)([0-9]+)([^0-9.]*(?:\..*)?)')
 # Where oslo.config found a value.
 _LOCATION = re.compile(r"LocationInfo\(location=<[^>]*>, detail='([^']*)'\)")
 
+# So many names are a choice; how much one is like another that is meant.
+_FEW = 3
+_LIKE = 0.4
+
 # What is read of an exception: more than is shown, as a password may follow.
 _LONGEST_LINE = 2000
 
@@ -214,19 +218,30 @@ def _say_runs(key: Sequence[str], runs: Sequence[Sequence[str]]) -> str:
     return f'{before}{said if is_one else f"[{said}]"}{after}'
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str], most: int = 10) -> str:
     """Return the first names for a message, those most like a name first.
+
+    Those that begin with it come before others. Of a few that are shown, none
+    is that is not like it at all.
 
     :param name: what somebody wrote in place of one of them
     :param names: there may be none
+    :param most: how many are shown; up to three are joined by "or", without a
+        count of the others
     """
     matcher = difflib.SequenceMatcher(b=name[:255])
 
-    def order(one: str) -> tuple[float, str]:
+    def order(one: str) -> tuple[bool, float, str]:
         matcher.set_seq1(one)
-        return -matcher.ratio(), one
+        begins = bool(name) and one.lower().startswith(name.lower())
+        return not begins, -matcher.ratio(), one
 
-    return first_few(sorted(names, key=order)) or 'none'
+    ranked = sorted({*names}, key=order)
+    if most > _FEW:
+        return first_few(ranked, most) or 'none'
+    like = [one for one in ranked[:most] if order(one) < (True, -_LIKE, '')]
+    *others, last = [clean(one) for one in like] or ['']
+    return f'{", ".join(others)} or {last}' if others else last
 
 
 def describe_option(exc: Exception) -> str:

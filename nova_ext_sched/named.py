@@ -1,12 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What operators name, found among what there is."""
+"""What operators name, found among what there is.
 
+What is the ID of something is never a name: members choose the names of their
+servers and groups.
+"""
+
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 import typing
 
 from nova_ext_sched import exception
-from nova_ext_sched import messages
+
+
+def find(noun: str, wanted: str, names: Mapping[str, str]) -> str:
+    """Return the ID of what an operator names, by its ID or its name.
+
+    :param noun: what it is, for messages
+    :param names: what there is: the name by ID
+    :raises exception.UnknownName: nothing is meant, or several things are
+    """
+    if wanted in names:
+        return wanted
+    found = [id_ for id_, name in names.items() if name == wanted]
+    if len(found) == 1:
+        return found[0]
+    raise exception.UnknownName(noun, wanted, names.values(), found)
+
+
+def find_host(wanted: str, hosts: Collection[str], place: str = '') -> str:
+    """Return the host that an operator names, perhaps without its domain.
+
+    ``cmp-0101`` is ``cmp-0101.az1.prod.example.net`` where no other host of
+    that name is in another domain.
+
+    :raises exception.UnknownName: there is none, or several are meant
+    """
+    if wanted in hosts:
+        return wanted
+    found = [host for host in hosts if host.startswith(f'{wanted}.')]
+    if len(found) == 1 and wanted:
+        return found[0]
+    raise exception.UnknownName('host', wanted, found or hosts, place=place)
 
 
 def find_aggregate(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
@@ -16,7 +52,7 @@ def find_aggregate(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
 
     :param aggregates: objects with ``name``, ``uuid`` and ``id``: those of
         nova, or of the osc commands
-    :raises exception.InvalidValue: no aggregate is meant, or several are
+    :raises exception.UnknownName: no aggregate is meant, or several are
     """
     aggregates = list(aggregates)
     found = [
@@ -26,13 +62,9 @@ def find_aggregate(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
     ]
     if len(found) == 1:
         return found[0]
-    known = messages.nearest(name, [one.name for one in aggregates])
-    expected = f'the name, UUID or ID of an aggregate: {known}'
-    if found:
-        expected = (
-            f'the UUID of one aggregate, such as {found[0].uuid}, because '
-            f'{len(found)} aggregates have this name'
-        )
-    raise exception.InvalidValue(
-        where='aggregate', expected=expected, got=name
+    raise exception.UnknownName(
+        'aggregate',
+        name,
+        [one.name for one in aggregates],
+        [one.uuid for one in found],
     )

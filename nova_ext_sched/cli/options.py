@@ -7,7 +7,9 @@ change before it is made.
 """
 
 import argparse
+from collections.abc import Iterator
 import functools
+import re
 import typing
 
 from nova_ext_sched import messages
@@ -117,12 +119,15 @@ def add_option(parser: typing.Any, meaning: str) -> None:
     )
 
 
-# What becomes of an aggregate, and how it is named.
+# The last word of options whose values nobody but nova is to see.
+_SECRET = re.compile('(password|secret|secrets|token|secret_key)$')
+
+# What becomes of an aggregate: the form, and in words.
 _OF_AGGREGATES = {
-    '--aggregate-property': ('KEY=VALUE', 'had this metadata'),
-    '--no-aggregate-property': ('KEY', 'did not have this metadata'),
-    '--aggregate-host': ('HOST', 'held this host'),
-    '--no-aggregate-host': ('HOST', 'did not hold this host'),
+    '--aggregate-property': ('KEY=VALUE', 'had', 'this metadata'),
+    '--no-aggregate-property': ('KEY', 'had no', 'metadata of this key'),
+    '--aggregate-host': ('HOST', 'had', 'this host'),
+    '--no-aggregate-host': ('HOST', 'did not have', 'this host'),
 }
 
 #: The names that changes of aggregates have in the arguments.
@@ -137,14 +142,14 @@ def add_change(parser: argparse.ArgumentParser) -> None:
         'before a change', 'answer as if it were made (may be repeated)'
     )
     add_option(group, 'as if nova.conf had this')
-    for option, (what, meaning) in _OF_AGGREGATES.items():
+    for option, (form, verb, what) in _OF_AGGREGATES.items():
         group.add_argument(
             option,
-            metavar=('AGGREGATE', what),
+            metavar=('AGGREGATE', form),
             nargs=2,
             action='append',
             default=[],
-            help=f'as if the aggregate {meaning}',
+            help=f'as if the aggregate {verb} {what}',
         )
 
 
@@ -153,23 +158,48 @@ def list_supposed(
 ) -> list[plan_format.Supposed]:
     """Return what :func:`add_change` lets an answer suppose.
 
-    In the order of the options; passwords are left out.
+    In the order of the options; secret values are masked.
     """
-    found = [
-        plan_format.Supposed('--option', f'{name}={value}')
-        for name, value in parsed_args.option
-    ]
-    found += [
-        plan_format.Supposed(option, ' '.join(words))
-        for option in _OF_AGGREGATES
-        for words in getattr(
-            parsed_args, option.removeprefix('--').replace('-', '_')
+    return [one for one, _ in _suppose(parsed_args)]
+
+
+def say_supposed(parsed_args: argparse.Namespace) -> str:
+    """Return the same as the beginning of a sentence; empty without any.
+
+    ``If aggregate windows had trait:X=required: ``
+    """
+    clauses = [clause for _, clause in _suppose(parsed_args)]
+    if not clauses:
+        return ''
+    return f'If {" and ".join(clauses)}: '
+
+
+def _suppose(
+    parsed_args: argparse.Namespace,
+) -> Iterator[tuple[plan_format.Supposed, str]]:
+    """Yield suppositions, each with what people read of it."""
+    for name, value in getattr(parsed_args, 'option', ()):
+        group, _, short = name.rpartition('.')
+        shown = mask(name, value)
+        yield (
+            plan_format.Supposed('--option', f'{name}={shown}'),
+            f'[{group or "DEFAULT"}] {short} were {messages.clean(shown)}',
         )
-    ]
-    return [
-        one._replace(value=messages.without_secrets(one.value))
-        for one in found
-    ]
+    for option, (_, verb, _) in _OF_AGGREGATES.items():
+        name = option.removeprefix('--').replace('-', '_')
+        for words in getattr(parsed_args, name, ()):
+            aggregate, what = map(messages.clean, words)
+            yield (
+                plan_format.Supposed(option, ' '.join(words)),
+                f'aggregate {aggregate} {verb} {what}',
+            )
+
+
+def mask(name: str, value: str) -> str:
+    """Return the value of an option of nova.conf, unless it is a secret."""
+    if _SECRET.search(name.lower()):
+        return '***'
+    return messages.without_secrets(value)
 
 
 def add_not_to(parser: typing.Any) -> None:

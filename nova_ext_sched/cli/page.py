@@ -101,6 +101,7 @@ def draw(
     names: Sequence[str],
     rows: Sequence[Sequence[object]],
     status: int,
+    origin: Sequence[str] = (),
 ) -> str:
     """Return the HTML of an answer.
 
@@ -108,6 +109,7 @@ def draw(
     :param names: those of the columns of the rows
     :param rows: all of them; where there are any, the page has them folded
     :param status: the exit status
+    :param origin: what was typed, and where
     """
     now = datetime.datetime.now(datetime.UTC)
     version = importlib.metadata.version('nova-ext-sched')
@@ -115,6 +117,7 @@ def draw(
         f'<p class="aside">{now:%Y-%m-%d %H:%M} UTC, exit status {status}, '
         f'version {_say(version)}</p>\n'
     ]
+    parts += [f'<p class="aside">{_say(one)}</p>\n' for one in origin if one]
     kinds = {
         terminal.ANSWER: f'answer {"bad" if status else terminal.GOOD}',
     }

@@ -33,9 +33,11 @@ from cliff import columns as cliff_columns
 from cliff import lister
 
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import files
 from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import options
 from nova_ext_sched.cli import page
 from nova_ext_sched.cli import terminal
 
@@ -104,6 +106,34 @@ def insert(made: Report, *drawn: typing.Any) -> Report:
     place = next(ends, len(sections))
     sections[place:place] = [Section(body=one) for one in drawn]
     return dataclasses.replace(made, sections=sections)
+
+
+def say_origin(
+    made: Report, parsed_args: argparse.Namespace, command: str
+) -> Report:
+    """Return a report that says how it was asked for, and what it supposes.
+
+    :param command: what was typed
+    """
+    make_document, clause = made.document, options.say_supposed(parsed_args)
+    if make_document is not None:
+        supposed = options.list_supposed(parsed_args)
+
+        def document() -> dict[str, typing.Any]:
+            return {
+                **make_document(),
+                'command': command,
+                'supposed': plan_format.describe_supposed(supposed),
+            }
+
+        made = dataclasses.replace(made, document=document)
+    if clause:
+        first, *others = made.sections
+        first = dataclasses.replace(first, title=clause + first.title)
+        made = dataclasses.replace(
+            made, sentence=clause + made.sentence, sections=[first, *others]
+        )
+    return made
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -183,8 +213,20 @@ class Lister(base.Command, lister.Lister):
         try:
             page.write(
                 parsed_args,
-                f'{self.program} {self.cmd_name}',
-                page.draw(made.sections, self._columns, [*made.rows], status),
+                ' '.join(
+                    (
+                        self.program,
+                        self.cmd_name or '',
+                        options.say_supposed(parsed_args).rstrip(': '),
+                    )
+                ).rstrip(),
+                page.draw(
+                    made.sections,
+                    self._columns,
+                    [*made.rows],
+                    status,
+                    (self.command_line, self.describe_cloud()),
+                ),
             )
         except OSError as exc:
             return self._fail_to_write('--html', path, exc)
@@ -204,6 +246,10 @@ class Lister(base.Command, lister.Lister):
         except OSError as exc:
             return self._fail_to_write('--output', path, exc)
         return status
+
+    def describe_cloud(self) -> str:
+        """Return which cloud it is about; empty where that is not known."""
+        return ''
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         """Return the names of the columns of the rows."""
@@ -232,7 +278,9 @@ class Lister(base.Command, lister.Lister):
                 f'{", ".join(names)}.'
             ) from exc
         is_page_wanted = page.is_wanted(parsed_args)
-        made = self.make_report(parsed_args)
+        made = say_origin(
+            self.make_report(parsed_args), parsed_args, self.command_line
+        )
         if is_page_wanted:
             # They are told twice.
             made = dataclasses.replace(

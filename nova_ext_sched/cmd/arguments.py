@@ -8,6 +8,9 @@ import typing
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import groups
+from nova_ext_sched.dryrun.cloud import projects
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 
@@ -32,6 +35,26 @@ def make_change(parsed_args: argparse.Namespace) -> change.Change:
         hosts=parsed_args.aggregate_host,
         no_hosts=parsed_args.no_aggregate_host,
     )
+
+
+def resolve_names(
+    parsed_args: argparse.Namespace, cloud: snapshot.Snapshot
+) -> None:
+    """Put IDs in place of the names of a project, a server and a group.
+
+    :raises exception.UnknownName: there is nothing of a name
+    :raises projects.NotTold: keystone does not tell who has a name
+    """
+    given = argparse.Namespace(project=None, server=None, server_group=None)
+    vars(given).update(vars(parsed_args))
+    if given.project:
+        given.project = projects.find_id(cloud, given.project)
+    if given.server:
+        given.server = servers.find_id(cloud, given.server, given.project)
+    if given.server_group:
+        given.server_group = groups.find_id(given.server_group, given.project)
+    for name in vars(parsed_args):
+        setattr(parsed_args, name, getattr(given, name))
 
 
 def make_auditor(

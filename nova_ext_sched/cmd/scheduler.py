@@ -71,3 +71,7 @@ class Command(base.Command):
             # commands name these cells in a sentence.
             logging.getLogger('nova.context').setLevel(logging.CRITICAL)
         process.configure(parsed_args.config_file, parsed_args.config_dir)
+
+    def describe_cloud(self) -> str:
+        """See the base."""
+        return process.describe_cloud()

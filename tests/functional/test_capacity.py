@@ -62,6 +62,7 @@ class SituationsTestCase(capacity.CapacityTestCase):
             },
         )
         flavor = self.large(specs={'reservation:gpu': 'true'})
+        self.be_keystone('p', reservations.OTHER_PROJECT)
         answer = self.capacity('--flavor', flavor, '--project', 'p')
         self.assertEqual({}, answer.rooms)
         self.assertEqual([], answer.document['remarks'])

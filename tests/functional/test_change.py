@@ -175,4 +175,4 @@ class TruthTestCase(ChangeTestCase):
                 class_, name, *args, '--aggregate-host', 'specal', 'host1'
             )
             self.assertEqual(('', 2), (out, status))
-            self.assertIn(': special', err)
+            self.assertIn('Did you mean special?', err)

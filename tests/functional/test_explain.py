@@ -12,6 +12,7 @@ from nova.scheduler import request_filter
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
+from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
 from nova_ext_sched.cmd.capacity import command as capacity
@@ -49,6 +50,11 @@ class ExplainTestCase(base.CloudTestCase):
 
     def explain(self, *args):
         return explain.run(*args, '-f', 'json')
+
+    def assertUsage(self, run, expected, *args):
+        answer = run(*args)
+        self.assertEqual((2, ''), (answer.status, answer.out), answer)
+        self.assertIn(expected, answer.err)
 
 
 class MatrixTestCase(ExplainTestCase):
@@ -225,11 +231,12 @@ class MatrixTestCase(ExplainTestCase):
         flavor = self.flavor()
         zone = '--availability-zone'
         for args, expected in (
-            ((zone, 'mars'), 'hosts are in: earth, nova, got'),
-            ((zone, 'void'), 'hosts are in: nova, earth, got'),
-            ((zone, 'nova:host9'), 'host1, host2, host3, got'),
-            (('--destination', 'compute9'), 'host1, host2, host3, got'),
-            (('--host', 'host'), 'host1, host2, host3, got'),
+            ((zone, 'mars'), 'There is no zone with hosts mars.'),
+            ((zone, 'void'), 'There is no zone with hosts void.'),
+            ((zone, 'nova:host9'), 'Did you mean host1, host2 or host3?'),
+            (('--destination', 'compute9'), 'There is no host compute9.'),
+            (('--host', 'host'), 'Did you mean host1, host2 or host3?'),
+            (('--server-group', 'nothing'), 'no server group nothing.'),
         ):
             self.assertUsage(explain.run, expected, '--flavor', flavor, *args)
 
@@ -244,14 +251,9 @@ class MatrixTestCase(ExplainTestCase):
         for run in (explain.run, run_capacity):
             self.assertUsage(
                 run,
-                'that hosts are in: earth, got',
+                'There is no zone with hosts nova.',
                 *('--flavor', flavor, zone, 'nova'),
             )
-
-    def assertUsage(self, run, expected, *args):
-        answer = run(*args)
-        self.assertEqual((2, ''), (answer.status, answer.out), answer)
-        self.assertIn(expected, answer.err)
 
     def the_query_s_limit(self):
         with nova_fixtures.ConfPatcher(
@@ -353,7 +355,8 @@ class MatrixTestCase(ExplainTestCase):
         for args, expected in (
             ([], 'Say which request: --server UUID for an existing server'),
             (['--flavor', 'absent'], 'the ID or name of a flavor, got'),
-            (['--server', 'absent'], 'UUID of an existing server, got'),
+            (['--server', 'absent'], 'There is no server absent.'),
+            (['--server', uuids.absent], 'UUID of an existing server, got'),
             (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'say which'),
             (
                 ['--server', 'x', '--project', 'y'],
@@ -407,6 +410,7 @@ class ServerTestCase(ExplainTestCase):
         self.nothing_is_written()
         self.a_server_that_never_landed()
         self.a_server_that_was_created_with_another()
+        self.names_go_where_ids_go()
         self.rebuild()
         self.set_metadata('windows', {f'trait:{TRAIT}': None})
         self.an_evacuation_goes_where_explain_says()
@@ -420,6 +424,35 @@ class ServerTestCase(ExplainTestCase):
             '0 of 3 hosts can take it. 3 are too small (MEMORY_MB).',
             answer.sentence,
         )
+
+    def names_go_where_ids_go(self):
+        """Also of a server that is in cell0; members choose names."""
+        # What looks like an ID is never a name.
+        posing = self.absent['id']
+        for name in ('web', 'twice', 'twice', posing):
+            self.boot(name=name)
+        for name in (self.absent['name'], 'web'):
+            request = self.explain('--server', name).document['request']
+            self.assertEqual(name, request['server_name'])
+        request = self.explain('--server', posing).document['request']
+        self.assertEqual(self.absent['name'], request['server_name'])
+        self.assertUsage(
+            explain.run, '2 servers are named twice: ', '--server', 'twice'
+        )
+        self.assertUsage(
+            explain.run,
+            'There is no server we. Did you mean web?',
+            *('--server', 'we'),
+        )
+        answer = explain.run('--flavor', self.plain_flavor, '--project', 'x')
+        self.assertEqual(1, answer.status)
+        self.assertIn('which project is named x (no cred', answer.err)
+        group = self.create_group(name='apart')
+        answer = self.explain(
+            *('--flavor', self.plain_flavor, '--server-group', 'apart')
+        )
+        found = answer.document['request']['server_group']
+        self.assertEqual(group, found['id'])
 
     def a_server_that_was_created_with_another(self):
         """nova stores how many there were; one of them moves alone."""

@@ -107,9 +107,10 @@ class PlanTestCase(plans.PlanTestCase):
         for kind in (None, flavor):
             self.boot(flavor=kind, host='host3')
         self.isolate('more', ['host2', 'host3'], 'CUSTOM_WINDOWS')
+        self.be_keystone('empty')
         for argv, number in (
             (('--host', 'host2'), 1),
-            (('--project', 'f00d' * 8), 0),
+            (('--project', 'empty'), 0),
             (('--aggregate', 'more'), 3),
         ):
             self.assertEqual(number, len(self.plan(*argv)['moves']))

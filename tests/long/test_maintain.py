@@ -160,9 +160,9 @@ class MaintainTestCase(RoundsTestCase):
 
     def test_wrong_usage(self):
         for argv, expected in (
-            (('--done', 'away'), '--done: expected a host'),
+            (('--done', 'away'), 'There is no host away.'),
             (('--round', '9'), '--round: expected a number up to 6: a round'),
-            (('--aggregate', 'away'), 'expected'),
+            (('--aggregate', 'away'), 'There is no aggregate away.'),
         ):
             _, err, status = explain.call(command.Maintain, 'maintain', *argv)
             self.assertEqual(2, status, err)

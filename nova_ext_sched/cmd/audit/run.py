@@ -39,6 +39,7 @@ def audit(parsed_args: argparse.Namespace, advance: progress.Advance) -> Found:
     """Judge all servers."""
     wanted = arguments.make_change(parsed_args)
     with snapshot.read(wanted, settled=True) as cloud:
+        arguments.resolve_names(parsed_args, cloud)
         auditing = arguments.make_auditor(parsed_args, cloud)
         advance(total=auditing.count())
         findings: list[report.Finding] = []

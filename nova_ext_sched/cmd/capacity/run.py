@@ -18,6 +18,7 @@ def count(
     """Return the document, and whether every enabled cell answered."""
     wanted = arguments.make_change(parsed_args)
     with snapshot.read(wanted, settled=True) as cloud:
+        arguments.resolve_names(parsed_args, cloud)
         return survey.make_document(
             cloud,
             arguments.make_question(parsed_args),

@@ -18,15 +18,16 @@ def explain(
 ) -> document.Document:
     """Return the document of an explanation."""
     supposed = arguments.make_change(parsed_args)
-    asked = arguments.make_question(
-        parsed_args,
-        flavor=parsed_args.flavor,
-        instances=parsed_args.num_instances or 1,
-        destination=parsed_args.destination,
-        server=parsed_args.server,
-        operation=parsed_args.operation,
-    )
     with snapshot.read(supposed) as cloud:
+        arguments.resolve_names(parsed_args, cloud)
+        asked = arguments.make_question(
+            parsed_args,
+            flavor=parsed_args.flavor,
+            instances=parsed_args.num_instances or 1,
+            destination=parsed_args.destination,
+            server=parsed_args.server,
+            operation=parsed_args.operation,
+        )
         detailed = selection.find_nodes(cloud, parsed_args.host)
         found = explanation.explain(cloud, asked, advance)
         return found.describe(detailed, topology.describe(cloud))

@@ -29,10 +29,6 @@ class _Plans(scheduler.Command, report.Lister):
         report.add_output(parser)
         return parser
 
-    def load(self, parsed_args: argparse.Namespace) -> typing.Any:
-        parsed_args.command_line = self.command_line
-        return super().load(parsed_args)
-
 
 class _Moves(_Plans):
     """A command that makes a plan."""
@@ -275,7 +271,6 @@ class Survive(metrics.Command, _Plans):
         made = plan_report.make_survival(
             self._outcome, parsed_args.by, run.name_groups(stuck)
         )
-        made = plan_report.say_origin(made, run.find_origin(parsed_args))
         if topology.is_wanted(parsed_args):
             of_all = not (parsed_args.host or parsed_args.aggregate)
             drawn = maps.draw_survival(

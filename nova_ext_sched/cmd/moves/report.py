@@ -371,31 +371,6 @@ def make_survival(
     )
 
 
-class Origin(typing.NamedTuple):
-    """How an answer was asked for.
-
-    :ivar command: what was typed
-    """
-
-    command: str
-    supposed: Sequence[plan_format.Supposed]
-
-
-def say_origin(made: report.Report, origin: Origin) -> report.Report:
-    """Return a report whose document says how it was asked for."""
-    make_document = made.document
-    if make_document is None:
-        return made
-    return dataclasses.replace(
-        made,
-        document=lambda: {
-            **make_document(),
-            'command': origin.command,
-            'supposed': plan_format.describe_supposed(origin.supposed),
-        },
-    )
-
-
 def _describe(found: typing.Any) -> dict[str, typing.Any]:
     """Return a dataclass with moves, as documents have it."""
     described = dataclasses.asdict(found)

@@ -10,7 +10,6 @@ import contextlib
 from nova_ext_sched import exception
 from nova_ext_sched import waiting
 from nova_ext_sched.cli import names as cli_names
-from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cli import topology as cli_topology
 from nova_ext_sched.cmd import arguments
@@ -44,14 +43,7 @@ def _find_not_to(
     cloud: snapshot.Snapshot, parsed_args: argparse.Namespace
 ) -> set[str]:
     """Return the hosts that get no server."""
-    return selection.find_any(cloud, parsed_args.not_to, '--not-to')
-
-
-def find_origin(parsed_args: argparse.Namespace) -> report.Origin:
-    """Return how a plan was asked for."""
-    return report.Origin(
-        parsed_args.command_line, options.list_supposed(parsed_args)
-    )
+    return selection.find_any(cloud, parsed_args.not_to)
 
 
 def plan_mend(
@@ -60,6 +52,7 @@ def plan_mend(
     """Return the report of a plan after which no policy is violated."""
     wanted = arguments.make_change(parsed_args)
     with _read(wanted) as cloud:
+        arguments.resolve_names(parsed_args, cloud)
         auditing = arguments.make_auditor(parsed_args, cloud)
         plan = mend.make(auditing, advance, _find_not_to(cloud, parsed_args))
         totals = auditing.totals
@@ -80,7 +73,7 @@ def plan_mend(
                 plan, frozenset(), described, parsed_args.map_by
             )
             made = cli_report.insert(made, drawn)
-        return report.say_origin(made, find_origin(parsed_args))
+        return made
 
 
 def plan_drain(
@@ -89,6 +82,7 @@ def plan_drain(
     """Return the report of a plan after which hosts are empty."""
     wanted = arguments.make_change(parsed_args)
     with _read(wanted) as cloud:
+        arguments.resolve_names(parsed_args, cloud)
         hosts = selection.find(
             cloud, parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
         )
@@ -110,7 +104,7 @@ def plan_drain(
                 plan, hosts - unread, described, parsed_args.map_by
             )
             made = cli_report.insert(made, drawn)
-        return report.say_origin(made, find_origin(parsed_args))
+        return made
 
 
 def plan_maintain(
@@ -120,12 +114,13 @@ def plan_maintain(
     wanted = arguments.make_change(parsed_args)
     chosen = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
     with _read(wanted) as cloud:
+        arguments.resolve_names(parsed_args, cloud)
         hosts = (
             selection.find(cloud, *chosen)
             if any(chosen)
             else {one.host for one in cloud.hosts.values()}
         )
-        done = selection.find_any(cloud, parsed_args.done, '--done')
+        done = selection.find_any(cloud, parsed_args.done)
         hosts -= done
         number = parsed_args.round
         if number is not None and number > len(hosts):
@@ -162,7 +157,7 @@ def plan_maintain(
         if cli_topology.is_wanted(parsed_args):
             drawn = maps.draw_rounds(found, described, parsed_args.map_by)
             made = cli_report.insert(made, drawn)
-        return report.say_origin(made, find_origin(parsed_args))
+        return made
 
 
 def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
@@ -177,6 +172,7 @@ def plan_survive(
     """Return what comes of failures."""
     wanted = arguments.make_change(parsed_args)
     with _read(wanted) as cloud:
+        arguments.resolve_names(parsed_args, cloud)
         return survive.make(
             cloud,
             parsed_args.flavor,

@@ -103,5 +103,5 @@ def make(
     """
     found = None
     if hosts or aggregates:
-        found = selection.find(cloud, hosts, aggregates, where='--host')
+        found = selection.find(cloud, hosts, aggregates)
     return Auditor(cloud, policies, found, project)

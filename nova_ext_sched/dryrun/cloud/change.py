@@ -294,23 +294,13 @@ def _set_hosts(
         known = [mapping.host for mapping in mapped]
     for name, host in wanted.hosts:
         one = named.find_aggregate(aggregates, name)
-        if host not in known:
-            raise exception.InvalidValue(
-                where='--aggregate-host',
-                expected=f'a host of nova: {messages.nearest(host, known)}',
-                got=host,
-            )
+        host = named.find_host(host, known)
         one.hosts = list({*one.hosts, host})
         changes.setdefault(one.uuid, {})[host] = True
     for name, host in wanted.no_hosts:
         one = named.find_aggregate(aggregates, name)
-        if host not in one.hosts:
-            raise exception.InvalidValue(
-                where='--no-aggregate-host',
-                expected=f'a host of aggregate {messages.clean(one.name)}: '
-                f'{messages.nearest(host, one.hosts)}',
-                got=host,
-            )
+        place = f' in aggregate {messages.clean(one.name)}'
+        host = named.find_host(host, one.hosts, place)
         one.hosts = [other for other in one.hosts if other != host]
         changes.setdefault(one.uuid, {})[host] = False
     return changes

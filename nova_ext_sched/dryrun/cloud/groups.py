@@ -7,9 +7,11 @@ import typing
 
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
+from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_ext_sched import messages
+from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import process
 
 
@@ -34,3 +36,26 @@ def _select_names(
         for uuid, name in context.session.execute(query)
         if name
     }
+
+
+def find_id(wanted: str, project: str | None) -> str:
+    """Return the UUID of the server group that an operator names.
+
+    :param wanted: a UUID, or a name
+    :param project: the ID of the only one whose groups are meant; None for
+        all, because groups of two projects may have one name
+    :raises exception.UnknownName: there is none, or there are several
+    """
+    if uuidutils.is_uuid_like(wanted):
+        return wanted
+    names = _select_named(process.context(), project)
+    return named.find('server group', wanted, names)
+
+
+@api_db.context_manager.reader
+def _select_named(context: typing.Any, project: str | None) -> dict[str, str]:
+    groups = api_models.InstanceGroup
+    query = sa.select(groups.uuid, groups.name)
+    if project is not None:
+        query = query.where(groups.project_id == project)
+    return {uuid: name or '' for uuid, name in context.session.execute(query)}

@@ -20,6 +20,19 @@ from nova_ext_sched import conf
 from nova_ext_sched import exception
 
 
+class NoConfiguration(exception.InvalidValue):
+    """There is no nova.conf where nova-scheduler would look for one."""
+
+    message = (
+        'There is no nova.conf in /etc/nova or where else nova-scheduler '
+        'looks. Run the command where nova-scheduler runs, in its container '
+        'if it has one, or name its file with --config-file FILE.'
+    )
+
+    def __init__(self) -> None:
+        exception.NovaExtSchedError.__init__(self)
+
+
 def patch() -> None:
     """Let threads work as in nova-scheduler; before nova is used.
 
@@ -56,7 +69,7 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
 
     :param config_files: paths; without any those that nova-scheduler finds
     :param config_dirs: likewise, directories of ``*.conf``
-    :raises exception.InvalidValue: there is no nova.conf
+    :raises NoConfiguration: there is no nova.conf
     :raises cfg.Error: nova.conf cannot be read
     """
     from nova import config
@@ -66,11 +79,7 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
     files = config_files or cfg.find_config_files('nova', 'nova-scheduler')
     dirs = config_dirs or cfg.find_config_dirs('nova', 'nova-scheduler')
     if not files and not dirs:
-        raise exception.InvalidValue(
-            where='--config-file',
-            expected="nova-scheduler's nova.conf where it is usually found",
-            got='no such file',
-        )
+        raise NoConfiguration()
     argv = ['nova-scheduler']
     argv += [f'--config-file={path}' for path in files]
     argv += [f'--config-dir={path}' for path in dirs]
@@ -80,6 +89,18 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
     objects.register_all()
     objects.Service.enable_min_version_cache()
     conf.register_opts(nova.conf.CONF)
+
+
+def describe_cloud() -> str:
+    """Return the region of the cloud, or placement's address.
+
+    Empty where nova.conf was not read, or has neither.
+    """
+    import nova.conf
+
+    section = nova.conf.CONF.placement
+    said = section.region_name or section.endpoint_override
+    return f'region {said}' if section.region_name else said or ''
 
 
 def context(project_id: str | None = None) -> typing.Any:

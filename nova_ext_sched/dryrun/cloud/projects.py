@@ -12,8 +12,16 @@ from keystoneauth1 import loading
 from keystoneauth1.identity import base
 from nova import utils
 import nova.conf
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from oslo_utils import uuidutils
+import sqlalchemy as sa
 
+from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import named
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import snapshot
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -35,22 +43,78 @@ def read_names(ids: Collection[str]) -> dict[str, str]:
 
     :param ids: of the projects; without any keystone is not asked
     """
-    if not ids:
-        return {}
+    told = _ask()[0] if ids else {}
+    return {id_: told[id_] for id_ in ids if told.get(id_)}
+
+
+def find_id(cloud: snapshot.Snapshot, wanted: str) -> str:
+    """Return the ID of the project that an operator names.
+
+    =====================================  ==================================
+    keystone                               the project
+    =====================================  ==================================
+    tells its projects                     the one of this ID, or the only
+                                           one of this name
+    tells, and has none or several         :class:`.UnknownName`
+    is silent; nova knows the ID           the one of this ID
+    is silent; nova does not, and it is    the same, with a fault of the
+    of the form of an ID                   cloud: nobody knows it
+    is silent, any other                   :class:`NotTold`
+    =====================================  ==================================
+
+    :param wanted: an ID or a name
+    """
+    told, why = _ask()
+    if told:
+        return named.find('project', wanted, told)
+    if not _has_servers(process.context(), wanted):
+        if not uuidutils.is_uuid_like(wanted):
+            raise NotTold(name=messages.clean(wanted), why=why)
+        cloud.doubts.append(
+            f'Whether there is a project {messages.clean(wanted)} is not '
+            f'known: nova has no server of it, and keystone does not tell '
+            f'({why}).'
+        )
+    return wanted
+
+
+class NotTold(exception.NovaExtSchedError):
+    """Keystone does not tell which project has a name."""
+
+    message = (
+        'Keystone does not tell which project is named {name} ({why}): give '
+        'its ID.'
+    )
+
+
+@api_db.context_manager.reader
+def _has_servers(context: typing.Any, project: str) -> bool:
+    """Return whether a project has or had servers, by nova's mappings."""
+    mapping = api_models.InstanceMapping
+    query = sa.select(mapping.id).where(mapping.project_id == project).limit(1)
+    return context.session.execute(query).first() is not None
+
+
+def _ask() -> tuple[dict[str, str], str]:
+    """Return the names of all projects by ID, or why keystone tells none."""
     told: list[dict[str, typing.Any]] = []
+    failed: list[str] = []
 
     def ask() -> None:
         try:
             told.extend(_list_projects())
         except Exception as exc:
-            LOG.debug('Projects have no name: %s', messages.describe(exc))
+            failed.append(messages.describe(exc))
+            LOG.debug('Projects have no name: %s', failed[0])
 
     # A timeout of requests counts anew with each piece of an answer.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(SECONDS)
-    names = {one['id']: messages.clean(one['name']) for one in [*told]}
-    return {id_: names[id_] for id_ in ids if names.get(id_)}
+    why = f'no answer in {SECONDS} seconds'
+    if not asking.is_alive():
+        why = failed[0] if failed else 'no credentials'
+    return {one['id']: messages.clean(one['name']) for one in [*told]}, why
 
 
 def _list_projects() -> list[dict[str, typing.Any]]:

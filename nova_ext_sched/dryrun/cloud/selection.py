@@ -10,7 +10,6 @@ import typing
 import nova.conf
 
 from nova_ext_sched import exception
-from nova_ext_sched import messages
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -24,59 +23,56 @@ def find(
     names: Iterable[str],
     aggregates: Iterable[str],
     domains: Iterable[str] = (),
-    where: str = 'host',
 ) -> set[str]:
     """Return the names of hosts that are named, or in what is named.
 
     :param names: of hosts
     :param aggregates: names, UUIDs or IDs
     :param domains: values of ``failure_domain_key``
-    :param where: what names hosts, for messages
-    :raises exception.InvalidValue: it does not exist
+    :raises exception.UnknownName: it does not exist
     """
-    found = {*names}
     known = {host.host for host in cloud.hosts.values()}
-    if not found <= known:
+    if not {*names} <= known:
         # Servers may stand where there is no compute node any more.
         known = known.union(*servers.Servers(cloud).count().values())
-    for name in sorted(found - known):
-        # It may be one of a cell that does not answer.
-        if not cloud.silent_cells:
-            raise exception.InvalidValue(
-                where=where,
-                expected='a host with a compute node or a server: '
-                + messages.nearest(name, known),
-                got=name,
-            )
+    found = {find_host(cloud, name, known) for name in names}
     for name in aggregates:
         found |= {*named.find_aggregate(cloud.aggs_by_id.values(), name).hosts}
     by_domain = group(cloud) if domains else {}
     for name in domains:
         if name not in by_domain:
-            raise exception.InvalidValue(
-                where='--domain',
-                expected=f'a value of {CONF.nova_ext_sched.failure_domain_key}'
-                f' in the metadata of an aggregate: '
-                f'{messages.nearest(name, by_domain)}',
-                got=name,
-            )
+            raise exception.UnknownName('failure domain', name, by_domain)
         found |= by_domain[name]
     return found
 
 
-def find_any(
-    cloud: snapshot.Snapshot, names: Iterable[str], where: str
-) -> set[str]:
+def find_host(
+    cloud: snapshot.Snapshot, name: str, known: Collection[str]
+) -> str:
+    """Return the host that is named, perhaps without its domain.
+
+    :param known: the hosts that there are, of the cells that answer
+    :raises exception.UnknownName: there is none
+    """
+    try:
+        return named.find_host(name, known)
+    except exception.UnknownName:
+        # It may be one of a cell that does not answer.
+        if cloud.silent_cells:
+            return name
+        raise
+
+
+def find_any(cloud: snapshot.Snapshot, names: Iterable[str]) -> set[str]:
     """Return the names of hosts that are named, or in an aggregate so named.
 
-    :param where: what names them, for messages
-    :raises exception.InvalidValue: there is neither of a name
+    :raises exception.UnknownName: there is neither of a name
     """
     hosts = {host.host for host in cloud.hosts.values()}
     known = {one.name for one in cloud.aggs_by_id.values()}
     known |= {one.uuid for one in cloud.aggs_by_id.values()}
     aggregates = {*names} & (known - hosts)
-    return find(cloud, {*names} - aggregates, aggregates, where=where)
+    return find(cloud, {*names} - aggregates, aggregates)
 
 
 def find_nodes(
@@ -86,24 +82,21 @@ def find_nodes(
 
     :param names: of hosts or nodes, ``HOST:NODE`` or UUIDs
     :returns: None without a name
-    :raises exception.InvalidValue: there is none of a name
+    :raises exception.UnknownName: there is none of a name
     """
     if not names:
         return None
     hosts = cloud.hosts
-    found = {
-        uuid: {host.host, host.node, host.name, uuid} & {*names}
-        for uuid, host in hosts.items()
-    }
+    by_name: dict[str, set[str]] = collections.defaultdict(set)
+    for uuid, host in hosts.items():
+        for name in (host.host, host.node, host.name, uuid):
+            by_name[name].add(uuid)
+    of_hosts = {host.host for host in hosts.values()}
+    chosen: set[str] = set()
     for name in names:
-        if not any(name in mine for mine in found.values()):
-            raise exception.InvalidValue(
-                where='--host',
-                expected='a host of a compute node: '
-                + messages.nearest(name, [h.name for h in hosts.values()]),
-                got=name,
-            )
-    return [uuid for uuid, mine in found.items() if mine]
+        known = name if name in by_name else named.find_host(name, of_hosts)
+        chosen |= by_name[known]
+    return [uuid for uuid in hosts if uuid in chosen]
 
 
 def group(cloud: snapshot.Snapshot) -> dict[str, set[str]]:

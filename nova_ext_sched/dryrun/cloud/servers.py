@@ -18,11 +18,13 @@ from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models
 from oslo_serialization import jsonutils
+from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_ext_sched import exception
 from nova_ext_sched import fields
 from nova_ext_sched import messages
+from nova_ext_sched import named
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -36,6 +38,9 @@ NOT_JUDGED = 'not-judged'
 
 # Servers read at once; it bounds the memory whatever a host holds.
 PAGE = 500
+
+# Servers that are read where one is looked for by its name.
+_MOST_NAMED = 1000
 
 # Images whose keys are remembered.
 _IMAGES = 1024
@@ -307,6 +312,53 @@ def _select_instances(
         sort_keys=['uuid'],
         sort_dirs=['asc'],
     )
+
+
+def find_id(
+    cloud: snapshot.Snapshot, wanted: str, project: str | None = None
+) -> str:
+    """Return the UUID of the server that an operator names.
+
+    :param wanted: a UUID, or a name; also of one that never landed
+    :param project: the ID of the only one whose servers are meant
+    :raises exception.UnknownName: there is none, or there are several
+    """
+    if uuidutils.is_uuid_like(wanted):
+        return wanted
+    mappings = objects.CellMappingList.get_all(process.context())
+    found: dict[str, str] = {}
+    for names in cloud.ask_cells(
+        _select_named, wanted, project, mappings=mappings
+    ).values():
+        found |= names
+    if not found:
+        for names in cloud.ask_cells(
+            _select_named, wanted[:3], project, True, mappings=mappings
+        ).values():
+            found |= names
+    return named.find('server', wanted, found)
+
+
+@main_db.pick_context_manager_reader
+def _select_named(
+    context: typing.Any, name: str, project: str | None, is_start: bool = False
+) -> dict[str, str]:
+    """Return the names of some servers of a cell, by UUID.
+
+    :param is_start: whether the name is only the beginning of theirs
+    """
+    instances = models.Instance
+    column = instances.display_name
+    query = sa.select(instances.uuid, column).where(
+        instances.deleted == 0,
+        column.startswith(name, autoescape=True)
+        if is_start
+        else column == name,
+    )
+    if project is not None:
+        query = query.where(instances.project_id == project)
+    rows = context.session.execute(query.limit(_MOST_NAMED))
+    return {uuid: shown or '' for uuid, shown in rows}
 
 
 @main_db.pick_context_manager_reader

@@ -99,6 +99,7 @@ class Snapshot(host_manager.HostManager):
     :ivar versions: a number for the state of each host that a fork changed,
         by UUID; equal numbers are equal states
     :ivar silent_cells: cells that did not answer: the reason by UUID
+    :ivar doubts: what else could not be read, a sentence each
     :raises exception.PluginError: a plugin of ours cannot be used
     :raises nova.exception.SchedulerHostFilterNotFound: an enabled filter is
         not available; nova-scheduler would not start
@@ -111,6 +112,7 @@ class Snapshot(host_manager.HostManager):
         self._asked = asked or cells.Cells()
         self._settled = settled
         self.silent_cells: dict[str, str] = {}
+        self.doubts: list[str] = []
         self.supposed: _Fork | None = None
         self.versions: dict[str, int] = {}
 
@@ -353,7 +355,9 @@ class Snapshot(host_manager.HostManager):
 
     def cell_name(self, uuid: str) -> str:
         """Return a cell's name for messages; its UUID where it has none."""
-        return messages.clean(self.cells[uuid].name or uuid)
+        # nova keeps cell0 apart.
+        cell = self.cells.get(uuid)
+        return messages.clean((cell and cell.name) or uuid)
 
     @property
     def faults(self) -> list[str]:
@@ -362,7 +366,7 @@ class Snapshot(host_manager.HostManager):
             f'Cell {self.cell_name(cell)} cannot be read, and its servers are '
             f'not judged: {messages.without_secrets(problem)}.'
             for cell, problem in self.silent_cells.items()
-        ]
+        ] + self.doubts
 
     @functools.cached_property
     def zones(self) -> set[str]:

@@ -22,6 +22,8 @@ from oslo_utils import uuidutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import named
+from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 
@@ -73,7 +75,7 @@ def build(
             ctxt, wanted.availability_zone
         )
         if wanted.availability_zone:
-            _check_zone(cloud, zone, host, node)
+            host = _check_zone(cloud, zone, host, node)
         spec_obj = objects.RequestSpec.from_components(
             ctxt,
             uuidutils.generate_uuid(),
@@ -174,13 +176,15 @@ def get_image(
         return {**wanted.image}
     if wanted.image is not None:
         try:
-            found = glance.API().get(ctxt, wanted.image, show_deleted=False)
+            found = _find_image(ctxt, wanted.image)
         except nova_exception.ImageNotFound as exc:
             raise question.InvalidQuestion(
                 where='--image',
                 expected='an image that Glance shows these credentials',
                 got=wanted.image,
             ) from exc
+        except exception.UnknownName:
+            raise
         except Exception as exc:
             # Whatever openstacksdk, keystoneauth and glanceclient raise.
             raise GlanceFailed(cause=messages.describe(exc)) from exc
@@ -198,14 +202,26 @@ def get_image(
     return {**found, 'properties': properties}
 
 
+def _find_image(ctxt: typing.Any, wanted: str) -> dict[str, typing.Any]:
+    """Return an image of Glance, by its UUID or its name."""
+    client = glance.API()
+    if uuidutils.is_uuid_like(wanted):
+        return dict(client.get(ctxt, wanted, show_deleted=False))
+    shown = client.get_all(ctxt, filters={'name': wanted})
+    found = {one['id']: one for one in shown if one['name'] == wanted}
+    if not found:
+        found = {one['id']: one for one in client.get_all(ctxt)}
+    names = {id_: one['name'] or '' for id_, one in found.items()}
+    return dict(found[named.find('image', wanted, names)])
+
+
 def destination(cloud: snapshot.Snapshot, text: str) -> typing.Any:
     """Return the nova Destination of ``HOST`` or ``HOST:NODE``.
 
-    :raises question.InvalidQuestion: no compute node has the names
+    :raises exception.UnknownName: no compute node has the names
     """
     host, _, node = text.partition(':')
-    _check_host(cloud, '--destination', host, node)
-    found = objects.Destination(host=host)
+    found = objects.Destination(host=_check_host(cloud, host, node))
     if node:
         found.node = node
     return found
@@ -216,37 +232,29 @@ def _check_zone(
     zone: str | None,
     host: str | None,
     node: str | None,
-) -> None:
+) -> str | None:
+    """Return the host that is forced, with its domain."""
     # nova-api, too, looks at the zone only where no host is forced.
     if zone and not host and zone not in cloud.zones:
-        raise question.InvalidQuestion(
-            where='--availability-zone',
-            expected='a zone that hosts are in: '
-            + messages.nearest(zone, cloud.zones),
-            got=zone,
-        )
-    if host or node:
-        _check_host(cloud, '--availability-zone', host, node)
+        raise exception.UnknownName('zone with hosts', zone, cloud.zones)
+    return _check_host(cloud, host, node)
 
 
 def _check_host(
-    cloud: snapshot.Snapshot,
-    where: str,
-    host: str | None,
-    node: str | None,
-) -> None:
+    cloud: snapshot.Snapshot, host: str | None, node: str | None
+) -> str | None:
+    """Return the host that is named, with its domain.
+
+    :raises exception.UnknownName: there is none, or it has no such node
+    """
     hosts = cloud.hosts.values()
-    if not cloud.silent_cells and not any(
-        (host or one.host, node or one.node) == (one.host, one.node)
-        for one in hosts
-    ):
-        got = ':'.join(filter(None, (host, node)))
-        raise question.InvalidQuestion(
-            where=where,
-            expected='a host of a compute node: '
-            + messages.nearest(got, [one.name for one in hosts]),
-            got=got,
-        )
+    if host:
+        host = selection.find_host(cloud, host, {one.host for one in hosts})
+    if node and not cloud.silent_cells:
+        nodes = {one.node for one in hosts if host in (None, '', one.host)}
+        if node not in nodes:
+            raise exception.UnknownName('node', node, nodes)
+    return host
 
 
 def _check_property(option: str, key: str, value: typing.Any) -> None:

@@ -33,6 +33,7 @@ def start(
         advance,
     )
     enabled = {cell.uuid for cell in cloud.enabled_cells}
+    found.faults += cloud.doubts
     for uuid, reason in cloud.silent_cells.items():
         # nova-scheduler does not ask a disabled cell.
         said = found.faults if uuid in enabled else found.remarks

@@ -79,7 +79,7 @@ def make_document(
         survey.remarks,
         topology.describe(cloud),
     )
-    return found, not any(
+    return found, not cloud.doubts and not any(
         cell.uuid in cloud.silent_cells for cell in cloud.enabled_cells
     )
 

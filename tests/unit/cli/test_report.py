@@ -339,6 +339,10 @@ class Document(Command):
         return {'format': 1, 'rows': ['x']}
 
 
+COMMAND = "nova-ext-sched ''"
+DOCUMENT = {'format': 1, 'rows': ['x'], 'supposed': []}
+
+
 @ddt.ddt
 class ListerTestCase(testtools.TestCase):
     def run_command(self, *argv, kind=Command, status=base.SOME_FOUND):
@@ -370,7 +374,7 @@ class ListerTestCase(testtools.TestCase):
         self.assertEqual(rows, load(self.run_command('-f', formatter)))
         self.assertEqual('Two rows.\n', self.err)
         self.assertEqual(
-            {'format': 1, 'rows': ['x']},
+            {**DOCUMENT, 'command': COMMAND},
             load(self.run_command('-f', formatter, kind=Document)),
         )
         self.assertEqual('', self.err)
@@ -428,7 +432,7 @@ class ListerTestCase(testtools.TestCase):
         text = self.run_command('--output', path, kind=Output)
         self.assertEqual('A text of words that people read\n', text)
         written = pathlib.Path(path).read_text()
-        self.assertEqual({'format': 1, 'rows': ['x']}, json.loads(written))
+        self.assertEqual({**DOCUMENT, 'command': COMMAND}, json.loads(written))
         self.run_command('--output', path, kind=Failing, status=base.FAULT)
         self.assertEqual(written, pathlib.Path(path).read_text())
         self.run_command(

@@ -51,12 +51,13 @@ class LoadTestCase(testtools.TestCase):
             class_ = one.load()
             if issubclass(class_, scheduler.Command):
                 command = class_(mock.Mock(), None)
+                parsed = argparse.Namespace()
                 with mock.patch.object(command, 'configure') as configure:
                     configure.side_effect = ZeroDivisionError
-                    self.assertRaises(ZeroDivisionError, command.load, 'args')
+                    self.assertRaises(ZeroDivisionError, command.load, parsed)
                     configure.side_effect = None
-                    work = command.load('args')
-                configure.assert_called_with('args')
+                    work = command.load(parsed)
+                configure.assert_called_with(parsed)
                 folder, _, _ = class_.__module__.rpartition('.')
                 self.assertEqual(f'{folder}.run', work.__name__)
 

@@ -418,7 +418,7 @@ With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, by which sync
             self.assertEqual('Nothing to change.\n', self.out.getvalue())
 
     @ddt.data(
-        (['linux'], 'expected the name, UUID or ID of an aggregate'),
+        (['linux'], 'There is no aggregate linux.'),
         (['agg1'], 'aggregate agg1: expected metadata trait:<NAME>=required'),
     )
     @ddt.unpack

@@ -63,6 +63,7 @@ class OutputTestCase(testtools.TestCase):
             mock.patch.object(auditor, 'make') as make,
             # There may be a cloud in the environment.
             mock.patch.object(projects, 'read_names') as read_names,
+            mock.patch.object(projects, 'find_id', lambda _, name: name + '1'),
         ):
             make.return_value = auditing
             read_names.return_value = {'project': 'web'}
@@ -96,7 +97,7 @@ class OutputTestCase(testtools.TestCase):
             *('--host', 'h', '--aggregate', 'a', '--project', 'p'),
         )
         self.assertEqual(
-            [['isolation', 'blazar'], ['h'], ['a'], 'p'], self.chosen
+            [['isolation', 'blazar'], ['h'], ['a'], 'p1'], self.chosen
         )
 
     def test_summary(self):

@@ -138,13 +138,21 @@ class MadeTestCase(testtools.TestCase):
     @ddt.data(
         ('options', ('nova_ext_sched.nothing', '1'), 'an option of nova.conf'),
         ('options', ('scheduler.workers', 'x'), '--option scheduler.workers'),
-        ('metadata', ('gpus', 'a', 'b'), 'gpu, '),
-        ('metadata', ('1', 'a', 'b'), 'because 2 aggregates'),
+        (
+            'metadata',
+            ('gpus', 'a', 'b'),
+            'no aggregate gpus. Did you mean gpu?',
+        ),
+        ('metadata', ('1', 'a', 'b'), '2 aggregates are named 1: '),
         ('no_metadata', ('gpu', 'b'), 'aggregate gpu: a, got'),
         ('no_metadata', ('bare', 'b'), 'bare: it has none'),
-        ('hosts', ('gpu', 'h5'), 'nova: h1, h2, h3, h4, got'),
-        ('no_hosts', ('gpu', 'h3'), 'aggregate gpu: h1, h2, got'),
-        ('no_hosts', ('bare', 'h3'), 'bare: none, got'),
+        ('hosts', ('gpu', 'h5'), 'no host h5. Did you mean h1, h2 or h3?'),
+        (
+            'no_hosts',
+            ('gpu', 'h3'),
+            'h3 in aggregate gpu. Did you mean h1 or h2?',
+        ),
+        ('no_hosts', ('bare', 'h3'), 'There is no host h3 in aggregate bare.'),
     )
     @ddt.unpack
     def test_what_does_not_exist(self, what, item, part):

@@ -4,6 +4,7 @@ import os
 import pathlib
 import socket
 import time
+import types
 from unittest import mock
 
 import ddt
@@ -15,6 +16,7 @@ from oslo_config import fixture as config_fixture
 from requests_mock.contrib import fixture as requests_fixture
 import testtools
 
+from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import projects
 
 CONF = nova.conf.CONF
@@ -24,8 +26,7 @@ LISTED = f'{KEYSTONE}/projects'
 IDS = [f'{number:032x}' for number in range(3)]
 
 
-@ddt.ddt
-class ReadNamesTestCase(testtools.TestCase):
+class ProjectsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         kept = {k: v for k, v in os.environ.items() if k[:3] != 'OS_'}
@@ -76,6 +77,9 @@ class ReadNamesTestCase(testtools.TestCase):
         """Return the requests for projects."""
         return [one for one in requests.request_history if one.url == LISTED]
 
+
+@ddt.ddt
+class ReadNamesTestCase(ProjectsTestCase):
     def test_names(self):
         """Others name them as they like."""
         self.configure_user()
@@ -146,3 +150,57 @@ class ReadNamesTestCase(testtools.TestCase):
         begin = time.monotonic()
         self.assertEqual({}, projects.read_names(IDS))
         self.assertLess(time.monotonic() - begin, 2)
+
+
+TOLD = [
+    {'id': IDS[0], 'name': 'web'},
+    {'id': IDS[1], 'name': 'db'},
+    {'id': IDS[2], 'name': 'db'},
+    {'id': 'f' * 32, 'name': IDS[0]},
+]
+
+
+@ddt.ddt
+class FindIdTestCase(ProjectsTestCase):
+    def find(self, wanted, has_servers=False):
+        self.cloud = types.SimpleNamespace(doubts=[])
+        with mock.patch.object(projects, '_has_servers') as asked:
+            asked.return_value = has_servers
+            return projects.find_id(self.cloud, wanted)
+
+    @ddt.data(
+        ('web', IDS[0]),
+        # What is an ID is no name.
+        (IDS[0], IDS[0]),
+        (IDS[1], IDS[1]),
+        ('dbs', 'There is no project dbs. Did you mean db?'),
+        ('db', f'2 projects are named db: {IDS[1]}, {IDS[2]}. Give the ID'),
+        # An ID that keystone has not.
+        ('e' * 32, f'There is no project {"e" * 32}.'),
+    )
+    @ddt.unpack
+    def test_keystone_tells(self, wanted, expected):
+        self.configure_user()
+        self.answer(json={'projects': TOLD})
+        if expected in IDS:
+            self.assertEqual(expected, self.find(wanted))
+        else:
+            error = self.assertRaises(exception.UnknownName, self.find, wanted)
+            self.assertIn(expected, str(error))
+        self.assertEqual([], self.cloud.doubts)
+
+    @ddt.data(({}, 'no credentials'), ({'status_code': 403}, 'Forbidden'))
+    @ddt.unpack
+    def test_keystone_tells_nothing(self, answer, why):
+        if answer:
+            self.configure_user()
+            self.answer(**answer)
+        error = self.assertRaises(projects.NotTold, self.find, 'admin')
+        self.assertIn(why, str(error))
+        # nova knows it, whatever it looks like.
+        self.assertEqual('admin', self.find('admin', has_servers=True))
+        self.assertEqual([], self.cloud.doubts)
+        self.assertEqual(IDS[0], self.find(IDS[0]))
+        [doubt] = self.cloud.doubts
+        self.assertIn(f'project {IDS[0]} is not known', doubt)
+        self.assertIn(why, doubt)
