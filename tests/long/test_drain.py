@@ -16,7 +16,8 @@ from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
+from nova_ext_sched.dryrun.plan import stuck
 from tests.functional import audits
 from tests.functional import base
 from tests.functional import explain
@@ -228,8 +229,8 @@ class DeletedTestCase(test_drain.DrainTestCase):
             (movable, '_find_method', 'active'),
             # PortNotFound, of nova's remote_managed_ports_filter.
             (destinations.Destinations, 'find_like', 'active'),
-            (order.StuckExplainer, '_explain', 'error'),
-            (order, 'compare_groups', 'active'),
+            (stuck.StuckExplainer, '_explain', 'error'),
+            (planner, 'compare_groups', 'active'),
         ):
             server = self.boot(az='nova:host1', networks=self.networks)
             self.reset_state(server, state)

@@ -10,7 +10,8 @@ from oslo_utils import fixture as utils_fixture
 
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
+from nova_ext_sched.dryrun.plan import stuck
 from tests.functional import openstackclient
 from tests.functional import plans
 
@@ -137,8 +138,8 @@ class DeletedTestCase(plans.PlanTestCase):
         for target, name, state in (
             (explain_server.Server, '__init__', 'active'),
             (destinations.Destinations, 'find', 'active'),
-            (order.StuckExplainer, '_explain', 'error'),
-            (order, 'compare_groups', 'active'),
+            (stuck.StuckExplainer, '_explain', 'error'),
+            (planner, 'compare_groups', 'active'),
         ):
             server = servers.pop()
             self.reset_state(server, state)

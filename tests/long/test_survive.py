@@ -20,8 +20,9 @@ from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import spare
+from nova_ext_sched.dryrun.plan import stuck
 from tests.functional import capacity
 from tests.functional import explain
 from tests.functional import explain_driver
@@ -479,7 +480,7 @@ class DeletedTestCase(test_survive.SurviveTestCase):
             (admission, 'ask', True),
             (explain_server.Server, '__init__', False),
             (destinations.Destinations, 'make_shared', False),
-            (order, 'compare_groups', False),
+            (planner, 'compare_groups', False),
         ):
             first, *others = sorted(alike, key=lambda one: one['id'])
             with self.deleting(first, target, name, archives):
@@ -502,7 +503,7 @@ class DeletedTestCase(test_survive.SurviveTestCase):
     def has_no_place(self, deleted, *others):
         """Why is asked of a server that is there."""
         self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
-        with self.deleting(deleted, order.StuckExplainer, '_explain'):
+        with self.deleting(deleted, stuck.StuckExplainer, '_explain'):
             document = self.survive('--host', 'host1')
         self.set_metadata('windows', {'trait:CUSTOM_WINDOWS': None})
         self.assertDeleted([deleted], document)

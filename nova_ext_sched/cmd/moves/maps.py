@@ -93,12 +93,12 @@ def draw_survival(
     :param of_all: whether each host of the cloud was to fail
     """
     failures = outcome.failures
-    most = max((one.left or 0 for one in failures), default=0)
+    most = max((one.room_for_last or 0 for one in failures), default=0)
     signs = {
-        host: topology.level(one.left, most)
+        host: topology.level(one.room_for_last, most)
         for one in failures
         for host in one.hosts
-        if one.left
+        if one.room_for_last
     }
     stuck = collections.Counter(one.host for one in outcome.lost.values())
     signs |= topology.count_all(stuck)

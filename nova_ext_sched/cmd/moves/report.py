@@ -60,6 +60,9 @@ ROUND_COLUMNS = ('Round', *COLUMNS)
 # The columns of the rounds that people read.
 _ROUND_HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Closer together')
 
+# Names that documents have for fields of plans.
+_KEYS = {'method': 'kind', 'batch': 'stage', 'room_for_last': 'left'}
+
 # Moves and servers that people see, and causes.
 _MOST_MOVES = 20
 _MOST_SOURCES = 5
@@ -163,7 +166,7 @@ def make_rounds(
         domains = {one['host']: one['domains'] for one in hosts}
         table = []
         for turn, one in enumerate(rounds, 1):
-            kinds = collections.Counter(move.kind for move in one.moves)
+            kinds = collections.Counter(move.method for move in one.moves)
             table.append(
                 (
                     turn,
@@ -252,10 +255,8 @@ def make_round(
     verb = messages.agree(len(one.hosts), 'is', 'are')
     said = f'{hosts} {verb} empty after round {number}.'
     plan = plans.Plan(
-        one.moves,
-        [],
-        [],
-        one.groups,
+        moves=one.moves,
+        groups=one.groups,
         to_be_empty=one.hosts,
         services=found.services,
     )
@@ -373,7 +374,10 @@ def make_survival(
 
 def _describe(found: typing.Any) -> dict[str, typing.Any]:
     """Return a dataclass with moves, as documents have it."""
-    described = dataclasses.asdict(found)
+    described = dataclasses.asdict(found, dict_factory=_rename)
+    if isinstance(found, plans.Plan):
+        # Only survive says it.
+        del described['left']
     for one in (
         described,
         *described.get('rounds', ()),
@@ -382,6 +386,13 @@ def _describe(found: typing.Any) -> dict[str, typing.Any]:
         if 'moves' in one:
             one['moves'] = plan_format.describe_moves(one['moves'])
     return described
+
+
+def _rename(
+    fields: Iterable[tuple[str, typing.Any]],
+) -> dict[str, typing.Any]:
+    """Return fields under the names that documents have."""
+    return {_KEYS.get(name, name): value for name, value in fields}
 
 
 def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:
@@ -417,11 +428,14 @@ def _list_tightest(
     """Return those that cost servers, then those with the least room left."""
 
     def rank(one: plans.Failure) -> tuple[typing.Any, ...]:
-        left = math.inf if one.left is None else one.left
+        left = math.inf if one.room_for_last is None else one.room_for_last
         return -len(one.lost), left, messages.in_order(one.failure)
 
     shown = sorted(failures, key=rank)[:_MOST_TIGHT]
-    lefts = [report.NONE if one.left is None else one.left for one in shown]
+    lefts = [
+        report.NONE if one.room_for_last is None else one.room_for_last
+        for one in shown
+    ]
     title = ''
     if more := len(failures) - len(shown):
         title = (
@@ -490,7 +504,7 @@ def _list_moves(moves: Sequence[plans.Move]) -> report.Section:
 
 
 def _list_move(turn: int, one: plans.Move, host: str = '') -> report.Line:
-    text = f'{host}{_to(one)}, {one.kind}'
+    text = f'{host}{_to(one)}, {one.method}'
     return report.Line(text, turn, one.name, uuid=one.server)
 
 
@@ -567,7 +581,7 @@ def _make_rows(
             one.host,
             report.Cell(one.policies),
             one.to or '',
-            one.kind,
+            one.method,
         )
 
 

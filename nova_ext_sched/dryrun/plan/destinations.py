@@ -37,6 +37,8 @@ from nova import objects
 from nova.scheduler import request_filter
 
 from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import servers
@@ -226,6 +228,24 @@ class Destinations:
             found = next(allowed, None)
         return found
 
+    def send(self, mine: movable.Movable, future: fork.Fork) -> typing.Any:
+        """Let a server go where it has a place now; return it, or None.
+
+        :param future: the fork that is open
+        :returns: the nova HostState
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        try:
+            target = self.find(mine)
+            if target is not None and mine.go(future, target):
+                return target
+        except placement.PlacementFailed:
+            raise
+        except Exception:
+            # It is named among those without a place.
+            pass
+        return None
+
     def explain(
         self, mine: movable.Movable
     ) -> tuple[matrix.Matrix, list[str]]:
@@ -398,14 +418,16 @@ class Destinations:
 
         Whether they fit, and whether the filters pass, is not known.
         """
-        fork = self.cloud.supposed
-        left = fork.find_other(shared.requests) - self.barred if fork else ()
-        if not fork or not left:
+        supposed = self.cloud.supposed
+        if not supposed:
+            return shared.requests
+        left = supposed.find_other(shared.requests) - self.barred
+        if not left:
             return shared.requests
         opened = self._opened.setdefault(shared, {})
         if new := left - opened.keys():
             known = shared.requests | shared.refused
-            opened |= fork.open(shared.resources, new, known)
+            opened |= supposed.open(shared.resources, new, known)
         return shared.requests | {uuid: opened[uuid] for uuid in left}
 
     def _find_first(
@@ -448,10 +470,10 @@ class Destinations:
     def _touched(self) -> dict[str, None]:
         """UUIDs of the hosts that are other than the shared answers know."""
         found: dict[str, None] = {}
-        fork = self.cloud.supposed
-        while fork:
-            found |= dict.fromkeys(fork.touched)
-            fork = fork.before
+        supposed = self.cloud.supposed
+        while supposed:
+            found |= dict.fromkeys(supposed.touched)
+            supposed = supposed.before
         return found
 
     def _run_request_filters(self, mine: movable.Movable) -> typing.Any:
@@ -462,15 +484,15 @@ class Destinations:
 
         :raises Exception: as :meth:`judge`
         """
-        fork = self.cloud.supposed
+        supposed = self.cloud.supposed
         group = mine.spec_obj.instance_group
         key = mine.uuid, *(mine.spec_obj.ignore_hosts or ())
-        is_kept = not (fork and fork.has_moved(group))
+        is_kept = not (supposed and supposed.has_moved(group))
         if is_kept and key in self._filtered:
             return self._filtered[key]
         filtered = mine.spec_obj.obj_clone()
-        if fork:
-            fork.correct_group(filtered.instance_group)
+        if supposed:
+            supposed.correct_group(filtered.instance_group)
         try:
             request_filter.process_reqspec(process.context(), filtered)
         except nova_exception.RequestFilterFailed:
@@ -500,9 +522,10 @@ class Destinations:
 
     def _fit(self, requests: list[claims.Request]) -> list[claims.Request]:
         """Return the allocation requests that fit what the fork leaves."""
-        if not (fork := self.cloud.supposed):
+        if not (supposed := self.cloud.supposed):
             return requests
-        return [one for one in requests if not fork.ledger.find_lacking(one)]
+        find_lacking = supposed.ledger.find_lacking
+        return [request for request in requests if not find_lacking(request)]
 
     def _read_states(
         self, spec_obj: typing.Any, offered: dict[str, list[claims.Request]]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
+import functools
 import typing
 
 from nova import exception as nova_exception
@@ -23,7 +24,7 @@ from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import preparation
 from nova_ext_sched.queries import servers
@@ -46,18 +47,17 @@ def make(
     :raises placement.PlacementFailed: placement does not answer
     """
     found = read(cloud, hosts)
-    leaving, held = found.leaving, found.held
+    goal = planner.Goal(
+        leaving=found.leaving,
+        barred=hosts | not_to,
+        never_given_up=policies.Policies(cloud).on,
+        to_be_empty=hosts,
+        held=found.held,
+    )
     places = destinations.Destinations(cloud)
-    barred = hosts | not_to
-    places.begin(barred)
-    kept = policies.Policies(cloud).on
-    advance(total=len(leaving))
-    movables = preparation.prepare(places, leaving, barred)
-    leaving = order.put_hardest_first(leaving, movables, places.count)
-    plan = order.plan_moves(places, movables, kept, leaving, advance=advance)
-    plan.without_place.extend(held)
-    # One that was deleted softly has its host until it is deleted for good.
-    return order.leave_out_gone(cloud, plan, softly=False, to_be_empty=hosts)
+    advance(total=len(found.leaving))
+    prepare = functools.partial(preparation.prepare, places)
+    return planner.plan(places, goal, prepare, advance)
 
 
 class Servers(typing.NamedTuple):

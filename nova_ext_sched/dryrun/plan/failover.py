@@ -8,7 +8,7 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import survive
 
@@ -75,6 +75,7 @@ class Failover:
             if not (mine.like and mine.like.is_whole):
                 mine.spec_obj.ignore_hosts = [host]
         with self._cloud.fork() as trial:
-            asked = order.put_hardest_first(leaving, movables, places.estimate)
-            plan = order.Order(places, movables).make(trial, asked)
-        return not plan.without_place
+            _, remaining = planner.try_(
+                places, trial, leaving, movables, places.estimate
+            )
+        return not remaining

@@ -43,14 +43,15 @@ from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.plan import batches
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import failover
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import preparation
-from nova_ext_sched.dryrun.plan import stages
+from nova_ext_sched.dryrun.plan import stuck
 
 
 class Maintenance:
@@ -104,8 +105,8 @@ class Maintenance:
             else:
                 self._on.setdefault(one.host, {})[one.server] = one
         self._held: dict[str, list[plans.Stuck]] = {}
-        for stuck in found.held:
-            self._held.setdefault(stuck.host, []).append(stuck)
+        for held in found.held:
+            self._held.setdefault(held.host, []).append(held)
         self._pending = set(hosts)
         self._policies = policies.Policies(cloud).on
 
@@ -146,15 +147,22 @@ class Maintenance:
 
     def _make_rounds(self) -> Iterator[plans.Round]:
         fixed = {host for host in self._pending if self._cannot_move(host)}
-        left, is_moving = self._pending - fixed, True
-        while left and is_moving:
+        is_moving = True
+        while is_moving:
             # What one round leaves, another may take.
-            is_moving = False
-            while made := self._make_round(left, self._at_once):
+            todo, is_moving = self._pending - fixed, False
+            while todo:
+                made, in_vain = self._make_round(todo, self._at_once)
+                todo -= in_vain
+                if made is None and self._at_once > 1:
+                    # Each took none because others were to be empty with it.
+                    made, in_vain = self._make_round(todo, 1)
+                    todo -= in_vain
+                if made is None:
+                    break
                 is_moving = True
-                left -= {*made.hosts}
+                todo -= {*made.hosts}
                 yield made
-            left = self._pending - fixed
 
     def _cannot_move(self, host: str) -> bool:
         return host in self._held or any(
@@ -162,43 +170,52 @@ class Maintenance:
             for uuid in self._on.get(host, ())
         )
 
-    def _make_round(self, left: set[str], most: int) -> plans.Round | None:
-        """Empty hosts together; those that cannot be alone leave ``left``."""
+    def _make_round(
+        self, todo: Set[str], most: int
+    ) -> tuple[plans.Round | None, set[str]]:
+        """Empty hosts together.
+
+        :param todo: names of hosts that may be emptied
+        :param most: how many at once
+        :returns: None where none can be; and the hosts that cannot be emptied
+            even alone
+        """
         states = self.cloud.states
         before = [*states.values()]
         empty: list[str] = []
         moves: list[plans.Move] = []
+        in_vain: set[str] = set()
         queue = sorted(
-            left,
+            todo,
             key=lambda host: (len(self._on.get(host, ())), _in_order(host)),
         )
         while queue and len(empty) < most:
             host = queue.pop(0)
-            taken = {one.expected for one in moves}
+            taken = {move.expected for move in moves}
             if host in taken or not self._go_together(host, empty):
                 continue
             # They are tried after it in this round, and take none before.
             others = (
-                one
-                for one in queue
-                if one not in taken and self._go_together(one, [*empty, host])
+                other
+                for other in queue
+                if other not in taken
+                and self._go_together(other, [*empty, host])
             )
             mates = [*itertools.islice(others, most - len(empty) - 1)]
-            found = self._empty(host, {host, *empty}, mates)
-            if found is not None:
+            made = self._empty(host, {host, *empty}, mates)
+            if made is not None:
                 empty.append(host)
-                moves += _go_on(moves, found)
+                moves += _go_on(moves, made)
             elif not empty and not mates:
-                left.discard(host)
+                in_vain.add(host)
         if not empty:
-            # Each took none because others were to be empty with it.
-            return self._make_round(left, 1) if most > 1 and left else None
+            return None, in_vain
         self._pending.difference_update(empty)
-        moves = stages.link(moves, self._movables)
-        groups = order.compare_groups(
+        moves = batches.link(moves, self._movables)
+        groups = planner.compare_groups(
             before, [*states.values()], self._movables, moves
         )
-        return plans.Round(empty, moves, groups)
+        return plans.Round(empty, moves, groups), in_vain
 
     def _go_together(self, host: str, others: Sequence[str]) -> bool:
         """Return whether a host may be in a round with others."""
@@ -217,8 +234,8 @@ class Maintenance:
         :param mates: those of hosts that are no destinations either
         """
         with self.cloud.fork() as trial:
-            moves, left = self._move(trial, host, {*empty, *mates})
-            if left:
+            moves, remaining = self._move(trial, host, {*empty, *mates})
+            if remaining:
                 return None
             if self._failover:
                 lost = self._failover.find_lost(trial, empty)
@@ -238,71 +255,56 @@ class Maintenance:
     def _move(
         self, trial: fork.Fork, host: str, barred: Set[str]
     ) -> tuple[list[plans.Move], list[plans.Leaving]]:
-        """Move a host's servers; return the moves, and those that are left."""
-        places, movables = self._places, self._movables
-        asked = order.Order(places, movables)
-        left = [*self._on.get(host, {}).values()]
+        """Move a host's servers; return the moves, and those that remain."""
+        places = self._places
+        remaining = [*self._on.get(host, {}).values()]
         moves: list[plans.Move] = []
         for hosts in (self._pending | barred, barred):
             places.bar(hosts | self._not_to)
-            if left and len(places.barred) < len(self.cloud.states):
-                left = order.put_hardest_first(left, movables, places.estimate)
-                found = asked.make(trial, left).moves
-                moved = {one.server for one in found}
-                moves += _go_on(moves, found)
-                left = [one for one in left if one.server not in moved]
-        return moves, left
+            if remaining and len(places.barred) < len(self.cloud.states):
+                made, remaining = planner.try_(
+                    places, trial, remaining, self._movables, places.estimate
+                )
+                moves += _go_on(moves, batches.number(made, self._movables))
+        return moves, remaining
 
     def _explain(self, host: str) -> list[plans.Stuck]:
         """Return why a host cannot be emptied, after all rounds."""
         self._places.begin({host} | self._not_to)
         with self.cloud.fork() as trial:
-            _, left = self._move(trial, host, {host})
-            explainer = order.StuckExplainer(
-                self._places,
-                self._movables,
-                self._policies,
-                trial,
+            _, remaining = self._move(trial, host, {host})
+            explainer = stuck.StuckExplainer(
+                self._places, self._movables, self._policies, trial
             )
-            stuck = explainer.explain(
-                plans.Stuck(**vars(one), reason='', cause='', would_help='')
-                for one in left
-            )
-        return [*stuck, *self._held.get(host, ())]
+            without_place = explainer.explain(remaining)
+        return [*without_place, *self._held.get(host, ())]
 
     def _leave_out_gone(
         self, rounds: Sequence[plans.Round], kept: Sequence[plans.Kept]
     ) -> plans.Rounds:
-        plan = order.leave_out_gone(
-            self.cloud,
-            plans.Plan(
-                [move for one in rounds for move in one.moves],
-                [stuck for one in kept for stuck in one.without_place],
-                self._passing,
-            ),
-            softly=False,
+        there = (
+            *(move for one in rounds for move in one.moves),
+            *(server for one in kept for server in one.without_place),
+            *self._passing,
         )
-        deleted = {one.server for one in plan.deleted_meanwhile}
+        deleted = planner.find_gone(self.cloud, there, softly=False)
 
         def keep(among: Sequence[typing.Any]) -> list[typing.Any]:
             return [one for one in among if one.server not in deleted]
 
+        whole = [
+            dataclasses.replace(one, moves=keep(one.moves)) for one in rounds
+        ]
+        hosts = {host for one in rounds for host in one.hosts}
+        hosts |= {move.expected for one in whole for move in one.moves}
         return plans.Rounds(
-            [
-                dataclasses.replace(one, moves=keep(one.moves))
-                for one in rounds
-            ],
+            whole,
             [
                 dataclasses.replace(one, without_place=keep(one.without_place))
                 for one in kept
             ],
-            plan.deleted_meanwhile,
-            self.cloud.services_of(
-                {
-                    *plan.services,
-                    *(host for one in rounds for host in one.hosts),
-                }
-            ),
+            [*deleted.values()],
+            self.cloud.services_of(hosts),
             keep(self._passing),
         )
 
@@ -310,9 +312,9 @@ class Maintenance:
 def _go_on(
     before: Sequence[plans.Move], moves: Sequence[plans.Move]
 ) -> list[plans.Move]:
-    """Return moves with stages after those before them."""
-    last = before[-1].stage if before else 0
-    return [dataclasses.replace(one, stage=last + one.stage) for one in moves]
+    """Return moves with batches after those before them."""
+    last = before[-1].batch if before else 0
+    return [dataclasses.replace(one, batch=last + one.batch) for one in moves]
 
 
 def make(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set
 import copy
 import dataclasses
+import functools
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
@@ -13,7 +14,7 @@ from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import preparation
 
@@ -37,12 +38,8 @@ def make(
     advance(total=auditing.count())
     found = [one for one in auditing.judge(advance) if one.policies]
     found.sort(key=lambda one: -len(one.policies))
-    by_uuid = {one.uuid: one for one in found}
-    must: list[plans.Leaving] = []
-    may: list[plans.Leaving] = []
-    for one in found:
-        beside = all(map(auditing.policies.counts_group, one.policies))
-        (may if beside else must).append(
+    goal = planner.Goal(
+        leaving=[
             plans.Leaving(
                 one.uuid,
                 messages.clean(one.name),
@@ -50,24 +47,21 @@ def make(
                 one.host,
                 one.policies,
             )
-        )
-    cloud, kept = auditing.cloud, auditing.policies.on
-    places = destinations.Destinations(cloud)
-    places.begin(not_to)
-    advance(label='Planning moves', total=len(found))
-    movables = preparation.prepare(places, (*must, *may), not_to)
-    plan = order.plan_moves(
-        places,
-        movables,
-        kept,
-        must,
-        may,
-        lambda one, moved: is_mended(
-            auditing.policies, by_uuid[one.server], moved
-        ),
-        advance,
+            for one in found
+        ],
+        may_stay={
+            one.uuid: functools.partial(is_mended, auditing.policies, one)
+            for one in found
+            if all(map(auditing.policies.counts_group, one.policies))
+        },
+        barred=not_to,
+        never_given_up=auditing.policies.on,
+        hardest_first=False,
     )
-    return order.leave_out_gone(cloud, plan)
+    places = destinations.Destinations(auditing.cloud)
+    advance(label='Planning moves', total=len(found))
+    prepare = functools.partial(preparation.prepare, places)
+    return planner.plan(places, goal, prepare, advance)
 
 
 def is_mended(

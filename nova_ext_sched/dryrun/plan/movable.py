@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 import types
 import typing
 
@@ -70,6 +71,10 @@ class Movable(typing.Protocol):
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """Let it go to a nova HostState; False where the claim fails."""
+
+
+#: Servers that are prepared, or why nova cannot move them, by UUID.
+Movables = Mapping[str, Movable | Exception]
 
 
 class Migration:

@@ -50,18 +50,18 @@ class Move(Leaving):
         the move out names none, and plans anew unless it went where the moves
         after it take for granted
     :ivar expected: the host that the moves after it take for granted
-    :ivar kind: ``live``, ``cold`` or ``evacuate``
+    :ivar method: ``live``, ``cold`` or ``evacuate``
     :ivar why_cold: as of :class:`.plan_format.Move`
-    :ivar stage: moves of the same one do not need each other, and may be under
-        way at once; those of the stages before it have ended
+    :ivar batch: moves of the same one do not need each other, and may be under
+        way at once; those of the batches before it have ended
     :ivar needs: the UUIDs of servers whose moves, all before it, have to be
-        made for it to be possible (:func:`.stages.link`)
+        made for it to be possible (:func:`.batches.link`)
     """
 
     to: str | None
     expected: str
-    kind: str
-    stage: int = 1
+    method: str
+    batch: int = 1
     why_cold: str = plan_format.NOT_COLD
     needs: Sequence[str] = ()
 
@@ -128,7 +128,7 @@ class Group:
     domains_before: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
     """Moves, one after the other, and what they leave as it is.
 
@@ -138,15 +138,19 @@ class Plan:
     :ivar to_be_empty: names of hosts that are empty after the moves
     :ivar services: the UUID of nova-compute of each host of the moves, and of
         those that are to be empty, by name: no other cloud has these
+    :ivar room_for_last: how many hosts the last server could go to when its
+        turn came, about: it has found the others' places taken; None where
+        nobody knows
     """
 
     moves: list[Move]
-    without_place: list[Stuck]
-    mended_by_others: list[Leaving]
+    without_place: list[Stuck] = dataclasses.field(default_factory=list)
+    mended_by_others: list[Leaving] = dataclasses.field(default_factory=list)
     groups: list[Group] = dataclasses.field(default_factory=list)
     deleted_meanwhile: list[Leaving] = dataclasses.field(default_factory=list)
     to_be_empty: list[str] = dataclasses.field(default_factory=list)
     services: dict[str, str] = dataclasses.field(default_factory=dict)
+    room_for_last: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,15 +209,14 @@ class Failure:
     :ivar failure: the name of the host, or of the failure domain
     :ivar hosts: names
     :ivar moves: one after the other
-    :ivar left: how many hosts the last server could go to when its turn came,
-        about: it has found the others' places taken; None where nobody knows
+    :ivar room_for_last: as of :class:`Plan`
     """
 
     failure: str
     hosts: list[str]
     moves: list[Move]
     without_place: list[Stuck]
-    left: int | None = None
+    room_for_last: int | None = None
 
     @property
     def servers(self) -> int:

@@ -26,13 +26,13 @@ from nova import objects
 from nova import servicegroup
 
 from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
 from nova_ext_sched.dryrun.plan import plans
 
 # What nova-api looks at besides what the request has.
@@ -44,7 +44,7 @@ def prepare(
     leaving: Iterable[plans.Leaving],
     barred: Set[str] = frozenset(),
     advance: Callable[[], object] = lambda: None,
-) -> order.Movables:
+) -> movable.Movables:
     """Prepare servers for their migrations, before anything is supposed.
 
     :param barred: names of hosts that are no destinations
@@ -55,11 +55,35 @@ def prepare(
     by_host = sorted(leaving, key=lambda one: one.host)
     by_uuid = {one.server: one for one in by_host}
     preparation = _Preparation(places, barred, by_host)
-    return order.prepare(
+    return prepare_each(
         by_host,
         lambda uuid: preparation.make(by_uuid[uuid]),
         advance,
     )
+
+
+def prepare_each(
+    leaving: Iterable[plans.Leaving],
+    make: Callable[[str], movable.Movable],
+    advance: Callable[[], object] = lambda: None,
+) -> movable.Movables:
+    """Prepare servers for their moves, before anything is supposed.
+
+    :param make: prepares one, by its UUID
+    :param advance: called after each
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    found: dict[str, movable.Movable | Exception] = {}
+    for one in leaving:
+        try:
+            found[one.server] = make(one.server)
+        except placement.PlacementFailed:
+            raise
+        except Exception as exc:
+            # It is named among those without a place.
+            found[one.server] = exc
+        advance()
+    return found
 
 
 class _Preparation:

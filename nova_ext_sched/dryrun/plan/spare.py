@@ -31,7 +31,7 @@ from nova_ext_sched.dryrun.fit import number
 from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 
 # Servers that are counted at most, as each is placed, and evacuated too.
@@ -48,7 +48,7 @@ class Evacuated(typing.NamedTuple):
 
     failure: str
     hosts: Set[str]
-    movables: order.Movables
+    movables: movable.Movables
     stuck: Set[str]
 
 
@@ -176,19 +176,17 @@ class Spare:
                     uuid, target.cell_uuid
                 )
         places.begin(one.hosts)
-        leaving = order.put_hardest_first(
-            (plans.Leaving(uuid, '', '', '', []) for uuid in movables),
-            movables,
-            places.count,
-        )
-        with places.cloud.fork() as future:
-            plan = order.Order(places, movables).make(future, leaving)
-        none = {stuck.server for stuck in plan.without_place}
-        if len(none) <= len(one.stuck):
+        leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
+        with places.cloud.fork() as trial:
+            _, remaining = planner.try_(
+                places, trial, leaving, movables, places.count
+            )
+        stuck = {server.server for server in remaining}
+        if len(stuck) <= len(one.stuck):
             return True
         # Those that are gone since count neither then nor now.
-        deleted = gone.find(places.cloud, none & one.movables.keys())
-        return len(none - deleted) <= len(one.stuck - deleted)
+        deleted = gone.find(places.cloud, stuck & one.movables.keys())
+        return len(stuck - deleted) <= len(one.stuck - deleted)
 
     def describe(self) -> dict[str, typing.Any]:
         """Return what the document has of it."""

@@ -31,8 +31,9 @@ from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import preparation
 from nova_ext_sched.dryrun.plan import spare
 
 # Failures that cost servers, which are named while others are evacuated.
@@ -162,33 +163,35 @@ class Survival:
                     # It takes no place from others.
                     is_gone = gone.is_gone(known.instance)
                     (deleted if is_gone else leaving).append(one)
-        places = self.places
-        places.begin(hosts)
-        movables = order.prepare(
-            leaving, lambda uuid: self._prepare(stored[uuid], hosts)
+        movables: dict[str, movable.Movable | Exception] = {}
+
+        def prepare(
+            leaving: Sequence[plans.Leaving], hosts: Set[str]
+        ) -> movable.Movables:
+            movables.update(
+                preparation.prepare_each(
+                    leaving, lambda uuid: self._prepare(stored[uuid], hosts)
+                )
+            )
+            return movables
+
+        goal = planner.Goal(
+            leaving=leaving, barred=hosts, never_given_up=self._policies
         )
-        leaving = order.put_hardest_first(leaving, movables, places.count)
-        tightness = _Tightness(places, leaving, movables)
-        plan = order.plan_moves(
-            places,
-            movables,
-            self._policies,
-            leaving,
-            advance=advance,
-            before=tightness.note,
-        )
-        plan = order.leave_out_gone(self.cloud, plan)
+        plan = planner.plan(self.places, goal, prepare, advance)
         deleted += plan.deleted_meanwhile
         self.deleted |= {one.server: one for one in deleted}
         if self._keeps:
-            none = {one.server for one in plan.without_place}
-            self.evacuated.append(spare.Evacuated(name, hosts, movables, none))
+            stuck = {one.server for one in plan.without_place}
+            self.evacuated.append(
+                spare.Evacuated(name, hosts, movables, stuck)
+            )
         return plans.Failure(
             name,
             sorted(hosts),
             plan.moves,
             plan.without_place,
-            tightness.left,
+            plan.room_for_last,
         )
 
     def describe_flavors(self) -> list[dict[str, typing.Any]]:
@@ -291,44 +294,6 @@ class Survival:
     def _shares(self) -> dict[str, set[str]]:
         """UUIDs of the servers with a share, by cell."""
         return self.cloud.ask_cells(servers.select_shares)
-
-
-class _Tightness:
-    """Counts the hosts that are left for the last server of a failure.
-
-    :param leaving: the servers in the order in which they go
-    :ivar left: how many; None as long as nobody knows
-    """
-
-    def __init__(
-        self,
-        places: destinations.Destinations,
-        leaving: Sequence[plans.Leaving],
-        movables: order.Movables,
-    ) -> None:
-        self.left: int | None = None
-        self._places = places
-        going = [
-            one.server
-            for one in leaving
-            if not isinstance(movables[one.server], Exception)
-        ]
-        self._last = going[-1] if going else ''
-
-    def note(self, uuid: str, mine: movable.Movable) -> None:
-        """Count them where a server is the last one.
-
-        :raises placement.PlacementFailed: placement does not answer
-        """
-        if uuid != self._last:
-            return
-        try:
-            self.left = self._places.count(mine)
-        except placement.PlacementFailed:
-            raise
-        except Exception:
-            # Its turn says why.
-            self.left = 0
 
 
 def make(

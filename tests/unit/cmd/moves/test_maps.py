@@ -21,10 +21,10 @@ class MapsTestCase(testtools.TestCase):
                 hosts=['a', 'host1'],
             ),
             dataclasses.replace(
-                test_report.make_failure('r2'), hosts=['b'], left=8
+                test_report.make_failure('r2'), hosts=['b'], room_for_last=8
             ),
             dataclasses.replace(
-                test_report.make_failure('r3'), hosts=['c'], left=4
+                test_report.make_failure('r3'), hosts=['c'], room_for_last=4
             ),
         ]
         outcome = plans.Outcome(failures, [], [], [], [])

@@ -55,7 +55,7 @@ class MaintainTestCase(testtools.TestCase):
             ('nova_ext_sched.dryrun.plan.drain.read', self.read),
             ('nova_ext_sched.dryrun.plan.preparation.prepare', self.prepare),
             (
-                'nova_ext_sched.dryrun.plan.order.gone.find',
+                'nova_ext_sched.dryrun.plan.planner.gone.find',
                 lambda *_, **__: self.deleted,
             ),
         ):
@@ -153,6 +153,10 @@ class MaintainTestCase(testtools.TestCase):
                     self.assertNotIn(to, {on[other] for other in others})
                 on[uuid] = to
             self.assertFalse({*one.hosts} & {*on.values()}, one)
+            batches = [move.batch for move in one.moves]
+            self.assertEqual(
+                [*range(1, len({*batches}) + 1)], [*dict.fromkeys(batches)]
+            )
         kept = [one.host for one in self.found.not_emptied]
         self.assertEqual(sorted(hosts), sorted(turns + kept))
         for one in self.found.not_emptied:

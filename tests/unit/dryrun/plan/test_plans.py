@@ -5,7 +5,7 @@ from unittest import mock
 import ddt
 import testtools
 
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 
 GROUP = plans.Group('group', 'web', 1, 2, 1, 1)
@@ -17,20 +17,22 @@ def make_leaving(uuid, class_=plans.Leaving, **kwargs):
 
 def make_plan():
     return plans.Plan(
-        [
+        moves=[
             make_leaving(
-                uuid, plans.Move, to='host2', expected='host2', kind='live'
+                uuid, plans.Move, to='host2', expected='host2', method='live'
             )
             for uuid in 'ab'
         ],
-        [
+        without_place=[
             make_leaving(
                 uuid, plans.Stuck, reason='why', cause='state', would_help=''
             )
             for uuid in 'cd'
         ],
-        list(map(make_leaving, 'ef')),
-        [GROUP],
+        mended_by_others=list(map(make_leaving, 'ef')),
+        groups=[GROUP],
+        to_be_empty=['host9'],
+        room_for_last=4,
     )
 
 
@@ -41,11 +43,9 @@ class LeaveOutGoneTestCase(testtools.TestCase):
         whole, cloud = make_plan(), mock.Mock()
         cloud.services_of = lambda hosts: dict.fromkeys(hosts, 'uuid')
         with mock.patch.object(
-            order.gone, 'find', return_value=set(gone)
+            planner.gone, 'find', return_value=set(gone)
         ) as find:
-            made = order.leave_out_gone(
-                cloud, whole, softly=False, to_be_empty={'host9'}
-            )
+            made = planner.leave_out_gone(cloud, whole, softly=False)
         find.assert_called_once_with(cloud, mock.ANY, False)
         self.assertEqual([*'abcdef'], sorted(find.call_args[0][1]))
         for name in ('moves', 'without_place', 'mended_by_others'):
@@ -59,6 +59,7 @@ class LeaveOutGoneTestCase(testtools.TestCase):
             )
         self.assertEqual([GROUP], made.groups)
         self.assertEqual(['host9'], made.to_be_empty)
+        self.assertEqual(4, made.room_for_last)
         self.assertEqual(
             {'host9', *['host1', 'host2'] * bool(made.moves)},
             {*made.services},

@@ -22,7 +22,7 @@ from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import spare
 from tests.unit.dryrun.cloud import clouds
@@ -106,14 +106,12 @@ class SpareTestCase(testtools.TestCase):
     def find_stuck(self, hosts, movables):
         """Return the servers that find no host, of hosts that fail."""
         self.places.begin(hosts)
-        leaving = order.put_hardest_first(
-            [plans.Leaving(uuid, '', '', '', []) for uuid in movables],
-            movables,
-            self.places.count,
-        )
+        leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
         with self.places.cloud.fork() as future:
-            made = order.Order(self.places, movables).make(future, leaving)
-        return {one.server for one in made.without_place}
+            _, remaining = planner.try_(
+                self.places, future, leaving, movables, self.places.count
+            )
+        return {one.server for one in remaining}
 
     def is_worse(self, found, number, size):
         """Return whether a failure is, with so many more servers."""

@@ -6,8 +6,8 @@ import ddt
 from nova import objects
 import testtools
 
+from nova_ext_sched.dryrun.plan import batches
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import stages
 
 objects.register_all()
 
@@ -26,25 +26,32 @@ DEVICE = {
 }
 
 
-@ddt.ddt
-class StageTestCase(testtools.TestCase):
-    def number(self, *moves):
-        """Return the stage of each move."""
-        stage, found = stages.Stage(), []
-        for move in moves:
-            mine = {'is_named': True, **SERVER, **move}
-            group, hints = mine.pop('group'), mine.pop('hints')
-            spec_obj = objects.RequestSpec()
-            if group:
-                spec_obj.instance_group = objects.InstanceGroup(uuid=group)
-            if hints:
-                spec_obj.scheduler_hints = hints
-            for name in NUMA.keys() & mine.keys():
-                setattr(spec_obj, name, mine.pop(name))
-            stage = stage.add(spec_obj, **mine)
-            found.append(stage.number)
-        return found
+def make_moves(moves):
+    """Return moves, of servers that are numbered as they move."""
+    made, movables = [], {}
+    for number, move in enumerate(moves, 1):
+        mine = {'is_named': True, **SERVER, **move}
+        spec_obj = objects.RequestSpec()
+        if mine['group']:
+            spec_obj.instance_group = objects.InstanceGroup(uuid=mine['group'])
+        if mine['hints']:
+            spec_obj.scheduler_hints = mine['hints']
+        for name in NUMA.keys() & mine.keys():
+            setattr(spec_obj, name, mine[name])
+        movables[number] = types.SimpleNamespace(spec_obj=spec_obj)
+        made.append(
+            plans.Move(
+                *(number, '', 'p', mine['host'], []),
+                to=mine['target'] if mine['is_named'] else None,
+                expected=mine['target'],
+                method='live',
+            )
+        )
+    return made, movables
 
+
+@ddt.ddt
+class BatchTestCase(testtools.TestCase):
     @ddt.data(
         ([1, 1], {'host': 'h1'}, {'host': 'h3'}),
         ([1, 1], {'target': 'h2'}, {'target': 'h3'}),
@@ -65,7 +72,7 @@ class StageTestCase(testtools.TestCase):
         ([1, 2, 3], {}, {'is_named': False}, {}),
         ([1, 2, 3], {}, {'hints': {'same_host': ['a']}}, {}),
         ([1, 1], {}, {'hints': {'group': ['a']}}),
-        # A new stage has no memory of the one before.
+        # A new batch has no memory of the one before.
         (
             [1, 2, 2],
             {'host': 'h1'},
@@ -73,38 +80,14 @@ class StageTestCase(testtools.TestCase):
             {'host': 'h4', 'target': 'h1'},
         ),
     )
-    def test_stages(self, row):
+    def test_numbers(self, row):
         expected, *moves = row
-        self.assertEqual(expected, self.number(*moves))
+        made = batches.number(*make_moves(moves))
+        self.assertEqual(expected, [one.batch for one in made])
 
 
 @ddt.ddt
 class LinkTestCase(testtools.TestCase):
-    """Servers are numbered as they move."""
-
-    def needs(self, *moves):
-        """Return the numbers of the moves that each needs."""
-        made, movables = [], {}
-        for number, move in enumerate(moves, 1):
-            mine = {'is_named': True, **SERVER, **move}
-            spec_obj = objects.RequestSpec()
-            if mine['group']:
-                spec_obj.instance_group = objects.InstanceGroup(
-                    uuid=mine['group']
-                )
-            if mine['hints']:
-                spec_obj.scheduler_hints = mine['hints']
-            movables[number] = types.SimpleNamespace(spec_obj=spec_obj)
-            made.append(
-                plans.Move(
-                    *(number, '', 'p', mine['host'], []),
-                    to=mine['target'] if mine['is_named'] else None,
-                    expected=mine['target'],
-                    kind='live',
-                )
-            )
-        return [one.needs for one in stages.link(made, movables)]
-
     @ddt.data(
         ([[], []], {'host': 'h1'}, {'host': 'h3'}),
         # Room that is left, whether or not nova is told where it goes.
@@ -137,4 +120,5 @@ class LinkTestCase(testtools.TestCase):
     )
     def test_needs(self, row):
         expected, *moves = row
-        self.assertEqual(expected, self.needs(*moves))
+        made = batches.link(*make_moves(moves))
+        self.assertEqual(expected, [one.needs for one in made])

@@ -3,7 +3,6 @@
 """Which moves of an order need others, and which may be made at once."""
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 import dataclasses
 import itertools
 import typing
@@ -17,21 +16,21 @@ _HINTS = {'group', fields.CHECK_TYPE}
 
 
 @dataclasses.dataclass
-class Stage:
+class Batch:
     """Moves that do not need each other, one after the other in the order.
 
     All that a filter reads of servers is what stands on the host that it is
     asked about, the server group and hints that name servers. So a move goes
-    to the host of its turn whether or not those of its stage have been made:
+    to the host of its turn whether or not those of its batch have been made:
 
     ====================================  =================================
-    a move                                begins a stage
+    a move                                begins a batch
     ====================================  =================================
-    to a host that one of the stage left  yes: it may need that room
-    to a host to which one of the stage   yes: the one that comes first may
+    to a host that one of the batch left  yes: it may need that room
+    to a host to which one of the batch   yes: the one that comes first may
     goes; both have a NUMA topology or    take the cell, or the device, that
     PCI devices                           the other needs
-    of a server group of the stage        yes: its rules count the others
+    of a server group of the batch        yes: its rules count the others
     with hints of its owner               yes, and the next one does: they
                                           may name a server
     for which nova chooses the host       yes, and the next one does: it may
@@ -39,22 +38,22 @@ class Stage:
     any other                             no
     ====================================  =================================
 
-    :ivar left: names of hosts
+    :ivar vacated: names of hosts that its servers left
     :ivar fitted: names of hosts that give of their cells or devices
     :ivar groups: UUIDs
     :ivar is_full: whether no other move may be of it
     """
 
     number: int = 1
-    left: set[str] = dataclasses.field(default_factory=set)
+    vacated: set[str] = dataclasses.field(default_factory=set)
     fitted: set[str] = dataclasses.field(default_factory=set)
     groups: set[str] = dataclasses.field(default_factory=set)
     is_full: bool = False
 
     def add(
         self, spec_obj: typing.Any, host: str, target: str, is_named: bool
-    ) -> 'Stage':
-        """Add a move to the stage, or to a new one; return that.
+    ) -> 'Batch':
+        """Add a move to the batch, or to a new one; return that.
 
         :param spec_obj: the nova RequestSpec
         :param host: where it stands
@@ -63,15 +62,15 @@ class Stage:
         groups, is_alone = _read(spec_obj, is_named)
         fitted = {target} if _is_fitted(spec_obj) else set()
         mine = self
-        if self.left and (
+        if self.vacated and (
             self.is_full
             or is_alone
-            or target in self.left
+            or target in self.vacated
             or not self.fitted.isdisjoint(fitted)
             or not self.groups.isdisjoint(groups)
         ):
-            mine = Stage(self.number + 1)
-        mine.left.add(host)
+            mine = Batch(self.number + 1)
+        mine.vacated.add(host)
         mine.fitted |= fitted
         mine.groups |= groups
         mine.is_full = is_alone
@@ -95,9 +94,25 @@ def _read(spec_obj: typing.Any, is_named: bool) -> tuple[set[str], bool]:
     return {group.uuid} if group else set(), is_alone
 
 
+def number(
+    moves: Iterable[plans.Move], movables: movable.Movables
+) -> list[plans.Move]:
+    """Return moves of an order, each with the number of its batch.
+
+    :param movables: every server that moves is a Movable there
+    """
+    batch, numbered = Batch(), []
+    for move in moves:
+        prepared = typing.cast(movable.Movable, movables[move.server])
+        batch = batch.add(
+            prepared.spec_obj, move.host, move.expected, move.to is not None
+        )
+        numbered.append(dataclasses.replace(move, batch=batch.number))
+    return numbered
+
+
 def link(
-    moves: Iterable[plans.Move],
-    movables: Mapping[str, movable.Movable | Exception],
+    moves: Iterable[plans.Move], movables: movable.Movables
 ) -> list[plans.Move]:
     """Return moves of an order, each with those that it needs.
 
@@ -119,7 +134,7 @@ def link(
     found: list[plans.Move] = []
     chosen: list[str] = []
     # Servers that moved, by the host that they left, and by their group.
-    left: dict[str, list[str]] = {}
+    vacated: dict[str, list[str]] = {}
     for one in moves:
         mine = typing.cast(movable.Movable, movables[one.server])
         groups, is_alone = _read(mine.spec_obj, one.to is not None)
@@ -127,13 +142,14 @@ def link(
             [other.server for other in found]
             if is_alone
             else itertools.chain(
-                chosen, *(left.get(key, ()) for key in (one.expected, *groups))
+                chosen,
+                *(vacated.get(key, ()) for key in (one.expected, *groups)),
             )
         )
         needed = [*dict.fromkeys(needs)]
         found.append(dataclasses.replace(one, needs=needed))
         for key in (one.host, *groups):
-            left.setdefault(key, []).append(one.server)
+            vacated.setdefault(key, []).append(one.server)
         if one.to is None:
             chosen.append(one.server)
     return found

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order of moves, on clouds of plain data; nova is asked in functional.
+"""Plans of moves, on clouds of plain data; nova is asked in functional.
 
 A toy cloud has hosts with a capacity and a label, and servers with a size,
 the label that they need and perhaps a server group, of which a host may hold
@@ -29,10 +29,12 @@ from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import mend
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import order
+from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import preparation
 
 conf.register_opts(nova.conf.CONF)
 
@@ -160,7 +162,9 @@ class Toy:
     # Destinations.
 
     def begin(self, barred):
-        assert not barred
+        """Each knows its own, from where it was prepared."""
+
+    send = destinations.Destinations.send
 
     def find(self, mine):
         _, states = self.judge(mine.spec_obj)
@@ -265,14 +269,13 @@ class PlanTestCase(testtools.TestCase):
                 )
             return found
 
-        places = order.destinations
         with (
             mock.patch.object(movable, 'migrate', prepare),
-            mock.patch.object(places, 'Destinations', lambda _: toy),
+            mock.patch.object(destinations, 'Destinations', lambda _: toy),
             mock.patch.object(
                 mend.preparation,
                 'prepare',
-                lambda _, leaving, _barred: order.prepare(
+                lambda _, leaving, _barred: preparation.prepare_each(
                     leaving, lambda uuid: movable.migrate(toy, uuid)
                 ),
             ),
@@ -318,12 +321,12 @@ class PlanTestCase(testtools.TestCase):
             )
 
     def plan(self, leaving, prepare):
-        movables = order.prepare(leaving, prepare)
-        leaving = order.put_hardest_first(leaving, movables, self.toy.count)
         advance = mock.Mock()
-        self.toy.moved = {}
-        made = order.plan_moves(
-            self.toy, movables, (LABEL, GROUP), leaving, advance=advance
+        made = planner.plan(
+            self.toy,
+            planner.Goal(leaving=leaving, never_given_up=(LABEL, GROUP)),
+            lambda leaving, _: preparation.prepare_each(leaving, prepare),
+            advance,
         )
         # Each of which something is known, once.
         self.assertEqual(len(leaving), advance.call_count)
@@ -331,7 +334,7 @@ class PlanTestCase(testtools.TestCase):
 
 
 @ddt.ddt
-class OrderTestCase(PlanTestCase):
+class PlannerTestCase(PlanTestCase):
     def test_what_one_leaves_another_takes(self):
         servers = {
             'a': Server('h1', 2, 1),
@@ -397,7 +400,10 @@ class OrderTestCase(PlanTestCase):
         self.assertEqual(plans.FAULT, one.cause)
         fault.side_effect = placement.PlacementFailed(query='q', cause='c')
         self.assertRaises(
-            placement.PlacementFailed, order.prepare, leaving, fault
+            placement.PlacementFailed,
+            preparation.prepare_each,
+            leaving,
+            fault,
         )
 
     @ddt.data(
@@ -445,7 +451,9 @@ class OrderTestCase(PlanTestCase):
         hosts = {'h1': Host(9, 0), 'h2': Host(9, 0)}
         with mock.patch.object(Toy, 'taken', taken):
             [one] = self.empty(hosts, servers, ['h1']).moves
-        self.assertEqual((to, 'h2', 'live'), (one.to, one.expected, one.kind))
+        self.assertEqual(
+            (to, 'h2', 'live'), (one.to, one.expected, one.method)
+        )
 
     @ddt.data(False, LookupError('half'))
     def test_a_claim_that_fails(self, answer):
@@ -624,7 +632,7 @@ class RandomTestCase(PlanTestCase):
 
         check()
 
-    def test_stages(self):
+    def test_batches(self):
         """Full clouds: half of the servers need what others leave."""
         rnd, lengths = random.Random(1), collections.Counter()
         needing = 0
@@ -640,10 +648,10 @@ class RandomTestCase(PlanTestCase):
                 for n in range(12)
             }
             moves = self.make(hosts, servers).moves
-            self.check_stages(hosts, servers, moves)
+            self.check_batches(hosts, servers, moves)
             needing += self.check_needs(hosts, servers, moves, rnd)
             lengths.update(
-                collections.Counter(one.stage for one in moves).values()
+                collections.Counter(one.batch for one in moves).values()
             )
         self.assertLess(100, lengths[1])
         self.assertLess(100, lengths.total() - lengths[1])
@@ -667,13 +675,13 @@ class RandomTestCase(PlanTestCase):
             now[one.server] = dataclasses.replace(now[one.server], host=one.to)
         return len(failed) - 1
 
-    def check_stages(self, hosts, servers, moves):
-        """Each of a stage has a place while no other has left its host."""
+    def check_batches(self, hosts, servers, moves):
+        """Each of a batch has a place while no other has left its host."""
         now = dict(servers)
-        for _, stage in itertools.groupby(moves, lambda one: one.stage):
+        for _, batch in itertools.groupby(moves, lambda one: one.batch):
             gone = {
                 one.server: dataclasses.replace(now[one.server], host=one.to)
-                for one in stage
+                for one in batch
             }
             for uuid, mine in gone.items():
                 there = {f'new {u}': gone[u] for u in gone if u != uuid}

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Why servers have no place after all moves, and what would help."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+import dataclasses
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import explanation
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import plans
+
+# Causes of which it is said what lifting them would free.
+_MOST_HELPS = 3
+
+# The cause where conductor compares the hosts that the scheduler leaves.
+_HYPERVISOR = 'hypervisor'
+
+
+class _Why(typing.NamedTuple):
+    """Why a server has no place; the fields are as of plans.Stuck."""
+
+    reason: str
+    cause: str
+    name_of_cause: str = ''
+    would_help: str = ''
+
+
+@dataclasses.dataclass
+class StuckExplainer:
+    """Says why servers have no place, and what would help.
+
+    ===============================  =====================================
+    a server                         what is said
+    ===============================  =====================================
+    that nova moves                  what refuses all hosts
+    that nova does not move as it    that; and if it is known how it would
+    is                               be moved otherwise, what refuses all
+                                     hosts then, after the moves and after
+                                     those before it have gone too
+    that conductor refuses           that, as explain says it
+    of which nobody could be asked   the fault
+    ===============================  =====================================
+
+    :param never_given_up: the names of policies that nobody is asked to give
+        up
+    :param future: the fork that is open, with the moves
+    """
+
+    places: destinations.Destinations
+    movables: movable.Movables
+    never_given_up: Collection[str]
+    future: fork.Fork
+
+    def explain(self, leaving: Iterable[plans.Leaving]) -> list[plans.Stuck]:
+        """Return servers with the reasons.
+
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        return list(map(self._explain, leaving))
+
+    def _explain(self, server: plans.Leaving) -> plans.Stuck:
+        prepared = self.movables[server.server]
+        if isinstance(prepared, admission.NotMovable):
+            return self._explain_refused(server, prepared)
+        why = self._ask(prepared)
+        return plans.Stuck(**vars(server), **why._asdict())
+
+    def _explain_refused(
+        self, server: plans.Leaving, refused: admission.NotMovable
+    ) -> plans.Stuck:
+        """Say why nova does not move a server as it is."""
+        reason, helps, cause_then = f'nova cannot move it: {refused}', [], ''
+        if refused.cause != plans.STATE:
+            reason = f'nova refuses it in every state: {refused}'
+        then = refused.then
+        if isinstance(then, Exception) or (
+            then and self.places.send(then, self.future) is None
+        ):
+            why = self._ask(then)
+            reason += f'. If it could: {why.reason}'
+            helps, cause_then = [why.would_help], why.cause
+        return plans.Stuck(
+            **vars(server),
+            reason=reason,
+            cause=refused.cause,
+            would_help='; then '.join(filter(None, [refused.first, *helps])),
+            cause_then=cause_then,
+        )
+
+    def _ask(self, prepared: movable.Movable | Exception) -> _Why:
+        """Return what refuses a server all hosts, or the fault."""
+        judged = matrix.Matrix({})
+        allowed, refused = list[str](), ''
+        try:
+            if isinstance(prepared, Exception):
+                with explanation.conducting(judged):
+                    raise prepared
+            else:
+                judged, allowed = self.places.explain(prepared)
+                if allowed:
+                    refused = prepared.tell_refused(allowed)
+        except placement.PlacementFailed:
+            raise
+        except Exception as exc:
+            return _Why(messages.describe(exc), plans.FAULT)
+        why = self._read(judged)
+        if not allowed:
+            if not judged.unknown:
+                return why
+            [*_, remark] = judged.remarks
+            remark = f'{remark[0].lower()}{remark[1:].rstrip(".")}'
+            return _Why(remark, plans.NOT_KNOWN)
+        # nova-scheduler would take it to one of these.
+        if refused:
+            return _Why(refused, _HYPERVISOR, would_help=why.would_help)
+        if violated := self.future.ledger.find_violated(prepared.uuid):
+            cause, reason = explanation.describe_violated(violated)
+            helps = f'{explanation.UNITS} of {cause}'
+            return _Why(reason, cause, would_help=helps)
+        return _Why(
+            'nova-scheduler leaves hosts, and can claim none of them',
+            plans.FAULT,
+            would_help=why.would_help,
+        )
+
+    def _read(self, judged: matrix.Matrix) -> _Why:
+        """Return what refuses all hosts, as explain says it."""
+        # Every server of a plan exists.
+        described = document.build(judged, {'server': True}, detailed=())
+        answer: dict[str, typing.Any] = described['answer']
+        acts = [
+            freed['act']
+            for freed in answer['freed']
+            if freed['cause'] not in self.never_given_up
+        ]
+        cause = answer['cause'] or _HYPERVISOR
+        names = (
+            name['name']
+            for reason in answer['reasons']
+            for name in reason['names']
+            if reason['cause'] == cause
+        )
+        return _Why(
+            answer['sentence'].rstrip('.'),
+            cause,
+            next(names, ''),
+            ', or '.join(acts[:_MOST_HELPS]),
+        )
