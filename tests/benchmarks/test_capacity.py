@@ -1,73 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""capacity of 20 flavors in a large cloud: time and memory of the process.
+"""capacity of 24 flavors on hosts that are 75 to 95 % full, each otherwise.
 
-Every third host has another use, so that hosts are of many kinds.
+The cloud is that of mixed.py. On top of what its servers use, each host has
+another amount of CPUs, memory and disk in use, in nova and in placement.
+
+NOVA_EXT_SCHED_TEST_HOSTS sets how many hosts there are. With
+NOVA_EXT_SCHED_TEST_BEFORE, the folder of an older checkout, that one is
+measured first, and must say the same.
 """
 
+import collections
+import json
+import os
 import random
+import sys
 
-from tests.benchmarks import many_hosts
-from tests.benchmarks import process
+import fixtures
+import sqlalchemy as sa
+
+from tests.benchmarks import mixed
 from tests.benchmarks import rows
 
-FLAVORS = 20
+BEFORE = os.environ.get('NOVA_EXT_SCHED_TEST_BEFORE')
+# What of a host's resource classes is in use.
+LEAST, MOST = 0.75, 0.95
+# placement's numbers of the resource classes, and what nova calls their use.
+CLASSES = {
+    0: ('vcpus', 'vcpus_used', None),
+    1: ('memory_mb', 'memory_mb_used', 'free_ram_mb'),
+    2: ('local_gb', 'local_gb_used', 'free_disk_gb'),
+}
 
 
-class CapacityTest(many_hosts.ManyHostsTestCase):
-    def setUp(self):
-        super().setUp()
-        trait = 'CUSTOM_LICENSED_WINDOWS'
-        self._create_trait(trait)
-        for number in range(5):
-            self.set_metadata(f'rack{number}', {f'trait:{trait}': 'required'})
-        # Servers of others: of each host another number of MiB.
+class CapacityTest(mixed.MixedTestCase):
+    def _start_processes(self):
+        self._fill()
+        return super()._start_processes()
+
+    def _fill(self):
+        """Let each copy have another use, of consumers of their own."""
         choose = random.Random(7)
-        allocations = self.table('placement.allocations')
-        [one, *_] = rows.read(*allocations)
+        inventories = collections.defaultdict(dict)
+        for row in rows.read(*self.table('placement.inventories')):
+            room = (row['total'] - row['reserved']) * row['allocation_ratio']
+            provider = inventories[row['resource_provider_id']]
+            provider[row['resource_class_id']] = int(room)
+        used = collections.Counter()
+        found = rows.read(*self.table('placement.allocations'))
+        for row in found:
+            key = row['resource_provider_id'], row['resource_class_id']
+            used[key] += row['used']
         providers = rows.read_ids(*self.table('placement.resource_providers'))
-        rows.insert(
-            *allocations,
-            [
-                {
-                    'resource_provider_id': id_,
-                    'consumer_id': one['consumer_id'],
-                    'resource_class_id': class_,
-                    'used': choose.randint(1, most),
-                }
-                for id_ in [*providers.values()][1::3]
-                for class_, most in ((0, 9), (1, 5000))
-            ],
-        )
+        engine, computes = self.table('nova_cell1.compute_nodes')
+        [node] = rows.read(engine, computes, host='host0')
+        added = []
+        with engine.begin() as connection:
+            for uuid in self.uuids:
+                id_ = providers[uuid]
+                values = {}
+                for class_, (total, use, free) in CLASSES.items():
+                    room = inventories[id_][class_]
+                    taken = int(room * choose.uniform(LEAST, MOST))
+                    more = max(taken - used[id_, class_], 0)
+                    if more:
+                        added.append(
+                            found[0]
+                            | {
+                                'resource_provider_id': id_,
+                                'resource_class_id': class_,
+                                'used': more,
+                            }
+                        )
+                    values[use] = used[id_, class_] + more
+                    if free:
+                        values[free] = node[total] - values[use]
+                connection.execute(
+                    sa.update(computes)
+                    .where(computes.c.uuid == uuid)
+                    .values(values)
+                )
+        rows.insert(*self.table('placement.allocations'), added)
 
-    def test_many_hosts(self):
-        names = [
-            self._create_flavor(
-                vcpu=1 + number % 4, memory_mb=256 * (1 + number), disk=1
+    def test_flavors(self):
+        flavors = [*self.plain, *self.flavors.values()]
+        arguments = [word for one in flavors for word in ('--flavor', one)]
+        said = []
+        for path in (BEFORE, '') if BEFORE else ('',):
+            with fixtures.EnvironmentVariable('PYTHONPATH', path or None):
+                answer = self.processes.run(
+                    'capacity', *arguments, '--hosts', '-f', 'json'
+                )
+            self.assertIn(answer.status, (0, 3), answer.err)
+            found = json.loads(answer.out)['flavors']
+            servers = [one['servers'] for one in found]
+            print(
+                f'\nCAPACITY {path} {self.hosts} hosts, {len(found)} flavors, '
+                f'{sum(servers)} servers: {answer.seconds:.1f} s, '
+                f'{answer.cpu:.1f} s of CPU, {answer.memory:.0f} MiB, '
+                f'{answer.gets} of placement',
+                file=sys.stderr,
             )
-            for number in range(FLAVORS)
-        ]
-        args = [item for name in names for item in ('--flavor', name)]
-        processes = self.useFixture(
-            process.Processes(
-                self,
-                filters=(
-                    'ComputeFilter',
-                    'NUMATopologyFilter',
-                    'IsolatedAggregatesFilter',
-                    'AggregateInstanceTypeFilter',
-                ),
-                lines=(
-                    'request_filters = '
-                    'isolate_aggregates,reserved_aggregates\n'
-                ),
-            )
-        )
-        answer = processes.run('capacity', *args, '-f', 'csv')
-        print(
-            f'CAPACITY {self.hosts} hosts, {FLAVORS} flavors: '
-            f'{answer.seconds:.1f} s, {answer.cpu:.1f} s of CPU; at most '
-            f'{answer.memory:.0f} MiB'
-        )
-        print(answer.out, answer.err)
-        self.assertEqual(0, answer.status)
+            rooms = {room['servers'] for one in found for room in one['rooms']}
+            self.assertLess(9, len(rooms))
+            said.append(found)
+        self.assertEqual(said[0], said[-1])
