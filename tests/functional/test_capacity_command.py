@@ -92,7 +92,7 @@ class CommandTestCase(capacity.CapacityTestCase):
         self.assertIn('1 of 2 flavors has room on 3 hosts.', answer.err)
         self.assertEqual(
             [
-                ['Flavor', 'Servers', 'Hosts', 'Ends with'],
+                ['Flavor', 'Servers', 'Hosts', 'Limiting factors'],
                 ['large', '6', '3', '["VCPU on 3 hosts"]'],
                 ['huge', '0', '0', '["3 are too small (VCPU)"]'],
             ],

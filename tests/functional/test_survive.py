@@ -323,7 +323,7 @@ class CommandTestCase(SurviveTestCase):
             ('failures', 'survived', {'yes': 2, 'no': 1}),
             (
                 'stranded_servers',
-                'for_want_of',
+                'reason',
                 {'room': 1, 'state': 0, 'never': 0},
             ),
         ):

@@ -240,7 +240,7 @@ CASES = {
     ),
     'NovaCellIsNotRead': ([unread(100)], [unread(80), long_turn]),
     'NovaExtSchedWatchIsDead': ([dead(90)], [dead(65), dead(0)]),
-    'NovaExtSchedWatchStandsStill': (
+    'NovaExtSchedWatchStalled': (
         [still(100), never_looks],
         [still(70), long_turn, dead(90)],
     ),

@@ -42,14 +42,15 @@ class PlanTestCase(test_drain.DrainTestCase):
             self.boot(hints=hints, az=f'nova:{host}')
         plan = self.drain('host1')
         self.assertSentence(
-            '0 of 1 server can be moved; 1 has no place: anti-affinity.', plan
+            '0 of 1 server can be moved; 1 cannot be placed: anti-affinity.',
+            plan,
         )
         self.assertEqual([], plan['groups'])
         # That hosts to be empty are disabled is the cause of nothing.
         self.disable_others('host3')
         plan = self.drain('host1', 'host2')
         self.assertSentence(
-            '1 of 4 servers can be moved; 3 have no place: anti-affinity.',
+            '1 of 4 servers can be moved; 3 cannot be placed: anti-affinity.',
             plan,
         )
 
@@ -159,7 +160,7 @@ class PlanTestCase(test_drain.DrainTestCase):
     def test_hosts_and_servers_in_states(self):
         plan = self.drain('host1')
         self.assertEqual(
-            'No server has to move. 1 of 1 host is empty after these moves. '
+            'No server has to move. The host will be empty. '
             'host1 is not disabled, and may get new servers.',
             plan['answer']['sentence'],
         )
@@ -202,8 +203,8 @@ class PlanTestCase(test_drain.DrainTestCase):
             (
                 command.Drain,
                 ['host1'],
-                'No server has to move, of those judged. 0 of 1 host is '
-                'empty after these moves. What runs on host1 is not known.',
+                'No server has to move, of those judged. What runs on host1 '
+                'is not known.',
             ),
             (command.Survive, [], 'No host holds a server, of those read.'),
         ):

@@ -220,14 +220,14 @@ class MembersTestCase(base.RequestFilterTestCase):
     @ddt.unpack
     def test_a_bad_hint(self, fn, hint, value):
         self.assertEqual(
-            {'MembersAskInVain'},
+            {'UserRequestsAlwaysFail'},
             self.counted(fn, {hint: [value]}, enabled=['BlazarFilter']),
         )
 
     @ddt.data(blazar.blazar_reservations, reservation.reserved_aggregates)
     def test_a_hint_that_names_too_much(self, fn):
         self.assertEqual(
-            {'MembersAskInVain'},
+            {'UserRequestsAlwaysFail'},
             self.counted(
                 fn,
                 {'reservation': [*map(str, range(101))]},
@@ -251,7 +251,7 @@ class MembersTestCase(base.RequestFilterTestCase):
         (
             {'os:secure_boot': 'required'},
             {'os_secure_boot': 'disabled'},
-            'MembersAskInVain',
+            'UserRequestsAlwaysFail',
         ),
         # the flavor alone cannot be read
         ({'hw:maxphysaddr_mode': 'x'}, {}, 'NovaSchedulerRefusesMany'),
@@ -284,7 +284,7 @@ class MembersTestCase(base.RequestFilterTestCase):
             lambda *_: {'reservation:x'},
         )
         self.assertEqual(
-            {'MembersAskInVain'},
+            {'UserRequestsAlwaysFail'},
             self.counted(reservation.reserved_aggregates, {}),
         )
 

@@ -21,9 +21,9 @@ from nova_ext_sched.dryrun.decision import document as explain_document
 Document = dict[str, typing.Any]
 
 #: The columns of the flavors.
-COLUMNS = ('Flavor', 'Servers', 'Hosts', 'Ends with')
+COLUMNS = ('Flavor', 'Servers', 'Hosts', 'Limiting factors')
 #: The columns of the room that hosts have for them.
-HOST_COLUMNS = ('Flavor', 'Host', 'Servers', 'Ends with')
+HOST_COLUMNS = ('Flavor', 'Host', 'Servers', 'Limiting factors')
 
 #: What groups of hosts are, by the choices of --by.
 GROUPS = {
@@ -144,7 +144,7 @@ def _tell_flavors(
         (name, number, bar, hosts, cell.human_readable())
         for (name, number, hosts, cell), bar in zip(rows, shown, strict=True)
     ]
-    head = 'Ends with'
+    head = 'Limiting factors'
     if not is_long and len(rows) > 1:
         head = 'Limited by'
         lines = [

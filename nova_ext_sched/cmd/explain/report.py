@@ -312,8 +312,10 @@ def _tell_constraints(
 def _tell_hosts(found: Document, all_: bool) -> Iterator[report.Section]:
     """Yield what refuses hosts; those of which it is the same are one."""
     told: dict[tuple[typing.Any, ...], list[Document]] = {}
+    # Refusals first: nobody asks about the hosts that can take it.
     hosts = sorted(
-        found['hosts'], key=lambda host: messages.in_order(host['host'])
+        found['hosts'],
+        key=lambda host: (bool(host['rank']), messages.in_order(host['host'])),
     )
     for host in hosts:
         place = host['rank']
@@ -337,13 +339,17 @@ def _tell_hosts(found: Document, all_: bool) -> Iterator[report.Section]:
 def _judge(found: Document, host: Document) -> str:
     verdicts = [one['verdict'] for one in host['verdicts']]
     unjudged = verdicts.count(matrix.NOT_JUDGED)
+    judging = len(found['constraints']) - unjudged
+    refusing = verdicts.count(matrix.REFUSED)
     refuse_it = messages.part(
-        verdicts.count(matrix.REFUSED),
-        len(found['constraints']) - unjudged,
+        refusing,
+        judging,
         'constraint',
         'that judged it refuses it',
         'that judged it refuse it',
     )
+    if judging and not refusing:
+        refuse_it = f'passes {messages.count("constraint", judging)}'
     return refuse_it + (f'; {unjudged} did not judge it' if unjudged else '')
 
 

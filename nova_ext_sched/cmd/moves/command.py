@@ -207,7 +207,7 @@ class Survive(metrics.Command, _Plans):
     _epilog = (
         'Exit status: 0 each can fail; 1 something could not be read or '
         'judged; 2 wrong usage; 3 a server finds no host, nova would not '
-        'evacuate one as it is, or no more of a flavor may come.'
+        'evacuate one as it is, or no more of a flavor fits.'
     )
 
     _outcome: typing.Any
@@ -295,7 +295,7 @@ class Survive(metrics.Command, _Plans):
             'Servers that find no host when theirs fails (room), those that '
             'nova would not evacuate as they are (state), and those that it '
             'evacuates in no state (never).',
-            'for_want_of',
+            'reason',
             {
                 'room': len(outcome.without_room),
                 'state': len(outcome.refused),

@@ -448,7 +448,13 @@ def _list_tightest(
             shown, lefts, bars.compare(lefts), strict=True
         )
     ]
-    heads = (noun.capitalize(), 'Servers', 'Placed', 'Hosts for the last', '')
+    heads = (
+        noun.capitalize(),
+        'Servers',
+        'Placed',
+        'Choices for last server',
+        '',
+    )
     return report.Section(title, rows, columns=heads)
 
 
@@ -456,11 +462,13 @@ def _list_flavors(
     flavors: Sequence[dict[str, typing.Any]], noun: str
 ) -> report.Section:
     wide = max(len(one['name']) for one in flavors)
-    title = f'More servers may come, so that any one {noun} can fail as now:'
+    title = (
+        f'Room for more servers, while any one {noun} can still fail safely:'
+    )
     lines = []
     for one in flavors:
-        text = f'{one["spare"]} of {one["fit"]}'
-        text += ' or more' * one['or_more'] + ' that fit now'
+        at_least = 'at least ' * one['or_more']
+        text = f'{one["spare"]} of {at_least}{one["fit"]} that fit now'
         if one['failure']:
             text += f'; one more would strand a server of {one["failure"]}'
         notes = [f'{one["reason"]}.'] if one['reason'] else []
@@ -551,14 +559,13 @@ def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
     if whole := moving + stuck:
         text = f'{moving} of {messages.count("server", whole)} can be moved'
     if stuck:
-        verb = messages.agree(stuck, 'has', 'have')
-        text += f'; {stuck} {verb} no place: '
+        text += f'; {stuck} cannot be placed: '
         text += _count_causes(plan.without_place)
     if mended := len(plan.mended_by_others):
-        verb = messages.agree(mended, 'violates', 'violate')
+        becomes = messages.agree(mended, 'becomes', 'become')
         text += (
-            f'. {messages.count("server", mended)} {verb} nothing any more '
-            f'after these moves'
+            f'. {messages.count("more server", mended)} {becomes} compliant '
+            f'through these moves'
         )
     return text
 

@@ -250,7 +250,10 @@ def describe(
     """
     empty = hosts - unread - {one.host for one in plan.without_place}
     some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')
-    yield f'{some} empty after these moves.'
+    if len(hosts) > 1:
+        yield f'{some} empty after these moves.'
+    elif not unread:
+        yield f'The host will {"" if empty else "not "}be empty.'
     yield from describe_unread(unread)
     open_ = {
         messages.clean(state.host)

@@ -140,7 +140,7 @@ class AnswerTestCase(testtools.TestCase):
         self.assertIn('2 are isolated; 1 has no VGPU\n', text)
         # One alone has all, and nothing to be compared with.
         text = '\n'.join(self.text(document(FULL)))
-        self.assertIn('Hosts  Ends with\n', text)
+        self.assertIn('Hosts  Limiting factors\n', text)
         self.assertNotIn('█', text)
 
     def test_rooms(self):
@@ -163,7 +163,7 @@ class AnswerTestCase(testtools.TestCase):
                 '5 more servers of flavor small fit, on 2 of 9 hosts.',
                 '',
                 'small: 5; VCPU on 1 host; isolation on 3 hosts',
-                'Host    Servers  Ends with',
+                'Host    Servers  Limiting factors',
                 'a     unlimited',
                 'b             4  VCPU',
                 'c             0  isolation, MEMORY_MB',
@@ -198,7 +198,7 @@ class AnswerTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 'small: 5',
-                'Failure domain    Servers  Hosts  Ends with',
+                'Failure domain    Servers  Hosts  Limiting factors',
                 'gpu             unlimited      2',
                 '(none)                  4      2  VCPU on 2 hosts; isolation '
                 'and MEMORY_MB on 2',

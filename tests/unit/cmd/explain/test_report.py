@@ -229,7 +229,7 @@ host filter:
         built = document.build(found, request(), list('0134578'))
         text = write(built, by_host=True)
         self.assertIn('\nhost[0-1,3-5], each of 5 hosts: 1 of 6 c', text)
-        self.assertIn('\nhost7: 0 of 6 constraints', text)
+        self.assertIn('\nhost7: passes 6 constraints', text)
         self.assertIn('\nhost8: 1 of 6 constraints', text)
         # Programs have a row for each.
         rows = report.make(built, by_host=True).rows
@@ -312,8 +312,8 @@ host filter:
         built = document.build(found, request())
         text = ' '.join(write(built, by_host=True).split())
         self.assertIn(f'then host1, host2{decided}. ', text)
-        self.assertIn('refuses it. It is choice 1 of 3 host1: ', text)
-        place = 'refuses it. It is choice 3 of 3'
+        self.assertIn('passes 1 constraint. It is choice 1 of 3 host1: ', text)
+        place = 'passes 1 constraint. It is choice 3 of 3'
         if not last:
             place += ', and weighs as much as host0'
         else:
@@ -336,15 +336,14 @@ host filter:
             write(document.build(found, request()), by_host=True).split()
         )
         for said in (
-            'host0: 0 of 1 constraint that judged it refuses it. It is choice '
-            '1 of 12 host',
-            'host1: 0 of 1 constraint that judged it refuses it. It is choice '
+            'host0: passes 1 constraint. It is choice 1 of 12 host',
+            'host1: passes 1 constraint. It is choice '
             '2 of 12, and weighs as much as host0 host',
             '. They are among choices 3 to 5 of 12, 2 to 3 behind host0; they '
             'lose most by b, 2 to 3 host',
-            'host[4-11], each of 8 hosts: 0 of 1 constraint that judged it '
-            'refuses it. They are among choices 4 to 12 of 12, 2 to 5.5 '
-            'behind host0; they lose most by a, 2 to 5.5 host12: 1 of 1',
+            'host[4-11], each of 8 hosts: passes 1 constraint. They are among '
+            'choices 4 to 12 of 12, 2 to 5.5 '
+            'behind host0; they lose most by a, 2 to 5.5',
         ):
             self.assertIn(said, text)
 
@@ -355,9 +354,8 @@ host filter:
             found.prefer(str(n), 1.0).weights = {'a': 1.0}
         text = write(document.build(found, request()), by_host=True)
         self.assertIn(
-            '\nhost[1-11], each of 11 hosts: 0 of 1 constraint that judged it '
-            'refuses it. They\n  are choices 2 to 12 of 12, and weigh as much '
-            'as host0\n',
+            '\nhost[1-11], each of 11 hosts: passes 1 constraint. They are '
+            'choices 2 to 12 of\n  12, and weigh as much as host0\n',
             text,
         )
 

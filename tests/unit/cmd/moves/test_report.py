@@ -113,7 +113,7 @@ class SentenceTestCase(testtools.TestCase):
         (make_plan(), 'No server has to move.'),
         (
             make_plan(mended=[make_leaving(1)]),
-            'No server has to move. 1 server violates nothing any more after '
+            'No server has to move. 1 more server becomes compliant through '
             'these moves.',
         ),
         (
@@ -121,7 +121,7 @@ class SentenceTestCase(testtools.TestCase):
                 [make_move(n) for n in range(38)],
                 [make_stuck(n, cause='MEMORY_MB') for n in range(2)],
             ),
-            '38 of 40 servers can be moved; 2 have no place: MEMORY_MB.',
+            '38 of 40 servers can be moved; 2 cannot be placed: MEMORY_MB.',
         ),
         (
             make_plan(
@@ -129,12 +129,12 @@ class SentenceTestCase(testtools.TestCase):
                 [make_stuck(n, cause='a') for n in range(2)]
                 + [make_stuck(3, cause='b')],
             ),
-            '0 of 3 servers can be moved; 3 have no place: a 2, b 1.',
+            '0 of 3 servers can be moved; 3 cannot be placed: a 2, b 1.',
         ),
         (
             FULL,
-            '2 of 3 servers can be moved; 1 has no place: VCPU. 1 server '
-            'violates nothing any more after these moves.',
+            '2 of 3 servers can be moved; 1 cannot be placed: VCPU. 1 more server '
+            'becomes compliant through these moves.',
         ),
     )
     @ddt.unpack
@@ -287,10 +287,10 @@ class SurvivalTestCase(testtools.TestCase):
                 'More.',
                 'Cell a is silent.',
                 '',
-                'Host        Servers  Placed  Hosts for the last',
-                'gpu-01            4       1                   -',
-                'compute-09        3       1                   -',
-                'a                 1       1                   -',
+                'Host        Servers  Placed  Choices for last server',
+                'gpu-01            4       1                        -',
+                'compute-09        3       1                        -',
+                'a                 1       1                        -',
                 '',
                 'No host for these of gpu-01, compute-09:',
                 '  why.',
@@ -320,7 +320,7 @@ class SurvivalTestCase(testtools.TestCase):
                 '  b  2 of 3 servers find no host: VCPU',
                 'nova would not evacuate 1 server as it is.',
                 '',
-                'Host  Servers  Placed  Hosts for the last',
+                'Host  Servers  Placed  Choices for last server',
             ],
             lines[:5],
         )
@@ -354,7 +354,7 @@ class SurvivalTestCase(testtools.TestCase):
                 'nova would not evacuate 2 servers as they are.',
                 'nova never evacuates 1 server, whatever the state.',
                 '',
-                'Host  Servers  Placed  Hosts for the last',
+                'Host  Servers  Placed  Choices for last server',
             ],
             lines[:6],
         )
@@ -394,15 +394,15 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 'The 10 tightest, of 13 hosts:',
-                'Host    Servers  Placed  Hosts for the last',
-                f'bad           2       1                  30  {"█" * 18}',
-                f'host11        1       1                   4  {"█" * 2}',
-                f'host2         1       1                   7  {"█" * 4}',
-                f'host1         1       1                   8  {"█" * 5}',
-                f'host0         1       1                   9  {"█" * 5}',
+                'Host    Servers  Placed  Choices for last server',
+                f'bad           2       1                       30  {"█" * 15}',
+                f'host11        1       1                        4  {"█" * 2}',
+                f'host2         1       1                        7  {"█" * 4}',
+                f'host1         1       1                        8  {"█" * 4}',
+                f'host0         1       1                        9  {"█" * 4}',
                 *(
-                    f'host{number}         1       1                  60  '
-                    f'{"█" * 35}'
+                    f'host{number}         1       1                       60  '
+                    f'{"█" * 30}'
                     for number in range(3, 8)
                 ),
             ],
@@ -439,10 +439,11 @@ class SurvivalTestCase(testtools.TestCase):
         )
         self.assertEqual(
             [
-                'More servers may come, so that any one host can fail as now:',
+                'Room for more servers, while any one host can still fail '
+                'safely:',
                 '  small  31 of 40 that fit now; one more would strand a '
                 'server of host3',
-                '  m      2 of 2 or more that fit now',
+                '  m      2 of at least 2 that fit now',
                 '  xl     0 of 0 that fit now',
                 '    0 of 2 hosts.',
             ],
