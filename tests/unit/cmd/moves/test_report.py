@@ -133,8 +133,8 @@ class SentenceTestCase(testtools.TestCase):
         ),
         (
             FULL,
-            '2 of 3 servers can be moved; 1 cannot be placed: VCPU. 1 more server '
-            'becomes compliant through these moves.',
+            '2 of 3 servers can be moved; 1 cannot be placed: VCPU. 1 more '
+            'server becomes compliant through these moves.',
         ),
     )
     @ddt.unpack
@@ -395,14 +395,14 @@ class SurvivalTestCase(testtools.TestCase):
             [
                 'The 10 tightest, of 13 hosts:',
                 'Host    Servers  Placed  Choices for last server',
-                f'bad           2       1                       30  {"█" * 15}',
+                'bad           2       1                       30  '
+                f'{"█" * 15}',
                 f'host11        1       1                        4  {"█" * 2}',
                 f'host2         1       1                        7  {"█" * 4}',
                 f'host1         1       1                        8  {"█" * 4}',
                 f'host0         1       1                        9  {"█" * 4}',
                 *(
-                    f'host{number}         1       1                       60  '
-                    f'{"█" * 30}'
+                    f'host{number}         1       1{" " * 23}60  {"█" * 30}'
                     for number in range(3, 8)
                 ),
             ],
