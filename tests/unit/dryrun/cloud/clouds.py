@@ -205,7 +205,7 @@ def connect(cloud, server):
 
     :param server: a :class:`Placement`
     """
-    cloud.supposed, cloud.versions = None, {}
+    cloud.supposed, cloud.versions, cloud.doubts = None, {}, []
     cloud.placement = object.__new__(mirror.ReportClient)
     cloud.placement._client = server
     cloud.providers = placement.Providers(cloud.placement)
