@@ -125,6 +125,9 @@ class Case:
 CASES = [
     Case('24 on 8 hosts'),
     Case('60 on 20 hosts', sizes=(None,) * 20),
+    # As many as a scheduler has threads.
+    Case('64 on 8 hosts', 8),
+    Case('64 in racks of 4, 4, limit 32', 8, racks=(4, 4), limit=32),
     Case('hosts of different size', sizes=(1, 2, 2, 3, 3, 4, 4, 5, 5, None)),
     Case('one of 9 hosts is down', sizes=(None,) * 9, down=1),
     Case('multi-create of 12 beside 12', at_once=12),

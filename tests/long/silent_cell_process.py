@@ -19,6 +19,7 @@ import pathlib
 import socket
 import sys
 import threading
+from unittest import mock
 
 from nova import config
 from nova import context
@@ -29,6 +30,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from nova.scheduler import manager
 from nova.scheduler import request_filter
+from nova.scheduler.client import report
 from oslo_messaging.rpc import dispatcher
 from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
@@ -83,53 +85,88 @@ def write_databases(folder, port):
         memory_mb_used=0,
         local_gb=1,
         local_gb_used=0,
+        free_ram_mb=1,
+        free_disk_gb=1,
+        stats={},
+        supported_hv_specs=[],
     ).create()
 
 
-def request():
-    """Return what a member of a project asks for."""
+def request(**fields):
+    """Return what a member of a project asks for; without fields no group."""
+    sizes = dict.fromkeys(('vcpus', 'memory_mb'), 1)
+    sizes |= dict.fromkeys(('root_gb', 'ephemeral_gb', 'swap'), 0)
     return objects.RequestSpec(
         instance_uuid=uuids.new,
         project_id='p',
         num_instances=1,
-        flavor=objects.Flavor(extra_specs={}),
+        flavor=objects.Flavor(extra_specs={}, **sizes),
+        is_bfv=False,
+        requested_resources=[],
+        request_level_params=objects.RequestLevelParams(),
+        force_hosts=None,
+        force_nodes=None,
+        ignore_hosts=None,
+        retry=None,
+        limits=objects.SchedulerLimits(),
         image=objects.ImageMeta(properties=objects.ImageMetaProps()),
         availability_zone=None,
         requested_destination=None,
         requested_networks=objects.NetworkRequestList(),
-        instance_group=objects.InstanceGroup(
-            uuid=uuids.group,
-            policy='anti-affinity',
-            members=[uuids.member, uuids.new],
-            hosts=[],
-        ),
-        scheduler_hints={'different_failure_domain': ['true']},
+        **{'instance_group': None, 'scheduler_hints': {}, **fields},
     )
 
 
-def boot(scheduler, refused):
+def in_group():
+    """Return a request whose group has a member in the silent cell."""
+    group = objects.InstanceGroup(
+        uuid=uuids.group,
+        policy='anti-affinity',
+        members=[uuids.member, uuids.new],
+        hosts=[],
+    )
+    hints = {'different_failure_domain': ['true']}
+    return request(instance_group=group, scheduler_hints=hints)
+
+
+def boot(scheduler, make, answers):
     try:
-        scheduler.select_destinations(
+        ((selection,),) = scheduler.select_destinations(
             context.get_admin_context(),
-            spec_obj=request(),
+            spec_obj=make(),
             instance_uuids=[uuids.new],
+            return_objects=True,
         )
+        answers.append(selection.service_host)
     except dispatcher.ExpectedException as exc:
-        refused.append(str(exc.exc_info[1]))
+        answers.append(str(exc.exc_info[1]))
 
 
-def boot_at_once(scheduler):
-    """Ask for several servers; return what their owner reads."""
-    refused = []
+def boot_at_once(scheduler, make):
+    """Ask for several servers; return their hosts, or what owners read."""
+    answers = []
     threads = [
-        threading.Thread(target=boot, args=(scheduler, refused))
+        threading.Thread(target=boot, args=(scheduler, make, answers))
         for _ in range(BOOTS)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return refused
+    return answers
+
+
+def answer_for_placement():
+    """Say what placement would, of the one host and any request."""
+    held = {'resources': {'VCPU': 1, 'MEMORY_MB': 1}}
+    client = mock.Mock()
+    client.get_allocation_candidates.return_value = (
+        [{'allocations': {uuids.node: held}}],
+        {uuids.node: {}},
+        '1.36',
+    )
+    report.report_client_singleton = lambda: client
+    manager.utils.claim_resources = lambda *args, **kwargs: True
 
 
 def count_connections(server):
@@ -166,30 +203,35 @@ def main(folder):
         '[filter_scheduler]\n'
         'available_filters = nova.scheduler.filters.all_filters\n'
         'available_filters = nova_ext_sched.filters.all_filters\n'
+        'enabled_filters = ServerGroupAntiAffinityFilter\n'
     )
     config.parse_args(['nova-scheduler', '--config-file', str(conf)])
     log = Log()
     logging.getLogger().addHandler(log)
     objects.register_all()
     write_databases(folder, server.getsockname()[1])
-    joined.SECONDS = 0.5
+    joined.SECONDS = 2
     context.CELL_TIMEOUT = 10
+    answer_for_placement()
     scheduler = manager.SchedulerManager()
-    # nova 34's own asks all cells, once after the start.
+    every = [*request_filter.ALL_REQUEST_FILTERS]
+    # nova 34's own asks every cell for each request. What it does beside a
+    # silent one comes last.
     request_filter.ALL_REQUEST_FILTERS[:] = [
-        one
-        for one in request_filter.ALL_REQUEST_FILTERS
-        if one.__name__ != 'owner_nova_filter'
+        one for one in every if one.__name__ != 'owner_nova_filter'
     ]
     answer = {
-        'refused': boot_at_once(scheduler) + boot_at_once(scheduler),
+        'in group': boot_at_once(scheduler, in_group)
+        + boot_at_once(scheduler, in_group),
+        'others': boot_at_once(scheduler, request),
         'errors': log.lines,
+        'connections': count_connections(server),
     }
-    states = scheduler.host_manager.get_host_states_by_uuids(
-        context.get_admin_context(), [uuids.node], request()
-    )
-    answer['hosts'] = [state.host for state in states]
-    answer['connections'] = count_connections(server)
+    request_filter.ALL_REQUEST_FILTERS[:] = every
+    context.CELL_TIMEOUT = 1
+    boot_at_once(scheduler, request)
+    # The threads that the first ones left behind are all that nova has.
+    answer['whole'] = boot_at_once(scheduler, request)
     print(json.dumps(answer), flush=True)
     # As oslo.service does: the threads of nova's pools would be waited for.
     os._exit(0)
