@@ -238,7 +238,7 @@ def _look_up(
     # Who is not where nova said, or said before, is looked up once more: a
     # resize to another cell maps the server to it before it deletes the first
     # copy.
-    ask(look_up(cell_of.keys() - places.keys() - unseen))
+    ask(look_up(cell_of.keys() - places.keys()))
 
     placed = dict(sources.current.place(places))
     former = set(uuids).difference(placed, unseen)

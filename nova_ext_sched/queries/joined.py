@@ -125,7 +125,6 @@ class Source:
         :raises RuntimeError: there is no thread left for it
         """
         with self._lock:
-            self._give_up_if_late()
             if self._is_silent():
                 question = Question(ctxt, select)
                 question.end(self._no_answer())

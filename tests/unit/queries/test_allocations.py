@@ -55,21 +55,24 @@ class GetProvidersTestCase(testtools.TestCase):
         )
 
     def test_eight_at_a_time(self):
-        """As many that wait for each other; nine never come together."""
-        together = threading.Barrier(8, timeout=30)
-        under_way = []
-        most = []
+        begun, answers = threading.Semaphore(0), threading.Event()
+        self.addCleanup(answers.set)
 
         def get(ctxt, uuid):
-            under_way.append(uuid)
-            most.append(len(under_way))
-            together.wait()
-            under_way.remove(uuid)
+            begun.release()
+            assert answers.wait(60)
             return {'allocations': {}}
 
         self.get = get
-        self.providers(*map(str, range(16)))
-        self.assertEqual(8, max(most))
+        question = allocations._placement.join(
+            None, allocations._select_providers, [*map(str, range(16))]
+        )
+        for _ in range(8):
+            self.assertTrue(begun.acquire(timeout=30))
+        self.assertFalse(begun.acquire(timeout=0.2))
+        answers.set()
+        allocations._placement.wait(question)
+        self.assertEqual(16, len(question.found))
 
     def test_requests_at_once(self):
         """Placement is asked once about what several want."""

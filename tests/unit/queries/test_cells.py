@@ -78,6 +78,11 @@ class CellsTestCase(testtools.TestCase):
         self.assertEqual([uuids.one, uuids.two], self.looked_up)
         self.assertEqual(({}, {}), self.ask())
 
+    def test_what_is_not_found(self):
+        self.assertEqual(
+            ({}, {}), self.ask(uuids.one, select=lambda ctxt, wanted: {})
+        )
+
     def test_a_cell_that_fails_is_asked_again(self):
         for _ in range(2):
             found, faults = self.ask(uuids.broken, uuids.one)

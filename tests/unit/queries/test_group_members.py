@@ -225,6 +225,18 @@ class CellsTestCase(GroupMembersTestCase):
             self.asked[2:],
         )
 
+    def test_a_member_that_is_nowhere(self):
+        """Its cell, which is still the same, is not asked again."""
+        self.assertEqual({}, self.get_places('a'))
+        self.assertEqual(
+            [
+                ('API', ['a']),
+                (servers.select_places, {'c1': ['a']}),
+                ('API', ['a']),
+            ],
+            self.asked,
+        )
+
     def test_hosts_of_nodes(self):
         """In the cells where nova places servers, and in the member's."""
         self.mapped |= {'a': 'd1', 'b': None}
@@ -242,8 +254,12 @@ class CellsTestCase(GroupMembersTestCase):
             self.nodes.clear()
             self.nodes |= nodes
             self.assertEqual(expected, self.asked_for_hosts('a', 'b'))
-        # A member that conductor has to create yet has no cell.
+        # No cell is asked twice.
+        self.places |= {'c': frozenset([None])}
         self.nodes.clear()
+        c = ['device of c', 'node of c']
+        self.assertEqual([{'c1': c}, {'c2': c}], self.asked_for_hosts('c'))
+        # A member that conductor has to create yet has no cell.
         self.assertEqual([{'c1': b, 'c2': b}], self.asked_for_hosts('b'))
 
     def asked_for_hosts(self, *members):
@@ -289,6 +305,8 @@ class CellsTestCase(GroupMembersTestCase):
             # A device is no compute node anywhere.
             ('a', {}, {'a': {'h'}}),
             ('ab', {'node of b': 'h'}, {'a': {'h'}, 'b': {'h'}}),
+            # Another cell that is asked at the same time has it.
+            ('b', {}, {'b': {'h'}}),
         ):
             self.nodes |= nodes
             self.assertEqual(

@@ -126,7 +126,8 @@ class SourceTestCase(testtools.TestCase):
             for wanted, select in (
                 ('abc', upper),
                 ('abc', double),
-                ('defghi', upper),
+                # It would be six.
+                ('def', upper),
                 # It has room for two more.
                 ('cde', double),
                 ('ab', upper),
@@ -138,12 +139,12 @@ class SourceTestCase(testtools.TestCase):
         for question, found in (
             (upper_1, upper('abc')),
             (double_1, double('abcde')),
-            (upper_2, upper('defghi')),
+            (upper_2, upper('def')),
         ):
             self.source.wait(question)
             self.assertEqual(found, question.found)
         self.assertEqual(
-            [['first'], [*'abc'], [*'abcde'], [*'defghi']],
+            [['first'], [*'abc'], [*'abcde'], [*'def']],
             [wanted for _, wanted in self.source.asked],
         )
 
@@ -200,6 +201,16 @@ class SourceTestCase(testtools.TestCase):
         self.join('a')
         self.later += joined.SECONDS
         self.assertSilent(1, self.join('b'))
+
+    def test_who_waited_for_a_silent_one_is_forgotten(self):
+        """The next question is about what is asked then."""
+        for one in 'ab':
+            self.join(one)
+        self.later += joined.SECONDS
+        self.assertSilent(1, self.join('c'))
+        self.later += joined.AGAIN
+        self.source.answers.set()
+        self.assertEqual({'d': 'D'}, self.ask('d').found)
 
     def test_a_silent_one_is_left_alone_for_a_minute(self):
         self.fall_silent(1)
