@@ -103,8 +103,8 @@ class CommandTestCase(capacity.CapacityTestCase):
     def usage(self):
         for args, message in (
             (['--flavor', 'gone'], "ID or name of a flavor, got 'gone'"),
-            (['--image', 'x'], '--image'),
-            (['--server-group', 'x'], 'UUID of an existing server group'),
+            (['--image', 'x'], 'There is no image x'),
+            (['--server-group', 'x'], 'There is no server group x'),
             (['-c', 'Gone'], 'no column Gone'),
         ):
             answer = capacity.run(*args)
