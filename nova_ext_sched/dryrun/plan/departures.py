@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prepares servers for their migrations: those that are alike once.
+"""Prepares servers for their moves: those that are alike once.
+
+Of evacuations, nova-api's checks are asked once for servers of which it looks
+at the same. Of migrations:
 
 ====================================  =====================================
 a server                              what says how nova migrates it
@@ -16,10 +19,13 @@ any other                             the same
 Of a server that nova does not move the state decides, which is asked of each.
 """
 
+import abc
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Set
 import functools
+import typing
 
 from nova import exception as nova_exception
 from nova import objects
@@ -29,6 +35,7 @@ from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
@@ -53,50 +60,79 @@ def prepare(
     """
     # Those of a host are read at once.
     by_host = sorted(leaving, key=lambda one: one.host)
-    by_uuid = {one.server: one for one in by_host}
-    preparation = _Preparation(places, barred, by_host)
-    return prepare_each(
-        by_host,
-        lambda uuid: preparation.make(by_uuid[uuid]),
-        advance,
-    )
+    make = _Migrations(places, barred, by_host).make
+    return prepare_each(by_host, make, advance)
 
 
 def prepare_each(
     leaving: Iterable[plans.Leaving],
-    make: Callable[[str], movable.Movable],
+    make: Callable[[plans.Leaving], movable.Movable],
     advance: Callable[[], object] = lambda: None,
 ) -> movable.Movables:
     """Prepare servers for their moves, before anything is supposed.
 
-    :param make: prepares one, by its UUID
+    :param make: prepares one
     :param advance: called after each
     :raises placement.PlacementFailed: placement does not answer
     """
-    found: dict[str, movable.Movable | Exception] = {}
-    for one in leaving:
+    made: dict[str, movable.Movable | Exception] = {}
+    for server in leaving:
         try:
-            found[one.server] = make(one.server)
+            made[server.server] = make(server)
         except placement.PlacementFailed:
             raise
         except Exception as exc:
             # It is named among those without a place.
-            found[one.server] = exc
+            made[server.server] = exc
         advance()
-    return found
+    return made
 
 
-class _Preparation:
+class _Departures(abc.ABC):
+    """Servers that are prepared for their moves.
+
+    :param places: where they may go
+    """
+
+    def __init__(self, places: destinations.Destinations) -> None:
+        self._places, self._cloud = places, places.cloud
+        self._ctxt = process.context()
+        self._servers = servers.Servers(places.cloud)
+
+    @abc.abstractmethod
+    def make(self, server: plans.Leaving) -> movable.Movable:
+        """Prepare a server.
+
+        :raises admission.NotMovable: nova would not move it
+        """
+
+    def _has_share(self, cell: str, uuid: str) -> bool:
+        """Return whether a server has a share, or nobody knows."""
+        shares = self._shares.get(cell)
+        return shares is None or uuid in shares
+
+    @functools.cached_property
+    def _shares(self) -> dict[str, set[str]]:
+        """UUIDs of the servers with a share, by cell."""
+        return self._cloud.ask_cells(servers.select_shares)
+
+
+class _Migrations(_Departures):
+    """Servers that migrate.
+
+    :param barred: names of hosts that are no destinations
+    :param leaving: all of them, those of a host one after the other
+    """
+
     def __init__(
         self,
         places: destinations.Destinations,
         barred: Set[str],
         leaving: Iterable[plans.Leaving],
     ) -> None:
-        self._places, self._cloud = places, places.cloud
+        super().__init__(places)
         self._barred = barred
         self._prepared: dict[object, movable.Migration] = {}
-        self._servers = servers.Servers(places.cloud)
         self._wanted: dict[str, list[str]] = {}
         for one in leaving:
             self._wanted.setdefault(one.host, []).append(one.server)
@@ -105,10 +141,7 @@ class _Preparation:
         self._on: dict[str, tuple[servers.Stored, object]] = {}
 
     def make(self, one: plans.Leaving) -> movable.Migration:
-        """Prepare a server.
-
-        :raises admission.NotMovable: nova would not move it
-        """
+        """See :class:`_Departures`."""
         if one.host != self._host:
             self._host, self._on = one.host, dict(self._read(one.host))
         known, alike = self._on.get(one.server, (None, None))
@@ -135,8 +168,7 @@ class _Preparation:
         That is None of one that may be like no other.
         """
         for cell in self._cloud.cells:
-            shares = self._shares.get(cell)
-            if shares is None or cell in self._cloud.silent_cells:
+            if cell not in self._shares or cell in self._cloud.silent_cells:
                 continue
             try:
                 found = [
@@ -152,7 +184,11 @@ class _Preparation:
                 instance, _, text = known
                 alike: object = None
                 key = text and likeness.of_request(cell, instance, text)
-                if key and key.is_whole and instance.uuid not in shares:
+                if (
+                    key
+                    and key.is_whole
+                    and not self._has_share(cell, instance.uuid)
+                ):
                     states = (getattr(instance, name) for name in _STATES)
                     built = instance.launched_at is not None
                     alike = key.text, is_up, built, *states
@@ -160,13 +196,124 @@ class _Preparation:
 
     def _is_up(self, cell: str, host: str) -> bool:
         mapping = self._cloud.cells[cell]
-        with self._cloud.target_cell(process.context(), mapping) as cctxt:
+        with self._cloud.target_cell(self._ctxt, mapping) as cctxt:
             try:
                 service = objects.Service.get_by_compute_host(cctxt, host)
             except nova_exception.NotFound:
                 return False
             return bool(servicegroup.API().service_is_up(service))
 
-    @functools.cached_property
-    def _shares(self) -> dict[str, set[str]]:
-        return self._cloud.ask_cells(servers.select_shares)
+
+class Evacuations(_Departures):
+    """Servers that are evacuated, of one failure after the other."""
+
+    def __init__(self, places: destinations.Destinations) -> None:
+        super().__init__(places)
+        self._hosts: Set[str] = frozenset()
+        self._stored: dict[str, servers.Stored] = {}
+        # Whether nova-api evacuates a server, by all that it looks at.
+        self._checked: dict[object, admission.NotMovable | None] = {}
+
+    def read(self, cell: str, host: str) -> Iterator[servers.Stored]:
+        """Yield the servers of a host, which :meth:`prepare` needs.
+
+        :raises cells.CellFailed: the database stops answering
+        """
+        for known in self._servers.read_stored(
+            cell, host, attrs=('info_cache', 'system_metadata')
+        ):
+            self._stored[known.instance.uuid] = known
+            yield known
+
+    def prepare(
+        self, leaving: Iterable[plans.Leaving], hosts: Set[str]
+    ) -> movable.Movables:
+        """Prepare servers that were read, before anything is supposed.
+
+        :param hosts: names of those that fail
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        self._hosts = hosts
+        made = prepare_each(leaving, self.make)
+        self._stored.clear()
+        return made
+
+    def make(self, server: plans.Leaving) -> movable.Evacuation:
+        """See :class:`_Departures`."""
+        known = self._stored[server.server]
+        instance, cell, text = known
+        key = likeness.of_request(cell, instance, text) if text else None
+        problem = self._check(instance, cell, key)
+        if problem is None:
+            return self._make(known, key)
+        if problem.cause != plans.STATE:
+            # Nobody need know where it would go: it goes nowhere.
+            raise problem
+        mine: movable.Movable | Exception
+        try:
+            mine = self._make(known, key)
+        except placement.PlacementFailed:
+            raise
+        except Exception as exc:
+            # That it is not moved is known all the same.
+            mine = exc
+        # Of all that are alike it is the same.
+        raise admission.NotMovable(str(problem), problem.first, mine)
+
+    def _make(
+        self,
+        known: servers.Stored,
+        key: likeness.Key | None,
+    ) -> movable.Evacuation:
+        """Return a server that is evacuated whatever nova-api says."""
+        instance = known.instance
+
+        def make() -> typing.Any:
+            mine = explain_server.Server(
+                self._cloud, self._ctxt, instance.uuid, known=known
+            )
+            mine.evacuate()
+            return mine.spec_obj
+
+        like = self._places.find_like(key, make)
+        if like and like.is_whole:
+            spec_obj = like.shared.spec_obj
+        else:
+            spec_obj = make()
+            spec_obj.ignore_hosts = sorted(self._hosts)
+        node = self._cloud.find_node(instance.host, instance.node)
+        return movable.Evacuation(instance.uuid, spec_obj, like, node)
+
+    def _check(
+        self, instance: typing.Any, cell: str, key: likeness.Key | None
+    ) -> admission.NotMovable | None:
+        """Return why nova-api would not evacuate a server, if it would not.
+
+        It is asked once for all that are alike. It looks at the server's
+        state, flavor, image and devices, at its shares, and at the service of
+        its host.
+
+        :raises admission.NotMovable: the server, or its host, is gone
+        """
+        alike: object = None
+        if (
+            key is not None
+            and key.has_all
+            and not self._has_share(cell, instance.uuid)
+        ):
+            service = (cell, instance.host) in self._cloud.services
+            built = instance.launched_at is None
+            alike = key.text, instance.vm_state, built, service
+        if alike is None or alike not in self._checked:
+            problem = None
+            mapping = self._cloud.cells[cell]
+            try:
+                with self._cloud.target_cell(self._ctxt, mapping) as cctxt:
+                    admission.ask('evacuate', cctxt, instance)
+            except admission.NotMovable as exc:
+                if isinstance(exc.__cause__, nova_exception.NotFound):
+                    # It, or its host, is gone, and no other that is like it.
+                    raise
+                problem = exc
+            self._checked[alike] = problem
+        return self._checked[alike]

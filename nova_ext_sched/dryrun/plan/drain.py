@@ -23,10 +23,10 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import stray
+from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import preparation
 from nova_ext_sched.queries import servers
 
 
@@ -56,7 +56,7 @@ def make(
     )
     places = destinations.Destinations(cloud)
     advance(total=len(found.leaving))
-    prepare = functools.partial(preparation.prepare, places)
+    prepare = functools.partial(departures.prepare, places)
     return planner.plan(places, goal, prepare, advance)
 
 

@@ -44,13 +44,13 @@ from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import batches
+from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import failover
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import preparation
 from nova_ext_sched.dryrun.plan import stuck
 
 
@@ -92,7 +92,7 @@ class Maintenance:
         self._lost: dict[str, str] = {}
         found = drain.read(cloud, hosts)
         advance(label='Planning rounds', total=len(found.leaving) + len(hosts))
-        self._movables = preparation.prepare(
+        self._movables = departures.prepare(
             self._places, found.leaving, advance=advance
         )
         # The servers of each host, as they are after the rounds so far.

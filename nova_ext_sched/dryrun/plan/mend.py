@@ -13,10 +13,10 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import preparation
 
 
 def make(
@@ -60,7 +60,7 @@ def make(
     )
     places = destinations.Destinations(auditing.cloud)
     advance(label='Planning moves', total=len(found))
-    prepare = functools.partial(preparation.prepare, places)
+    prepare = functools.partial(departures.prepare, places)
     return planner.plan(places, goal, prepare, advance)
 
 

@@ -8,32 +8,25 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
-import functools
 import gc
 import typing
-
-from nova import exception as nova_exception
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import gone
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
-from nova_ext_sched.dryrun.decision import admission
-from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import preparation
 from nova_ext_sched.dryrun.plan import spare
 
 # Failures that cost servers, which are named while others are evacuated.
@@ -63,28 +56,26 @@ class Survival:
         keeps: bool = False,
     ) -> None:
         self.cloud = cloud
-        self._ctxt = process.context()
-        self._servers = servers.Servers(cloud)
         self._policies = policies.Policies(cloud).on
         self._cells: dict[str, list[str]] = {}
         self._counts: dict[str, int] = {}
-        for cell, counts in self._servers.count().items():
+        for cell, counts in servers.Servers(cloud).count().items():
             for host, count in counts.items():
                 self._cells.setdefault(host, []).append(cell)
                 self._counts[host] = self._counts.get(host, 0) + count
         self.places = destinations.Destinations(cloud)
+        self._evacuations = departures.Evacuations(self.places)
+        ctxt = process.context()
         #: Each counts the servers of a flavor that may still come.
         self.spares = [
             spare.count_spare(
-                self.places, request.get_flavor(self._ctxt, name), project
+                self.places, request.get_flavor(ctxt, name), project
             )
             for name in dict.fromkeys(flavors)
         ]
         self.deleted: dict[str, plans.Leaving] = {}
         self._keeps = keeps or bool(self.spares)
         self.evacuated: list[spare.Evacuated] = []
-        # Whether nova-api evacuates a server, by all that it looks at.
-        self._checked: dict[object, admission.NotMovable | None] = {}
 
     def find(
         self, by: str, hosts: Collection[str], aggregates: Collection[str]
@@ -152,14 +143,10 @@ class Survival:
     ) -> plans.Failure:
         leaving: list[plans.Leaving] = []
         deleted: list[plans.Leaving] = []
-        stored: dict[str, servers.Stored] = {}
         for host in sorted(hosts & self._cells.keys()):
             for cell in self._cells[host]:
-                for known in self._servers.read_stored(
-                    cell, host, attrs=('info_cache', 'system_metadata')
-                ):
+                for known in self._evacuations.read(cell, host):
                     one = plans.describe(known.instance, host)
-                    stored[one.server] = known
                     # It takes no place from others.
                     is_gone = gone.is_gone(known.instance)
                     (deleted if is_gone else leaving).append(one)
@@ -168,11 +155,7 @@ class Survival:
         def prepare(
             leaving: Sequence[plans.Leaving], hosts: Set[str]
         ) -> movable.Movables:
-            movables.update(
-                preparation.prepare_each(
-                    leaving, lambda uuid: self._prepare(stored[uuid], hosts)
-                )
-            )
+            movables.update(self._evacuations.prepare(leaving, hosts))
             return movables
 
         goal = planner.Goal(
@@ -202,98 +185,6 @@ class Survival:
         for one in self.spares:
             one.check(self.evacuated)
         return [one.describe() for one in self.spares]
-
-    def _prepare(
-        self, known: servers.Stored, hosts: Set[str]
-    ) -> movable.Evacuation:
-        """Return a server that nova-api lets be evacuated.
-
-        :raises admission.NotMovable: nova-api would not evacuate it
-        """
-        instance, cell, text = known
-        key = likeness.of_request(cell, instance, text) if text else None
-        problem = self._check(instance, cell, key)
-        if problem is None:
-            return self._make(known, key, hosts)
-        if problem.cause != plans.STATE:
-            # Nobody need know where it would go: it goes nowhere.
-            raise problem
-        mine: movable.Movable | Exception
-        try:
-            mine = self._make(known, key, hosts)
-        except placement.PlacementFailed:
-            raise
-        except Exception as exc:
-            # That it is not moved is known all the same.
-            mine = exc
-        # Of all that are alike it is the same.
-        raise admission.NotMovable(str(problem), problem.first, mine)
-
-    def _make(
-        self,
-        known: servers.Stored,
-        key: likeness.Key | None,
-        hosts: Set[str],
-    ) -> movable.Evacuation:
-        """Return a server that is evacuated whatever nova-api says."""
-        instance = known.instance
-
-        def make() -> typing.Any:
-            mine = explain_server.Server(
-                self.cloud, self._ctxt, instance.uuid, known=known
-            )
-            mine.evacuate()
-            return mine.spec_obj
-
-        like = self.places.find_like(key, make)
-        if like and like.is_whole:
-            spec_obj = like.shared.spec_obj
-        else:
-            spec_obj = make()
-            spec_obj.ignore_hosts = sorted(hosts)
-        node = self.cloud.find_node(instance.host, instance.node)
-        return movable.Evacuation(instance.uuid, spec_obj, like, node)
-
-    def _check(
-        self, instance: typing.Any, cell: str, key: likeness.Key | None
-    ) -> admission.NotMovable | None:
-        """Return why nova-api would not evacuate a server, if it would not.
-
-        It is asked once for all that are alike. It looks at the server's
-        state, flavor, image and devices, at its shares, and at the service of
-        its host.
-
-        :raises admission.NotMovable: the server, or its host, is gone
-        """
-        shares = self._shares.get(cell)
-        alike: object = None
-        if (
-            key is not None
-            and key.has_all
-            and shares is not None
-            and instance.uuid not in shares
-        ):
-            service = (cell, instance.host) in self.cloud.services
-            built = instance.launched_at is None
-            alike = key.text, instance.vm_state, built, service
-        if alike is None or alike not in self._checked:
-            problem = None
-            mapping = self.cloud.cells[cell]
-            try:
-                with self.cloud.target_cell(self._ctxt, mapping) as cctxt:
-                    admission.ask('evacuate', cctxt, instance)
-            except admission.NotMovable as exc:
-                if isinstance(exc.__cause__, nova_exception.NotFound):
-                    # It, or its host, is gone, and no other that is like it.
-                    raise
-                problem = exc
-            self._checked[alike] = problem
-        return self._checked[alike]
-
-    @functools.cached_property
-    def _shares(self) -> dict[str, set[str]]:
-        """UUIDs of the servers with a share, by cell."""
-        return self.cloud.ask_cells(servers.select_shares)
 
 
 def make(

@@ -53,7 +53,7 @@ class MaintainTestCase(testtools.TestCase):
         for name, value in (
             ('nova.scheduler.request_filter.ALL_REQUEST_FILTERS', []),
             ('nova_ext_sched.dryrun.plan.drain.read', self.read),
-            ('nova_ext_sched.dryrun.plan.preparation.prepare', self.prepare),
+            ('nova_ext_sched.dryrun.plan.departures.prepare', self.prepare),
             (
                 'nova_ext_sched.dryrun.plan.planner.gone.find',
                 lambda *_, **__: self.deleted,

@@ -29,12 +29,12 @@ from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import mend
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import preparation
 
 conf.register_opts(nova.conf.CONF)
 
@@ -273,10 +273,11 @@ class PlanTestCase(testtools.TestCase):
             mock.patch.object(movable, 'migrate', prepare),
             mock.patch.object(destinations, 'Destinations', lambda _: toy),
             mock.patch.object(
-                mend.preparation,
+                mend.departures,
                 'prepare',
-                lambda _, leaving, _barred: preparation.prepare_each(
-                    leaving, lambda uuid: movable.migrate(toy, uuid)
+                lambda _, leaving, _barred: departures.prepare_each(
+                    leaving,
+                    lambda one: movable.migrate(toy, one.server),
                 ),
             ),
         ):
@@ -325,7 +326,9 @@ class PlanTestCase(testtools.TestCase):
         made = planner.plan(
             self.toy,
             planner.Goal(leaving=leaving, never_given_up=(LABEL, GROUP)),
-            lambda leaving, _: preparation.prepare_each(leaving, prepare),
+            lambda leaving, _: departures.prepare_each(
+                leaving, lambda one: prepare(one.server)
+            ),
             advance,
         )
         # Each of which something is known, once.
@@ -401,7 +404,7 @@ class PlannerTestCase(PlanTestCase):
         fault.side_effect = placement.PlacementFailed(query='q', cause='c')
         self.assertRaises(
             placement.PlacementFailed,
-            preparation.prepare_each,
+            departures.prepare_each,
             leaving,
             fault,
         )
@@ -482,6 +485,29 @@ class PlannerTestCase(PlanTestCase):
             [(one.server, one.cause) for one in made.without_place],
         )
         self.assertEqual('unshelve it', made.without_place[-1].would_help)
+
+    def test_what_holds_hosts_that_are_to_be_empty(self):
+        """One that was deleted softly has its host yet."""
+        leaving = [plans.Leaving('a', '', 'p', 'h1', [])]
+        held = plans.Stuck('b', '', 'p', 'h1', [], 'its resize', 'state', '')
+        hosts = {'h1': Host(9, 0), 'h2': Host(9, 0), 'h3': Host(9, 0)}
+        for empty, softly in (({'h1'}, False), (frozenset(), True)):
+            with (
+                self.cloud(hosts, {'a': Server('h1', 1, 0)}) as toy,
+                mock.patch.object(planner.gone, 'find') as find,
+            ):
+                find.return_value = set()
+                made = planner.plan(
+                    toy,
+                    planner.Goal(
+                        leaving=leaving, to_be_empty=empty, held=[held]
+                    ),
+                    lambda *_: {'a': movable.migrate(toy, 'a')},
+                )
+            self.assertEqual([held], made.without_place)
+            self.assertEqual(sorted(empty), made.to_be_empty)
+            self.assertEqual(2, made.room_for_last)
+            find.assert_called_once_with(toy, {'a', 'b'}, softly)
 
     def test_whether_there_would_be_room_otherwise(self):
         """They go last, the hardest first, each beside those before it."""
