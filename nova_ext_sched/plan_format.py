@@ -30,8 +30,8 @@ NOT_COLD = ''
 
 # What is expected of a file.
 _JSON = (
-    'what nova-ext-sched mend, drain, maintain --round or survive writes with '
-    '-f json or --output'
+    'what nova-ext-sched mend, drain, make-room, maintain --round or survive '
+    'writes with -f json or --output'
 )
 
 _NAME = {'type': 'string', 'description': 'a text'}
@@ -111,6 +111,11 @@ _FORM = {
         'moves': _MOVES,
         'without_place': _STUCK,
         'to_be_empty': _HOSTS,
+        'room_on': {
+            'type': 'array',
+            'description': 'hosts',
+            'items': {'type': ['string', 'null'], 'description': 'a host'},
+        },
         'rounds': {
             'type': 'array',
             'description': 'one round: name it to maintain, by --round',
@@ -193,6 +198,7 @@ class Plan:
     :ivar services: the UUID of nova-compute of each of its hosts, by name
     :ivar to_be_empty: the hosts that are empty afterwards
     :ivar command: what made it; empty where that is not known
+    :ivar room_on: the hosts of new servers that fit afterwards
     """
 
     time: str
@@ -202,6 +208,7 @@ class Plan:
     stranded: Sequence[Stranded] = ()
     supposed: Sequence[Supposed] = ()
     command: str = ''
+    room_on: Sequence[str] = ()
 
 
 def describe_supposed(
@@ -272,6 +279,7 @@ def read(text: str, where: str) -> Plan:
         stranded=_pick(Stranded, whole.get('without_place', ())),
         supposed=_pick(Supposed, document.get('supposed', ())),
         command=document.get('command', ''),
+        room_on=[*dict.fromkeys(filter(None, whole.get('room_on', ())))],
     )
 
 

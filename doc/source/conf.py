@@ -65,6 +65,7 @@ COMMANDS = {
     'drain': ('nova-ext-sched-drain', 'plan the moves that empty hosts'),
     'explain': ('nova-ext-sched-explain', 'say why there is no valid host'),
     'maintain': ('nova-ext-sched-maintain', 'plan a rolling maintenance'),
+    'make-room': ('nova-ext-sched-make-room', 'plan moves for new servers'),
     'mend': ('nova-ext-sched-mend', 'plan the moves that fix violations'),
     'simulate': ('nova-ext-sched-simulate', 'try a policy without a cloud'),
     'survive': ('nova-ext-sched-survive', 'say which hosts can fail'),

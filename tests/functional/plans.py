@@ -93,16 +93,20 @@ class PlanTestCase(MovesMixin, audits.AuditTestCase):
 
     def plan(self, *argv, by=command.Mend):
         """Turn the policies on, and return the plan, as a document."""
-        self.flags(
-            group='nova_ext_sched',
-            max_server_per_failure_domain=self.rack_limit,
-            **audits.AuditTestCase.options,
-        )
+        self.turn_on()
         found = explain.Output(*explain.call(by, 'mend', *argv, '-f', 'json'))
         plan = found.read('cmd/moves/schema.json')
         self.assertEqual([], plan['faults'])
         self.assertEqual(3 if plan['without_place'] else 0, found.status)
         return plan
+
+    def turn_on(self):
+        """Turn the policies on."""
+        self.flags(
+            group='nova_ext_sched',
+            max_server_per_failure_domain=self.rack_limit,
+            **audits.AuditTestCase.options,
+        )
 
     def reset_state(self, server, state):
         self.admin_api.post_server_action(

@@ -99,9 +99,9 @@ class ReadTestCase(testtools.TestCase):
         self.assertEqual([(UUID, 'db', 'a')], plan.stranded)
 
     @ddt.data(
-        ('what nova-ext-sched mend, drain, maintain', '{'),
-        ('what nova-ext-sched mend, drain, maintain', '[]'),
-        ('what nova-ext-sched mend, drain, maintain', json.dumps(HEAD)),
+        ('what nova-ext-sched mend, drain, make-room', '{'),
+        ('what nova-ext-sched mend, drain, make-room', '[]'),
+        ('what nova-ext-sched mend, drain, make-room', json.dumps(HEAD)),
         ('format: expected 2, got 1', json.dumps(DRAIN | {'format': 1})),
         ('expected the key services', json.dumps({'format': 2, 'time': ''})),
     )

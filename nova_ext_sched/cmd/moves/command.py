@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands ``mend``, ``drain``, ``maintain`` and ``survive``."""
+"""The commands of plans: ``mend``, ``drain``, ``make-room`` and others."""
 
 import argparse
 from collections.abc import Iterator
@@ -46,19 +46,27 @@ class _Moves(_Plans):
 def _add_hosts(parser: argparse.ArgumentParser) -> None:
     """Add what names hosts that are to be empty."""
     parser.add_argument('hosts', metavar='HOST', nargs='*')
+    _add_choice(parser, 'all hosts')
+
+
+def _add_choice(parser: typing.Any, which: str) -> None:
+    """Add what names hosts by what they are in.
+
+    :param parser: argparse's, or a group of it
+    """
     parser.add_argument(
         '--aggregate',
         metavar='AGGREGATE',
         action='append',
         default=[],
-        help='all hosts of this aggregate (name, UUID or ID; may be repeated)',
+        help=f'{which} of this aggregate (name, UUID or ID; may be repeated)',
     )
     parser.add_argument(
         '--domain',
         metavar='VALUE',
         action='append',
         default=[],
-        help='all hosts of this failure domain (may be repeated)',
+        help=f'{which} of this failure domain (may be repeated)',
     )
 
 
@@ -124,6 +132,63 @@ class Drain(_Moves):
             sys.stderr, 'Planning moves', color=self.color
         ) as advance:
             made: report.Report = run.plan_drain(parsed_args, advance)
+        return made
+
+
+class MakeRoom(_Moves):
+    """Show moves, one after the other, after which new servers fit.
+
+    Those that fit now come first, so that their room is not spent. Asks
+    nova-scheduler's own code where each server can go when its turn comes,
+    and whether the new one comes then; changes nothing.
+    """
+
+    _epilog = (
+        'Exit status: 0 all fit after the moves; 1 something could not be '
+        'read; 2 wrong usage; 3 not all fit.'
+    )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        group = parser.add_argument_group('the new servers')
+        group.add_argument(
+            '--flavor', metavar='FLAVOR', required=True, help='its ID or name'
+        )
+        group.add_argument(
+            '--count',
+            metavar='N',
+            type=base.read_amount,
+            default=1,
+            help='how many are to fit. Default: 1',
+        )
+        options.add_server(group)
+        where = parser.add_argument_group('where they may come')
+        where.add_argument(
+            '--host',
+            metavar='HOST',
+            dest='hosts',
+            action='append',
+            default=[],
+            help='only to this host (may be repeated)',
+        )
+        _add_choice(where, 'only to hosts')
+        parser.add_argument(
+            '--cold',
+            action='store_true',
+            help='servers that run and cannot be live-migrated may be moved '
+            'cold, too',
+        )
+        options.add_not_to(parser)
+        options.add_change(parser)
+        topology.add_options(parser)
+        return parser
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        run = self.load(parsed_args)
+        with progress.bar(
+            sys.stderr, 'Making room', color=self.color
+        ) as advance:
+            made: report.Report = run.plan_room(parsed_args, advance)
         return made
 
 

@@ -5,15 +5,33 @@
 import collections
 from collections.abc import Sequence
 from collections.abc import Set
+import dataclasses
 import typing
 
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
 from nova_ext_sched.dryrun.plan import plans
 
-# The signs of a host that is to be empty, and of one that servers leave.
+# The signs of a host that is to be empty, of one that servers leave, and of
+# one where there is room then.
 _EMPTY = topology.Sign('e', style=terminal.GOOD)
 _LEFT = topology.Sign('m', style=terminal.GOOD)
+_ROOM = topology.Sign('n', style=terminal.GOOD)
+
+
+def draw_room(
+    room: plans.Room,
+    hosts: Sequence[dict[str, typing.Any]],
+    by: str | None,
+) -> topology.Map:
+    """Return the map of hosts with room for new servers, and of the moves."""
+    drawn = draw_moves(room, frozenset(), hosts, by)
+    taking = dict.fromkeys(filter(None, room.room_on[room.fit_now :]), _ROOM)
+    return dataclasses.replace(
+        drawn,
+        signs={**drawn.signs, **taking},
+        legend={_ROOM.shown: 'room for new servers then', **drawn.legend},
+    )
 
 
 def draw_moves(

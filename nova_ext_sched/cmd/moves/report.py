@@ -88,6 +88,7 @@ def make(
     not_judged: bool = False,
     hosts: Sequence[dict[str, typing.Any]] = (),
     names: cli_names.Names = _NO_NAMES,
+    head: str = '',
 ) -> report.Report:
     """Return the report of a plan.
 
@@ -96,8 +97,9 @@ def make(
     :param not_judged: whether a server may have to move, and nobody knows
     :param hosts: what :func:`.topology.describe` returned
     :param names: of server groups
+    :param head: the first sentence, where it is another
     """
-    head = _sum_up(plan, not_judged)
+    head = head or _sum_up(plan, not_judged)
     found = [*found, *_count_deleted(plan.deleted_meanwhile)]
     sentence, sections = report.begin(head, *found, *faults)
     if plan.moves:
@@ -132,6 +134,54 @@ def make(
         status,
         [one['host'] for one in hosts],
     )
+
+
+def make_room(
+    room: plans.Room,
+    faults: Sequence[str],
+    hosts: Sequence[dict[str, typing.Any]] = (),
+) -> report.Report:
+    """Return the report of moves after which new servers fit.
+
+    :param faults: sentences on what could not be read
+    :param hosts: what :func:`.topology.describe` returned
+    """
+    now, made = room.fit_now, len(room.room_on) - room.fit_now
+    rest = room.count - len(room.room_on)
+    head = f'{now} of {room.count} {messages.agree(now, "fits", "fit")} now'
+    if made:
+        moves = messages.count('move', len(room.moves))
+        verb = messages.agree(len(room.moves), 'makes', 'make')
+        on = [*dict.fromkeys(filter(None, room.room_on[now:]))]
+        names = _say_hosts(on) if len(on) > 2 else ' and '.join(on)
+        head += (
+            f'. {moves} {verb} room for '
+            + (f'{made} more' if rest else f'the other {made}')
+            + f', on {names}' * bool(on)
+        )
+    found = []
+    if rest:
+        head += f'. For {rest} no moves were found'
+        found += room.in_the_way
+    elif not made:
+        head += ', and no server has to move'
+    if now and made:
+        found.append(
+            f'{messages.agree(now, "The one", f"The {now}")} that '
+            f'{messages.agree(now, "fits", "fit")} now '
+            f'{messages.agree(now, "is", "are")} placed first, so that no '
+            f'move spends that room.'
+        )
+    if made:
+        found.append(
+            'Nothing keeps the room: create the servers at once after the '
+            'moves, and name the host of each (room_on of the document).'
+        )
+    whole = make(room, found, faults, hosts=hosts, head=head)
+    status = whole.status
+    if rest:
+        status = status or base.SOME_FOUND
+    return dataclasses.replace(whole, status=status)
 
 
 def make_rounds(

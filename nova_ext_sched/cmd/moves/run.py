@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What ``nova-ext-sched mend``, ``drain``, ``survive``, ``maintain`` do."""
+"""What the commands of plans do, ``nova-ext-sched mend`` for example."""
 
 import argparse
 from collections.abc import Iterable
@@ -23,6 +23,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import maintain
+from nova_ext_sched.dryrun.plan import make_room
 from nova_ext_sched.dryrun.plan import mend
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import survive
@@ -103,6 +104,31 @@ def plan_drain(
             drawn = maps.draw_moves(
                 plan, hosts - unread, described, parsed_args.map_by
             )
+            made = cli_report.insert(made, drawn)
+        return made
+
+
+def plan_room(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> cli_report.Report:
+    """Return the report of a plan after which new servers fit."""
+    wanted = arguments.make_change(parsed_args)
+    chosen = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
+    with _read(wanted) as cloud:
+        arguments.resolve_names(parsed_args, cloud)
+        room = make_room.make(
+            cloud,
+            arguments.make_question(parsed_args, flavor=parsed_args.flavor),
+            parsed_args.count,
+            selection.find(cloud, *chosen) if any(chosen) else None,
+            parsed_args.cold,
+            _find_not_to(cloud, parsed_args),
+            advance,
+        )
+        described = topology.describe(cloud)
+        made = report.make_room(room, cloud.faults, described)
+        if cli_topology.is_wanted(parsed_args):
+            drawn = maps.draw_room(room, described, parsed_args.map_by)
             made = cli_report.insert(made, drawn)
         return made
 

@@ -315,12 +315,43 @@ class Fork:
         client.delete_allocation_for_instance(
             self._ctxt, migration, consumer_type='migration'
         )
-        claims.leave(self._own(source), spec_obj, uuid, taken)
         given = target.allocation_candidates[0]['allocations']
-        self._note_left(source, held.keys() - given.keys())
+        self._free(source, uuid, spec_obj, taken, held.keys() - given.keys())
         for node in self._cloud.nodes_of(host) if host != target.host else ():
             self._own(node).instances.pop(uuid, None)
         return True
+
+    def leave(
+        self, uuid: str, spec_obj: typing.Any, node: str, taken: claims.Taken
+    ) -> None:
+        """Let a server be gone, as if it had never been.
+
+        :param uuid: of the server; the others as of :meth:`move`
+        """
+        client = self._cloud.placement
+        source, taken = self.placed.get(uuid, (node, taken))
+        self._read_held(source)
+        held = client.get_allocs_for_consumer(self._ctxt, uuid)['allocations']
+        client.delete_allocation_for_instance(self._ctxt, uuid)
+        self._free(source, uuid, spec_obj, taken, held)
+        for one in self._cloud.nodes_of(self._cloud.states[source].host):
+            self._own(one).instances.pop(uuid, None)
+        self._places[uuid] = frozenset()
+
+    def _free(
+        self,
+        node: str,
+        uuid: str,
+        spec_obj: typing.Any,
+        taken: claims.Taken,
+        freed: Iterable[str],
+    ) -> None:
+        """Give back what a server had that has left a compute node.
+
+        :param freed: as of :meth:`_note_left`
+        """
+        claims.leave(self._own(node), spec_obj, uuid, taken)
+        self._note_left(node, freed)
 
     def _note_left(self, host: str, freed: Iterable[str]) -> None:
         """Note the hosts that have more room than before.

@@ -368,6 +368,39 @@ def select_shares(context: typing.Any) -> set[str]:
     return set(context.session.execute(query).scalars())
 
 
+class Size(typing.NamedTuple):
+    """A server on a host, and about what it takes of that."""
+
+    uuid: str
+    display_name: str | None
+    project_id: str
+    host: str
+    node: str | None
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+
+
+@main_db.pick_context_manager_reader
+def select_sizes(context: typing.Any) -> list[Size]:
+    """Return the servers of a cell that stand on a host."""
+    one = models.Instance
+    disk = sa.func.coalesce(one.root_gb, 0) + sa.func.coalesce(
+        one.ephemeral_gb, 0
+    )
+    query = sa.select(
+        one.uuid,
+        one.display_name,
+        one.project_id,
+        one.host,
+        one.node,
+        sa.func.coalesce(one.vcpus, 0),
+        sa.func.coalesce(one.memory_mb, 0),
+        disk,
+    ).where(one.deleted == 0, one.host.is_not(None))
+    return [Size(*row) for row in context.session.execute(query)]
+
+
 @main_db.pick_context_manager_reader
 def _select_counts(
     context: typing.Any, hosts: Collection[str] | None, project: str | None

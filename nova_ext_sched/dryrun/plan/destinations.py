@@ -163,10 +163,12 @@ class Destinations:
         found = {one.uuid: one.allocation_candidates for one in states}
         refused: dict[str, list[claims.Request]] = {}
         resources: list[typing.Any] = []
-        with contextlib.suppress(nova_exception.NoValidHost):
+        with contextlib.suppress(
+            nova_exception.NoValidHost, placement.QueryRefused
+        ):
             resources = query.forms(self._ctxt, judged, self.cloud)
             query.lift_limit(resources)
-        if found:
+            # Where none is left, one that refuses may pass later.
             answer = self.cloud.providers.get_candidates(self._ctxt, resources)
             refused = {
                 uuid: requests
@@ -219,7 +221,8 @@ class Destinations:
         """
         found = None
         if mine.like is not None:
-            found = self._find_proposed(mine, mine.like)
+            proposed = self._propose(mine, mine.like)
+            found = self._find_proposed(mine, mine.like, proposed)
             if mine.like.is_whole:
                 return found
         if found is None:
@@ -246,6 +249,18 @@ class Destinations:
             pass
         return None
 
+    def find_on(self, mine: movable.Movable, node: str) -> typing.Any:
+        """Return what :meth:`find` does, if that were the only host.
+
+        :param node: UUID of its compute node; it is not barred
+        """
+        if mine.like is None:
+            _, left = self.judge(mine.spec_obj)
+            return next((one for one in left if one.uuid == node), None)
+        requests = self._find_requests(mine.like.shared)
+        offered = {node: self._fit(requests.get(node, []))}
+        return self._find_proposed(mine, mine.like, [offered])
+
     def explain(
         self, mine: movable.Movable
     ) -> tuple[matrix.Matrix, list[str]]:
@@ -268,14 +283,24 @@ class Destinations:
         here = self.cloud.hosts[mine.node].host if mine.node else ''
         # Whatever else refuses them. Those to be empty may be disabled, which
         # is said of them as for any other server.
-        barred = self.barred.union(self.cloud.nodes_of(here))
+        found = self.without_barred(judged, self.cloud.nodes_of(here))
+        return found, list(found.left)
+
+    def without_barred(
+        self, judged: matrix.Matrix, others: Iterable[str] = ()
+    ) -> matrix.Matrix:
+        """Return what refuses hosts, where barred ones are not asked.
+
+        :param others: UUIDs of more that are none
+        """
+        barred = self.barred.union(others)
         found = judged.copy(without=barred)
         found.add(
             'requested host',
             'ignore_hosts',
             refused=dict.fromkeys(barred, refusals.IGNORED),
         )
-        return found, list(found.left)
+        return found
 
     def judge(
         self, spec_obj: typing.Any, whole: bool = False
@@ -308,10 +333,15 @@ class Destinations:
         return found, [one for one in order if one.allocation_candidates]
 
     def _find_proposed(
-        self, mine: movable.Movable, like: answers.Like
+        self,
+        mine: movable.Movable,
+        like: answers.Like,
+        proposed: Iterable[dict[str, list[claims.Request]]],
     ) -> typing.Any:
-        """Return the best of the hosts that the shared answer leaves."""
-        proposed = self._propose(mine, like)
+        """Return the best of the hosts that are proposed.
+
+        :param proposed: as :meth:`_propose` yields them
+        """
         if like.is_whole:
             found = (self._find_first(like.shared, one) for one in proposed)
             return next(filter(None, found), None)

@@ -182,6 +182,10 @@ class Migration:
         """See :class:`Movable`."""
         return future.move(self.uuid, self.spec_obj, target, *self._at_first)
 
+    def leave(self, future: fork.Fork) -> None:
+        """Let it be gone."""
+        future.leave(self.uuid, self.spec_obj, *self._at_first)
+
 
 class Evacuation:
     """A server of a host that fails, prepared for its evacuation.

@@ -154,6 +154,26 @@ class Plan:
 
 
 @dataclasses.dataclass(frozen=True)
+class Room(Plan):
+    """Moves after which new servers of one request fit.
+
+    :ivar flavor: the name of theirs
+    :ivar count: how many are to fit
+    :ivar fit_now: how many fit without a move
+    :ivar room_on: the host of each that fits after the moves, those that fit
+        now first; None where nova takes of it what hosts share, so that only
+        nova can choose it
+    :ivar in_the_way: sentences on why not all fit
+    """
+
+    flavor: str = ''
+    count: int = 0
+    fit_now: int = 0
+    room_on: list[str | None] = dataclasses.field(default_factory=list)
+    in_the_way: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
 class Round:
     """Hosts that are empty together; after it they take servers again.
 

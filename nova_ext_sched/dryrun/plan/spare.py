@@ -15,22 +15,16 @@ import dataclasses
 import itertools
 import typing
 
-from nova import objects
-
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
-from nova_ext_sched.dryrun.decision import document
-from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import question
-from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.fit import number
-from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 
@@ -52,65 +46,6 @@ class Evacuated(typing.NamedTuple):
     stuck: Set[str]
 
 
-class _Newcomers:
-    """Servers of a flavor that come, all alike.
-
-    :param spec_obj: a nova RequestSpec of one of them
-    :ivar spec_obj: the same, as the request filters found it
-    """
-
-    def __init__(
-        self, places: destinations.Destinations, spec_obj: typing.Any
-    ) -> None:
-        self._places = places
-        self._shared = places.make_shared(spec_obj)
-        self._is_known = likeness.are_known(
-            places.cloud.enabled_filters, spec_obj
-        )
-        self._by_cell: dict[str, answers.Shared] = {}
-        self.spec_obj = self._shared.spec_obj
-
-    def fill(self, future: fork.Fork) -> Iterator[tuple[str, typing.Any]]:
-        """Let them come, each to the host that the scheduler prefers then.
-
-        :returns: see :func:`..fit.count.fill`
-        :raises placement.PlacementFailed: placement does not answer
-        """
-
-        def choose(uuid: str) -> Sequence[typing.Any]:
-            target = self._places.find(self.prepare(uuid))
-            return [] if target is None else [target]
-
-        return count.fill(future, self.spec_obj, choose)
-
-    def prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
-        """Return one that comes, or one that leaves a host of a cell."""
-        shared = self._shared
-        if not self._is_known:
-            spec_obj = shared.spec_obj.obj_clone()
-            spec_obj.instance_uuid = uuid
-            if cell:
-                spec_obj.requested_destination = objects.Destination(
-                    cell=self._places.cloud.cells[cell]
-                )
-            return movable.Evacuation(uuid, spec_obj, None)
-        if cell:
-            # nova evacuates no server to a host of another cell.
-            if cell not in self._by_cell:
-                states = self._places.cloud.states
-                requests = {
-                    host: found
-                    for host, found in shared.requests.items()
-                    if states[host].cell_uuid == cell
-                }
-                self._by_cell[cell] = dataclasses.replace(
-                    shared, requests=requests
-                )
-            shared = self._by_cell[cell]
-        like = answers.Like(shared, is_whole=True)
-        return movable.Evacuation(uuid, shared.spec_obj, like)
-
-
 @dataclasses.dataclass
 class Spare:
     """The servers of a flavor that may come.
@@ -130,7 +65,7 @@ class Spare:
     reason: str
     cause: str
     _places: destinations.Destinations
-    _newcomers: _Newcomers
+    _newcomers: newcomers.Newcomers
 
     @property
     def fit(self) -> number.Fit:
@@ -219,15 +154,13 @@ def count_spare(
     wanted = question.Question(project=project)
     image = request.get_image(ctxt, wanted)
     places.begin(frozenset())
-    newcomers = _Newcomers(
+    coming = newcomers.Newcomers(
         places, request.build(ctxt, cloud, wanted, flavor, image)
     )
     with cloud.fork() as future:
-        came = [*itertools.islice(newcomers.fill(future), _MOST)]
+        came = [*itertools.islice(coming.fill(future), _MOST)]
     reason = cause = ''
     if not came:
-        judged, _ = places.judge(newcomers.spec_obj, whole=True)
-        remarks.add(cloud, judged, 'boot', newcomers.spec_obj, None)
-        answer = document.build(judged, {}, detailed=())['answer']
+        answer = coming.explain()
         reason, cause = answer['sentence'].rstrip('.'), answer['cause'] or ''
-    return Spare(flavor, came, len(came), '', reason, cause, places, newcomers)
+    return Spare(flavor, came, len(came), '', reason, cause, places, coming)

@@ -64,6 +64,23 @@ class MapsTestCase(testtools.TestCase):
             sorted(made.explain(made.signs.values())),
         )
 
+    def test_room(self):
+        """A host with room for a new server, that others leave."""
+        plan = plans.Room(
+            moves=[test_report.make_move(1)],
+            fit_now=1,
+            room_on=['host3', 'host1', None],
+        )
+        made = maps.draw_room(plan, [], None)
+        self.assertEqual(
+            {'host1': 'n', 'host2': '█'},
+            {host: sign.shown for host, sign in made.signs.items()},
+        )
+        self.assertIn(
+            ('n', 'room for new servers then'),
+            [*made.explain(made.signs.values())],
+        )
+
     def test_rounds(self):
         found = plans.Rounds(
             [

@@ -56,6 +56,10 @@ class ForkTestCase(testtools.TestCase):
         target = self.cloud.find_target(to, **more)
         return future.evacuate('one', self.spec, target, 'a')
 
+    def leave(self, future):
+        future.leave('one', self.spec, 'a', claims.read_taken(self.one))
+        return True
+
     def count_under_way(self, future):
         self.cloud.under_way = {'one': {'hosta', 'hostb', 'gone'}}
         return future.count_under_way()
@@ -116,13 +120,24 @@ class NothingIsLeftTestCase(ForkTestCase):
                     raise ZeroDivisionError
             self.assertEqual(before, self.describe())
 
-    @ddt.data('come', 'move', 'evacuate')
+    @ddt.data('come', 'move', 'evacuate', 'leave')
     def test_nothing_waits(self, name):
         with (
             mock.patch('time.sleep', side_effect=AssertionError),
             self.cloud.fork() as future,
         ):
             self.assertTrue(getattr(self, name)(future))
+
+    def test_one_that_leaves(self):
+        before = self.look()['a']
+        with self.cloud.fork() as future:
+            self.leave(future)
+            _, number, memory = self.look()['a']
+            self.assertEqual(([], 0), (self.look()['a'][0], number))
+            self.assertEqual(before[2] + self.spec.memory_mb, memory)
+            self.assertEqual({}, self.held(future))
+            self.assertEqual({'a'}, future.left)
+        self.assertEqual(before, self.look()['a'])
 
     def test_a_trial_that_is_kept(self):
         before = self.describe()

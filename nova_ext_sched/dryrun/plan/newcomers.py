@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""New servers, all alike, which come one after the other."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+from nova import objects
+
+from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import likeness
+from nova_ext_sched.dryrun.decision import remarks
+from nova_ext_sched.dryrun.fit import count
+from nova_ext_sched.dryrun.plan import answers
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import movable
+
+
+class Newcomers:
+    """Servers of one request that come.
+
+    :param places: where they may come, as it is without a fork
+    :param spec_obj: a nova RequestSpec of one of them; it is changed
+    :ivar spec_obj: the same, as the request filters found it
+    :ivar shared: what they are answered on the cloud as it is; where they have
+        a server group or hints, without these
+    """
+
+    def __init__(
+        self, places: destinations.Destinations, spec_obj: typing.Any
+    ) -> None:
+        self._places = places
+        self.spec_obj = spec_obj
+        # The answer for all that are alike is one without these.
+        self._has_own = bool(
+            spec_obj.instance_group or spec_obj.scheduler_hints
+        )
+        mine = spec_obj.obj_clone() if self._has_own else spec_obj
+        self.shared = places.make_shared(mine)
+        self._is_known = likeness.are_known(
+            places.cloud.enabled_filters, spec_obj
+        )
+        self._by_cell: dict[str, answers.Shared] = {}
+
+    def fill(self, future: fork.Fork) -> Iterator[tuple[str, typing.Any]]:
+        """Let them come, each to the host that the scheduler prefers then.
+
+        :returns: see :func:`..fit.count.fill`
+        :raises placement.PlacementFailed: placement does not answer
+        """
+
+        def choose(uuid: str) -> Sequence[typing.Any]:
+            target = self._places.find(self.prepare(uuid))
+            return [] if target is None else [target]
+
+        return count.fill(future, self.spec_obj, choose)
+
+    def prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
+        """Return one that comes, or one that leaves a host of a cell."""
+        shared = self.shared
+        if self._has_own or not self._is_known:
+            spec_obj = self.spec_obj.obj_clone()
+            spec_obj.instance_uuid = uuid
+            if group := self.spec_obj.instance_group:
+                # nova-api makes each a member before it is placed.
+                if uuid not in group.members:
+                    group.members = [*group.members, uuid]
+                spec_obj.instance_group.members = [*group.members]
+            if cell:
+                spec_obj.requested_destination = objects.Destination(
+                    cell=self._places.cloud.cells[cell]
+                )
+            like = None
+            if self._is_known:
+                like = answers.Like(shared, is_whole=False)
+            return movable.Evacuation(uuid, spec_obj, like)
+        if cell:
+            # nova evacuates no server to a host of another cell.
+            if cell not in self._by_cell:
+                states = self._places.cloud.states
+                requests = {
+                    host: found
+                    for host, found in shared.requests.items()
+                    if states[host].cell_uuid == cell
+                }
+                self._by_cell[cell] = dataclasses.replace(
+                    shared, requests=requests
+                )
+            shared = self._by_cell[cell]
+        like = answers.Like(shared, is_whole=True)
+        return movable.Evacuation(uuid, shared.spec_obj, like)
+
+    def explain(self) -> dict[str, typing.Any]:
+        """Return why no more comes, as explain's document has it.
+
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        judged, _ = self._places.judge(self.spec_obj, whole=True)
+        remarks.add(self._places.cloud, judged, 'boot', self.spec_obj, None)
+        if self._places.barred:
+            judged = self._places.without_barred(judged)
+        found: dict[str, typing.Any] = document.build(judged, {}, detailed=())[
+            'answer'
+        ]
+        return found

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Room for new servers: nova makes the moves, and then takes each."""
+
+from nova_ext_sched.cmd.moves import command
+from tests.functional import explain
+from tests.functional import plans
+
+
+class MakeRoomTestCase(plans.PlanTestCase):
+    """nova prefers the first hosts, which the moves would fill."""
+
+    weights = {f'host{n}': 700 - n for n in range(1, 5)}
+
+    def stand(self, **sizes):
+        """Let servers of so many CPUs stand on hosts; return them by name.
+
+        :param sizes: of each host
+        """
+        flavors = {
+            size: self.flavor(vcpu=size)
+            for size in {one for each in sizes.values() for one in each}
+        }
+        return {
+            host: [
+                self.boot(flavor=flavors[size], az=f'nova:{host}')
+                for size in each
+            ]
+            for host, each in sizes.items()
+        }
+
+    def ask(self, flavor, number, *argv, status=0):
+        """Return the document of so many servers of a flavor."""
+        self.turn_on()
+        arguments = ('--flavor', flavor, '--count', f'{number}')
+        found = explain.Output(
+            *explain.call(
+                command.MakeRoom, 'make-room', *arguments, *argv, '-f', 'json'
+            )
+        )
+        self.assertEqual(status, found.status, found)
+        return found.read('cmd/moves/schema.json')
+
+    def assertRoom(self, flavor, plan, **server):
+        """Carry out a plan, and create its servers.
+
+        :param server: see ``boot``
+        """
+        self.carry_out(plan)
+        for host in plan['room_on']:
+            made = self.boot(flavor=flavor, host=host, **server)
+            self.assertEqual(host, self.host_of(made))
+        self.assertNoValidHost(flavor=flavor, **server)
+
+    def test_room_for_two_where_one_fits(self):
+        """A stopped server, and a host whose reservation keeps both away."""
+        servers = self.stand(
+            host1=[4, 2], host2=[5, 1, 1], host3=[2], host4=[1, 1]
+        )
+        _, running, stopped = servers['host2']
+        self.api.post_server_action(stopped['id'], {'os-stop': None})
+        self._wait_for_state_change(stopped, 'SHUTOFF')
+        self.aggregate(
+            'lease', ['host4'], metadata={'reservation:lease': 'true'}
+        )
+        flavor = self.flavor(vcpu=5)
+        for argv, number, said in (
+            ((), 3, '1 of 3 fits now. 3 moves make room for the other 2, on '),
+            ((), 4, '1 of 4 fits now. 3 moves make room for 2 more, on '),
+            (
+                ('--host', 'host1', '--host', 'host4'),
+                3,
+                '0 of 3 fit now. 2 moves make room for 2 more, on host1. '
+                'For 1 no moves were found. 0 of 4 hosts can take it. ',
+            ),
+            (
+                ('--no-aggregate-property', 'lease', 'reservation:lease'),
+                2,
+                '2 of 2 fit now, and no server has to move.',
+            ),
+            (('--aggregate', 'lease'), 1, '0 of 1 fit now. For 1 no moves'),
+        ):
+            with self.subTest(said):
+                status = (
+                    0 if 'For 1' not in said and '2 more' not in said else 3
+                )
+                plan = self.ask(flavor, number, *argv, status=status)
+                self.assertIn(said, plan['answer']['sentence'])
+        plan = self.ask(flavor, 3)
+        self.assertEqual(
+            {
+                (servers['host1'][1]['id'], 'host1', 'live'),
+                (running['id'], 'host2', 'live'),
+                (stopped['id'], 'host2', 'cold'),
+            },
+            {
+                (one['server'], one['host'], one['kind'])
+                for one in plan['moves']
+            },
+        )
+        self.assertEqual(['host3', 'host1', 'host2'], plan['room_on'])
+        self.assertRoom(flavor, plan)
+
+    def test_anti_affinity_group(self):
+        """The room of a host is of no use where a member stands."""
+        hints = {'group': self.create_group()}
+        flavor = self.flavor(vcpu=5)
+        self.boot(flavor=flavor, hints=hints, az='nova:host4')
+        self.stand(host1=[4, 2], host2=[3, 3], host3=[9])
+        self.turn_on()
+        group = hints['group']
+        plan = self.ask(flavor, 3, '--server-group', group, status=3)
+        self.assertEqual(0, plan['fit_now'])
+        self.assertEqual(['host1', 'host2'], sorted(plan['room_on']))
+        self.assertRoom(flavor, plan, hints=hints)
