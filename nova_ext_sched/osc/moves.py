@@ -32,7 +32,7 @@ class _NotAgreed(Exception):
 
 
 class ApplyPlan(report.Lister, command.Lister):
-    """Carry out the moves of nova-ext-sched mend, drain, maintain or survive.
+    """Carry out the moves of a plan of nova-ext-sched, drain for example.
 
     Makes one move after the other, waits for the end of each, confirms cold
     migrations that it started, and stops at the first move that fails. When
@@ -52,9 +52,9 @@ class ApplyPlan(report.Lister, command.Lister):
         parser.add_argument(
             'plan',
             metavar='<plan>',
-            help='file of what mend, drain, maintain --round or survive '
-            'wrote with --output or -f json; - for standard input, with '
-            '--yes',
+            help='file of what mend, drain, make-room, maintain --round or '
+            'survive wrote with --output or -f json; - for standard input, '
+            'with --yes',
         )
         parser.add_argument(
             '--at-once',
@@ -91,7 +91,8 @@ class ApplyPlan(report.Lister, command.Lister):
         group.add_argument(
             '--disable',
             action='store_true',
-            help='first disable the hosts that are to be empty',
+            help='first disable the hosts that are to be empty, or of '
+            'make-room those where there is room then',
         )
         group.add_argument(
             '--enable',

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts of a plan that are to be empty: disabled before, enabled after."""
+"""The hosts of a plan: disabled before the moves, enabled after.
+
+Those that are to be empty; of make-room those where there is room then, so
+that no other server takes it while the moves run. nova moves no server to a
+disabled host, so hosts that moves go to stay as they are.
+"""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -15,7 +20,8 @@ from nova_ext_sched.osc import moves_plan
 
 # What the reason of a host begins with that is disabled for a plan. A plan
 # that stopped is followed by another, with another time.
-_REASON = 'nova-ext-sched: to be empty'
+_EMPTY = 'nova-ext-sched: to be empty'
+_ROOM = 'nova-ext-sched: room is made'
 _ENABLE = 'openstack compute service set --enable {} nova-compute'
 
 
@@ -25,19 +31,21 @@ def disable(
     services: Mapping[str, service.Service],
     is_dry: bool,
 ) -> str:
-    """Disable the hosts that are to be empty; return which in a clause.
+    """Disable the hosts of a plan; return which in a clause.
 
     Those that are disabled stay as they are, with their reason.
 
     :param services: each nova-compute, by its host
     """
     found = []
-    for host in plan.to_be_empty:
+    gets = {one.expected for one in plan.moves} if plan.room_on else ()
+    hosts, begin = _choose(plan)
+    for host in hosts:
         one = services.get(host)
-        if one and one.status == 'enabled':
+        if one and host not in gets and one.status == 'enabled':
             found.append(host)
             if not is_dry:
-                reason = f'{_REASON}, by the plan of {plan.time}'
+                reason = f'{begin}, by the plan of {plan.time}'
                 cloud.set_disabled(one.id, reason)
     return _count(found, 'disabled', is_dry)
 
@@ -51,7 +59,7 @@ def enable(
     """Enable the hosts that were disabled for a plan; tell which stay so.
 
     ====================================  ==================================
-    a host that is to be empty            what becomes of it
+    a host of the plan                    what becomes of it
     ====================================  ==================================
     that is enabled, or has no            nothing
     nova-compute
@@ -65,12 +73,13 @@ def enable(
     :param services: each nova-compute, by its host
     """
     found, said = [], []
-    for host in plan.to_be_empty:
+    hosts, begin = _choose(plan)
+    for host in hosts:
         one = services.get(host)
         if one is None or one.status != 'disabled':
             continue
         reason = one.disabled_reason or ''
-        if reason.startswith(_REASON):
+        if reason.startswith(begin):
             found.append(host)
             if not is_dry:
                 cloud.set_disabled(one.id)
@@ -83,6 +92,13 @@ def enable(
     status = base.SOME_FOUND if said else base.FINE
     head = _count(found, 'enabled', is_dry)
     return report.Report(*report.begin(head, *said), rows=[], status=status)
+
+
+def _choose(plan: moves_plan.Plan) -> tuple[Sequence[str], str]:
+    """Return the hosts of a plan, and what their reason begins with."""
+    if plan.room_on:
+        return plan.room_on, _ROOM
+    return plan.to_be_empty, _EMPTY
 
 
 def _count(hosts: Sequence[str], done: str, is_dry: bool) -> str:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import types
 from unittest import mock
 
@@ -12,6 +13,12 @@ from tests.unit.osc import test_moves_step
 
 OURS = f'nova-ext-sched: to be empty, by the plan of {test_moves_step.TIME}'
 BEFORE = 'nova-ext-sched: to be empty, by the plan of 2026-01-01T00:00:00Z'
+
+
+def make_room_plan(hosts):
+    return dataclasses.replace(
+        moves_plan.Plan(test_moves_step.TIME, {}, [], []), room_on=[*hosts]
+    )
 
 
 @ddt.ddt
@@ -44,6 +51,29 @@ class HostsTestCase(testtools.TestCase):
             self.assertEqual(f'1 host {"would be " * is_dry}disabled: a', said)
             calls = [mock.call('id a', OURS)] * (not is_dry)
             self.assertEqual(calls, self.cloud.set_disabled.mock_calls)
+
+    def test_room(self):
+        """A host that a move goes to takes servers; others wait."""
+        plan = make_room_plan('ab')
+        reason = f'nova-ext-sched: room is made, by the plan of {plan.time}'
+        self.services['b'].status = 'enabled'
+        for moves, hosts in ((['b'], 'a'), ([], 'ab')):
+            plan = dataclasses.replace(
+                plan,
+                moves=[types.SimpleNamespace(expected=one) for one in moves],
+            )
+            self.cloud.reset_mock()
+            moves_hosts.disable(plan, self.cloud, self.services, False)
+            self.assertEqual(
+                [mock.call(f'id {host}', reason) for host in hosts],
+                self.cloud.set_disabled.mock_calls,
+            )
+        for one in (self.services['a'], self.services['b']):
+            one.status = 'disabled'
+        self.services['a'].disabled_reason = reason
+        made = moves_hosts.enable(plan, self.cloud, self.services, True)
+        self.assertEqual(3, made.status)
+        self.assertIn('1 host would be enabled: a. b stays', made.sentence)
 
     @ddt.data(
         ('abcz', 0, '2 hosts enabled: b, c.'),
