@@ -77,8 +77,10 @@ _STUCK = {
     'items': {
         'type': 'object',
         'description': 'a server',
-        'required': ['server', 'name', 'host'],
-        'properties': {'server': _NAME, 'name': _NAME, 'host': _NAME},
+        'required': ['server', 'name', 'host', 'would_help'],
+        'properties': {
+            name: _NAME for name in ('server', 'name', 'host', 'would_help')
+        },
     },
 }
 _FORM = {
@@ -156,11 +158,15 @@ class Supposed(typing.NamedTuple):
 
 
 class Stranded(typing.NamedTuple):
-    """A server that had no place when the plan was made."""
+    """A server that had no place when the plan was made.
+
+    :ivar would_help: what to do first; empty where nothing is known
+    """
 
     server: str
     name: str
     host: str
+    would_help: str
 
 
 @dataclasses.dataclass

@@ -78,6 +78,9 @@ def _print(line: str) -> None:
 class Waiting:
     """Waits for a service that is away, and says so once.
 
+    A proxy that is busy for a moment is not worth a line: it says so the
+    second time.
+
     Called with what was raised, it waits, and returns whether to ask again.
 
     :param say: called with a line
@@ -91,6 +94,7 @@ class Waiting:
         self.lost = 0.0
         self._since: float | None = None
         self._last = 0.0
+        self._is_said = False
 
     def __call__(self, exc: BaseException) -> bool:
         """Wait; False where it is not away, or has been for too long."""
@@ -99,7 +103,9 @@ class Waiting:
         now = time.monotonic()
         # Nobody says when it answers in between.
         if self._since is None or now - self._last > LONGEST:
-            self._since = now
+            self._since, self._is_said = now, False
+        elif not self._is_said:
+            self._is_said = True
             minutes = round(LONGEST / 60)
             self._say(
                 f'{self.service} does not answer ({shorten(exc)}): it is '
@@ -114,13 +120,13 @@ class Waiting:
 
     def note_answer(self) -> None:
         """Say that it answers again, where it was away."""
-        if self._since is not None:
+        if self._since is not None and self._is_said:
             number = round(time.monotonic() - self._since)
             self._say(
                 f'{self.service} answers again, after '
                 f'{messages.count("second", number)}.'
             )
-            self._since = None
+        self._since = None
 
     def ask(self, question: Callable[[], typing.Any]) -> typing.Any:
         """Return an answer, or raise what was raised in the end."""

@@ -28,6 +28,9 @@ _WHY = {
 
 _OLD = datetime.timedelta(days=1)
 
+# What they see of what would help.
+_MOST_HELPS = 5
+
 # What people see of moves with one result.
 _MOST_MOVES = 10
 
@@ -187,6 +190,14 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
             f'{number} had no place when the plan was made, and stayed: '
             f'{names}.'
         )
+        helps = dict.fromkeys(
+            messages.clean(one.would_help, 1000)
+            for one in plan.stranded
+            if one.would_help
+        )
+        if helps:
+            shown = messages.first_few([*helps], _MOST_HELPS, str)
+            yield f'What would help: {shown}.'
 
 
 def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
@@ -206,7 +217,7 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
         text = _SAID[end]
         yield f'{text}{again}.' if end == End.NEW_PLAN else text
         hosts = sorted(
-            {one.expected for one in failed if one.end == End.FIX},
+            {one.expected for one in failed if end == End.FIX == one.end},
             key=messages.in_order,
         )
         if hosts and plan.command:

@@ -286,13 +286,19 @@ class NightTest(ApplyTestCase):
         """A plan without a move is not all that there is to say."""
         plan = {**self.drain(), 'moves': []}
         plan['without_place'] = [
-            {'server': 'x', 'name': 'db', 'host': 'host1'}
+            {
+                'server': 'x',
+                'name': 'db',
+                'host': 'host1',
+                'would_help': 'unrescue it',
+            }
         ]
         plan['supposed'] = [{'option': '--aggregate-host', 'value': 'lab a'}]
         plan['time'] = '2026-01-01T00:00:00Z'
         self.assertEqual([], self.apply(plan, status=3))
         for said in (
             '1 server had no place when the plan was made, and stayed: db on',
+            'What would help: unrescue it.',
             'The plan supposes --aggregate-host lab a: make',
             'The plan is ',
             '0 moves, planned 2026-01-01T00:00:00Z, for functional',

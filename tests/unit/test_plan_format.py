@@ -32,7 +32,7 @@ STUCK = {
     'policies': [],
     'reason': 'why',
     'cause': 'VCPU',
-    'would_help': '',
+    'would_help': 'x',
 }
 SUPPOSED = {'option': '--aggregate-host', 'value': 'lab a'}
 HEAD = {
@@ -90,13 +90,13 @@ class ReadTestCase(testtools.TestCase):
         )
         self.assertEqual(['a'], plan.to_be_empty)
         self.assertEqual(HEAD['time'], plan.time)
-        self.assertEqual([(UUID, 'db', 'a')], plan.stranded)
+        self.assertEqual([(UUID, 'db', 'a', 'x')], plan.stranded)
         self.assertEqual([('--aggregate-host', 'lab a')], plan.supposed)
         self.assertEqual('nova-ext-sched drain a', plan.command)
         plan = read(SURVIVE)
         self.assertEqual(['evacuate'], [one.kind for one in plan.moves])
         self.assertEqual(['a', 'c'], plan.to_be_empty)
-        self.assertEqual([(UUID, 'db', 'a')], plan.stranded)
+        self.assertEqual([(UUID, 'db', 'a', 'x')], plan.stranded)
 
     @ddt.data(
         ('what nova-ext-sched mend, drain, make-room', '{'),

@@ -83,19 +83,21 @@ class WaitingTestCase(testtools.TestCase):
         self.assertEqual('x', self.ask('x'))
         self.assertEqual([], self.said)
         refused = ks_exc.ConnectFailure('refused')
-        self.assertEqual('x', self.ask(refused, http(503), http(503), 'x'))
+        self.assertEqual('x', self.ask(refused, http(503), refused, 'x'))
         self.assertEqual(
             [
-                'nova does not answer (no connection): it is asked again for '
+                'nova does not answer (503): it is asked again for '
                 '10 minutes.',
                 'nova answers again, after 6 seconds.',
             ],
             self.said,
         )
         self.assertEqual(6, self.waiting.lost)
-        # A second time is another.
-        self.ask(http(500), 'x')
+        # A second time is another; one that is over at once is not said.
+        self.ask(http(503), 'x')
+        self.ask(http(503), http(500), 'x')
         self.assertIn('nova does not answer (500)', self.said[2])
+        self.assertEqual(4, len(self.said))
 
     def test_it_does_not(self):
         self.assertRaises(sdk_exc.HttpException, self.ask, *[http(503)] * 1000)

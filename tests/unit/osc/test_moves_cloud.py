@@ -140,7 +140,8 @@ class CloudTestCase(testtools.TestCase):
 
     def test_a_poll(self):
         self.http.get(
-            SERVER, [DOWN, REFUSED, FAULT, {'json': {'server': {'id': 'x'}}}]
+            SERVER,
+            [DOWN, DOWN, REFUSED, FAULT, {'json': {'server': {'id': 'x'}}}],
         )
         found = self.connect().read_server('server 1')
         self.assertEqual('x', found.id)
@@ -155,14 +156,14 @@ class CloudTestCase(testtools.TestCase):
 
     def test_migrations_of_which_a_cell_is_silent(self):
         url = f'{NOVA}/os-migrations'
-        self.http.get(url, [FAULT, {'json': {'migrations': []}}])
+        self.http.get(url, [FAULT, FAULT, {'json': {'migrations': []}}])
         self.assertEqual([], self.connect().read_migrations('server 1'))
         self.assertWaited('nova')
 
     def test_placement(self):
         self.http.get(
             f'{PLACEMENT}/allocations/uuid',
-            [DOWN, {'json': {'allocations': {'a': {}}}}],
+            [DOWN, DOWN, {'json': {'allocations': {'a': {}}}}],
         )
         own = test_moves_step.make_migration(uuid='uuid')
         self.assertTrue(self.connect().holds(own))
@@ -172,7 +173,9 @@ class CloudTestCase(testtools.TestCase):
         """The client has no version of nova then."""
         for url in (NOVA, f'{NOVA}/'):
             self.http.get(url, [REFUSED, DOWN, DOWN, self.version])
-        self.http.get(SERVER, [REFUSED, {'json': {'server': {'id': 'x'}}}])
+        self.http.get(
+            SERVER, [REFUSED] * 3 + [{'json': {'server': {'id': 'x'}}}]
+        )
         self.assertEqual('x', self.connect().read_server('server 1').id)
         self.assertWaited('nova')
 
@@ -187,7 +190,9 @@ class CloudTestCase(testtools.TestCase):
             SERVER,
             [{'status_code': 401}, {'json': {'server': {'id': 'x'}}}],
         )
-        self.http.post(f'{KEYSTONE}/auth/tokens', [REFUSED, self.token])
+        self.http.post(
+            f'{KEYSTONE}/auth/tokens', [REFUSED, REFUSED, self.token]
+        )
         self.assertEqual('x', cloud.read_server('server 1').id)
         self.assertWaited('keystone')
 
@@ -235,7 +240,7 @@ class CloudTestCase(testtools.TestCase):
 
     def test_a_host_is_disabled_all_the_same(self):
         url = f'{NOVA}/os-services/uuid'
-        self.http.put(url, [DOWN, {'json': {'service': {}}}])
+        self.http.put(url, [DOWN, DOWN, {'json': {'service': {}}}])
         self.connect().set_disabled('uuid', 'why')
         self.assertEqual(
             {'status': 'disabled', 'disabled_reason': 'why'},

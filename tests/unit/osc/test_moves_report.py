@@ -15,7 +15,7 @@ from nova_ext_sched.osc.moves_plan import Result
 from tests.unit.osc import test_moves_step
 
 COMMAND = 'nova-ext-sched drain a'
-LOST = plan_format.Stranded('uuid', 'db', 'a')
+LOST = plan_format.Stranded('uuid', 'db', 'a', 'unrescue it')
 SUPPOSED = plan_format.Supposed('--aggregate-host', 'lab a')
 
 
@@ -121,7 +121,7 @@ Moved:
             'Turn 1, web: the allocation x. ',
             'Turn 3, web was left out: by --skip. ',
             '1 server had no place when the plan was made, and stayed: db on '
-            'a. ',
+            'a. What would help: unrescue it. ',
             'For what was left, make a new plan: nova-ext-sched drain a. ',
             'Not tried: 2 web a to b, live (it needs turn 1)',
         ):

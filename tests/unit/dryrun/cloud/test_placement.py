@@ -155,6 +155,7 @@ class PatienceTestCase(testtools.TestCase):
     def test_it_is_asked_again(self):
         found = self.ask(
             ks_exc.ConnectFailure('refused'),
+            ks_exc.ConnectFailure('refused'),
             response(503, ValueError('no JSON'), 'busy'),
             response(200, {'traits': []}),
         )
