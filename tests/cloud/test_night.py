@@ -13,6 +13,7 @@ import http.server
 import itertools
 import json
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -72,6 +73,11 @@ class Proxy:
                 self.wfile.write(found)
 
             do_GET = do_POST = do_PUT = do_DELETE = answer
+
+            def handle(self):
+                # An applier that is killed does not read on.
+                with contextlib.suppress(OSError):
+                    super().handle()
 
             def log_message(self, *_):
                 """Say nothing."""
@@ -160,10 +166,10 @@ class NightTestCase(moves.MovesTestCase):
         self.ends, self.kills = [], 0
 
     def test_every_host_is_empty_once(self):
-        self.misplace(most=2)
+        self.misplace()
         done, rounds = set(), iter(self.faults())
         with (
-            self.world.stream(seconds=SECONDS, told=world.TOLD, most=8),
+            self.world.stream(seconds=SECONDS, told=world.TOLD, most=9),
             Owner(self) as self.owner,
         ):
             while done != {*self.world.hosts}:
@@ -171,9 +177,10 @@ class NightTestCase(moves.MovesTestCase):
                 self.assertEqual(set(), hosts & done)
                 done |= hosts
         self.world.settled()
-        self.assertEqual(5, self.kills)
+        self.assertLess(2, self.kills)
         self.check_nobody_was_shut_down()
         self.check_nothing_is_lost()
+        self.check_by_oracle(self.owner.deleted)
         self.assertEqual(set(), {*self.ends} - {0, 1, 3})
 
     # A round.
@@ -181,7 +188,7 @@ class NightTestCase(moves.MovesTestCase):
     def carry_out_round(self, done, fault):
         """Let the hosts of the next round be empty; return them."""
         named = ' '.join(f'--done {host}' for host in sorted(done))
-        plan = self.plan(f'maintain {named} --round 1', 'round.json', None)
+        plan = self.plan_round(f'maintain {named} --round 1')
         hosts = {*plan['to_be_empty']}
         self.say(f'round of {sorted(hosts)}: {len(plan["moves"])} moves')
         if fault:
@@ -194,6 +201,7 @@ class NightTestCase(moves.MovesTestCase):
                 break
             self.disable(hosts)
             self.plan(f'drain {names}', 'round.json', None)
+            # It says what would help those that have no place.
             self.obey(self.apply('round.json', '--disable'))
         self.assertEqual(set(), self.held(hosts), self.said)
         self.apply('round.json', '--enable', expect=0)
@@ -208,6 +216,14 @@ class NightTestCase(moves.MovesTestCase):
             },
         )
         return hosts
+
+    def plan_round(self, command):
+        """Plan a round, when no server of its host has a task."""
+        for _ in range(MOST_TRIES):
+            with contextlib.suppress(RuntimeError):
+                return self.plan(command, 'round.json', 0)
+            time.sleep(SECONDS)
+        self.fail('no round')
 
     def disable(self, hosts):
         """Check that an applier which was killed early left none open."""
@@ -239,6 +255,13 @@ class NightTestCase(moves.MovesTestCase):
         process.output = path
         return process
 
+    def wait_until_begun(self, process):
+        """Wait until an applier has said what it carries out."""
+        while process.poll() is None:
+            if ', planned ' in process.output.read_text():
+                break
+            time.sleep(0.2)
+
     def finish(self, process):
         """Wait for an applier; return what it said."""
         status = process.wait(moves.APPLY_SECONDS)
@@ -250,7 +273,8 @@ class NightTestCase(moves.MovesTestCase):
         # What is not done is never said to be.
         if status == 1:
             self.assertRegex(
-                self.said, '[Rr]un the command again|make a new plan'
+                ' '.join(self.said.split()),
+                '[Rr]un the command again|make a new plan',
             )
         return self.said
 
@@ -299,13 +323,13 @@ class NightTestCase(moves.MovesTestCase):
 
     def kill(self, plan):
         """Four times in the middle of moves."""
-        for seconds in (8, 10, 12, 14):
+        for seconds in (1, 3, 5, 7):
             process = self.start()
+            self.wait_until_begun(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(seconds)
             process.kill()
-            process.wait()
-            self.kills += 1
+            self.kills += process.wait() == -signal.SIGKILL
         self.obey(self.apply('round.json', '--disable'))
 
     def kill_before_confirm(self, plan):
@@ -327,15 +351,18 @@ class NightTestCase(moves.MovesTestCase):
                 process.kill()
                 break
             time.sleep(0.2)
-        process.wait()
-        self.say(f'killed before confirm: {process.returncode}')
-        self.kills += 1
+        killed = process.wait() == -signal.SIGKILL
+        self.say(f'killed before confirm: {killed}')
+        self.kills += killed
         self.obey(self.apply('round.json', '--disable'))
 
     def owners_act(self, plan):
         """A planned server is deleted, another resized, another moved."""
         mine = [one for one in plan['moves'] if one['server'] in self.row_of]
         mine.sort(key=lambda one: self.row_of[one['server']].flavor == 'big')
+        if not mine:
+            self.obey(self.apply('round.json', '--disable'))
+            return
         deleted, resized, moved = (mine * 3)[:3]
         self.owner.deleted.add(deleted['server'])
         self.world.delete(deleted['server'])
@@ -357,7 +384,7 @@ class NightTestCase(moves.MovesTestCase):
     def services_are_away(self, plan):
         """keystone, then placement, and every token ends at once."""
         process = self.start()
-        time.sleep(8)
+        self.wait_until_begun(process)
         for name in ('keystone', 'placement'):
             with getattr(self.cloud, name).away():
                 time.sleep(AWAY_SECONDS)
@@ -368,7 +395,7 @@ class NightTestCase(moves.MovesTestCase):
     def a_cell_and_a_host_are_away(self, plan):
         """The cell's database, then nova-compute of a destination."""
         process = self.start()
-        time.sleep(6)
+        self.wait_until_begun(process)
         with self.cloud.mariadb.cut('nova_cell1'):
             time.sleep(AWAY_SECONDS)
         host = plan['moves'][-1]['expected'] if plan['moves'] else 'compute1'
