@@ -145,7 +145,7 @@ def describe(plan: moves_plan.Plan, cloud: str) -> list[str]:
         sorted({one.host for one in plan.moves}, key=messages.in_order)
     )
     text = f'{number} ({parts}) from {sources}' if plan.moves else number
-    return [f'{text}, planned {plan.time}, for {cloud}.']
+    return [f'{text}.', f'Planned {plan.time}, for {cloud}.']
 
 
 def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:

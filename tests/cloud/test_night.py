@@ -258,7 +258,7 @@ class NightTestCase(moves.MovesTestCase):
     def wait_until_begun(self, process):
         """Wait until an applier has said what it carries out."""
         while process.poll() is None:
-            if ', planned ' in process.output.read_text():
+            if 'Planned ' in process.output.read_text():
                 break
             time.sleep(0.2)
 

@@ -301,6 +301,6 @@ class NightTest(ApplyTestCase):
             'What would help: unrescue it.',
             'The plan supposes --aggregate-host lab a: make',
             'The plan is ',
-            '0 moves, planned 2026-01-01T00:00:00Z, for functional',
+            'Planned 2026-01-01T00:00:00Z, for functional',
         ):
             self.assertIn(said, self.said)

@@ -440,5 +440,5 @@ class MetricsTestCase(pages.PagesMixin, test_isolation.IsolationTestCase):
                 '\n'.join([f'$ grep ^{metric} {path.name}', *lines, '']),
                 width=120,
             )
-        with fixtures.MonkeyPatch('nova_ext_sched.dryrun.fit.room.MOST', 1):
+        with fixtures.MonkeyPatch('nova_ext_sched.dryrun.fit.count.MOST', 1):
             self.assertIn('flavor="small"} +Inf', self.run_command(name, path))

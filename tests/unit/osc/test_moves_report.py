@@ -178,8 +178,8 @@ class PlanTestCase(testtools.TestCase):
         moves[2].kind, moves[2].host = 'cold', 'c'
         self.assertEqual(
             [
-                '3 moves (cold 1, live 2) from a, c, planned '
-                '2026-11-27T01:00:00Z, for lab.'
+                '3 moves (cold 1, live 2) from a, c.',
+                'Planned 2026-11-27T01:00:00Z, for lab.',
             ],
             moves_report.describe(make_plan(moves), 'lab'),
         )
