@@ -246,12 +246,14 @@ class NightTest(ApplyTestCase):
         self.assertEqual(
             commands, {one['would_help'] for one in again['without_place']}
         )
-        self.assertIn('0 of 1 host is', again['answer']['sentence'])
+        self.assertIn(
+            'The host will not be empty.', again['answer']['sentence']
+        )
         self.assertEqual(['there before'] * 2, self.apply(plan, status=3))
         for one in commands:
             self.placement.delete(f'/allocations/{one.split()[-1]}')
         again = self.plan_status(0)
-        self.assertIn('1 of 1 host is', again['answer']['sentence'])
+        self.assertIn('The host will be empty.', again['answer']['sentence'])
         self.assertEqual(['there before'] * 2, self.apply(plan))
 
     def find_held(self):

@@ -135,7 +135,9 @@ class PlanTestCase(test_drain.DrainTestCase):
             )
         for argv in (('host3',), ('--aggregate', 'racks')):
             plan = self.plan(*argv, by=command.Drain)
-            self.assertIn('0 of 1 host is empty', plan['answer']['sentence'])
+            self.assertIn(
+                'The host will not be empty.', plan['answer']['sentence']
+            )
             [stuck] = plan['without_place']
             self.assertEqual(
                 (
@@ -241,7 +243,9 @@ class DeletedTestCase(test_drain.DrainTestCase):
             self.assertEqual(
                 [staying['id']], [one['server'] for one in plan['moves']]
             )
-            self.assertIn('1 of 1 host is empty', plan['answer']['sentence'])
+            self.assertIn(
+                'The host will be empty.', plan['answer']['sentence']
+            )
         self.is_being_deleted()
         self.held_for_a_resize()
         self.is_not_deleted()
