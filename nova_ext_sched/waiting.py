@@ -21,6 +21,14 @@ LONGEST = 600
 
 _LONGEST_REASON = 200
 
+# openstacksdk's, where the first answer of a service is none; not every
+# command that waits has openstacksdk.
+_WITHOUT_VERSIONS = {
+    'NotSupported',
+    'SDKException',
+    'ServiceDiscoveryException',
+}
+
 _AWAY = (
     exceptions.ConnectionError,
     exceptions.DiscoveryFailure,
@@ -50,12 +58,8 @@ def is_away(exc: BaseException) -> bool:
     status = status or getattr(exc, 'http_status', None)
     if isinstance(status, int):
         return status >= 500 or status == 429
-    # openstacksdk's, where the first answer of a service is none.
-    return type(exc).__name__ in (
-        'NotSupported',
-        'ServiceDiscoveryException',
-        'SDKException',
-    ) and 'version' in str(exc)
+    named = type(exc).__name__ in _WITHOUT_VERSIONS
+    return named and 'version' in str(exc)
 
 
 def shorten(exc: BaseException) -> str:
@@ -66,6 +70,8 @@ def shorten(exc: BaseException) -> str:
         return str(status)
     if isinstance(exc, exceptions.ConnectionError):
         return 'no connection'
+    if type(exc).__name__ in _WITHOUT_VERSIONS:
+        return 'none of its versions is found'
     cause = getattr(exc, 'cause', None)
     text = messages.clean(cause) if cause else messages.describe(exc)
     return text[:_LONGEST_REASON]

@@ -220,10 +220,13 @@ class NightTestCase(moves.MovesTestCase):
     def plan_round(self, command):
         """Plan a round, when no server of its host has a task."""
         for _ in range(MOST_TRIES):
-            with contextlib.suppress(RuntimeError):
+            try:
                 return self.plan(command, 'round.json', 0)
+            except RuntimeError as exc:
+                said = str(exc)
+                self.say(said)
             time.sleep(SECONDS)
-        self.fail('no round')
+        self.fail(said)
 
     def disable(self, hosts):
         """Check that an applier which was killed early left none open."""
