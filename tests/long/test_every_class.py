@@ -19,7 +19,7 @@ MULTIPLIERS = {
     'num_instances_weight_multiplier': -1.0,
     'hypervisor_version_weight_multiplier': 1.0,
 }
-CAPACITY = 'dryrun/capacity/schema.json'
+CAPACITY = 'dryrun/fit/schema.json'
 
 
 class TieWeigher(weights.BaseHostWeigher):

@@ -77,6 +77,7 @@ OPERATIONS = (
 class AgreementTestCase(explain_cloud.RandomCloudTestCase):
     def setUp(self):
         super().setUp()
+        self.be_keystone(self.api.project_id)
         self.counts = collections.Counter()
         self.groups = [
             self.api.post_server_groups({'name': 'g', 'policy': policy})['id']
