@@ -69,6 +69,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         )
 
     def test_promises(self):
+        self.be_keystone(self.api.project_id, 'other')
         self.build()
         for name in PROMISES:
             if name not in self.meaningless and name not in self.broken:
