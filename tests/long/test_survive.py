@@ -276,6 +276,7 @@ class FlavorTestCase(test_survive.SurviveTestCase):
     def test_a_project(self):
         """As many as nova makes for it; for no project why there is none."""
         mine = self.api.project_id
+        self.be_keystone(mine)
         reservation = {'reservation:gpu': 'true'}
         self.aggregate(
             'gpu',

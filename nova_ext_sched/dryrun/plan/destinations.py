@@ -38,6 +38,7 @@ from nova.scheduler import request_filter
 
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
@@ -139,15 +140,22 @@ class Destinations:
             spec_obj = make()
             if not likeness.are_known(self.cloud.enabled_filters, spec_obj):
                 return None
-            shared = self.make_shared(spec_obj)
+            shared = self.make_shared(spec_obj, self._judge_existing)
             if len(shared.requests) < _MOST_KEPT:
                 self._kept[key.text] = shared
         return answers.Like(shared, key.is_whole)
 
-    def make_shared(self, spec_obj: typing.Any) -> answers.Shared:
+    def make_shared(
+        self,
+        spec_obj: typing.Any,
+        judge: Callable[..., tuple[matrix.Matrix, list[typing.Any]]]
+        | None = None,
+    ) -> answers.Shared:
         """Return the answer for all requests that are like one.
 
         :param spec_obj: a nova RequestSpec; it is changed
+        :param judge: asks the scheduler's steps; by default as of a server
+            that does not exist yet
         :raises RuntimeError: a fork is open: the answer would be its alone
         :raises Exception: as :meth:`judge`
         """
@@ -159,7 +167,7 @@ class Destinations:
         spec_obj.instance_group = None
         spec_obj.scheduler_hints = {}
         judged = spec_obj.obj_clone()
-        _, states = self._judge(judged, False)
+        _, states = (judge or self._judge)(judged, False)
         found = {one.uuid: one.allocation_candidates for one in states}
         refused: dict[str, list[claims.Request]] = {}
         resources: list[typing.Any] = []
@@ -278,7 +286,9 @@ class Destinations:
                 spec_obj.instance_uuid = mine.uuid
                 if instance := servers.find(self.cloud, mine.uuid):
                     spec_obj.ensure_network_information(instance)
-                self._explained[shared], _ = self._judge(spec_obj, True)
+                self._explained[shared], _ = self._judge_existing(
+                    spec_obj, True
+                )
             judged = self._explained[shared]
         here = self.cloud.hosts[mine.node].host if mine.node else ''
         # Whatever else refuses them. Those to be empty may be disabled, which
@@ -316,6 +326,22 @@ class Destinations:
         """
         found, states = self._judge(spec_obj.obj_clone(), whole)
         return found, [one for one in states if one.uuid not in self.barred]
+
+    def _judge_existing(
+        self, spec_obj: typing.Any, whole: bool
+    ) -> tuple[matrix.Matrix, list[typing.Any]]:
+        """Judge a server's request for all servers that are like it.
+
+        A request filter that reads a deleted server ends its request, and
+        would end those of servers that are still there.
+
+        :raises nova.exception.InstanceNotFound: the server was deleted
+        """
+        found, states = self._judge(spec_obj, whole)
+        server = spec_obj.instance_uuid
+        if found.end and gone.find(self.cloud, [server]):
+            raise nova_exception.InstanceNotFound(instance_id=server)
+        return found, states
 
     def _judge(
         self, spec_obj: typing.Any, whole: bool

@@ -63,6 +63,13 @@ class DestinationsTestCase(testtools.TestCase):
                 self.request_filters,
             )
         )
+        self.gone = set()
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.dryrun.cloud.gone.find',
+                lambda cloud, servers: self.gone.intersection(servers),
+            )
+        )
         self.filter = clouds.KnownFilter()
         self.make('abcd')
 
@@ -237,6 +244,37 @@ class LikeTestCase(DestinationsTestCase):
         )
         shared = self.places.find_like(PART, lambda: spec).shared
         self.assertEqual({*'abcd'}, {*shared.requests})
+
+    @ddt.data(False, True)
+    def test_what_a_deleted_server_is_answered_is_not_shared(self, explains):
+        """Its request ends where a request filter reads the server."""
+
+        def refuse(ctxt, spec_obj):
+            if spec_obj.instance_uuid in self.gone:
+                raise destinations.nova_exception.RequestFilterFailed(
+                    reason='gone'
+                )
+
+        def ask(uuid):
+            like = self.places.find_like(
+                WHOLE, lambda: clouds.make_spec(instance_uuid=uuid)
+            )
+            if explains:
+                mine = movable.Evacuation(uuid, clouds.make_spec(), like)
+                return {*self.places.explain(mine)[1]}
+            return {*like.shared.requests}
+
+        self.request_filters.append(refuse)
+        self.cloud.ask_cells = mock.Mock(return_value={})
+        if explains:
+            # It is deleted after it was prepared.
+            self.assertEqual({*'abcd'}, ask('first'))
+            self.places.begin(frozenset())
+        self.gone.add('first')
+        self.assertRaises(
+            destinations.nova_exception.InstanceNotFound, ask, 'first'
+        )
+        self.assertEqual({*'abcd'}, ask('second'))
 
     def test_requests_of_which_nothing_is_known(self):
         self.assertIsNone(self.places.find_like(None, None))
