@@ -18,6 +18,7 @@ from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_report
 from nova_ext_sched.osc import isolation_run
+from nova_ext_sched.osc import isolation_step
 from nova_ext_sched.policy import isolation
 
 
@@ -154,16 +155,16 @@ class SyncIsolation(Command):
             status = base.SOME_FOUND if steps else base.FINE
             return isolation_report.make_of_steps(steps, status, *said)
         said += self._carry_out(steps)
-        done = isolation_plan.Status.DONE
+        done = isolation_step.Status.DONE
         status = base.FINE
         if any(step.status != done for step in steps):
             status = base.FAULT
         return isolation_report.make_of_steps(steps, status, *said)
 
-    def _carry_out(self, steps: Sequence[isolation_plan.Step]) -> list[str]:
+    def _carry_out(self, steps: Sequence[isolation_step.Step]) -> list[str]:
         """Make the changes; return what ended that early."""
         client = self.app.client_manager.nova_ext_sched
-        total = sum(step.write is not None for step in steps)
+        total = sum(not step.reason for step in steps)
         bar = progress.bar(sys.stderr, 'Changing placement', total, self.color)
         try:
             with bar as advance:

@@ -139,13 +139,30 @@ class Cloud:
         """Return the traits that a host's isolated aggregates require."""
         return get_traits(self.isolated_by_host.get(host, ()))
 
-    def find_elsewhere(self, aggregate: Aggregate) -> Iterable[Place]:
-        """Yield the traits that hosts of an aggregate have elsewhere."""
-        nodes = [
+    @functools.cached_property
+    def leftovers(self) -> Mapping[Node, set[str]]:
+        """The traits whose records nodes have and that nothing requires."""
+        return {
+            node: traits
+            for node in self.nodes
+            if (
+                traits := isolation.get_recorded(node.traits).difference(
+                    self.get_required_traits(node.host)
+                )
+            )
+        }
+
+    def list_nodes(self, aggregate: Aggregate) -> list[Node]:
+        """Return the nodes of an aggregate's hosts."""
+        return [
             node
             for host in aggregate.hosts
             for node in self.nodes_by_host.get(host, ())
         ]
+
+    def find_elsewhere(self, aggregate: Aggregate) -> Iterable[Place]:
+        """Yield the traits that hosts of an aggregate have elsewhere."""
+        nodes = self.list_nodes(aggregate)
         for trait in aggregate.traits:
             mine = [
                 node

@@ -12,17 +12,16 @@ let the right requests in and keep the others out,
 * it must be in the placement aggregate of the same UUID (nova does that when
   the host is added; it is missing where placement was down then).
 
-What would put it right is planned in
-:mod:`nova_ext_sched.osc.isolation_plan`.
+A finding has the steps that sync takes to put it right.
 """
 
 from collections.abc import Iterable
-import itertools
+from collections.abc import Sequence
 import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.osc import isolation_cloud
-from nova_ext_sched.osc import isolation_plan
+from nova_ext_sched.osc import isolation_step
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 
@@ -113,13 +112,27 @@ class Finding(typing.NamedTuple):
     :ivar kind: one of :data:`KINDS`
     :ivar problem: the sentence, without the hosts
     :ivar hosts: the hosts that it is about; empty if it is about all
-    :ivar by_sync: whether sync mends it
+    :ivar steps: what sync does, and what it would have to do and cannot
     """
 
     kind: str
     problem: str
-    hosts: list[str] = []
-    by_sync: bool = False
+    hosts: Sequence[str] = ()
+    steps: Sequence[isolation_step.Step] = ()
+
+    @property
+    def by_sync(self) -> bool:
+        """Whether sync fixes it."""
+        return bool(self.steps) and not any(one.reason for one in self.steps)
+
+    def make_document(self) -> dict[str, typing.Any]:
+        """Return what programs read of it."""
+        return {
+            'kind': self.kind,
+            'problem': self.problem,
+            'hosts': list(self.hosts),
+            'by_sync': self.by_sync,
+        }
 
 
 def find(
@@ -156,39 +169,62 @@ def _find_in_metadata(
     ):
         yield Finding('force-metadata-check', messages.clean(problem, 1000))
     for trait in aggregate.traits:
-        problem = f'placement does not know {messages.clean(trait)}'
         if trait in cloud.traits:
             continue
-        if isolation_plan.can_be_created(trait):
-            yield Finding('unknown-trait', problem, by_sync=True)
-        else:
-            fault = isolation_plan.NAME_FAULT
-            problem += f', and it cannot be created: {fault}'
-            yield Finding('impossible-trait', problem)
+        problem = f'placement does not know {messages.clean(trait)}'
+        step = isolation_step.create(trait)
+        if step.reason:
+            problem += f', and it cannot be created: {step.reason}'
+            yield Finding('impossible-trait', problem, steps=[step])
+            continue
+        nodes = cloud.list_nodes(aggregate)
+        given = [isolation_step.give(node, trait) for node in nodes]
+        yield Finding('unknown-trait', problem, steps=[step, *given])
 
 
 def _find_in_hosts(
     aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Finding]:
-    nodes = {
-        host: cloud.nodes_by_host.get(host, []) for host in aggregate.hosts
-    }
-    if hosts := [host for host in aggregate.hosts if not nodes[host]]:
+    present = cloud.list_nodes(aggregate)
+    traits = {trait: trait for trait in aggregate.traits}
+    if hosts := [
+        host for host in aggregate.hosts if host not in cloud.nodes_by_host
+    ]:
+        steps = [
+            isolation_step.Step(
+                isolation_step.Change.ADD_TRAITS,
+                traits,
+                host,
+                reason='the host has no compute node with a resource provider',
+            )
+            for host in hosts
+        ]
         problem = 'no compute node with a resource provider'
-        yield Finding('no-provider', problem, hosts)
-    present = list(itertools.chain(*nodes.values()))
-    for trait in filter(cloud.traits.__contains__, aggregate.traits):
-        lacking = [node for node in present if not node.offers(trait)]
-        if hosts := cloud.name_hosts(lacking):
+        yield Finding('no-provider', problem, hosts, steps)
+    for trait in filter(cloud.traits.__contains__, traits):
+        if lacking := [node for node in present if not node.offers(trait)]:
             problem = f'the resource provider lacks {trait}'
-            is_reported = isolation_plan.is_reported(trait)
-            if is_reported:
+            hosts = cloud.name_hosts(lacking)
+            steps = [isolation_step.give(node, trait) for node in lacking]
+            if steps[0].reason:
                 problem += ', which nova-compute sets where it is true'
-            yield Finding('trait-missing', problem, hosts, not is_reported)
+            yield Finding('trait-missing', problem, hosts, steps)
     outside = [n for n in present if aggregate.uuid not in n.aggregates]
-    if hosts := cloud.name_hosts(outside):
+    # One that isolates nothing keeps no request out.
+    if outside and traits:
         problem = 'the resource provider is not in the placement aggregate'
-        yield Finding('not-mirrored', problem, hosts, by_sync=True)
+        hosts = cloud.name_hosts(outside)
+        joined = {aggregate.uuid: aggregate.name}
+        steps = [
+            isolation_step.Step(
+                isolation_step.Change.ADD_TO_AGGREGATES,
+                joined,
+                node.host,
+                node,
+            )
+            for node in outside
+        ]
+        yield Finding('not-mirrored', problem, hosts, steps)
 
 
 def _find_conflicts(
@@ -262,12 +298,10 @@ def find_leftovers(
 
     :param trait: of one aggregate or more, or of none any more
     """
-    given = {trait, isolation.RECORD + trait}
     if hosts := cloud.name_hosts(
         node
-        for node in cloud.nodes
-        if given <= node.traits
-        and trait not in cloud.get_required_traits(node.host)
+        for node, traits in cloud.leftovers.items()
+        if trait in node.traits & traits
     ):
         problem = f'no aggregate of the hosts requires {trait}'
         yield Finding('leftover-trait', problem, hosts)

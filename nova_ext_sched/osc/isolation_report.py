@@ -13,8 +13,8 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
-from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
+from nova_ext_sched.osc import isolation_step
 from nova_ext_sched.policy import isolation
 
 #: The columns of the aggregates, and those of the changes.
@@ -102,7 +102,7 @@ def make(
             report.Cell(one.traits),
             report.Cell(one.hosts),
             report.Cell(
-                [finding._asdict() for finding in findings],
+                [finding.make_document() for finding in findings],
                 '\n'.join(f'{f.kind}: {describe(f)}' for f in findings),
             ),
             report.Cell(
@@ -120,7 +120,8 @@ def make(
             report.Cell([]),
             report.Cell(finding.hosts),
             report.Cell(
-                [finding._asdict()], f'{finding.kind}: {describe(finding)}'
+                [finding.make_document()],
+                f'{finding.kind}: {describe(finding)}',
             ),
             report.Cell([]),
         )
@@ -226,7 +227,7 @@ def _tell_kind(kind: str, mine: Sequence[Judged], most: int) -> report.Section:
 
 
 def make_of_steps(
-    steps: Sequence[isolation_plan.Step], status: int, *remarks: str
+    steps: Sequence[isolation_step.Step], status: int, *remarks: str
 ) -> report.Report:
     """Return the report of what sync did or would do: the totals, by result.
 
@@ -238,7 +239,7 @@ def make_of_steps(
     sentence, sections = report.begin(isolation_run.sum_up(steps), *remarks)
     record = isolation.RECORD
     by_result: dict[
-        str, dict[tuple[isolation_plan.Change, str], list[str]]
+        str, dict[tuple[isolation_step.Change, str], list[str]]
     ] = {}
     for step in steps:
         records = {record + name for name in step.names}
@@ -247,7 +248,7 @@ def make_of_steps(
         changes = by_result.setdefault(step.result, {})
         folded = changes.setdefault(change, [])
         folded += [step.host] if step.host else plain
-    order = list(isolation_plan.Change)
+    order = list(isolation_step.Change)
     for result, changes in by_result.items():
         lines = [
             f'{change} {names}'.rstrip() + f' ({len(of)}): {_tell(of, names)}'

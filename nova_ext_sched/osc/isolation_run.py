@@ -9,9 +9,9 @@ from concurrent import futures
 import itertools
 
 from nova_ext_sched import placement
-from nova_ext_sched.osc.isolation_plan import Change
-from nova_ext_sched.osc.isolation_plan import Status
-from nova_ext_sched.osc.isolation_plan import Step
+from nova_ext_sched.osc.isolation_step import Change
+from nova_ext_sched.osc.isolation_step import Status
+from nova_ext_sched.osc.isolation_step import Step
 from nova_ext_sched.placement import errors
 
 #: How many providers are changed at once.
@@ -37,7 +37,7 @@ def carry_out(
     ended_by: list[BaseException] = []
 
     def attempt(step: Step) -> None:
-        if ended_by or step.write is None:
+        if ended_by:
             return
         try:
             step.write(client)

@@ -14,6 +14,7 @@ from nova_ext_sched import placement
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_plan
 from nova_ext_sched.osc import isolation_run
+from nova_ext_sched.osc import isolation_step
 from nova_ext_sched.policy import isolation
 from tests.functional.placement import servers
 
@@ -86,7 +87,7 @@ class MeetingTest(test_base.BaseTestCase):
                 future.result()
             for future in syncs:
                 self.assertEqual(
-                    {isolation_plan.Status.DONE},
+                    {isolation_step.Status.DONE},
                     {step.status for step in future.result()},
                 )
         for node in self.cloud.nodes:

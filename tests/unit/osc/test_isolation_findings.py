@@ -14,6 +14,7 @@ from tests.unit.osc.test_isolation_plan import make_cloud
 from tests.unit.osc.test_isolation_plan import make_node
 
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
+RECORD = isolation.RECORD + X
 NONE = isolation.DeclaredTraits([])
 
 
@@ -51,6 +52,12 @@ class FaultsTestCase(testtools.TestCase):
             [make_node('h', X, aggregates=['uuid1'])],
         )
         self.assertEqual(kinds, [kind for kind, *_ in found])
+
+    def test_what_isolates_nothing_need_not_be_mirrored(self):
+        """sync passes it over, so list does not send anybody to it."""
+        aggregate = with_metadata(**{'trait:CUSTOM_X': 'forbidden'})
+        found = self.find(aggregate, [make_node('h')])
+        self.assertEqual([('unread-value',)], found)
 
     def test_hosts(self):
         self.assertEqual(
@@ -154,6 +161,16 @@ class FaultsTestCase(testtools.TestCase):
                 isolation.DeclaredTraits([X]),
             ),
         )
+
+    def test_a_record_alone_lets_no_server_in(self):
+        aggregate = make_aggregate(1, [], X)
+        for traits, found in (
+            ([RECORD], []),
+            ([X], []),
+            ([X, RECORD], [('leftover-trait', 'h')]),
+        ):
+            node = make_node('h', *traits)
+            self.assertEqual(found, self.find(aggregate, [node]))
 
     @hypothesis.given(
         st.lists(

@@ -9,6 +9,7 @@ import testtools
 
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_plan as plan
+from nova_ext_sched.osc import isolation_step
 from nova_ext_sched.policy import isolation
 
 X, Y, Z = 'CUSTOM_X', 'CUSTOM_Y', 'STORAGE_DISK_SSD'
@@ -79,7 +80,7 @@ def carry_out(cloud, steps):
     """Return the cloud as it is after the steps."""
     placement = Placement(cloud)
     for step in steps:
-        if step.write:
+        if not step.reason:
             step.write(placement)
     return isolation_cloud.Cloud(
         cloud.aggregates,
@@ -90,7 +91,7 @@ def carry_out(cloud, steps):
 
 @ddt.ddt
 class TableTestCase(testtools.TestCase):
-    """Each line of the table in the module's docstring."""
+    """Each line of the table in the docstring of isolation_step."""
 
     @ddt.data(
         # required, traits; added or removed
@@ -118,7 +119,9 @@ class TableTestCase(testtools.TestCase):
         self.assertEqual([] if expected is None else [expected], got)
         # Without pruning nothing is removed.
         for step in plan.make(cloud):
-            self.assertNotEqual(plan.Change.REMOVE_TRAITS, step.change)
+            self.assertNotEqual(
+                isolation_step.Change.REMOVE_TRAITS, step.change
+            )
 
 
 class PlanTestCase(testtools.TestCase):
@@ -165,6 +168,31 @@ class PlanTestCase(testtools.TestCase):
             )
             self.assertEqual([], plan.make(cloud, selected))
 
+    def test_pruning_reaches_a_host_that_is_not_mirrored(self):
+        cloud = make_cloud(
+            [make_aggregate(1, ['h'], Z)], [make_node('h', X, record(X), Z)]
+        )
+        self.assertEqual(
+            [
+                ('add to aggregates', ['agg1'], 'h'),
+                ('remove traits', [record(X), X], 'h'),
+            ],
+            rows(plan.make(cloud, cloud.aggregates, prune=True)),
+        )
+
+    def test_what_nova_compute_alone_can_give_is_a_step_of_its_own(self):
+        cloud = make_cloud(
+            [make_aggregate(1, ['h'], 'HW_CPU_X86_VMX', X)],
+            [make_node('h', aggregates=['uuid1'])],
+        )
+        self.assertEqual(
+            [([record(X), X], 'planned'), (['HW_CPU_X86_VMX'], 'not')],
+            [
+                (step.names, step.result.split()[0])
+                for step in plan.make(cloud)
+            ],
+        )
+
     def test_what_cannot_be_done(self):
         cloud = make_cloud(
             [make_aggregate(1, ['h', 'gone'], 'HW_CPU_X86_VMX', 'lower')],
@@ -181,6 +209,33 @@ class PlanTestCase(testtools.TestCase):
         )
         for step in steps:
             self.assertNotEqual('', step.reason)
+
+    def test_what_a_device_has_is_not_given_to_its_host(self):
+        cloud = make_cloud(
+            [make_aggregate(1, ['h'], X, Z)],
+            [make_node('h', aggregates=['uuid1'], CUSTOM_X=['h_gpu'])],
+        )
+        *_, step = plan.make(cloud)
+        self.assertEqual([record(Z), Z], step.names)
+
+    def test_one_write_for_two_aggregates_of_a_host(self):
+        """Both traits and memberships, and what has no provider."""
+        cloud = make_cloud(
+            [
+                make_aggregate(1, ['h', 'gone'], X),
+                make_aggregate(2, ['h', 'gone'], Z),
+            ],
+            [make_node('h', record(X))],
+            known=[X, Z, record(X), record(Z)],
+        )
+        self.assertEqual(
+            [
+                ('add to aggregates', ['agg1', 'agg2'], 'h'),
+                ('add traits', [X, Z], 'gone'),
+                ('add traits', [record(Z), X, Z], 'h'),
+            ],
+            rows(plan.make(cloud)),
+        )
 
     def test_a_host_that_nova_does_not_list_is_not_pruned(self):
         # Its cell is down, so that nobody knows what it is in.
@@ -205,12 +260,14 @@ class PlanTestCase(testtools.TestCase):
 
     def test_what_another_added_meanwhile_gets_no_record(self):
         self.assertEqual(
-            {X, Y, record(Y)}, plan.add_traits(frozenset([X]), [X, Y])
+            {X, Y, record(Y)},
+            isolation_step.add_traits(frozenset([X]), [X, Y]),
         )
 
     def test_what_lost_its_record_meanwhile_stays(self):
         self.assertEqual(
-            {X}, plan.remove_traits(frozenset([X, Y, record(Y)]), [X, Y])
+            {X},
+            isolation_step.remove_traits(frozenset([X, Y, record(Y)]), [X, Y]),
         )
 
 

@@ -3,20 +3,13 @@
 import testtools
 
 from nova_ext_sched.osc import isolation_run
-from nova_ext_sched.osc.isolation_plan import Change
-from nova_ext_sched.osc.isolation_plan import Step
+from nova_ext_sched.osc.isolation_step import Change
+from nova_ext_sched.osc.isolation_step import Step
 from nova_ext_sched.placement import errors
 
 
 def make_steps(*names):
-    return [
-        Step(
-            Change.CREATE_TRAIT,
-            [name],
-            write=lambda client, name=name: client.ensure_traits([name]),
-        )
-        for name in names
-    ]
+    return [Step(Change.CREATE_TRAIT, {name: name}) for name in names]
 
 
 class Refusing:
@@ -46,7 +39,7 @@ class RunTestCase(testtools.TestCase):
     def test_a_refusal_of_one_step(self):
         client = Refusing(B=400, C=404, D=409)
         steps = make_steps(*'ABCDE')
-        steps.append(Step(Change.CREATE_TRAIT, ['F'], reason='why'))
+        steps.append(Step(Change.CREATE_TRAIT, {'F': 'F'}, reason='why'))
         advanced = []
         ended_by = isolation_run.carry_out(
             steps, client, advance=lambda: advanced.append(None)
