@@ -12,8 +12,11 @@ prints it as CSV::
 
 import argparse
 import collections
+import contextlib
 import csv
 import dataclasses
+import os
+import pathlib
 import re
 import sys
 
@@ -128,6 +131,15 @@ CASES = [
     # As many as a scheduler has threads.
     Case('64 on 8 hosts', 8),
     Case('64 in racks of 4, 4, limit 32', 8, racks=(4, 4), limit=32),
+    # What a request costs, with and without a limit of failure domains.
+    Case('200 on 8 hosts', 100, spare=600),
+    Case(
+        '200 in racks of 4, 4, limit 400',
+        100,
+        racks=(4, 4),
+        limit=400,
+        spare=600,
+    ),
     Case('hosts of different size', sizes=(1, 2, 2, 3, 3, 4, 4, 5, 5, None)),
     Case('one of 9 hosts is down', sizes=(None,) * 9, down=1),
     Case('multi-create of 12 beside 12', at_once=12),
@@ -295,6 +307,25 @@ class GroupRaceTestCase(testtools.TestCase):
         self.assertLess(even.uneven, 2, even.on)
 
 
+def read_cpu(cloud):
+    """Return the processor time of the schedulers so far, in seconds."""
+    wanted = {one.pid for one in cloud.nova.scheduler_processes}
+    ticks = 0
+    # A worker has a higher number than the process that started it.
+    for path in sorted(
+        pathlib.Path('/proc').glob('[0-9]*/stat'),
+        key=lambda one: int(one.parent.name),
+    ):
+        with contextlib.suppress(OSError):
+            # The name may have spaces and stands in parentheses.
+            fields = path.read_text().rpartition(')')[2].split()
+            pid, parent = int(path.parent.name), int(fields[1])
+            if pid in wanted or parent in wanted:
+                wanted.add(pid)
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf('SC_CLK_TCK')
+
+
 def racks(runs):
     """Return the cells of the racks of some runs."""
     if not runs[0].by_rack:
@@ -320,12 +351,12 @@ def measure(cloud, arguments):
                 if ours:
                     config[('nova_ext_sched', 'failure_domain_key')] = key
                 for clients in arguments.clients:
+                    runs, spent = [], []
                     with cloud.scheduler(config, filters=ours):
-                        runs = [
-                            run
-                            for _ in range(arguments.runs)
-                            for run in fill(cloud, case, clients)
-                        ]
+                        for _ in range(arguments.runs):
+                            before = read_cpu(cloud)
+                            runs += fill(cloud, case, clients)
+                            spent.append(read_cpu(cloud) - before)
                     for run in runs:
                         print(run.on, dict(run.faults), file=sys.stderr)
                     yield (
@@ -342,6 +373,7 @@ def measure(cloud, arguments):
                         ),
                         ' '.join(str(run.sent_on) for run in runs),
                         *racks(runs),
+                        ' '.join(f'{one:.1f}' for one in spent),
                     )
 
 
@@ -379,6 +411,7 @@ def main():
             'sent on',
             'racks, by run',
             'above the limit',
+            'CPU of the schedulers, seconds by run',
         )
     )
     with base.Deployment(hosts) as cloud:
