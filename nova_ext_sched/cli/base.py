@@ -3,6 +3,7 @@
 """What all commands share: how they end, and how they read arguments."""
 
 import argparse
+from collections.abc import Sequence
 import logging
 import os
 import shlex
@@ -13,6 +14,7 @@ from oslo_config import cfg
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.policy import amount
 
 #: Exit statuses of all commands, but that of Ctrl-C;
@@ -51,6 +53,12 @@ class Command(command.Command):
     #: What has this command.
     program = 'nova-ext-sched'
 
+    #: What it is for; one of :data:`.help.PURPOSES`.
+    purpose = cli_help.OTHERS
+
+    #: Command lines at the end of its help, without the program and its name.
+    examples: Sequence[str] = ()
+
     #: What the command ends with; set by ``take_action``.
     status = FINE
 
@@ -64,6 +72,14 @@ class Command(command.Command):
         if not isinstance(words, list):
             words = [self.cmd_name or '']
         return messages.without_secrets(shlex.join([self.program, *words]))
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """See cliff."""
+        parser = cli_help.improve(super().get_parser(prog_name))
+        parser.examples = [
+            f'{prog_name} {one}'.rstrip() for one in self.examples
+        ]
+        return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Return the exit status."""

@@ -7,12 +7,15 @@ The subcommands are the entry points of the namespace
 the exit statuses of :mod:`nova_ext_sched.cli.base`.
 """
 
+import argparse
 from collections.abc import Sequence
 import logging
 import signal
 import sys
+import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.cli import help as cli_help
 
 NAMESPACE = 'nova_ext_sched.commands'
 
@@ -56,12 +59,34 @@ def _run(argv: list[str]) -> int:
         )
         return _USAGE
 
+    from cliff import help as cliff_help
+
     class App(app.App):
         # Warnings and errors alone, unless -v asks for more.
         DEFAULT_VERBOSE_LEVEL = 0
 
         #: What was typed after the program's name.
         words = argv
+
+        def build_option_parser(
+            self, *args: typing.Any, **kwargs: typing.Any
+        ) -> argparse.ArgumentParser:
+            return cli_help.improve(
+                super().build_option_parser(*args, **kwargs)
+            )
+
+        def print_help_if_requested(self) -> None:
+            # cliff's has all commands in one list.
+            if self.options.deferred_help:
+                cli_help.list_commands(
+                    self.parser,
+                    {
+                        name: found.load()(self, None)
+                        for name, found in self.command_manager
+                    },
+                )
+                self.stdout.write(self.parser.format_help())
+                raise cliff_help.HelpExit()
 
         def configure_logging(self) -> None:
             super().configure_logging()
@@ -71,12 +96,13 @@ def _run(argv: list[str]) -> int:
             root.setLevel(min(handler.level for handler in root.handlers))
 
     status = App(
-        description='Explain, audit and try out placement policies of nova.',
+        description='Explain what nova-scheduler does, plan moves, and try '
+        'placement policies.',
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),
         deferred_help=True,
         # Without a command cliff would begin a conversation.
-    ).run(argv or ['--help'])
+    ).run(argv if argv not in ([], ['help']) else ['--help'])
     if status == _INTERRUPTED:
         raise KeyboardInterrupt
     return status

@@ -13,6 +13,7 @@ import time
 import typing
 
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
 
 
 class Figure(typing.NamedTuple):
@@ -45,12 +46,12 @@ class Command(base.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
+        cli_help.share(parser, cli_help.OUTPUT).add_argument(
             '--metrics',
             metavar='FILE',
             type=_read_path,
-            help='write the figures there too, for Prometheus: a file in the '
-            "folder of the node exporter's text files",
+            help='also write metrics for Prometheus to this file, in the node '
+            "exporter's textfile directory",
         )
         return parser
 

@@ -24,9 +24,9 @@ def add_server(group: typing.Any) -> None:
     """
     group.add_argument(
         '--image',
-        metavar='UUID',
-        help='an image of Glance, which is asked with the credentials of '
-        'OS_CLOUD or of other OS_* variables',
+        metavar='IMAGE',
+        help='name or UUID of an image. Glance is asked with the credentials '
+        'in OS_CLOUD or other OS_* variables',
     )
     group.add_argument(
         '--image-property',
@@ -34,30 +34,35 @@ def add_server(group: typing.Any) -> None:
         action='append',
         default=[],
         type=base.read_pair,
-        help='a property of the image, instead of one of Glance or beside it '
-        '(may be repeated)',
+        help='an image property, added to those of --image or replacing one '
+        '(repeatable)',
     )
     group.add_argument(
         '--boot-from-volume',
         action='store_true',
-        help='the root disk is a volume',
+        help='boot from a volume: the root disk takes no local disk',
     )
     group.add_argument(
         '--availability-zone',
         metavar='ZONE[:HOST[:NODE]]',
-        help='with a host, it is forced and no filter runs',
+        help='availability zone; with a host, nova forces that host and runs '
+        'no filter',
     )
     group.add_argument(
-        '--project', metavar='ID', help='who asks; some policies look at it'
+        '--project',
+        metavar='PROJECT',
+        help='name or ID of the project that asks; some policies depend on it',
     )
-    group.add_argument('--server-group', metavar='UUID')
+    group.add_argument(
+        '--server-group', metavar='GROUP', help='name or UUID of the group'
+    )
     group.add_argument(
         '--hint',
         metavar='KEY=VALUE',
         action='append',
         default=[],
         type=base.read_pair,
-        help='a scheduler hint (may be repeated)',
+        help='a scheduler hint (repeatable)',
     )
 
 
@@ -74,32 +79,34 @@ NAMES = tuple(vars(parse()))
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Add what chooses standing servers, and the policies that judge them."""
-    which = parser.add_argument_group('which servers, which policies')
+    which = parser.add_argument_group('servers and policies')
     which.add_argument(
         '--aggregate',
         metavar='AGGREGATE',
         action='append',
         default=[],
-        help='only servers on hosts of this aggregate (name, UUID or ID), and '
-        'on those of --host (may be repeated)',
+        help='only servers on hosts of this aggregate (name, UUID or ID), '
+        'besides those of --host (repeatable)',
     )
     which.add_argument(
         '--host',
         metavar='HOST',
         action='append',
         default=[],
-        help='only servers on this host, and on those of --aggregate (may be '
-        'repeated)',
+        help='only servers on this host, besides those of --aggregate '
+        '(repeatable)',
     )
     which.add_argument(
-        '--project', metavar='ID', help='only servers of this project'
+        '--project',
+        metavar='PROJECT',
+        help='only servers of this project (name or ID)',
     )
     which.add_argument(
         '--policy',
         metavar='POLICY',
         action='append',
         default=[],
-        help='judge only by this policy, one that is on (may be repeated)',
+        help='check this policy only; it must be on (repeatable)',
     )
 
 
@@ -125,7 +132,7 @@ _SECRET = re.compile('(password|secret|secrets|token|secret_key)$')
 # What becomes of an aggregate: the form, and in words.
 _OF_AGGREGATES = {
     '--aggregate-property': ('KEY=VALUE', 'had', 'this metadata'),
-    '--no-aggregate-property': ('KEY', 'had no', 'metadata of this key'),
+    '--no-aggregate-property': ('KEY', 'had no', 'metadata with this key'),
     '--aggregate-host': ('HOST', 'had', 'this host'),
     '--no-aggregate-host': ('HOST', 'did not have', 'this host'),
 }
@@ -139,7 +146,7 @@ OF_AGGREGATES = tuple(
 def add_change(parser: argparse.ArgumentParser) -> None:
     """Add a change before it is made."""
     group = parser.add_argument_group(
-        'before a change', 'answer as if it were made (may be repeated)'
+        'what if', 'answer as if a change were made (repeatable)'
     )
     add_option(group, 'as if nova.conf had this')
     for option, (form, verb, what) in _OF_AGGREGATES.items():
@@ -209,6 +216,6 @@ def add_not_to(parser: typing.Any) -> None:
         metavar='HOST',
         action='append',
         default=[],
-        help='no server goes to this host, or to those of this aggregate '
-        '(name or UUID; may be repeated)',
+        help='move no server to this host, or to the hosts of this aggregate '
+        '(name or UUID; repeatable)',
     )

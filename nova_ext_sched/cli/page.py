@@ -48,21 +48,23 @@ _NARROW_COLUMNS = 4
 _HERE = '<!--here-->\n'
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--html`` and ``--html-add``."""
-    group = parser.add_argument_group('a page to send')
+def add_options(group: typing.Any) -> None:
+    """Add ``--html`` and ``--html-add``.
+
+    :param group: argparse's parser, or a group of it
+    """
     either = group.add_mutually_exclusive_group()
     either.add_argument(
         '--html',
         metavar='FILE',
         type=pathlib.Path,
-        help='write the answer there too, as a page for browsers',
+        help='also write the answer to this file, as a web page',
     )
     either.add_argument(
         '--html-add',
         metavar='FILE',
         type=pathlib.Path,
-        help='the same, below the answers of the page that stands there',
+        help='the same, added to the page if there is one',
     )
 
 

@@ -36,6 +36,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import files
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import page
@@ -99,13 +100,19 @@ def begin(
     ]
 
 
-def insert(made: Report, *drawn: typing.Any) -> Report:
+def insert(made: Report, drawn: typing.Any) -> Report:
     """Return a report with what rich draws behind its answer."""
     sections = list(made.sections)
     ends = (n for n, one in enumerate(sections) if n and one.apart)
     place = next(ends, len(sections))
-    sections[place:place] = [Section(body=one) for one in drawn]
+    sections.insert(place, Section(body=drawn))
     return dataclasses.replace(made, sections=sections)
+
+
+def append(made: Report, *drawn: typing.Any) -> Report:
+    """Return a report with what rich draws behind all that it has."""
+    bodies = [Section(body=one) for one in drawn]
+    return dataclasses.replace(made, sections=[*made.sections, *bodies])
 
 
 def say_origin(
@@ -120,8 +127,12 @@ def say_origin(
         supposed = options.list_supposed(parsed_args)
 
         def document() -> dict[str, typing.Any]:
+            made = dict(make_document())
+            if clause and (answer := made.get('answer')):
+                sentence = clause + answer['sentence']
+                made['answer'] = {**answer, 'sentence': sentence}
             return {
-                **make_document(),
+                **made,
                 'command': command,
                 'supposed': plan_format.describe_supposed(supposed),
             }
@@ -138,11 +149,11 @@ def say_origin(
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add ``--output``."""
-    parser.add_argument(
+    cli_help.share(parser, cli_help.OUTPUT).add_argument(
         '--output',
         metavar='FILE',
         type=pathlib.Path,
-        help='write the answer there too, as -f json has it; a command that '
+        help='also write the answer to this file, as JSON; a command that '
         'fails leaves the file as it is',
     )
 
@@ -186,7 +197,7 @@ class Lister(base.Command, lister.Lister):
     color: str
 
     #: The help of ``--all``.
-    all_means = 'show everything, and fold nothing'
+    all_means = 'show everything; shorten no list'
 
     _report: Report | None = None
     _columns: Sequence[str] = ()
@@ -194,13 +205,10 @@ class Lister(base.Command, lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """See cliff."""
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--all',
-            action='store_true',
-            help=self.all_means,
-        )
-        terminal.add_option(parser)
-        page.add_options(parser)
+        group = cli_help.share(parser, cli_help.OUTPUT)
+        group.add_argument('--all', action='store_true', help=self.all_means)
+        terminal.add_option(group)
+        page.add_options(group)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -2,7 +2,6 @@
 
 """Where text for people is written: with colour, or for a file without."""
 
-import argparse
 import os
 import typing
 
@@ -36,14 +35,17 @@ _ANSWERS = {
 }
 
 
-def add_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--color``."""
-    parser.add_argument(
+def add_option(group: typing.Any) -> None:
+    """Add ``--color``.
+
+    :param group: argparse's parser, or a group of it
+    """
+    group.add_argument(
         '--color',
         choices=CHOICES,
         default=AUTO,
-        help='colour the text; by default where it goes to a terminal whose '
-        'TERM is not dumb. FORCE_COLOR turns colour on, NO_COLOR turns it off',
+        help='colour text output; by default on a terminal whose TERM is not '
+        'dumb. FORCE_COLOR turns colour on, NO_COLOR turns it off',
     )
 
 

@@ -120,13 +120,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--map`` and ``--map-by``."""
     group = parser.add_argument_group('a map of the hosts')
     group.add_argument(
-        '--map', action='store_true', help='draw it first, a sign for a host'
+        '--map', action='store_true', help='draw one sign for each host'
     )
     group.add_argument(
         '--map-by',
         choices=GROUPS,
-        help='what its rows are; by default failure domains, and zones where '
-        'there are none',
+        help='rows of the map (default: failure domains, or zones where there '
+        'are none)',
     )
 
 

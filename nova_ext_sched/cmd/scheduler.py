@@ -9,37 +9,67 @@ import sys
 import typing
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.dryrun.cloud import process
+
+# What logs the scheduler's warnings at start: nova.conf's, of every policy.
+_STARTING = ('nova_ext_sched.filters', 'nova_ext_sched.weighers')
 
 
 class Command(base.Command):
     """A command that uses nova-scheduler's code, with its nova.conf.
 
+    nova-scheduler's warnings at start are one line behind the answer.
+
     :cvar work: the module of what it does, beside that of its arguments. It
         imports nova, which has to be prepared before.
+    :cvar is_service: whether it is one, whose log has these warnings
     """
 
     work: str
+    is_service = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
+        group = cli_help.share(parser, cli_help.NOVA_CONF)
+        group.add_argument(
             '--config-file',
             metavar='FILE',
             action='append',
             default=[],
             help="nova-scheduler's nova.conf; by default where nova-scheduler "
-            'finds it (may be repeated)',
+            'finds it (repeatable)',
         )
-        parser.add_argument(
+        group.add_argument(
             '--config-dir',
             metavar='DIRECTORY',
             action='append',
             default=[],
-            help='a directory of files that end in .conf (may be repeated)',
+            help='a directory of .conf files (repeatable)',
         )
         return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Return the exit status."""
+        if self.is_service or (self.app_args and self.app_args.verbose_level):
+            return super().run(parsed_args)
+        held = _Held()
+        for name in _STARTING:
+            logging.getLogger(name).addFilter(held)
+        try:
+            return super().run(parsed_args)
+        finally:
+            for name in _STARTING:
+                logging.getLogger(name).removeFilter(held)
+            if held.number:
+                said = messages.count('warning', held.number)
+                print(
+                    f'nova-scheduler logs {said} at start with this '
+                    f"nova.conf. See 'nova-ext-sched-status upgrade check'.",
+                    file=sys.stderr,
+                )
 
     def load(self, parsed_args: argparse.Namespace) -> typing.Any:
         """Return :attr:`work`, where all that it imports is ready.
@@ -75,3 +105,14 @@ class Command(base.Command):
     def describe_cloud(self) -> str:
         """See the base."""
         return process.describe_cloud()
+
+
+class _Held(logging.Filter):
+    """Keeps warnings from a log, and counts them."""
+
+    number = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_warning = record.levelno == logging.WARNING
+        self.number += is_warning
+        return not is_warning

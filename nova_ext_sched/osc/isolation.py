@@ -61,6 +61,12 @@ class ListIsolation(Command):
     The command changes nothing. The exit status is 3 if there is a fault.
     """
 
+    examples = (
+        '',
+        "--forbid-by-trait 'CUSTOM_LICENSED_*'",
+        '-f json',
+    )
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
         parser = super().get_parser(prog_name)
@@ -101,6 +107,8 @@ class SyncIsolation(Command):
     The exit status is 1 if a necessary change was not made, and 3 if a dry run
     found a change to make.
     """
+
+    examples = ('--dry-run', 'windows', '--prune')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""

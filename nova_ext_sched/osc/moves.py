@@ -45,6 +45,11 @@ class ApplyPlan(report.Lister, command.Lister):
     """
 
     program = 'openstack'
+    examples = (
+        'plan.json --dry-run',
+        'plan.json --yes --at-once 4',
+        'plan.json --disable --keep-going',
+    )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""

@@ -42,7 +42,7 @@ ANSWERS = {
     'openstack move plan apply plan.json --dry-run': (0, 3),
     # A server cannot be moved: its state, or a host of its own.
     'nova-ext-sched drain --aggregate': (0, 3),
-    'nova-ext-sched maintain --by': (0, 3),
+    'nova-ext-sched maintain --round-within': (0, 3),
 }
 # A page names a server by a UUID; here it is the one in this variable.
 _UUID = re.compile(r'\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')

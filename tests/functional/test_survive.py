@@ -256,8 +256,8 @@ class CommandTestCase(SurviveTestCase):
                 ('--host', 'host4', '--aggregate', 'racks'),
                 ['host2', 'host4'],
             ),
-            (('--by', 'domain', '--host', 'host1'), ['a']),
-            (('--by', 'domain'), ['a', 'b']),
+            (('--lose', 'domain', '--host', 'host1'), ['a']),
+            (('--lose', 'domain'), ['a', 'b']),
         ):
             document = self.survive(*argv)
             self.assertEqual(

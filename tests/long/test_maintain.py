@@ -108,7 +108,7 @@ class MaintainTestCase(RoundsTestCase):
         )
         # Three hosts at once, and one that a server keeps.
         self.reset_state(server, 'error')
-        plan = self.read('--at-once', 'max', '--done', 'lease', status=3)
+        plan = self.read('--round-size', 'max', '--done', 'lease', status=3)
         [kept] = plan['not_emptied']
         self.assertEqual(
             ('host6', 'state'),

@@ -102,7 +102,7 @@ class NodesTestCase(
         self.add_nodes('host2', 2)
         self.assertFailure(
             'rack',
-            '--by',
+            '--lose',
             'domain',
             moves=['host2'],
             stuck=[('anti-affinity', '')],

@@ -41,7 +41,7 @@ class RackTestCase(test_survive.SurviveTestCase):
         self.boot(flavor=self.flavor(vcpu=9), az='nova:host4')
         document = self.assertFailure(
             'rack1',
-            '--by',
+            '--lose',
             'domain',
             moves=['host2', 'host2'],
             stuck=[('failure-domain', 'rack2')],
@@ -324,7 +324,9 @@ class FlavorTestCase(test_survive.SurviveTestCase):
         self.boot(flavor=self.flavor(vcpu=3), az='nova:host1')
         self.boot(flavor=self.flavor(vcpu=8), az='nova:host4')
         # Two on host1; the next takes the room on host2.
-        self.assertSpare(2, 8, 'rack1', self.flavor(vcpu=3), '--by', 'domain')
+        self.assertSpare(
+            2, 8, 'rack1', self.flavor(vcpu=3), '--lose', 'domain'
+        )
 
 
 class CellsTestCase(test_survive.EvacuationMixin, plans.PlanTestCase):

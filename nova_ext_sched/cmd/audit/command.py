@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import sys
 import typing
 
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
@@ -18,17 +19,24 @@ from nova_ext_sched.cmd.audit import report as audit_report
 
 
 class Audit(metrics.Command, scheduler.Command, report.Lister):
-    """List the servers that violate the policies where they stand.
+    """List servers that violate a policy on their current host.
 
-    Judges every server of every cell by the policies that nova.conf turns on,
-    with nova-scheduler's own code; changes nothing.
+    Checks every server in every cell against the policies that nova.conf turns
+    on, with nova-scheduler's own code. It changes nothing.
     """
 
     _epilog = (
         'Exit status: 0 no server violates a policy; 1 something could not be '
-        'read or judged; 2 wrong usage; 3 some servers violate a policy.'
+        'read or checked; 2 wrong usage; 3 some servers violate a policy; 130 '
+        'interrupted.'
     )
 
+    purpose = cli_help.LOOK
+    examples = (
+        '--summary',
+        '--aggregate windows --policy isolation',
+        '--aggregate-property windows trait:CUSTOM_A=required',
+    )
     work = 'nova_ext_sched.cmd.audit.run'
     _auditing: typing.Any
 
@@ -37,8 +45,8 @@ class Audit(metrics.Command, scheduler.Command, report.Lister):
         parser.add_argument(
             '--summary',
             action='store_true',
-            help='show no server, only their number by aggregate, project and '
-            'host',
+            help='count servers by aggregate, project and host instead of '
+            'listing them',
         )
         options.add_selection(parser)
         options.add_change(parser)

@@ -9,6 +9,7 @@ import math
 import sys
 
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
@@ -19,17 +20,23 @@ from nova_ext_sched.cmd.capacity import report as capacity_report
 
 
 class Capacity(metrics.Command, scheduler.Command, report.Lister):
-    """Say how many more servers fit, and what ends it.
+    """Count how many more servers fit, and name the limiting resource.
 
-    Runs nova-scheduler's own code on nova's own request, with its nova.conf,
-    and claims one server after the other in memory; changes nothing.
+    Runs nova-scheduler's own code with its nova.conf, and claims server after
+    server in memory. It changes nothing.
     """
 
     _epilog = (
         'Exit status: 0 fine; 1 something could not be read; 2 wrong usage; '
-        '3 a flavor that --flavor names has no room; 130 after Ctrl-C.'
+        '3 a flavor named by --flavor has no room; 130 interrupted.'
     )
 
+    purpose = cli_help.LOOK
+    examples = (
+        '',
+        '--flavor m1.small --by zone',
+        '--flavor m1.small --aggregate-host windows cmp-0101',
+    )
     work = 'nova_ext_sched.cmd.capacity.run'
     _document: capacity_report.Document
 
@@ -40,26 +47,26 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
             metavar='FLAVOR',
             action='append',
             default=[],
-            help='its ID or name (may be repeated); by default every flavor '
-            'that is not disabled',
+            help='name or ID of a flavor (repeatable); by default each that '
+            'is not disabled',
         )
         options.add_server(parser)
         options.add_change(parser)
         listed = parser.add_mutually_exclusive_group()
         listed.add_argument(
-            '--hosts', action='store_true', help='list the room of each host'
+            '--hosts', action='store_true', help='list the room on each host'
         )
         listed.add_argument(
             '--by',
             choices=list(capacity_report.GROUPS),
-            help='list the room of each availability zone, aggregate or '
+            help='list the room in each availability zone, aggregate or '
             'failure domain',
         )
         parser.add_argument(
             '--long',
             action='store_true',
-            help='say of each flavor all that ends its room, and why hosts '
-            'have none',
+            help='show all limiting factors of each flavor, and why other '
+            'hosts have no room',
         )
         topology.add_options(parser)
         return parser
@@ -74,8 +81,7 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         if topology.is_wanted(parsed_args) and not parsed_args.flavor:
             raise base.UsageError(
-                'Name a --flavor: the map shows the room that hosts have for '
-                'it.'
+                'Name a --flavor: the map shows the room for it on each host.'
             )
         run = self.load(parsed_args)
         with progress.bar(
@@ -95,7 +101,7 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
         )
         if topology.is_wanted(parsed_args):
             drawn = capacity_report.draw(self._document, parsed_args.map_by)
-            made = report.insert(made, *drawn)
+            made = report.append(made, *drawn)
         return made
 
     def measure(self) -> Iterator[metrics.Figure]:

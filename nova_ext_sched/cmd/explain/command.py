@@ -8,6 +8,7 @@ import pathlib
 import sys
 
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
@@ -37,20 +38,27 @@ _OF_OPERATIONS: dict[str, tuple[str, ...]] = {
 
 
 class Explain(scheduler.Command, report.Lister):
-    """Say why a request has no valid host, or where it would go.
+    """Explain why a request has no valid host, or where it would go.
 
-    Runs nova-scheduler's own code on nova's own request, with its nova.conf;
-    changes nothing.
+    Runs nova-scheduler's own code on nova's own request, with its nova.conf.
+    It changes nothing.
     """
 
     _epilog = (
-        'Exit status: 0 a host is left for each instance; 1 something could '
-        'not be read; 2 wrong usage; 3 no host is left; 130 after Ctrl-C.'
+        'Exit status: 0 there is a host for each instance; 1 something could '
+        'not be read; 2 wrong usage; 3 there is no valid host; 130 '
+        'interrupted.'
     )
 
     all_means = (
-        'show everything: the constraints that refuse no host and the query '
-        'of placement too, and fold nothing'
+        'show everything, with the constraints that refuse no host and the '
+        'placement query; shorten no list'
+    )
+    purpose = cli_help.LOOK
+    examples = (
+        '--server web-1',
+        '--server web-1 --operation live-migrate --host cmp-0101',
+        '--flavor m1.small --image ubuntu --project shop',
     )
     work = 'nova_ext_sched.cmd.explain.run'
 
@@ -59,43 +67,45 @@ class Explain(scheduler.Command, report.Lister):
         what = parser.add_mutually_exclusive_group()
         what.add_argument(
             '--server',
-            metavar='UUID',
-            help='an existing server: the request that nova stored, whether '
-            'it landed or not',
+            metavar='SERVER',
+            help='name or UUID of an existing server, even one that never '
+            'landed; nova has stored its request',
         )
         what.add_argument(
             '--recorded',
             metavar='REQUEST_OR_SERVER',
-            help='a refusal that watch recorded, by the ID of its request '
+            help='a refusal that watch recorded: the ID of its request '
             '(req-...) or the UUID of its server',
         )
         parser.add_argument(
             '--operation',
             choices=tuple(_OF_OPERATIONS),
             default='boot',
-            help='what is to be done with the server (default: boot)',
+            help='what to do with the server (default: boot)',
         )
         parser.add_argument(
             '--destination',
             metavar='HOST[:NODE]',
-            help='ask for this host, as the API does with "host"; filters run',
+            help='request this host, as the API does with "host"; filters run',
         )
         parser.add_argument(
             '--records',
             metavar='FILE',
             type=pathlib.Path,
             default=records.PATH,
-            help='the file of the records (default: %(default)s)',
+            help='file that watch writes (default: %(default)s)',
         )
         request = parser.add_argument_group(
-            'a new server (--flavor also for resize, --image for rebuild)'
+            'a new server',
+            '--flavor also goes with resize, --image with rebuild',
         )
-        request.add_argument(
-            '--flavor', metavar='FLAVOR', help='its ID or name'
-        )
+        request.add_argument('--flavor', metavar='FLAVOR', help='name or ID')
         options.add_server(request)
         request.add_argument(
-            '--num-instances', metavar='NUMBER', type=base.read_amount
+            '--num-instances',
+            metavar='NUMBER',
+            type=base.read_amount,
+            help='servers created by one request (default: 1)',
         )
         options.add_change(parser)
         shown = parser.add_mutually_exclusive_group()
@@ -104,13 +114,12 @@ class Explain(scheduler.Command, report.Lister):
             metavar='HOST',
             action='append',
             default=[],
-            help='list the constraints that refuse this host, with reasons '
-            '(may be repeated)',
+            help='show what refuses this host, and why (repeatable)',
         )
         shown.add_argument(
             '--hosts',
             action='store_true',
-            help='list the constraints that refuse each host',
+            help='show what refuses each host',
         )
         return parser
 

@@ -9,6 +9,7 @@ import sys
 import typing
 
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
@@ -22,6 +23,7 @@ from nova_ext_sched.cmd.moves import report as plan_report
 class _Plans(scheduler.Command, report.Lister):
     """A command that makes a plan, or several."""
 
+    purpose = cli_help.PLAN
     work = 'nova_ext_sched.cmd.moves.run'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -34,9 +36,9 @@ class _Moves(_Plans):
     """A command that makes a plan."""
 
     _epilog = (
-        'Exit status: 0 no server has to move, or each has a place; 1 '
-        'something could not be read or judged; 2 wrong usage; 3 a server has '
-        'no place.'
+        'Exit status: 0 no server has to move, or each can be moved; 1 '
+        'something could not be read or checked; 2 wrong usage; 3 a server '
+        'cannot be moved; 130 interrupted.'
     )
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
@@ -45,7 +47,9 @@ class _Moves(_Plans):
 
 def _add_hosts(parser: argparse.ArgumentParser) -> None:
     """Add what names hosts that are to be empty."""
-    parser.add_argument('hosts', metavar='HOST', nargs='*')
+    parser.add_argument(
+        'hosts', metavar='HOST', nargs='*', help='a host to empty'
+    )
     _add_choice(parser, 'all hosts')
 
 
@@ -59,18 +63,18 @@ def _add_choice(parser: typing.Any, which: str) -> None:
         metavar='AGGREGATE',
         action='append',
         default=[],
-        help=f'{which} of this aggregate (name, UUID or ID; may be repeated)',
+        help=f'{which} of this aggregate (name, UUID or ID; repeatable)',
     )
     parser.add_argument(
         '--domain',
         metavar='VALUE',
         action='append',
         default=[],
-        help=f'{which} of this failure domain (may be repeated)',
+        help=f'{which} of this failure domain (repeatable)',
     )
 
 
-def _read_at_once(text: str) -> int | None:
+def _read_size(text: str) -> int | None:
     """Return a number of hosts; None for as many as can be."""
     if text == 'max':
         return None
@@ -82,11 +86,17 @@ def _read_at_once(text: str) -> int | None:
 
 
 class Mend(_Moves):
-    """Show moves, one after the other, after which no policy is violated.
+    """Plan the moves that fix what audit found, in an order that works.
 
-    Judges servers as audit does, and asks nova-scheduler's own code where each
-    one found can go when its turn comes; changes nothing.
+    Checks servers as audit does, and asks nova-scheduler's own code where each
+    violating server can go when its turn comes. It changes nothing.
     """
+
+    examples = (
+        '--output plan.json',
+        '--aggregate windows --policy isolation',
+        '--not-to cmp-0101 --map',
+    )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -106,11 +116,18 @@ class Mend(_Moves):
 
 
 class Drain(_Moves):
-    """Show moves, one after the other, after which hosts are empty.
+    """Plan the moves that empty hosts, in an order that works.
 
     Asks nova-scheduler's own code where each server can go when its turn
-    comes, to no host that is to be empty; changes nothing.
+    comes. No server moves to a host that is being emptied. It changes
+    nothing.
     """
+
+    examples = (
+        'cmp-0101 --output plan.json',
+        '--domain rack7 --not-to cmp-0101',
+        '--aggregate old-hardware --map',
+    )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -125,7 +142,7 @@ class Drain(_Moves):
             parsed_args.hosts or parsed_args.aggregate or parsed_args.domain
         ):
             raise base.UsageError(
-                'Name a host, --aggregate or --domain: what is to be empty.'
+                'Name the hosts to empty: HOST, --aggregate or --domain.'
             )
         run = self.load(parsed_args)
         with progress.bar(
@@ -136,47 +153,53 @@ class Drain(_Moves):
 
 
 class MakeRoom(_Moves):
-    """Show moves, one after the other, after which new servers fit.
+    """Plan the moves that let new servers fit, in an order that works.
 
-    Those that fit now come first, so that their room is not spent. Asks
-    nova-scheduler's own code where each server can go when its turn comes,
-    and whether the new one comes then; changes nothing.
+    New servers that already fit are placed first, so that no move takes their
+    room. Asks nova-scheduler's own code where each server can go, and whether
+    the new one fits then. It changes nothing.
     """
 
     _epilog = (
         'Exit status: 0 all fit after the moves; 1 something could not be '
-        'read; 2 wrong usage; 3 not all fit.'
+        'read; 2 wrong usage; 3 not all fit; 130 interrupted.'
+    )
+
+    examples = (
+        '--flavor m1.huge',
+        '--flavor m1.huge --count 4 --output plan.json',
+        '--flavor m1.huge --aggregate windows --cold',
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         group = parser.add_argument_group('the new servers')
         group.add_argument(
-            '--flavor', metavar='FLAVOR', required=True, help='its ID or name'
+            '--flavor', metavar='FLAVOR', required=True, help='name or ID'
         )
         group.add_argument(
             '--count',
             metavar='N',
             type=base.read_amount,
             default=1,
-            help='how many are to fit. Default: 1',
+            help='how many must fit (default: 1)',
         )
         options.add_server(group)
-        where = parser.add_argument_group('where they may come')
+        where = parser.add_argument_group('where they can go')
         where.add_argument(
             '--host',
             metavar='HOST',
             dest='hosts',
             action='append',
             default=[],
-            help='only to this host (may be repeated)',
+            help='only to this host (repeatable)',
         )
         _add_choice(where, 'only to hosts')
         parser.add_argument(
             '--cold',
             action='store_true',
-            help='servers that run and cannot be live-migrated may be moved '
-            'cold, too',
+            help='allow cold migration of running servers that cannot be '
+            'live-migrated',
         )
         options.add_not_to(parser)
         options.add_change(parser)
@@ -193,16 +216,23 @@ class MakeRoom(_Moves):
 
 
 class Maintain(_Moves):
-    """Show rounds of moves in which every host is empty once.
+    """Plan a rolling maintenance: rounds that empty every host once.
 
-    In a round some hosts are empty together; after it they take servers again.
-    Servers go where hosts have had their turn, as long as one takes them. By
-    default every host of the cloud; changes nothing.
+    The hosts of a round are empty together; then they take servers again.
+    Servers go to hosts that are done as long as one takes them. By default
+    the plan covers every host of the cloud. It changes nothing.
     """
 
     _epilog = (
         'Exit status: 0 each host can be emptied; 1 something could not be '
-        'read or judged; 2 wrong usage; 3 a host cannot be emptied.'
+        'read or checked; 2 wrong usage; 3 a host cannot be emptied; 130 '
+        'interrupted.'
+    )
+
+    examples = (
+        '',
+        '--round-size max --keep-failover',
+        '--done cmp-0101 --round 1 --output round.json',
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -213,35 +243,35 @@ class Maintain(_Moves):
             metavar='HOST',
             action='append',
             default=[],
-            help='this host, or those of this aggregate (name or UUID), had '
-            'their turn (may be repeated)',
+            help='this host, or the hosts of this aggregate (name or UUID), '
+            'are already done (repeatable)',
         )
         parser.add_argument(
-            '--at-once',
+            '--round-size',
             metavar='N',
-            type=_read_at_once,
+            type=_read_size,
             default=1,
-            help='how many hosts a round has at most; max: as many as can be '
-            'empty together. Default: 1',
+            help='the most hosts of a round, or max for as many as can be '
+            'empty together (default: 1)',
         )
         parser.add_argument(
-            '--by',
+            '--round-within',
             choices=('domain', 'zone'),
-            help='the hosts of a round are of one failure domain, or of one '
+            help='keep the hosts of a round within one failure domain or '
             'availability zone',
         )
         parser.add_argument(
             '--keep-failover',
             action='store_true',
-            help='a round is no larger than lets any other host fail that may '
-            'fail today, as survive says it; takes longer',
+            help='limit each round so that every host that survive calls safe '
+            'today stays safe during the round; takes longer',
         )
         parser.add_argument(
             '--round',
             metavar='K',
             type=base.read_amount,
-            help='show the moves of this round, as drain does, and plan no '
-            'further',
+            help='show the moves of this round alone, as drain does, and plan '
+            'no further',
         )
         options.add_not_to(parser)
         topology.add_options(parser)
@@ -263,38 +293,48 @@ class Maintain(_Moves):
 
 
 class Survive(metrics.Command, _Plans):
-    """Say which hosts can fail, so that each server finds another host.
+    """Check which hosts you can lose and still restart every server (N+1).
 
-    One host fails after the other; its servers are evacuated, the hardest to
-    place first, each asked of nova-scheduler's own code. Changes nothing.
+    Lets one host after another fail, and asks nova-scheduler's own code where
+    each of its servers could be evacuated, the hardest to place first. It
+    changes nothing.
     """
 
     _epilog = (
-        'Exit status: 0 each can fail; 1 something could not be read or '
-        'judged; 2 wrong usage; 3 a server finds no host, nova would not '
-        'evacuate one as it is, or no more of a flavor fits.'
+        'Exit status: 0 you can lose each; 1 something could not be read or '
+        'checked; 2 wrong usage; 3 a server would have no host, nova would '
+        'not evacuate it in its state, or no more of a flavor fits; 130 '
+        'interrupted.'
     )
 
     _outcome: typing.Any
 
+    purpose = cli_help.LOOK
+    examples = (
+        '',
+        '--lose domain --map',
+        '--flavor m1.small --aggregate windows',
+    )
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--by',
+            '--lose',
             choices=('host', 'domain'),
             default='host',
-            help='what fails at once; by default a host',
+            help='what fails as a whole: a host or a failure domain (default: '
+            'host)',
         )
         for name, meaning in (
-            ('host', 'only this host fails, or its failure domains'),
+            ('host', 'lose only this host, or its failure domains'),
             (
                 'aggregate',
-                'only hosts of this aggregate fail (name, UUID or ID)',
+                'lose only hosts of this aggregate (name, UUID or ID)',
             ),
             (
                 'flavor',
-                'count how many more servers of it (name or ID) may come, so '
-                'that each can fail as now',
+                'count how many more servers of this flavor (name or ID) fit '
+                'before a failure would strand one',
             ),
         ):
             parser.add_argument(
@@ -302,13 +342,13 @@ class Survive(metrics.Command, _Plans):
                 metavar=name.upper(),
                 action='append',
                 default=[],
-                help=f'{meaning}; may be repeated',
+                help=f'{meaning} (repeatable)',
             )
         parser.add_argument(
             '--project',
-            metavar='ID',
-            help='who asks for the servers of --flavor; some policies look '
-            'at it',
+            metavar='PROJECT',
+            help='name or ID of the project that asks for the servers of '
+            '--flavor; some policies depend on it',
         )
         options.add_change(parser)
         topology.add_options(parser)
@@ -321,7 +361,7 @@ class Survive(metrics.Command, _Plans):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         if parsed_args.project and not parsed_args.flavor:
             raise base.UsageError(
-                'Name a --flavor: --project is who asks for its servers.'
+                'Name a --flavor: --project is the project that asks for it.'
             )
         run = self.load(parsed_args)
         with progress.bar(
@@ -334,7 +374,10 @@ class Survive(metrics.Command, _Plans):
             for each in one.without_place
         )
         made = plan_report.make_survival(
-            self._outcome, parsed_args.by, run.name_groups(stuck)
+            self._outcome,
+            parsed_args.lose,
+            run.name_groups(stuck),
+            parsed_args.all,
         )
         if topology.is_wanted(parsed_args):
             of_all = not (parsed_args.host or parsed_args.aggregate)

@@ -314,12 +314,16 @@ def make_round(
 
 
 def make_survival(
-    outcome: plans.Outcome, by: str, names: cli_names.Names = _NO_NAMES
+    outcome: plans.Outcome,
+    lose: str,
+    names: cli_names.Names = _NO_NAMES,
+    all_: bool = False,
 ) -> report.Report:
     """Return the report of hosts that fail.
 
-    :param by: ``host`` or ``domain``
+    :param lose: ``host`` or ``domain``
     :param names: of server groups
+    :param all_: list every host or failure domain, though each can fail
     """
     failures, flavors = outcome.failures, outcome.flavors
     faults = outcome.faults
@@ -328,7 +332,7 @@ def make_survival(
         *outcome.remarks,
         *_count_deleted(outcome.deleted_meanwhile),
     ]
-    noun = {'host': 'host', 'domain': 'failure domain'}[by]
+    noun = {'host': 'host', 'domain': 'failure domain'}[lose]
     bad = [one for one in failures if one.lost]
     head = f'No {noun} holds a server' + ', of those read' * bool(faults)
     if failures:
@@ -357,8 +361,10 @@ def make_survival(
             f'{head}:', lines, _MOST_FAILURES, noun, style=terminal.ANSWER
         )
     sections.insert(0, first)
-    if failures:
+    if bad or (failures and all_):
         sections.append(_list_tightest(failures, noun))
+    elif len(failures) > 1:
+        sections.append(_name_tightest(failures, noun))
     if flavors:
         sections.append(_list_flavors(flavors, noun))
     if len(failures) == 1 and failures[0].moves:
@@ -404,7 +410,7 @@ def make_survival(
         return {
             **heading.make(plan_format.FORMAT),
             'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
-            'by': by,
+            'lose': lose,
             **described,
         }
 
@@ -472,26 +478,33 @@ def _count_deleted(deleted: Sequence[plans.Leaving]) -> Iterator[str]:
         yield f'{messages.count("server", number)} {verb} deleted meanwhile.'
 
 
+def _rank_tight(one: plans.Failure) -> tuple[typing.Any, ...]:
+    """Return a key: those that cost servers, then the least room left."""
+    left = math.inf if one.room_for_last is None else one.room_for_last
+    return -len(one.lost), left, messages.in_order(one.failure)
+
+
+def _name_tightest(
+    failures: Sequence[plans.Failure], noun: str
+) -> report.Section:
+    one = min(failures, key=_rank_tight)
+    text = f'The tightest is {messages.clean(one.failure)}'
+    if (left := one.room_for_last) is not None:
+        text += f': {messages.count("choice", left)} for its last server'
+    return report.Section(f'{text} (--all lists every {noun}).', apart=False)
+
+
 def _list_tightest(
     failures: Sequence[plans.Failure], noun: str
 ) -> report.Section:
-    """Return those that cost servers, then those with the least room left."""
-
-    def rank(one: plans.Failure) -> tuple[typing.Any, ...]:
-        left = math.inf if one.room_for_last is None else one.room_for_last
-        return -len(one.lost), left, messages.in_order(one.failure)
-
-    shown = sorted(failures, key=rank)[:_MOST_TIGHT]
+    shown = sorted(failures, key=_rank_tight)
     lefts = [
         report.NONE if one.room_for_last is None else one.room_for_last
         for one in shown
     ]
     title = ''
-    if more := len(failures) - len(shown):
-        title = (
-            f'The {len(shown)} tightest, of '
-            f'{messages.count(noun, len(shown) + more)}:'
-        )
+    if len(failures) > _MOST_TIGHT + 1:
+        title = f'The tightest of {messages.count(noun, len(shown))}:'
     rows = [
         (messages.clean(one.failure), one.servers, len(one.moves), left, bar)
         for one, left, bar in zip(
@@ -505,7 +518,7 @@ def _list_tightest(
         'Choices for last server',
         '',
     )
-    return report.Section(title, rows, columns=heads)
+    return report.Section(title, rows, _MOST_TIGHT, noun, columns=heads)
 
 
 def _list_flavors(

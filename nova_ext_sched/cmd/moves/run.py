@@ -160,8 +160,8 @@ def plan_maintain(
         found = maintain.make(
             cloud,
             hosts - unread,
-            parsed_args.at_once,
-            parsed_args.by,
+            parsed_args.round_size,
+            parsed_args.round_within,
             parsed_args.keep_failover,
             advance,
             _find_not_to(cloud, parsed_args),
@@ -202,7 +202,7 @@ def plan_survive(
         return survive.make(
             cloud,
             parsed_args.flavor,
-            parsed_args.by,
+            parsed_args.lose,
             parsed_args.host,
             parsed_args.aggregate,
             advance,

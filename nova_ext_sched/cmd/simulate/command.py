@@ -15,6 +15,7 @@ import types
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
@@ -26,14 +27,21 @@ _REQUIREMENT = re.compile(r'([\w.-]+).*;.*extra\s*==\s*[\'"]simulator[\'"]')
 class Simulate(report.Lister):
     """Run a placement scenario on a simulated cloud.
 
-    nova-api, conductor, scheduler and a fake compute for each host, and a
-    real placement, in one process and without any service to start.
+    Runs nova-api, conductor, scheduler, a fake compute for each host and a
+    real placement in one process; there is no service to start.
     """
 
     _epilog = (
-        'Exit status: 0 every expectation held; 1 the simulated cloud broke '
-        'down, or the output could not be written; 2 the usage or the '
-        'scenario is wrong; 3 an expectation did not hold; 130 after Ctrl-C.'
+        'Exit status: 0 every step did what it expects; 1 the simulated cloud '
+        'failed, or the output could not be written; 2 the usage or the '
+        'scenario is wrong; 3 a step did something else; 130 interrupted.'
+    )
+
+    purpose = cli_help.TRY
+    examples = (
+        '--list',
+        'windows_licensing --compare',
+        'scenario.yaml --reasons',
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -44,33 +52,33 @@ class Simulate(report.Lister):
             'scenario',
             metavar='SCENARIO',
             nargs='?',
-            help='a file, or the name of a scenario that --list shows',
+            help='a file, or the name of a scenario listed by --list',
         )
         what.add_argument(
             '--list',
             action='store_true',
-            help='show the scenarios that come with the package',
+            help='list the scenarios that come with the package',
         )
         options.add_option(
             parser,
-            'as if nova_conf of the scenario had this (may be repeated)',
+            'as if nova_conf in the scenario had this (repeatable)',
         )
         parser.add_argument(
             '--compare',
             action='store_true',
-            help='run the same steps on plain nova too, and show both',
+            help='run the same steps on plain nova too, and compare',
         )
         parser.add_argument(
             '--reasons',
             action='store_true',
-            help='show for every step why hosts were refused, not only where '
-            'a server found none',
+            help='show why hosts were refused in every step, not only where '
+            'there was no valid host',
         )
         parser.add_argument(
             '--nova-log',
             metavar='FILE',
-            help="append nova's log to this file; - for standard error; with "
-            '-v before simulate, its DEBUG lines too',
+            help="append nova's log to this file, or - for standard error; "
+            'with "nova-ext-sched -v simulate", at level DEBUG',
         )
         return parser
 

@@ -7,6 +7,7 @@ import contextlib
 import pathlib
 
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cmd import scheduler
 
 # time.sleep() does not take every number.
@@ -16,14 +17,21 @@ _LAST_PORT = 65535
 
 
 class Watch(scheduler.Command):
-    """Record why nova refuses requests, as soon as it does.
+    """Record why nova refuses requests, as it happens.
 
-    Reads nova's databases every few seconds, asks explain about each new
-    refusal for want of a host, and writes a line of JSON. It only reads nova
-    and placement. SIGTERM ends it between two records.
+    Polls nova's databases, explains each new NoValidHost, and writes a line of
+    JSON for it. It only reads nova and placement. SIGTERM stops it between two
+    records.
     """
 
+    purpose = cli_help.RECORD
+    examples = (
+        '',
+        '--records /var/log/nova/nova-ext-sched-watch.json',
+        '--records refusals.json --metrics-port 9190',
+    )
     work = 'nova_ext_sched.cmd.watch.run'
+    is_service = True
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -32,36 +40,37 @@ class Watch(scheduler.Command):
             metavar='SECONDS',
             type=_seconds,
             default=5.0,
-            help='between two looks at the databases (default: %(default)g)',
+            help='time between two polls (default: %(default)g)',
         )
         parser.add_argument(
             '--records',
             metavar='FILE',
             type=pathlib.Path,
-            help='append records to this file, which logrotate may move; by '
+            help='append records to this file, which logrotate can rotate; by '
             'default they go to standard output',
         )
         parser.add_argument(
             '--state',
             metavar='FILE',
             type=pathlib.Path,
-            help='remember there what is recorded, so that the next start '
-            'goes on behind it (default: the file of the records with '
-            '".state" at its end; without one a start begins at its present)',
+            help='remember in this file what has been recorded, so that a '
+            'restart misses and repeats nothing (default: the --records file '
+            'with ".state" appended; without --records each start begins with '
+            'new refusals)',
         )
         parser.add_argument(
             '--explanations-per-minute',
             metavar='NUMBER',
             type=base.read_amount,
             default=30,
-            help='further refusals are recorded without an explanation '
+            help='record refusals beyond this number without an explanation '
             '(default: %(default)s)',
         )
         parser.add_argument(
             '--metrics-port',
             metavar='PORT',
             type=_port,
-            help='answer Prometheus on this port; by default none is open',
+            help='serve metrics for Prometheus on this port; by default none',
         )
         parser.add_argument(
             '--metrics-address',

@@ -25,12 +25,30 @@ class MainTest(unittest.TestCase):
                 status = exc.code or 0
         return status, out.getvalue()
 
-    @ddt.data((), ('--help',))
+    @ddt.data((), ('--help',), ('help',))
     def test_help(self, arguments):
+        """It has the commands by what they are for, then the options."""
         status, text = self.run_main(*arguments)
         self.assertEqual(0, status)
-        for command in ('audit', 'explain', 'simulate'):
+        places = []
+        for title, command in (
+            ('Look', 'audit'),
+            ('Plan', 'make-room'),
+            ('Record', 'watch'),
+            ('Try', 'simulate'),
+            ('Others', 'complete'),
+        ):
             self.assertRegex(text, rf'(?m)^  {command} +\w')
+            places += text.index(f'\n{title}:\n'), text.index(f'  {command} ')
+        places.append(text.index('--debug'))
+        self.assertEqual(sorted(places), places)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_wrong_usage(self):
+        status, text = self.run_main('-v', '-q', 'audit')
+        self.assertEqual(2, status)
+        self.assertIn('not allowed with', text.splitlines()[0])
+        self.assertIn("--help'.", text.splitlines()[1])
 
     def test_completion(self):
         """What bash sources has the commands and their options."""

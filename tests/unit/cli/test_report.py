@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import argparse
 import contextlib
 import csv
 import io
@@ -16,6 +17,7 @@ import yaml
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
 
 UUID = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
@@ -290,9 +292,38 @@ class InsertTestCase(testtools.TestCase):
         for rest, end in (([Section('z')], '\nz\n'), ([], '')):
             made = report.Report('', iter([*answer, *rest]), [])
             self.assertEqual(
-                f'1 of 2 fails:\n  1  y\nx\n\na\n\nb\n{end}',
-                write(*report.insert(made, 'a', 'b').sections),
+                f'1 of 2 fails:\n  1  y\nx\n\na\n{end}',
+                write(*report.insert(made, 'a').sections),
             )
+
+    def test_end(self):
+        made = report.Report('', iter([Section('z')]), [])
+        self.assertEqual(
+            'z\n\na\n\nb\n', write(*report.append(made, 'a', 'b').sections)
+        )
+
+
+class OriginTestCase(testtools.TestCase):
+    def say(self, **document):
+        parser = argparse.ArgumentParser()
+        options.add_change(parser)
+        parsed = parser.parse_args(['--no-aggregate-host', 'a', 'h'])
+        made = report.Report('1 of 2.', [Section('1.')], [], lambda: document)
+        return report.say_origin(made, parsed, 'audit')
+
+    def test_the_sentence_has_what_was_supposed(self):
+        answer = {'sentence': '1 of 2.', 'servers': 2}
+        made = self.say(answer=answer)
+        said = 'If aggregate a did not have h: 1 of 2.'
+        self.assertEqual(said, made.sentence)
+        document = made.document()
+        self.assertEqual({'sentence': said, 'servers': 2}, document['answer'])
+        # A document is made twice where a file is written, too.
+        self.assertEqual(document, made.document())
+
+    def test_a_document_without_a_sentence(self):
+        document = self.say(flavors=[]).document()
+        self.assertEqual({'flavors', 'command', 'supposed'}, {*document})
 
 
 class BeginTestCase(testtools.TestCase):

@@ -15,6 +15,7 @@ import testtools
 from nova_ext_sched.cli import main
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.explain import command as explain
+from nova_ext_sched.cmd.watch import command as watch
 
 # Options of every command, and then one of them, in a process of its own.
 WITHOUT_NOVA = """
@@ -60,6 +61,49 @@ class LoadTestCase(testtools.TestCase):
                 configure.assert_called_with(parsed)
                 folder, _, _ = class_.__module__.rpartition('.')
                 self.assertEqual(f'{folder}.run', work.__name__)
+
+
+@ddt.ddt
+class StartWarningsTestCase(testtools.TestCase):
+    def run_command(self, *levels, kind=None, verbose=0):
+        """Run a command in which nova-scheduler's start logs at levels."""
+        said = io.StringIO()
+        handler = logging.StreamHandler(said)
+        root = logging.getLogger()
+        root.addHandler(handler)
+        self.addCleanup(root.removeHandler, handler)
+        logger = logging.getLogger('nova_ext_sched.filters')
+
+        class Command(kind or scheduler.Command):
+            def take_action(self, parsed_args):
+                for level in levels:
+                    logger.log(level, 'long')
+                print('answer', file=sys.stderr)
+
+        app = mock.Mock(words=['c'])
+        parsed = argparse.Namespace(debug=False, verbose_level=verbose)
+        command = Command(app, parsed)
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(0, command.run(argparse.Namespace()))
+        # The next command's log has all.
+        self.assertEqual([], logger.filters)
+        return said.getvalue().splitlines()
+
+    def test_one_line_behind_the_answer(self):
+        first, second = self.run_command(logging.WARNING, logging.WARNING)
+        self.assertEqual('answer', first)
+        self.assertIn('logs 2 warnings at start', second)
+        self.assertIn("'nova-ext-sched-status upgrade check'", second)
+
+    @ddt.data(
+        ((), {}, ['answer']),
+        ((logging.ERROR,), {}, ['long', 'answer']),
+        ((logging.WARNING,), {'verbose': 1}, ['long', 'answer']),
+        ((logging.WARNING,), {'kind': watch.Watch}, ['long', 'answer']),
+    )
+    @ddt.unpack
+    def test_no_such_line(self, levels, how, expected):
+        self.assertEqual(expected, self.run_command(*levels, **how))
 
 
 @ddt.ddt

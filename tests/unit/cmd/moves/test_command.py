@@ -82,7 +82,7 @@ class DrainTestCase(testtools.TestCase):
         parsed = called.get_parser('drain').parse_args([])
         with contextlib.redirect_stderr(io.StringIO()) as err:
             self.assertEqual(2, called.run(parsed))
-        self.assertIn('Name a host, --aggregate or --domain', err.getvalue())
+        self.assertIn('HOST, --aggregate or --domain.', err.getvalue())
 
 
 class SurviveTestCase(testtools.TestCase):
@@ -110,16 +110,16 @@ class MaintainTestCase(testtools.TestCase):
         called = command.Maintain(mock.Mock(), None, cmd_name='maintain')
         return called, called.get_parser('maintain').parse_args(argv)
 
-    @ddt.data((1,), (7, '--at-once', '7'), (None, '--at-once', 'max'))
+    @ddt.data((1,), (7, '--round-size', '7'), (None, '--round-size', 'max'))
     @ddt.unpack
-    def test_at_once(self, expected, *argv):
+    def test_round_size(self, expected, *argv):
         _, parsed = self.parse(*argv)
-        self.assertEqual(expected, parsed.at_once)
+        self.assertEqual(expected, parsed.round_size)
 
     @ddt.data('0', '-1', 'all', '1.5', '')
-    def test_what_at_once_is_not(self, text):
+    def test_what_no_round_size_is(self, text):
         with contextlib.redirect_stderr(io.StringIO()) as err:
-            self.assertRaises(SystemExit, self.parse, '--at-once', text)
+            self.assertRaises(SystemExit, self.parse, '--round-size', text)
         self.assertIn(
             f'expected a number of hosts, at least 1, or max, got: {text}',
             err.getvalue(),

@@ -256,15 +256,16 @@ class SurvivalTestCase(testtools.TestCase):
     def tell(
         self,
         failures,
-        by='host',
+        lose='host',
         remarks=(),
         faults=(),
         flavors=(),
         deleted=(),
+        all_=False,
     ):
         rest = map(list, (flavors, deleted, remarks, faults))
         outcome = plans.Outcome(failures, *rest)
-        self.made = report.make_survival(outcome, by)
+        self.made = report.make_survival(outcome, lose, all_=all_)
         stream = io.StringIO()
         cli_report.write(stream, self.made.sections, 80)
         return stream.getvalue().splitlines()
@@ -380,6 +381,27 @@ class SurvivalTestCase(testtools.TestCase):
         )
         self.assertEqual(0, self.made.status)
 
+    def test_all_well_is_two_lines(self):
+        """A table of hosts that can all fail is for those who ask for it."""
+        failures = [
+            dataclasses.replace(make_failure(name), room_for_last=left)
+            for name, left in (('a', 60), ('b', 1))
+        ]
+        first = '2 of 2 hosts can fail, one at a time.'
+        self.assertEqual(
+            [
+                first,
+                'The tightest is b: 1 choice for its last server (--all lists '
+                'every host).',
+            ],
+            self.tell(failures),
+        )
+        lines = self.tell(failures, all_=True)
+        self.assertEqual([first, ''], lines[:2])
+        self.assertEqual(
+            ['Host', 'b', 'a'], [line.split()[0] for line in lines[2:]]
+        )
+
     def test_the_tightest(self):
         """Those that cost servers, then by room, then as people count."""
         failures = [
@@ -393,7 +415,7 @@ class SurvivalTestCase(testtools.TestCase):
         )
         self.assertEqual(
             [
-                'The 10 tightest, of 13 hosts:',
+                'The tightest of 13 hosts:',
                 'Host    Servers  Placed  Choices for last server',
                 'bad           2       1                       30  '
                 f'{"█" * 15}',
@@ -405,8 +427,9 @@ class SurvivalTestCase(testtools.TestCase):
                     f'host{number}         1       1{" " * 23}60  {"█" * 30}'
                     for number in range(3, 8)
                 ),
+                '  and 3 more hosts (--all lists all)',
             ],
-            self.tell(failures)[3:15],
+            self.tell(failures)[3:16],
         )
         schemas.validate(self.made.document(), 'cmd/moves/schema.json')
 
@@ -447,7 +470,7 @@ class SurvivalTestCase(testtools.TestCase):
                 '  xl     0 of 0 that fit now',
                 '    0 of 2 hosts.',
             ],
-            lines[6:],
+            lines[3:],
         )
         self.assertEqual(3, self.made.status)
         columns = report.SURVIVAL_COLUMNS + report.FLAVOR_COLUMNS

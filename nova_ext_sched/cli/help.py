@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The help of commands, and what they say of wrong usage."""
+
+import argparse
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing
+
+#: Groups of options that many commands have; they come behind a command's own,
+#: and before those of cliff's formatters.
+OUTPUT, NOVA_CONF = _SHARED = 'output', 'nova.conf'
+
+#: What commands are for, in the order of the list of all.
+PURPOSES = LOOK, PLAN, RECORD, TRY = ('Look', 'Plan', 'Record', 'Try')
+OTHERS = 'Others'
+
+_USAGE = 2
+
+
+class Parser(argparse.ArgumentParser):
+    """What :func:`improve` adds to the parsers of cliff.
+
+    :ivar examples: command lines, for the end of the help
+    """
+
+    examples: Sequence[str] = ()
+
+    def add_argument_group(
+        self, *args: typing.Any, **kwargs: typing.Any
+    ) -> typing.Any:
+        """See argparse."""
+        group = super().add_argument_group(*args, **kwargs)
+        self._action_groups.sort(key=_rank)
+        return group
+
+    def _get_optional_actions(self) -> list[argparse.Action]:
+        """Return the options in the order of the help."""
+        return [
+            action
+            for group in self._action_groups
+            for action in group._group_actions
+            if action.option_strings and action in self._actions
+        ]
+
+    def format_help(self) -> str:
+        """See argparse."""
+        if self.usage is None:
+            formatter = self._get_formatter()
+            formatter.add_usage(None, self._get_positional_actions(), [], '')
+            words = formatter.format_help().removeprefix(self.prog).split()
+            # argparse would list each option, cliff's first.
+            self.usage = ' '.join(['%(prog)s', '[options]', *words])
+        text = super().format_help()
+        if self.examples:
+            text += '\nExamples:\n'
+            text += ''.join(f'  {one}\n' for one in self.examples)
+        return text
+
+    def error(self, message: str) -> typing.NoReturn:
+        """Say what is wrong with the usage, then where to look."""
+        self.exit(
+            _USAGE, f"{self.prog}: {message}\nSee '{self.prog} --help'.\n"
+        )
+
+
+def improve(parser: argparse.ArgumentParser) -> Parser:
+    """Return a parser that cliff made, as a :class:`Parser`."""
+    kind = type(parser)
+    parser.__class__ = type(kind.__name__, (Parser, kind), {})
+    return typing.cast(Parser, parser)
+
+
+def share(parser: argparse.ArgumentParser, title: str) -> typing.Any:
+    """Return the group of this title; add it where there is none."""
+    for group in parser._action_groups:
+        if group.title == title:
+            return group
+    return parser.add_argument_group(title)
+
+
+def list_commands(
+    parser: argparse.ArgumentParser, commands: Mapping[str, typing.Any]
+) -> None:
+    """Let a parser's help list commands by purpose, with what they do.
+
+    :param commands: by name
+    """
+    wide = max(map(len, commands))
+    lines = [parser.description or '']
+    for purpose in (*PURPOSES, OTHERS):
+        lines += ['', f'{purpose}:']
+        for name, command in sorted(commands.items()):
+            if getattr(command, 'purpose', OTHERS) == purpose:
+                said = command.get_description().partition('\n')[0]
+                lines.append(f'  {name:{wide}}  {said.rstrip(".")}')
+    lines += [
+        '',
+        f"'{parser.prog} COMMAND --help' shows options and examples.",
+    ]
+    parser.description = '\n'.join(lines)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.usage = '%(prog)s [options] COMMAND ...'
+
+
+def _rank(group: typing.Any) -> int:
+    title = group.title or ''
+    if title in _SHARED:
+        return 1 + _SHARED.index(title)
+    return 9 * title.lower().endswith(('formatter', 'formatters'))
