@@ -18,7 +18,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import schema
 
 #: Changes when a reader of the document must change.
-FORMAT = 2
+FORMAT = 3
 
 #: How nova moves a server.
 LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
@@ -33,6 +33,8 @@ _JSON = (
     'what nova-ext-sched mend, drain, make-room, maintain --round or survive '
     'writes with -f json or --output'
 )
+
+_THIS_FORMAT = f'{FORMAT}, so make the plan again with this release'
 
 _NAME = {'type': 'string', 'description': 'a text'}
 _NUMBER = {'type': 'integer', 'description': 'a number'}
@@ -50,8 +52,16 @@ _MOVES = {
         'type': 'object',
         'description': 'a move',
         'required': [
-            *('server', 'name', 'host', 'to', 'expected', 'kind', 'why_cold'),
-            *('stage', 'needs'),
+            *(
+                'server',
+                'name',
+                'host',
+                'to',
+                'expected',
+                'method',
+                'why_cold',
+            ),
+            *('batch', 'needs'),
         ],
         'properties': {
             'server': _UUID,
@@ -59,9 +69,9 @@ _MOVES = {
             'host': _NAME,
             'to': {'type': ['string', 'null'], 'description': 'a host'},
             'expected': _NAME,
-            'kind': {'enum': [LIVE, COLD, EVACUATE]},
+            'method': {'enum': [LIVE, COLD, EVACUATE]},
             'why_cold': _WHY_COLD,
-            'stage': _NUMBER,
+            'batch': _NUMBER,
             'needs': {
                 'type': 'array',
                 'description': 'turns',
@@ -88,7 +98,7 @@ _FORM = {
     'description': _JSON,
     'required': ['format', 'time', 'services'],
     'properties': {
-        'format': {'const': FORMAT, 'description': str(FORMAT)},
+        'format': {'const': FORMAT, 'description': _THIS_FORMAT},
         'time': {
             'type': 'string',
             'pattern': r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z',
@@ -177,7 +187,7 @@ class Move:
     :ivar server: UUID
     :ivar to: a host; None where nova chooses
     :ivar expected: the host that moves after it take for granted
-    :ivar kind: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
+    :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
     :ivar why_cold: of a cold one :data:`STOPPED`, :data:`DEVICE` or
         :data:`REFUSED`
     :ivar needs: turns of the moves before it without which it may not be
@@ -190,9 +200,9 @@ class Move:
     host: str
     to: str | None
     expected: str
-    kind: str
+    method: str
     why_cold: str
-    stage: int
+    batch: int
     needs: Sequence[int]
 
 

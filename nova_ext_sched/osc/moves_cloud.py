@@ -150,7 +150,7 @@ class Cloud:
                 'live': {'os-migrateLive': host | {'block_migration': 'auto'}},
                 'cold': {'migrate': host},
                 'evacuate': {'evacuate': host if move.to else {}},
-            }[move.method],
+            }[move.actual],
         )
 
     def confirm(self, move: moves_plan.Move) -> None:

@@ -44,21 +44,22 @@ class End(enum.IntEnum):
 class Move(plan_format.Move):
     """The move of a server, and what became of it.
 
-    :ivar method: how nova makes it: as planned, or as the server is now
+    :ivar actual: the method by which nova makes it: as planned, or as the
+        server is now
     :ivar reason: of a result, where there is something to say
     :ivar end: of one that was not made
     :ivar held: which allocation holds the room that it left, and what frees
         it; empty where none does
     """
 
-    method: str = ''
+    actual: str = ''
     result: Result = Result.NOT_TRIED
     reason: str = ''
     end: End = End.RUN_AGAIN
     held: str = ''
 
     def __post_init__(self) -> None:
-        self.method = self.method or self.kind
+        self.actual = self.actual or self.method
 
     @property
     def is_over(self) -> bool:

@@ -17,7 +17,16 @@ from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
 
 #: The columns of the moves.
-COLUMNS = ('Turn', 'Server', 'Name', 'Host', 'To', 'Kind', 'Result', 'Reason')
+COLUMNS = (
+    'Turn',
+    'Server',
+    'Name',
+    'Host',
+    'To',
+    'Method',
+    'Result',
+    'Reason',
+)
 
 # Why a move is cold.
 _WHY = {
@@ -77,7 +86,7 @@ def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
     for result in Result:
         lines = [
             report.Line(
-                f'{_clean(one.host)} to {_to(one)}, {one.method}'
+                f'{_clean(one.host)} to {_to(one)}, {one.actual}'
                 + _say_why(one),
                 one.turn,
                 one.name,
@@ -96,7 +105,7 @@ def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
             one.name,
             one.host,
             one.to or '',
-            one.method,
+            one.actual,
             str(one.result),
             one.reason or one.held,
         )
@@ -138,7 +147,7 @@ def describe(plan: moves_plan.Plan, cloud: str) -> list[str]:
 
     :param cloud: its name
     """
-    methods = collections.Counter(one.kind for one in plan.moves)
+    methods = collections.Counter(one.method for one in plan.moves)
     number = messages.count('move', len(plan.moves))
     parts = ', '.join(f'{one} {methods[one]}' for one in sorted(methods))
     sources = messages.first_few(
@@ -240,7 +249,7 @@ def _say_turn(one: moves_plan.Move) -> str:
 
 def _say_why(one: moves_plan.Move) -> str:
     """Return why a move is cold, or is not tried."""
-    if one.method == plan_format.COLD == one.kind and one.why_cold:
+    if one.actual == plan_format.COLD == one.method and one.why_cold:
         return f' ({_WHY[one.why_cold]})'
     if one.result in (Result.MOVED, Result.PLANNED, Result.NOT_TRIED):
         return f' ({_clean(one.reason)})' if one.reason else ''

@@ -102,11 +102,11 @@ class Run:
 
         What is under way when one fails is waited for.
 
-        :param at_once: how many of a stage are under way at most
+        :param at_once: how many of a batch are under way at most
         """
         is_fine = True
         for _, moves in itertools.groupby(
-            self.plan.moves, lambda one: one.stage
+            self.plan.moves, lambda one: one.batch
         ):
             is_fine = self._make_stage([*moves], at_once) and is_fine
             if not is_fine and not self.keeps_going:
@@ -209,7 +209,7 @@ class Run:
                     # It has changed between a look and the request.
                     refused = None
                 self._check_evacuation(move)
-                move.method = moves_step.BEGINNINGS[step] or move.kind
+                move.actual = moves_step.BEGINNINGS[step] or move.method
                 if self.is_dry:
                     move.reason = _say_changed(move)
                     return Result.PLANNED
@@ -331,7 +331,7 @@ class Run:
 
         :raises _Stopped: nobody said that it is dead
         """
-        if move.kind != plan_format.EVACUATE:
+        if move.method != plan_format.EVACUATE:
             return
         service = self.cloud.read_services().get(move.host)
         if service is None or not service.is_forced_down:
@@ -343,7 +343,7 @@ class Run:
 
 
 def _is_as_planned(move: moves_plan.Move) -> bool:
-    return move.method != plan_format.LIVE or move.kind == move.method
+    return move.actual != plan_format.LIVE or move.method == move.actual
 
 
 def _leave_out(reason: str) -> _Stopped:
@@ -356,10 +356,10 @@ def _leave_out(reason: str) -> _Stopped:
 
 
 def _say_changed(move: moves_plan.Move) -> str:
-    if move.method == move.kind:
+    if move.actual == move.method:
         return ''
-    now = 'runs' if move.method == plan_format.LIVE else 'is stopped'
-    return f'{move.method}: it {now} now'
+    now = 'runs' if move.actual == plan_format.LIVE else 'is stopped'
+    return f'{move.actual}: it {now} now'
 
 
 def _say_held(move: moves_plan.Move, own: typing.Any) -> str:

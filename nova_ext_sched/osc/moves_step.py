@@ -95,7 +95,7 @@ def find_own(
     found = [
         one
         for one in migrations
-        if one.migration_type in _TYPES[move.kind]
+        if one.migration_type in _TYPES[move.method]
         and one.user_id == user
         and one.source_compute == move.host
         # nova may not have chosen yet where it goes.
@@ -176,7 +176,7 @@ def decide(
     if host is None:
         # Its cell does not answer, or the user is no administrator.
         return Step.STOP, 'nova does not say on which host it is'
-    is_dead = move.kind == plan_format.EVACUATE
+    is_dead = move.method == plan_format.EVACUATE
     is_there = host == move.expected
     is_broken = is_there and server.status == _ERROR and not task
     if is_broken and own and own is migrations[-1]:
@@ -212,7 +212,7 @@ def decide(
         return Step.STOP, f'it is on {host} in ERROR'
     if move.why_cold == plan_format.STOPPED and runs(server):
         return Step.BEGIN_LIVE, ''
-    if move.kind == plan_format.LIVE and is_stopped(server):
+    if move.method == plan_format.LIVE and is_stopped(server):
         return Step.BEGIN_COLD, ''
     return Step.BEGIN, ''
 

@@ -328,7 +328,7 @@ class MovesTestCase(world.WorldTestCase):
     def check_moves(self, plan):
         """Check how many servers of each row a plan moves, and how."""
         kinds = collections.Counter(
-            (self.row_of[move['server']], move['kind'])
+            (self.row_of[move['server']], move['method'])
             for move in plan['moves']
         )
         self.assertEqual(

@@ -23,7 +23,7 @@ class MovesMixin:
         for move in plan['moves']:
             server = {'id': move['server']}
             self.assertEqual(move['host'], self.host_of(server))
-            if move['kind'] == 'live':
+            if move['method'] == 'live':
                 self.admin_api.post_server_action(
                     server['id'],
                     {

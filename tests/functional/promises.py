@@ -233,7 +233,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         self.assertEqual(self.statuses == (1, 1), plan['faults'] != [])
         if kinds is not None:
             self.assertEqual(
-                {*kinds}, {one['kind'] for one in plan['moves']}, plan
+                {*kinds}, {one['method'] for one in plan['moves']}, plan
             )
         if stuck is not None:
             self.assertStuck(stuck, plan)

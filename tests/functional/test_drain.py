@@ -112,7 +112,10 @@ class StoryTestCase(DrainTestCase):
                 (stopped['id'], 'host3', 'cold'),
                 (member['id'], 'host6', 'live'),
             },
-            {(one['server'], one['to'], one['kind']) for one in plan['moves']},
+            {
+                (one['server'], one['to'], one['method'])
+                for one in plan['moves']
+            },
         )
         self.assertIn('0 of 2 hosts are empty', plan['answer']['sentence'])
         # What audit finds is what stood wrong before: the servers that stay.

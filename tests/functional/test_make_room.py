@@ -94,7 +94,7 @@ class MakeRoomTestCase(plans.PlanTestCase):
                 (stopped['id'], 'host2', 'cold'),
             },
             {
-                (one['server'], one['host'], one['kind'])
+                (one['server'], one['host'], one['method'])
                 for one in plan['moves']
             },
         )

@@ -44,7 +44,10 @@ class PlanTestCase(plans.PlanTestCase):
                 (kind, self.api.project_id, 'isolation')
                 for kind in ('live', 'cold')
             },
-            {(m['kind'], m['project'], *m['policies']) for m in plan['moves']},
+            {
+                (m['method'], m['project'], *m['policies'])
+                for m in plan['moves']
+            },
         )
 
     def test_a_full_destination_that_an_order_resolves(self):

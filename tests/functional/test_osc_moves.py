@@ -92,17 +92,17 @@ class DrainTest(ApplyTestCase):
         self.assertEqual(before, self.migrations())
         self.assertEqual(
             {('live', ''), ('cold', 'stopped')},
-            {(one['kind'], one['why_cold']) for one in plan['moves']},
+            {(one['method'], one['why_cold']) for one in plan['moves']},
         )
         self.assertEqual(['moved', 'moved'], self.apply(plan))
         self.assertIn('2 of 2 moves are done: moved 2.', self.said)
         self.assertEqual(
             [
-                (m['server'], m['name'], m['host'], m['to'], m['kind'])
+                (m['server'], m['name'], m['host'], m['to'], m['method'])
                 for m in plan['moves']
             ],
             [
-                (r['Server'], r['Name'], r['Host'], r['To'], r['Kind'])
+                (r['Server'], r['Name'], r['Host'], r['To'], r['Method'])
                 for r in self.rows
             ],
         )
@@ -137,7 +137,7 @@ class NightTest(ApplyTestCase):
     def only(self, kind):
         """Return a plan with the move of one kind alone."""
         plan = self.drain()
-        moves = [one for one in plan['moves'] if one['kind'] == kind]
+        moves = [one for one in plan['moves'] if one['method'] == kind]
         return {**plan, 'moves': moves}
 
     def test_a_server_that_runs_now_is_moved_live(self):
@@ -152,11 +152,11 @@ class NightTest(ApplyTestCase):
                 ['planned'] * 2, self.apply(plan, '--dry-run', status=3)
             )
             self.assertEqual(['moved', 'moved'], self.apply(plan))
-        methods = {one['server']: one['kind'] for one in plan['moves']}
+        methods = {one['server']: one['method'] for one in plan['moves']}
         swapped = {'live': 'cold', 'cold': 'live'}
         self.assertEqual(
             {uuid: swapped[kind] for uuid, kind in methods.items()},
-            {row['Server']: row['Kind'] for row in self.rows},
+            {row['Server']: row['Method'] for row in self.rows},
         )
         self.assertMoved(plan)
         for server, status in (

@@ -217,7 +217,8 @@ class SituationsTestCase(SurviveTestCase):
         ):
             self.boot(flavor=self.flavor(vcpu=vcpu), az=f'nova:{host}')
         found = {
-            one['failure']: one['left'] for one in self.survive()['failures']
+            one['failure']: one['room_for_last']
+            for one in self.survive()['failures']
         }
         self.assertEqual(
             {

@@ -90,7 +90,7 @@ class PlanTestCase(test_drain.DrainTestCase):
         self.assertEqual(3, len(about))
         self.assertEqual(1, len({one['id'] for one in alike} & {*about}))
         self.assertLess({stopped['id'], failed['id']}, {*about})
-        kinds = {one['server']: one['kind'] for one in plan['moves']}
+        kinds = {one['server']: one['method'] for one in plan['moves']}
         self.assertEqual(
             {**{one['id']: 'live' for one in alike}, stopped['id']: 'cold'},
             kinds,

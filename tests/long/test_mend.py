@@ -114,11 +114,11 @@ class FormatsTestCase(plans.PlanTestCase):
         self.assertEqual(['1', '2'], [row['Turn'] for row in rows])
         self.assertEqual(
             {self.running: 'live', self.stopped: 'cold'},
-            {row['Server']: row['Kind'] for row in rows},
+            {row['Server']: row['Method'] for row in rows},
         )
         self.isolate('more', ['host1', 'host3'], 'CUSTOM_MORE')
         for move in plan['moves']:
-            live = ['--live-migration'] * (move['kind'] == 'live')
+            live = ['--live-migration'] * (move['method'] == 'live')
             words = ['--host', move['to'], move['server']]
             self.openstack.run('server', 'migrate', *live, *words)
             self._wait_for_server_parameter(

@@ -50,7 +50,7 @@ class MovesBase(
             )
         plan = found.read('cmd/moves/schema.json')
         self.assertEqual(
-            {'cold'}, {one['kind'] for one in plan['moves']}, plan
+            {'cold'}, {one['method'] for one in plan['moves']}, plan
         )
         # And once more, why the last one has no place.
         self.assertEqual(2, len(judged))
@@ -92,7 +92,7 @@ class CellsTestCase(MovesBase):
         # Both go to one host, and the order decides which cells are left.
         self.assertEqual(
             [('host2', 1), ('host2', 2)],
-            [(one['to'], one['stage']) for one in plan['moves']],
+            [(one['to'], one['batch']) for one in plan['moves']],
         )
         [stuck] = plan['without_place']
         self.assertEqual('NUMATopologyFilter', stuck['cause'])

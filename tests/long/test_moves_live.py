@@ -24,7 +24,7 @@ class LiveMixin(base.PluginMixin):
         found = explain.Output(
             *explain.call(command.Drain, 'drain', host, '-f', 'json')
         ).read('cmd/moves/schema.json')
-        self.kinds = [one['kind'] for one in found['moves']]
+        self.kinds = [one['method'] for one in found['moves']]
         moved = super()._live_migrate(server, *args, **kwargs)
         self.assertEqual(['live'], self.kinds, found)
         return moved

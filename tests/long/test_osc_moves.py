@@ -122,7 +122,7 @@ class OthersTest(test_osc_moves.ApplyTestCase):
 
     def test_a_migration_of_others_is_not_confirmed(self):
         """Of the same kind, between the same hosts."""
-        [move] = [one for one in self.made['moves'] if one['kind'] == 'cold']
+        [move] = [one for one in self.made['moves'] if one['method'] == 'cold']
         server, plan = self.stopped['id'], {**self.made, 'moves': [move]}
         self.admin_api.post_server_action(
             server, {'migrate': {'host': move['to']}}
@@ -163,7 +163,7 @@ class OthersTest(test_osc_moves.ApplyTestCase):
 
     def test_two_at_once(self):
         """They are of one stage: each begins before the other has ended."""
-        self.assertEqual([1, 1], [one['stage'] for one in self.made['moves']])
+        self.assertEqual([1, 1], [one['batch'] for one in self.made['moves']])
         began, begin = [], moves_cloud.Cloud.begin
         ended, holds = [], moves_cloud.Cloud.holds
         with (
@@ -258,7 +258,7 @@ class EvacuateTest(test_survive.EvacuationMixin, test_osc_moves.ApplyTestCase):
         plan = self.survive('--host', 'host1')
         self.assertEqual(
             ['evacuate'] * 2,
-            [one['kind'] for one in plan['failures'][0]['moves']],
+            [one['method'] for one in plan['failures'][0]['moves']],
         )
         self.computes['host1'].stop()
         self.assertEqual(['failed', 'not tried'], self.apply(plan, status=1))

@@ -117,7 +117,7 @@ class UnitsTestCase(capacity.TruthMixin, test_survive.SurviveTestCase):
         plan = self.plan('host1', by=command.Drain)
         self.assertEqual(
             [(self.small['id'], kind)],
-            [(one['server'], one['kind']) for one in plan['moves']],
+            [(one['server'], one['method']) for one in plan['moves']],
         )
         [stuck] = plan['without_place']
         self.assertEqual(

@@ -19,9 +19,9 @@ MOVE = {
     'policies': [],
     'to': 'b',
     'expected': 'b',
-    'kind': 'live',
+    'method': 'live',
     'why_cold': '',
-    'stage': 1,
+    'batch': 1,
     'needs': [],
 }
 STUCK = {
@@ -36,7 +36,7 @@ STUCK = {
 }
 SUPPOSED = {'option': '--aggregate-host', 'value': 'lab a'}
 HEAD = {
-    'format': 2,
+    'format': 3,
     'time': '2026-11-27T01:00:00Z',
     'versions': {'nova-ext-sched': '1', 'nova': '34'},
     'command': 'nova-ext-sched drain a',
@@ -51,7 +51,7 @@ DRAIN = HEAD | {
     'moves': [
         MOVE,
         MOVE
-        | {'to': None, 'kind': 'cold', 'why_cold': 'stopped', 'needs': [1]},
+        | {'to': None, 'method': 'cold', 'why_cold': 'stopped', 'needs': [1]},
     ],
     'without_place': [STUCK],
     'mended_by_others': [],
@@ -59,10 +59,10 @@ DRAIN = HEAD | {
     'to_be_empty': ['a'],
 }
 FAILURE = {
-    'left': None,
+    'room_for_last': None,
     'failure': 'rack 1',
     'hosts': ['a', 'c'],
-    'moves': [MOVE | {'kind': 'evacuate'}],
+    'moves': [MOVE | {'method': 'evacuate'}],
     'without_place': [STUCK],
 }
 SURVIVE = HEAD | {'by': 'domain', 'failures': [FAILURE], 'flavors': []}
@@ -84,7 +84,7 @@ class ReadTestCase(testtools.TestCase):
                 (2, UUID, None, 'cold', 'stopped', [1]),
             ],
             [
-                (m.turn, m.server, m.to, m.kind, m.why_cold, m.needs)
+                (m.turn, m.server, m.to, m.method, m.why_cold, m.needs)
                 for m in plan.moves
             ],
         )
@@ -94,7 +94,7 @@ class ReadTestCase(testtools.TestCase):
         self.assertEqual([('--aggregate-host', 'lab a')], plan.supposed)
         self.assertEqual('nova-ext-sched drain a', plan.command)
         plan = read(SURVIVE)
-        self.assertEqual(['evacuate'], [one.kind for one in plan.moves])
+        self.assertEqual(['evacuate'], [one.method for one in plan.moves])
         self.assertEqual(['a', 'c'], plan.to_be_empty)
         self.assertEqual([(UUID, 'db', 'a', 'x')], plan.stranded)
 
@@ -102,8 +102,11 @@ class ReadTestCase(testtools.TestCase):
         ('what nova-ext-sched mend, drain, make-room', '{'),
         ('what nova-ext-sched mend, drain, make-room', '[]'),
         ('what nova-ext-sched mend, drain, make-room', json.dumps(HEAD)),
-        ('format: expected 2, got 1', json.dumps(DRAIN | {'format': 1})),
-        ('expected the key services', json.dumps({'format': 2, 'time': ''})),
+        (
+            'format: expected 3, so make the plan again with',
+            json.dumps(DRAIN | {'format': 2}),
+        ),
+        ('expected the key services', json.dumps({'format': 3, 'time': ''})),
     )
     @ddt.unpack
     def test_what_is_no_plan(self, said, text):
@@ -120,10 +123,10 @@ class ReadTestCase(testtools.TestCase):
         ('moves[1].server: expected a UUID', {'server': '../os-services'}),
         ('moves[1].server: expected a UUID', {'server': f'{UUID}/action'}),
         ('moves[1].server: expected a UUID', {'server': f'{UUID}\n'}),
-        ('moves[1].kind', {'kind': 'force'}),
+        ('moves[1].method', {'method': 'force'}),
         ('moves[1].why_cold', {'why_cold': 'hot'}),
         ('moves[1].to: expected a host', {'to': 1}),
-        ('moves[1].stage: expected a number', {'stage': '1'}),
+        ('moves[1].batch: expected a number', {'batch': '1'}),
         ('moves[1].needs[0]: expected a number', {'needs': ['1']}),
         ('moves[1].needs: expected turns of moves before', {'needs': [2]}),
         ('moves[1].needs: expected turns of moves before', {'needs': [0]}),

@@ -36,7 +36,7 @@ COLUMNS = (
     'Host',
     'Policies',
     'To',
-    'Kind',
+    'Method',
 )
 
 #: The columns of servers of hosts that fail.
@@ -59,9 +59,6 @@ ROUND_COLUMNS = ('Round', *COLUMNS)
 
 # The columns of the rounds that people read.
 _ROUND_HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Closer together')
-
-# Names that documents have for fields of plans.
-_KEYS = {'method': 'kind', 'batch': 'stage', 'room_for_last': 'left'}
 
 # Moves and servers that people see, and causes.
 _MOST_MOVES = 20
@@ -430,10 +427,7 @@ def make_survival(
 
 def _describe(found: typing.Any) -> dict[str, typing.Any]:
     """Return a dataclass with moves, as documents have it."""
-    described = dataclasses.asdict(found, dict_factory=_rename)
-    if isinstance(found, plans.Plan):
-        # Only survive says it.
-        del described['left']
+    described = dataclasses.asdict(found)
     for one in (
         described,
         *described.get('rounds', ()),
@@ -442,13 +436,6 @@ def _describe(found: typing.Any) -> dict[str, typing.Any]:
         if 'moves' in one:
             one['moves'] = plan_format.describe_moves(one['moves'])
     return described
-
-
-def _rename(
-    fields: Iterable[tuple[str, typing.Any]],
-) -> dict[str, typing.Any]:
-    """Return fields under the names that documents have."""
-    return {_KEYS.get(name, name): value for name, value in fields}
 
 
 def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:

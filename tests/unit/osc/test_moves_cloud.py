@@ -257,7 +257,7 @@ class CloudTestCase(testtools.TestCase):
                 ('cold', 'migrate'),
                 ('evacuate', 'evacuate'),
             ):
-                move.method = method
+                move.actual = method
                 cloud.begin(move)
                 [body] = [act.call_args.args[1]]
                 self.assertEqual('b', body[key]['host'])

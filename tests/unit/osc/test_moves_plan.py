@@ -31,7 +31,7 @@ class MoveTestCase(testtools.TestCase):
             self.assertFalse(move.is_over)
 
     def test_how_nova_makes_it(self):
-        methods = [one.method for one in read(DRAIN).moves]
+        methods = [one.actual for one in read(DRAIN).moves]
         self.assertEqual(['live', 'cold'], methods)
 
 

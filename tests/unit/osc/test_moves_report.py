@@ -42,8 +42,8 @@ class ReportTestCase(testtools.TestCase):
 
     def test_what_failed_is_first(self):
         moves = [
-            test_moves_step.make_move(to, turn=turn, kind=kind, why=why)
-            for turn, (to, kind, why) in enumerate(
+            test_moves_step.make_move(to, turn=turn, method=method, why=why)
+            for turn, (to, method, why) in enumerate(
                 (
                     ('b', 'live', ''),
                     ('b', 'live', ''),
@@ -53,7 +53,7 @@ class ReportTestCase(testtools.TestCase):
             )
         ]
         plan = make_plan(moves, Result.MOVED, Result.FAILED)
-        moves[0].method, moves[0].reason = 'cold', 'cold: it is stopped now'
+        moves[0].actual, moves[0].reason = 'cold', 'cold: it is stopped now'
         moves[1].reason, moves[1].end = 'No\nhost.', End.FIX
         moves[1].name = '[bold]x[/] :smile:\n'
         self.assertEqual(
@@ -175,7 +175,7 @@ Moved:
 class PlanTestCase(testtools.TestCase):
     def test_what_is_shown_before(self):
         moves = make_moves(3)
-        moves[2].kind, moves[2].host = 'cold', 'c'
+        moves[2].method, moves[2].host = 'cold', 'c'
         self.assertEqual(
             [
                 '3 moves (cold 1, live 2) from a, c.',

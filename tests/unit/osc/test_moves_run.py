@@ -88,7 +88,7 @@ class RunTestCase(testtools.TestCase):
         return self.now
 
     def run_moves(
-        self, cloud, *stages, at_once=1, needs=(), empty=(), how=(), **fields
+        self, cloud, *batches, at_once=1, needs=(), empty=(), how=(), **fields
     ):
         """Return whether none failed, and the results.
 
@@ -97,9 +97,9 @@ class RunTestCase(testtools.TestCase):
         """
         moves = [
             test_moves_step.make_move(
-                turn=turn, stage=stage, needs=dict(needs).get(turn, ())
+                turn=turn, batch=batch, needs=dict(needs).get(turn, ())
             )
-            for turn, stage in enumerate(stages, 1)
+            for turn, batch in enumerate(batches, 1)
         ]
         for move in moves:
             vars(move).update(fields)
@@ -220,9 +220,11 @@ class RunTestCase(testtools.TestCase):
             return found
 
         cloud.begin, cloud.read_server = begin_now, show
-        found = self.run_moves(cloud, 1, kind=kind, why_cold=why, method=kind)
+        found = self.run_moves(
+            cloud, 1, method=kind, why_cold=why, actual=kind
+        )
         self.assertEqual((True, [result]), found)
-        self.assertEqual(method, self.moves[0].method)
+        self.assertEqual(method, self.moves[0].actual)
         self.assertTrue(self.moves[0].reason.startswith(f'{method}: it '))
 
     @ddt.data('refused', 'failed')
@@ -242,8 +244,8 @@ class RunTestCase(testtools.TestCase):
             cloud,
             *(1, 1, 1),
             needs={2: [1]},
-            kind='cold',
             method='cold',
+            actual='cold',
             why_cold='stopped',
         )
         self.assertEqual(
@@ -399,6 +401,6 @@ class RunTestCase(testtools.TestCase):
         self.assertEqual('why', self.moves[0].reason)
 
     def test_evacuation_of_a_host_that_nova_does_not_know(self):
-        found = self.run_moves(Cloud(), 1, kind='evacuate')
+        found = self.run_moves(Cloud(), 1, method='evacuate')
         self.assertEqual((False, [Result.FAILED]), found)
         self.assertIn('is not forced down', self.moves[0].reason)

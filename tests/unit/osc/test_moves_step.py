@@ -12,7 +12,7 @@ from nova_ext_sched.osc.moves_step import Step
 TIME = '2026-11-27T01:00:00Z'
 
 
-def make_move(to='b', kind='live', turn=1, stage=1, why='', needs=()):
+def make_move(to='b', method='live', turn=1, batch=1, why='', needs=()):
     return moves_plan.Move(
         turn,
         f'server {turn}',
@@ -20,9 +20,9 @@ def make_move(to='b', kind='live', turn=1, stage=1, why='', needs=()):
         'a',
         to,
         to or 'b',
-        kind,
+        method,
         why,
-        stage,
+        batch,
         needs,
     )
 
@@ -56,7 +56,7 @@ RESIZE = make_migration(
 )
 AWAY = make_migration(2, source_compute='a')
 BROKEN = {'host': 'b', 'status': 'ERROR'}
-STOPPED = {'kind': 'cold', 'why': 'stopped'}
+STOPPED = {'method': 'cold', 'why': 'stopped'}
 # A guest that has shut itself down; nova's number.
 OFF = {'power': 4}
 
@@ -146,8 +146,8 @@ class DecideTestCase(testtools.TestCase):
         (Step.BEGIN, {}, {'own': make_migration(status='cancelled')}),
         (Step.BUSY, {'task': 'image_snapshot'}),
         (Step.STOP, {'status': 'ERROR'}),
-        (Step.BEGIN, {'task': 'powering-off'}, {'kind': 'evacuate'}),
-        (Step.BEGIN, {'status': 'ERROR'}, {'kind': 'evacuate'}),
+        (Step.BEGIN, {'task': 'powering-off'}, {'method': 'evacuate'}),
+        (Step.BEGIN, {'status': 'ERROR'}, {'method': 'evacuate'}),
         (Step.BEGIN, {}),
         (Step.BEGIN, {}, {'own': make_migration(status='error')}),
         # It was stopped, and runs now.
@@ -157,23 +157,28 @@ class DecideTestCase(testtools.TestCase):
         (Step.BEGIN_LIVE, {'status': 'PAUSED'}, STOPPED),
         (Step.BEGIN_LIVE, {'power': 0}, STOPPED),
         # One with a device is shut down, as planned.
-        (Step.BEGIN, {}, {'kind': 'cold', 'why': 'device'}),
+        (Step.BEGIN, {}, {'method': 'cold', 'why': 'device'}),
         # It ran, and is stopped now.
         (Step.BEGIN_COLD, {'status': 'SHUTOFF'}),
         (Step.BEGIN_COLD, OFF),
         (Step.BEGIN, {'power': 0}),
-        (Step.BEGIN, {'status': 'SHUTOFF'}, {'kind': 'evacuate'}),
+        (Step.BEGIN, {'status': 'SHUTOFF'}, {'method': 'evacuate'}),
         # nova-api says why not.
         (Step.BEGIN, {'status': 'SUSPENDED'}),
         (Step.BEGIN, {'status': 'SUSPENDED'}, STOPPED),
     )
     def test_table(self, row):
         expected, found, *more = row
-        rest = {'migrations': [], 'own': None, 'begun': False, 'kind': 'live'}
+        rest = {
+            'migrations': [],
+            'own': None,
+            'begun': False,
+            'method': 'live',
+        }
         rest |= {'why': ''} | (more[0] if more else {})
         own = rest['own']
         step, reason = moves_step.decide(
-            make_move(kind=rest['kind'], why=rest['why']),
+            make_move(method=rest['method'], why=rest['why']),
             None if found is None else make_server(**found),
             [*([own] if own else []), *rest['migrations']],
             own,
@@ -228,5 +233,5 @@ class OwnTestCase(testtools.TestCase):
     @ddt.unpack
     def test_kinds(self, kind, type_):
         one = make_migration(migration_type=type_)
-        own = moves_step.find_own(make_move(kind=kind), [one], 'me', TIME)
+        own = moves_step.find_own(make_move(method=kind), [one], 'me', TIME)
         self.assertIs(one, own)
