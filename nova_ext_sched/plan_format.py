@@ -2,11 +2,10 @@
 
 """The document of a plan: what planning commands write, and apply reads.
 
-``cmd/moves/schema.json`` has the whole form. A reader takes keys that it does
+``schemas/plan.json`` has the whole form. A reader takes keys that it does
 not know, and refuses a plan without those that it needs.
 """
 
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -27,6 +26,13 @@ LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
 #: refuses to live-migrate it for another reason.
 STOPPED, DEVICE, REFUSED = 'stopped', 'device', 'refused'
 NOT_COLD = ''
+
+#: What types cannot say of the fields of moves, in the words of JSON schema.
+Method = typing.Annotated[str, {'enum': [LIVE, COLD, EVACUATE]}]
+WhyCold = typing.Annotated[str, {'enum': [NOT_COLD, STOPPED, DEVICE, REFUSED]}]
+Turn = typing.Annotated[int, {'minimum': 1}]
+#: The turns of moves, in place of what stands for them until it is written.
+TURNS = {'items': {'type': 'integer', 'minimum': 1}}
 
 # What is expected of a file.
 _JSON = (
@@ -156,18 +162,20 @@ _FORM = {
 }
 
 
-class Supposed(typing.NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Supposed:
     """What an answer takes for granted, and is not so.
 
-    :ivar option: of a command, as ``--aggregate-property``
-    :ivar value: what follows it, in one text
+    :ivar option: such as --aggregate-property
+    :ivar value: what follows it, without passwords
     """
 
     option: str
     value: str
 
 
-class Stranded(typing.NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Stranded:
     """A server that had no place when the plan was made.
 
     :ivar would_help: what to do first; empty where nothing is known
@@ -231,7 +239,7 @@ def describe_supposed(
     supposed: Iterable[Supposed],
 ) -> list[dict[str, typing.Any]]:
     """Return what documents have of suppositions."""
-    return [one._asdict() for one in supposed]
+    return [*map(dataclasses.asdict, supposed)]
 
 
 def describe_moves(
@@ -281,9 +289,8 @@ def read(text: str, where: str) -> Plan:
     whole = document if 'moves' in document else {}
     for failure in document.get('failures', ()):
         whole = {**failure, 'to_be_empty': failure['hosts']}
-    names = [one.name for one in dataclasses.fields(Move)][1:]
     moves = [
-        Move(turn, *(one[name] for name in names))
+        _pick(Move, {**one, 'turn': turn})
         for turn, one in enumerate(whole.get('moves', ()), 1)
     ]
     _check_needs(moves, where)
@@ -292,15 +299,21 @@ def read(text: str, where: str) -> Plan:
         services=document['services'],
         to_be_empty=whole.get('to_be_empty', []),
         moves=moves,
-        stranded=_pick(Stranded, whole.get('without_place', ())),
-        supposed=_pick(Supposed, document.get('supposed', ())),
+        stranded=[
+            _pick(Stranded, one) for one in whole.get('without_place', ())
+        ],
+        supposed=[
+            _pick(Supposed, one) for one in document.get('supposed', ())
+        ],
         command=document.get('command', ''),
         room_on=[*dict.fromkeys(filter(None, whole.get('room_on', ())))],
     )
 
 
-def _pick(cls: typing.Any, found: Collection[typing.Any]) -> list[typing.Any]:
-    return [cls(*(one[name] for name in cls._fields)) for one in found]
+def _pick(class_: typing.Any, found: Mapping[str, typing.Any]) -> typing.Any:
+    """Return a dataclass with its part of what a document has."""
+    names = [one.name for one in dataclasses.fields(class_)]
+    return class_(**{name: found[name] for name in names})
 
 
 def _check_needs(moves: Iterable[Move], where: str) -> None:

@@ -95,7 +95,7 @@ class PlanTestCase(MovesMixin, audits.AuditTestCase):
         """Turn the policies on, and return the plan, as a document."""
         self.turn_on()
         found = explain.Output(*explain.call(by, 'mend', *argv, '-f', 'json'))
-        plan = found.read('cmd/moves/schema.json')
+        plan = found.read('schemas/plan.json')
         self.assertEqual([], plan['faults'])
         self.assertEqual(3 if plan['without_place'] else 0, found.status)
         return plan

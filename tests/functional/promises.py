@@ -31,7 +31,7 @@ from tests.functional import test_survive
 #: In this order: who finds no host is out of the way, and hosts fail late.
 PROMISES = ('explain', 'isolation', 'moves', 'survive', 'capacity')
 TRAIT = 'CUSTOM_PROMISED'
-SCHEMA = 'cmd/moves/schema.json'
+SCHEMA = 'schemas/plan.json'
 
 
 class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):

@@ -39,7 +39,7 @@ class MakeRoomTestCase(plans.PlanTestCase):
             )
         )
         self.assertEqual(status, found.status, found)
-        return found.read('cmd/moves/schema.json')
+        return found.read('schemas/plan.json')
 
     def assertRoom(self, flavor, plan, **server):
         """Carry out a plan, and create its servers.

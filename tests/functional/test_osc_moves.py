@@ -266,7 +266,7 @@ class NightTest(ApplyTestCase):
             *explain.call(command.Drain, 'drain', 'host1', '-f', 'json')
         )
         self.assertEqual(status, found.status)
-        return found.read('cmd/moves/schema.json')
+        return found.read('schemas/plan.json')
 
     def test_hosts_that_get_no_server(self):
         plan = self.plan('host1', '--not-to', 'host2', by=command.Drain)

@@ -50,7 +50,7 @@ class EvacuationMixin:
         found = explain.Output(
             *explain.call(command.Survive, 'survive', *argv, '-f', 'json')
         )
-        document = found.read('cmd/moves/schema.json')
+        document = found.read('schemas/plan.json')
         stuck = [one for one in document['failures'] if one['without_place']]
         none = [one for one in document['flavors'] if one['spare'] == 0]
         self.assertEqual(

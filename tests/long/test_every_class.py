@@ -105,7 +105,7 @@ class EveryClassTestCase(test_drain.DrainTestCase):
                 )
             self.sync_instances()
 
-    def ask(self, class_, name, *argv, schema='cmd/moves/schema.json'):
+    def ask(self, class_, name, *argv, schema='schemas/plan.json'):
         """Return the document of a command that could ask about all."""
         found = explain.Output(
             *explain.call(class_, name, *argv, '-f', 'json')

@@ -143,7 +143,7 @@ class StrayTestCase(test_explain_orphaned.UnheldTestCase):
 class LostTestCase(StrayTestCase):
     def drain(self, host):
         out, err, _ = explain.call(moves.Drain, 'drain', host, '-f', 'json')
-        return explain.Output(out, err, 0).read('cmd/moves/schema.json')
+        return explain.Output(out, err, 0).read('schemas/plan.json')
 
     def test_conductor_lost_a_live_migration(self):
         server = self.lose()

@@ -23,7 +23,7 @@ class RoundsTestCase(test_drain.DrainTestCase):
         found = explain.call(command.Maintain, 'maintain', *argv, '-f', 'json')
         output = explain.Output(*found)
         self.assertEqual(status, output.status, output.err)
-        return output.read('cmd/moves/schema.json')
+        return output.read('schemas/plan.json')
 
     def carry_out_rounds(self, plan):
         """Let nova make all moves; return how often each server moved."""

@@ -48,7 +48,7 @@ class MovesBase(
             found = explain.Output(
                 *explain.call(command.Drain, 'drain', host, '-f', 'json')
             )
-        plan = found.read('cmd/moves/schema.json')
+        plan = found.read('schemas/plan.json')
         self.assertEqual(
             {'cold'}, {one['method'] for one in plan['moves']}, plan
         )
@@ -135,7 +135,7 @@ class DevicesOfThoseThatLeftTestCase(MovesBase):
             *explain.call(command.Maintain, 'maintain', '-f', 'json')
         )
         self.assertEqual(status, found.status, found.err)
-        plan = found.read('cmd/moves/schema.json')
+        plan = found.read('schemas/plan.json')
         for one in plan['rounds']:
             self.carry_out(one)
         return [one['hosts'] for one in plan['rounds']]

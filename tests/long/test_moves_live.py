@@ -23,7 +23,7 @@ class LiveMixin(base.PluginMixin):
         host = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
         found = explain.Output(
             *explain.call(command.Drain, 'drain', host, '-f', 'json')
-        ).read('cmd/moves/schema.json')
+        ).read('schemas/plan.json')
         self.kinds = [one['method'] for one in found['moves']]
         moved = super()._live_migrate(server, *args, **kwargs)
         self.assertEqual(['live'], self.kinds, found)

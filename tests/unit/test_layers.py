@@ -18,6 +18,7 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 # nova-scheduler, the library for placement and the operator's commands stand
 # on the words, the policies and the options.
 WORDS = {
+    'document',
     'exception',
     'log_once',
     'messages',
@@ -39,6 +40,7 @@ ROOMS = {
     # Words that all speak.
     'messages': set(),
     'log_once': set(),
+    'document': set(),
     'exception': {'messages'},
     'named': {'exception', 'messages'},
     'plugins': {'exception', 'messages'},
@@ -87,7 +89,7 @@ DRYRUN = {
 OF_COMMANDS = {'argparse', 'cliff', 'rich', 'sys'}
 # A command is a folder; what those share that use nova-scheduler's code is no
 # command.
-SHARED = {'arguments', 'scheduler'}
+SHARED = {'arguments', 'documents', 'scheduler'}
 COMMANDS = {
     'audit',
     'capacity',

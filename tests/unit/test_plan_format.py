@@ -33,7 +33,10 @@ STUCK = {
     'reason': 'why',
     'cause': 'VCPU',
     'would_help': 'x',
+    'name_of_cause': '',
+    'cause_then': '',
 }
+STRANDED = plan_format.Stranded(UUID, 'db', 'a', 'x')
 SUPPOSED = {'option': '--aggregate-host', 'value': 'lab a'}
 HEAD = {
     'format': 3,
@@ -57,6 +60,7 @@ DRAIN = HEAD | {
     'mended_by_others': [],
     'groups': [],
     'to_be_empty': ['a'],
+    'room_for_last': None,
 }
 FAILURE = {
     'room_for_last': None,
@@ -65,7 +69,12 @@ FAILURE = {
     'moves': [MOVE | {'method': 'evacuate'}],
     'without_place': [STUCK],
 }
-SURVIVE = HEAD | {'by': 'domain', 'failures': [FAILURE], 'flavors': []}
+SURVIVE = HEAD | {
+    'lose': 'domain',
+    'failures': [FAILURE],
+    'flavors': [],
+    'remarks': [],
+}
 
 
 def read(document):
@@ -76,7 +85,7 @@ def read(document):
 class ReadTestCase(testtools.TestCase):
     def test_documents(self):
         for document in (DRAIN, SURVIVE):
-            schemas.validate(document, 'cmd/moves/schema.json')
+            schemas.validate(document, 'schemas/plan.json')
         plan = read(DRAIN | {'new': 1})
         self.assertEqual(
             [
@@ -90,13 +99,13 @@ class ReadTestCase(testtools.TestCase):
         )
         self.assertEqual(['a'], plan.to_be_empty)
         self.assertEqual(HEAD['time'], plan.time)
-        self.assertEqual([(UUID, 'db', 'a', 'x')], plan.stranded)
-        self.assertEqual([('--aggregate-host', 'lab a')], plan.supposed)
+        self.assertEqual([STRANDED], plan.stranded)
+        self.assertEqual([plan_format.Supposed(**SUPPOSED)], plan.supposed)
         self.assertEqual('nova-ext-sched drain a', plan.command)
         plan = read(SURVIVE)
         self.assertEqual(['evacuate'], [one.method for one in plan.moves])
         self.assertEqual(['a', 'c'], plan.to_be_empty)
-        self.assertEqual([(UUID, 'db', 'a', 'x')], plan.stranded)
+        self.assertEqual([STRANDED], plan.stranded)
 
     @ddt.data(
         ('what nova-ext-sched mend, drain, make-room', '{'),

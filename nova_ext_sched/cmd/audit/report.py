@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import itertools
+import operator
 import types
 import typing
 
@@ -18,21 +20,14 @@ from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
-from nova_ext_sched.dryrun import heading
+from nova_ext_sched.cmd import documents
 
 #: The columns of the servers found, and those of their numbers.
 COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
 SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 
-_KEYS, _SUMMARY_KEYS = (
-    [name.lower() for name in names] for names in (COLUMNS, SUMMARY_COLUMNS)
-)
-
 #: Changes when a reader of the document must change.
 FORMAT = 2
-
-# What the document has of the totals.
-_ANSWER = ('servers', 'violating', 'not_judged', 'policies')
 
 # Servers that people see of one group, or of all groups together, and how many
 # groups: no more than 60 lines of 80 columns.
@@ -42,13 +37,26 @@ _MOST_GROUPS = 5
 _MOST_PLACES = 10
 
 
-class Finding(typing.NamedTuple):
-    """What a policy says against a server; :data:`COLUMNS` are the first.
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A server group.
+
+    :ivar id: UUID
+    """
+
+    id: str
+    name: str
+
+
+@dataclasses.dataclass
+class Finding:
+    """What a policy says against a server.
 
     :ivar server: UUID
     :ivar project: ID
-    :ivar group: UUID of its server group; empty where it is in none
-    :ivar group_name: of that
+    :ivar policy: its name, or not-judged
+    :ivar server_group: null where the server is in none
+    :ivar project_name: null where keystone does not tell it
     """
 
     server: str
@@ -57,9 +65,73 @@ class Finding(typing.NamedTuple):
     host: str
     policy: str
     reason: str
-    group: str = ''
-    group_name: str = ''
+    project_name: str | None = None
+    server_group: Group | None = None
 
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """How many servers violate a policy in one place.
+
+    :ivar name: of a project its ID
+    :ivar servers: servers that violate a policy
+    :ivar policies: of each policy, the servers that violate it
+    :ivar project_name: of a project alone; null where keystone does not tell
+        it
+    """
+
+    by: typing.Annotated[str, {'enum': ['aggregate', 'project', 'host']}]
+    name: str
+    servers: int
+    policies: dict[str, int]
+    project_name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Totals(documents.Answer):
+    """The answer.
+
+    :ivar servers: servers that were read
+    :ivar violating: those that violate a policy
+    :ivar not_judged: those that a policy could not judge
+    :ivar policies: of every policy that is judged, the servers that violate it
+    """
+
+    servers: int
+    violating: int
+    not_judged: int
+    policies: dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What the document has without ``--summary``.
+
+    :ivar findings: one for each server and policy
+    """
+
+    answer: Totals
+    findings: list[Finding]
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """What the document has with ``--summary``.
+
+    :ivar summary: by aggregate, by project and by host, the most servers first
+    """
+
+    answer: Totals
+    summary: list[Place]
+
+
+#: Of the document's schema: the title, the format, what each form has.
+SCHEMA = (
+    'What nova-ext-sched audit prints with -f json and -f yaml',
+    FORMAT,
+    (Findings, *documents.COMMON),
+    (Summary, *documents.COMMON),
+)
 
 #: What the document has of the hosts.
 Topology = Sequence[Mapping[str, typing.Any]]
@@ -79,52 +151,69 @@ def make(
     :param hosts: what :func:`.topology.describe` returned
     :param projects: the names of projects by ID, as far as they are known
     """
-    totals, faults = auditing.totals, auditing.faults
-    found = totals.head, *totals.remarks
-    sentence, first = report.begin(*found, *faults, counts=totals.counts)
-    groups = {one.group: one.group_name for one in findings if one.group_name}
+    totals = auditing.totals
+    for one in findings:
+        one.project_name = projects.get(one.project)
+    groups = {
+        one.server_group.id: one.server_group.name
+        for one in findings
+        if one.server_group and one.server_group.name
+    }
     names = cli_names.Names(projects, groups)
-    cells: Iterable[Sequence[typing.Any]]
+    rows: Iterable[Sequence[typing.Any]]
     if summary:
-        places = list(totals.lines())
-        cells = [(*row, report.Cell(of, _say(of))) for *row, of in places]
-        details = _tell_places(places, names)
+        found = [
+            Place(
+                by,
+                name,
+                number,
+                policies,
+                projects.get(name) if by == 'project' else None,
+            )
+            for by, name, number, policies in totals.lines()
+        ]
+        rows = [
+            (
+                one.by,
+                one.name,
+                one.servers,
+                report.Cell(one.policies, _say(one.policies)),
+            )
+            for one in found
+        ]
+        details = _tell_places(found, names)
     else:
-        cells = (one[: len(COLUMNS)] for one in findings)
+        keys = operator.attrgetter(*map(str.lower, COLUMNS))
+        rows = map(keys, findings)
         details = _tell_groups(findings, totals, names)
 
-    def make_document() -> dict[str, typing.Any]:
-        """Return everything; ``schema.json`` has its form."""
+    def describe() -> dict[str, typing.Any]:
+        answer = {
+            field.name: getattr(totals, field.name)
+            for field in dataclasses.fields(Totals)[1:]
+        }
+        if summary:
+            return {
+                'answer': answer,
+                'summary': list(map(dataclasses.asdict, found)),
+            }
         return {
-            **heading.make(FORMAT),
-            'answer': {
-                'sentence': report.begin(*found, counts=totals.counts)[0],
-                **{name: getattr(totals, name) for name in _ANSWER},
-            },
-            'topology': list(hosts),
-            **(
-                {'summary': [_describe_place(one, projects) for one in places]}
-                if summary
-                else {
-                    'findings': [_describe(one, projects) for one in findings]
-                }
-            ),
-            'faults': faults,
+            'answer': answer,
+            'findings': list(map(dataclasses.asdict, findings)),
         }
 
-    status = base.FINE
-    if faults or totals.not_judged:
-        status = base.FAULT
-    elif totals.violating:
-        status = base.SOME_FOUND
-    sections = itertools.chain(first, details)
-    return report.Report(
-        sentence,
-        sections,
-        cells,
-        make_document,
-        status,
-        [one['host'] for one in hosts],
+    status = base.SOME_FOUND if totals.violating else base.FINE
+    return documents.finish(
+        totals.head,
+        totals.remarks,
+        details,
+        rows,
+        describe,
+        format_=FORMAT,
+        topology=hosts,
+        faults=auditing.faults,
+        status=base.FAULT if totals.not_judged else status,
+        counts=totals.counts,
     )
 
 
@@ -145,28 +234,6 @@ def draw(
         },
         by,
     )
-
-
-def _describe(
-    one: Finding, projects: Mapping[str, str]
-) -> dict[str, typing.Any]:
-    """Return what the document has of a finding."""
-    group = {'id': one.group, 'name': one.group_name}
-    return {
-        **dict(zip(_KEYS, one, strict=False)),
-        'project_name': projects.get(one.project),
-        'server_group': group if one.group else None,
-    }
-
-
-def _describe_place(
-    row: Sequence[typing.Any], projects: Mapping[str, str]
-) -> dict[str, typing.Any]:
-    """Return what the document has of a line of the summary."""
-    found = dict(zip(_SUMMARY_KEYS, row, strict=True))
-    if found['by'] == 'project':
-        found['project_name'] = projects.get(found['name'])
-    return found
 
 
 def _tell_groups(
@@ -227,10 +294,12 @@ def _list_servers(
 
 
 def _tell_places(
-    rows: Sequence[Sequence[typing.Any]], names: cli_names.Names
+    places: Iterable[Place], names: cli_names.Names
 ) -> Iterator[report.Section]:
-    for by, group in itertools.groupby(rows, lambda row: row[0]):
-        named = [(_name(by, name, names), *end) for _, name, *end in group]
+    for by, group in itertools.groupby(places, lambda one: one.by):
+        named = [
+            (_name(one, names), one.servers, one.policies) for one in group
+        ]
         # Projects of one number have the order of their IDs.
         found = sorted(
             named, key=lambda row: (-row[1], messages.in_order(row[0]))
@@ -250,8 +319,10 @@ def _tell_places(
         )
 
 
-def _name(by: str, name: str, names: cli_names.Names) -> str:
-    return names.say(name) if by == 'project' else messages.clean(name)
+def _name(one: Place, names: cli_names.Names) -> str:
+    if one.by == 'project':
+        return names.say(one.name)
+    return messages.clean(one.name)
 
 
 def _say(policies: dict[str, int]) -> str:

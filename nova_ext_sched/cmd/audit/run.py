@@ -58,10 +58,10 @@ def _describe(server: servers.Server) -> Iterator[report.Finding]:
     # Of tens of thousands of servers, most have these of others.
     project, host = map(sys.intern, (server.project_id, server.host))
     group = fields.get_field(server.request_spec, 'instance_group')
-    its_group, its_name = (
-        sys.intern(messages.clean(fields.get_field(group, key) or ''))
-        for key in ('uuid', 'name')
-    )
+    its_group = None
+    if group and (uuid := fields.get_field(group, 'uuid')):
+        group_name = messages.clean(fields.get_field(group, 'name') or '')
+        its_group = report.Group(messages.clean(uuid), sys.intern(group_name))
     for policy, reason in server.found:
         yield report.Finding(
             server.uuid,
@@ -70,6 +70,5 @@ def _describe(server: servers.Server) -> Iterator[report.Finding]:
             host,
             policy,
             sys.intern(reason),
-            its_group,
-            its_name,
+            server_group=its_group,
         )

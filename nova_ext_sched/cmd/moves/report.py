@@ -22,7 +22,7 @@ from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
-from nova_ext_sched.dryrun import heading
+from nova_ext_sched.cmd import documents
 from nova_ext_sched.dryrun.plan import plans
 
 _NO_NAMES = cli_names.Names()
@@ -60,6 +60,28 @@ ROUND_COLUMNS = ('Round', *COLUMNS)
 # The columns of the rounds that people read.
 _ROUND_HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Closer together')
 
+
+@dataclasses.dataclass(frozen=True)
+class Survival(documents.Said):
+    """What survive has besides what comes of failures.
+
+    :ivar lose: what fails as a whole
+    """
+
+    lose: typing.Annotated[str, {'enum': ['host', 'domain']}]
+
+
+#: Of the document's schema: the title, the format, what each form has.
+SCHEMA = (
+    'What nova-ext-sched mend, drain, make-room, maintain and survive print '
+    'with -f json and -f yaml',
+    plan_format.FORMAT,
+    (plans.Plan, documents.Said, *documents.COMMON),
+    (plans.Room, documents.Said, *documents.COMMON),
+    (plans.Rounds, documents.Said, *documents.COMMON),
+    (plans.Outcome, Survival, *documents.COMMON),
+)
+
 # Moves and servers that people see, and causes.
 _MOST_MOVES = 20
 _MOST_SOURCES = 5
@@ -96,9 +118,7 @@ def make(
     :param names: of server groups
     :param head: the first sentence, where it is another
     """
-    head = head or _sum_up(plan, not_judged)
-    found = [*found, *_count_deleted(plan.deleted_meanwhile)]
-    sentence, sections = report.begin(head, *found, *faults)
+    sections = []
     if plan.moves:
         sections.append(_list_moves(plan.moves))
     if plan.without_place:
@@ -110,26 +130,16 @@ def make(
                 'Closer together:', groups, _MOST_GROUPS, 'server group'
             )
         )
-    rows = list(_make_rows(plan.moves))
-    status = _find_status(plan.without_place, bool(faults) or not_judged)
-
-    def make_document() -> dict[str, typing.Any]:
-        """Return everything; ``schema.json`` has its form."""
-        return {
-            **heading.make(plan_format.FORMAT),
-            'answer': {'sentence': ' '.join((f'{head}.', *found))},
-            **_describe(plan),
-            'topology': list(hosts),
-            'faults': list(faults),
-        }
-
-    return report.Report(
-        sentence,
+    status = _find_status(plan.without_place)
+    return _finish(
+        head or _sum_up(plan, not_judged),
+        found,
         sections,
-        rows,
-        make_document,
-        status,
-        [one['host'] for one in hosts],
+        list(_make_rows(plan.moves)),
+        plan,
+        hosts,
+        faults,
+        base.FAULT if not_judged else status,
     )
 
 
@@ -207,8 +217,7 @@ def make_rounds(
             head += f'; {known} cannot'
         if len(kept) > known:
             head += f'; whether {len(kept) - known} can is not known'
-    remarks = [*remarks, *_count_deleted(found.deleted_meanwhile)]
-    sentence, sections = report.begin(head, *remarks, *faults)
+    sections = []
     if rounds:
         domains = {one['host']: one['domains'] for one in hosts}
         table = []
@@ -251,28 +260,11 @@ def make_rounds(
         for row in _make_rows(one.moves)
     ]
 
-    def make_document() -> dict[str, typing.Any]:
-        """Return everything; ``schema.json`` has its form."""
-        return {
-            **heading.make(plan_format.FORMAT),
-            'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
-            **_describe(found),
-            'topology': list(hosts),
-            'faults': list(faults),
-        }
-
     stuck = [stuck for one in kept for stuck in one.without_place]
-    status = _find_status(stuck, bool(faults))
+    status = _find_status(stuck)
     if kept:
         status = status or base.SOME_FOUND
-    return report.Report(
-        sentence,
-        sections,
-        rows,
-        make_document,
-        status,
-        [one['host'] for one in hosts],
-    )
+    return _finish(head, remarks, sections, rows, found, hosts, faults, status)
 
 
 def make_round(
@@ -324,11 +316,7 @@ def make_survival(
     """
     failures, flavors = outcome.failures, outcome.flavors
     faults = outcome.faults
-    remarks = [
-        *_count_refused(outcome),
-        *outcome.remarks,
-        *_count_deleted(outcome.deleted_meanwhile),
-    ]
+    remarks = [*_count_refused(outcome), *outcome.remarks]
     noun = {'host': 'host', 'domain': 'failure domain'}[lose]
     bad = [one for one in failures if one.lost]
     head = f'No {noun} holds a server' + ', of those read' * bool(faults)
@@ -339,7 +327,7 @@ def make_survival(
         )
     if bad:
         head += f'; {len(bad)} cannot'
-    sentence, [first, *sections] = report.begin(head, *remarks, *faults)
+    first, sections = None, []
     if bad:
         wide = max(len(one.failure) for one in bad[:_MOST_FAILURES])
         lines: list[report.Line] = []
@@ -357,7 +345,6 @@ def make_survival(
         first = report.Section(
             f'{head}:', lines, _MOST_FAILURES, noun, style=terminal.ANSWER
         )
-    sections.insert(0, first)
     if bad or (failures and all_):
         sections.append(_list_tightest(failures, noun))
     elif len(failures) > 1:
@@ -395,33 +382,52 @@ def make_survival(
         )
     ]
     rows += [
-        (one['failure'], *[''] * 6, one['cause'])
-        + (one['name'], one['fit'], one['spare'])
+        (one.failure, *[''] * 6, one.cause) + (one.name, one.fit, one.spare)
         for one in flavors
     ]
 
-    def make_document() -> dict[str, typing.Any]:
-        """Return everything; ``schema.json`` has its form."""
-        described = _describe(outcome)
-        del described['remarks']
-        return {
-            **heading.make(plan_format.FORMAT),
-            'answer': {'sentence': ' '.join((f'{head}.', *remarks))},
-            'lose': lose,
-            **described,
-        }
-
     stuck = [stuck for one in failures for stuck in one.without_place]
-    status = _find_status(stuck, bool(faults))
-    if any(one['spare'] == 0 for one in flavors):
+    status = _find_status(stuck)
+    if any(one.spare == 0 for one in flavors):
         status = status or base.SOME_FOUND
-    return report.Report(
-        sentence,
+    return _finish(
+        head,
+        remarks,
         sections,
         rows,
-        make_document,
+        outcome,
+        outcome.topology,
+        outcome.faults,
         status,
-        [one['host'] for one in outcome.topology],
+        first,
+        lose=lose,
+    )
+
+
+def _finish(
+    head: str,
+    remarks: Iterable[str],
+    sections: Iterable[report.Section],
+    rows: Iterable[Sequence[object]],
+    found: plans.Plan | plans.Rounds | plans.Outcome,
+    topology: Sequence[dict[str, typing.Any]],
+    faults: Sequence[str],
+    status: int,
+    first: report.Section | None = None,
+    **more: str,
+) -> report.Report:
+    """Return a report whose document has everything that was found."""
+    return documents.finish(
+        head,
+        [*remarks, *_count_deleted(found.deleted_meanwhile)],
+        sections,
+        rows,
+        lambda: {**_describe(found), **more},
+        format_=plan_format.FORMAT,
+        topology=topology,
+        faults=faults,
+        status=status,
+        first=first,
     )
 
 
@@ -438,9 +444,9 @@ def _describe(found: typing.Any) -> dict[str, typing.Any]:
     return described
 
 
-def _find_status(stuck: Iterable[plans.Stuck], is_fault: bool) -> int:
+def _find_status(stuck: Iterable[plans.Stuck]) -> int:
     causes = {cause for one in stuck for cause in (one.cause, one.cause_then)}
-    if is_fault or plans.FAULT in causes:
+    if plans.FAULT in causes:
         return base.FAULT
     return base.SOME_FOUND if causes else base.FINE
 
@@ -509,20 +515,20 @@ def _list_tightest(
 
 
 def _list_flavors(
-    flavors: Sequence[dict[str, typing.Any]], noun: str
+    flavors: Sequence[plans.FlavorRoom], noun: str
 ) -> report.Section:
-    wide = max(len(one['name']) for one in flavors)
+    wide = max(len(one.name) for one in flavors)
     title = (
         f'Room for more servers, while any one {noun} can still fail safely:'
     )
     lines = []
     for one in flavors:
-        at_least = 'at least ' * one['or_more']
-        text = f'{one["spare"]} of {at_least}{one["fit"]} that fit now'
-        if one['failure']:
-            text += f'; one more would strand a server of {one["failure"]}'
-        notes = [f'{one["reason"]}.'] if one['reason'] else []
-        label = layout.pad(one['name'], wide)
+        at_least = 'at least ' * one.or_more
+        text = f'{one.spare} of {at_least}{one.fit} that fit now'
+        if one.failure:
+            text += f'; one more would strand a server of {one.failure}'
+        notes = [f'{one.reason}.'] if one.reason else []
+        label = layout.pad(one.name, wide)
         lines.append(report.Line(text, label, notes=notes))
     return report.Section(title, lines)
 
@@ -642,7 +648,7 @@ def _make_rows(
         )
 
 
-def _say_kept(one: plans.Kept) -> str:
+def _say_kept(one: plans.NotEmptied) -> str:
     if one.without_place:
         number = messages.count('server', len(one.without_place))
         verb = messages.agree(len(one.without_place), 'has', 'have')

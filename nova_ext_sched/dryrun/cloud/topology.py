@@ -3,12 +3,14 @@
 """Where each host stands, and whether servers may come there."""
 
 from collections.abc import Iterable
+import dataclasses
 import typing
 
 from nova import servicegroup
 import nova.conf
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -24,8 +26,7 @@ ISOLATED, RESERVED = 'isolated', 'reserved'
 def describe(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
     """Return what documents have of each host with a compute node.
 
-    ``dryrun/decision/schema.json`` has the form, and the map of hosts is drawn
-    from it. In the order in which people count.
+    The map of hosts is drawn from it. In the order in which people count.
     """
     states = cloud.get_host_states_by_uuids(process.context(), None, None)
     services = {state.host: state.service for state in states}
@@ -39,20 +40,23 @@ def describe(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
         else:
             state = UP if group.service_is_up(service) else DOWN
         aggregates = cloud.aggregates_of(node.host)
-        found[node.host] = {
-            'host': node.host,
-            'cell': cloud.cell_name(node.cell_uuid),
-            'zone': zone_of(aggregates),
-            'aggregates': sorted(
+        found[node.host] = heading.Host(
+            host=node.host,
+            cell=cloud.cell_name(node.cell_uuid),
+            zone=zone_of(aggregates),
+            aggregates=sorted(
                 (one.name for one in aggregates), key=messages.in_order
             ),
-            'domains': sorted(
+            domains=sorted(
                 selection.domains_of(aggregates), key=messages.in_order
             ),
-            'state': state,
-            'closed': _find_closed(one.metadata for one in aggregates),
-        }
-    return [found[host] for host in sorted(found, key=messages.in_order)]
+            state=state,
+            closed=_find_closed(one.metadata for one in aggregates),
+        )
+    return [
+        dataclasses.asdict(found[host])
+        for host in sorted(found, key=messages.in_order)
+    ]
 
 
 def zone_of(aggregates: Iterable[typing.Any]) -> str:

@@ -140,7 +140,9 @@ class Maintenance:
                 if len(rounds) == most:
                     return self._leave_out_gone(rounds, [])
             kept = [
-                plans.Kept(host, self._explain(host), self._lost.get(host, ''))
+                plans.NotEmptied(
+                    host, self._explain(host), self._lost.get(host, '')
+                )
                 for host in sorted(self._pending, key=_in_order)
             ]
         return self._leave_out_gone(rounds, kept)
@@ -280,7 +282,7 @@ class Maintenance:
         return [*without_place, *self._held.get(host, ())]
 
     def _leave_out_gone(
-        self, rounds: Sequence[plans.Round], kept: Sequence[plans.Kept]
+        self, rounds: Sequence[plans.Round], kept: Sequence[plans.NotEmptied]
     ) -> plans.Rounds:
         there = (
             *(move for one in rounds for move in one.moves),

@@ -23,9 +23,11 @@ NOT_KNOWN = 'not known'
 class Leaving:
     """A server that must leave its host.
 
-    :ivar server: its UUID
-    :ivar project: the ID of its project
-    :ivar policies: those that it violates
+    :ivar server: UUID
+    :ivar project: ID
+    :ivar host: where it stands; of a server that a migration holds elsewhere,
+        that host
+    :ivar policies: those that it violates; empty in a plan of drain
     """
 
     server: str
@@ -45,25 +47,28 @@ def describe(instance: typing.Any, host: str) -> Leaving:
 class Move(Leaving):
     """The move of a server.
 
-    :ivar to: the host; None where only nova can choose it, because a request
-        that names a host gets no provider that hosts share. Whoever carries
-        the move out names none, and plans anew unless it went where the moves
-        after it take for granted
-    :ivar expected: the host that the moves after it take for granted
-    :ivar method: ``live``, ``cold`` or ``evacuate``
-    :ivar why_cold: as of :class:`.plan_format.Move`
-    :ivar batch: moves of the same one do not need each other, and may be under
-        way at once; those of the batches before it have ended
-    :ivar needs: the UUIDs of servers whose moves, all before it, have to be
-        made for it to be possible (:func:`.batches.link`)
+    Until it is written, ``needs`` has the UUIDs of servers in place of turns
+    (:func:`.batches.link`).
+
+    :ivar to: host; null where only nova can choose it, because a request that
+        names a host gets no provider that hosts share: name none, and plan
+        anew unless it went where expected
+    :ivar expected: host that the moves after it take for granted
+    :ivar batch: moves of the same batch do not need each other, and may be
+        under way at once once those of the batches before have ended
+    :ivar why_cold: why nova cannot move it live: it is stopped, has a device,
+        or nova-api refuses it for another reason; empty unless it is cold
+    :ivar needs: turns of the moves before it without which it may not be
+        possible: they leave its host, are of its group, or go where nova
+        chooses
     """
 
     to: str | None
     expected: str
-    method: str
-    batch: int = 1
-    why_cold: str = plan_format.NOT_COLD
-    needs: Sequence[str] = ()
+    method: plan_format.Method
+    batch: plan_format.Turn = 1
+    why_cold: plan_format.WhyCold = plan_format.NOT_COLD
+    needs: typing.Annotated[Sequence[str], plan_format.TURNS] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,15 +76,15 @@ class Stuck(Leaving):
     """A server that has no place after all moves.
 
     :ivar reason: the answer of explain
-    :ivar cause: the same in a word: :data:`STATE` where nova does not move
-        it as it is, one of :data:`.refusals.NEVER` where no state lets it,
-        :data:`FAULT` where it could not be asked, :data:`NOT_KNOWN` where
-        nobody knows what placement would answer
-    :ivar would_help: what to lift; empty where nothing is known
-    :ivar name_of_cause: what is counted within it, such as an aggregate
-    :ivar cause_then: of one with the cause :data:`STATE`, why it has no place
-        even if nova moved it, in a word; empty where it has one, or nobody
-        asked
+    :ivar cause: the same in a word; state: nova does not move it as it is;
+        never evacuated, never migrated: in no state; fault: it could not be
+        asked; not known: hosts that others left may take it
+    :ivar would_help: what to lift, or to do first; empty where nothing is
+        known
+    :ivar name_of_cause: what is counted within it, such as an aggregate; empty
+        where nothing is
+    :ivar cause_then: beside the cause state: why it has no place even if nova
+        moved it, in a word; empty where it has one, or nobody asked
     """
 
     reason: str
@@ -115,9 +120,9 @@ class Stuck(Leaving):
 class Group:
     """A server group that stands less apart after the moves.
 
-    :ivar group: its UUID
+    :ivar group: UUID
     :ivar hosts: on how many hosts its members stand after the moves
-    :ivar domains: in how many failure domains
+    :ivar domains: failure domains of these hosts
     """
 
     group: str
@@ -133,14 +138,19 @@ class Plan:
     """Moves, one after the other, and what they leave as it is.
 
     :ivar moves: in the order in which each is valid
-    :ivar mended_by_others: servers that may stay after the moves
-    :ivar deleted_meanwhile: servers that are nothing of these any more
-    :ivar to_be_empty: names of hosts that are empty after the moves
-    :ivar services: the UUID of nova-compute of each host of the moves, and of
-        those that are to be empty, by name: no other cloud has these
-    :ivar room_for_last: how many hosts the last server could go to when its
-        turn came, about: it has found the others' places taken; None where
-        nobody knows
+    :ivar without_place: servers that must leave and have no place after all
+        moves
+    :ivar mended_by_others: servers that violate nothing any more after the
+        moves
+    :ivar groups: server groups that are closer together after the moves
+    :ivar deleted_meanwhile: servers that were deleted, or were being deleted,
+        while the plan was made; they are nothing else of it
+    :ivar to_be_empty: hosts that drain was asked about
+    :ivar services: by which the cloud is known: the UUID of nova-compute, by
+        host, of each host that is to be empty, fails, or is one of a move
+    :ivar room_for_last: hosts that the last server could go to when its turn
+        came, about: it has found the others' places taken; null where nobody
+        knows
     """
 
     moves: list[Move]
@@ -157,19 +167,19 @@ class Plan:
 class Room(Plan):
     """Moves after which new servers of one request fit.
 
-    :ivar flavor: the name of theirs
-    :ivar count: how many are to fit
-    :ivar fit_now: how many fit without a move
-    :ivar room_on: the host of each that fits after the moves, those that fit
-        now first; None where nova takes of it what hosts share, so that only
-        nova can choose it
-    :ivar in_the_way: sentences on why not all fit
+    :ivar flavor: that of the new servers
+    :ivar count: how many new servers are to fit
+    :ivar fit_now: how many of them fit without a move
+    :ivar room_on: the host of each new server that fits after the moves, those
+        that fit now first; null where only nova can choose it, as it takes
+        what hosts share. Whoever creates them names it
+    :ivar in_the_way: why not all fit
     """
 
-    flavor: str = ''
-    count: int = 0
-    fit_now: int = 0
-    room_on: list[str | None] = dataclasses.field(default_factory=list)
+    flavor: str
+    count: int
+    fit_now: int
+    room_on: list[str | None]
     in_the_way: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -177,8 +187,9 @@ class Room(Plan):
 class Round:
     """Hosts that are empty together; after it they take servers again.
 
-    :ivar hosts: names
-    :ivar moves: one after the other
+    :ivar hosts: empty together
+    :ivar moves: in the order in which each is valid
+    :ivar groups: server groups that are closer together after the moves
     """
 
     hosts: list[str]
@@ -187,11 +198,12 @@ class Round:
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class NotEmptied:
     """A host that cannot be emptied, and the servers that keep it so.
 
-    :ivar lost: a host that could not fail any more while it is empty; empty
-        where that is not the reason
+    :ivar without_place: servers that must leave and have no place
+    :ivar lost: with --keep-failover: a host that could not fail any more while
+        this one is empty; else empty
     """
 
     host: str
@@ -209,14 +221,18 @@ class Kept:
 class Rounds:
     """Rounds, one after the other, in which hosts are empty once.
 
+    :ivar rounds: one after the other; after each its hosts take servers again
     :ivar not_emptied: hosts that are in no round
-    :ivar deleted_meanwhile: servers that are nothing of these any more
-    :ivar services: as of :class:`Plan`
-    :ivar being_built: servers that no round moves yet
+    :ivar deleted_meanwhile: servers that were deleted, or were being deleted,
+        while the rounds were planned; they are nothing else of them
+    :ivar services: by which the cloud is known: the UUID of nova-compute, by
+        host, of each host that is to be empty, or is one of a move
+    :ivar being_built: servers that no round moves yet; drain moves them when
+        their host is disabled
     """
 
     rounds: list[Round]
-    not_emptied: list[Kept]
+    not_emptied: list[NotEmptied]
     deleted_meanwhile: list[Leaving]
     services: dict[str, str]
     being_built: list[Leaving] = dataclasses.field(default_factory=list)
@@ -226,10 +242,11 @@ class Rounds:
 class Failure:
     """Hosts that fail at once, and where their servers would go.
 
-    :ivar failure: the name of the host, or of the failure domain
-    :ivar hosts: names
-    :ivar moves: one after the other
-    :ivar room_for_last: as of :class:`Plan`
+    :ivar failure: host or failure domain
+    :ivar moves: in the order in which each is valid
+    :ivar without_place: servers that find no host
+    :ivar room_for_last: hosts that the last server could go to when its turn
+        came, about; null where nobody knows
     """
 
     failure: str
@@ -255,19 +272,48 @@ class Failure:
 
 
 @dataclasses.dataclass(frozen=True)
+class FlavorRoom:
+    """How many more servers of a flavor may come, so that hosts can fail.
+
+    :ivar fit: how many more servers fit now; 2,000 are counted at most
+    :ivar or_more: whether perhaps more fit than are counted
+    :ivar spare: how many of them may come, so that no failure leaves more
+        servers without a host than now
+    :ivar failure: the one that is worse with one more; empty where all may
+        come
+    :ivar reason: why not one fits now, the answer of explain; empty where one
+        does
+    :ivar cause: the same in a word; empty where one fits
+    """
+
+    id: str
+    name: str
+    fit: int
+    or_more: bool
+    spare: int
+    failure: str
+    reason: str
+    cause: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Outcome:
     """What comes of failures, each as if nothing else had failed.
 
-    :ivar flavors: what the document has of those whose servers may still come
-    :ivar deleted_meanwhile: servers that are nothing of these any more
-    :ivar remarks: sentences on what was not asked
-    :ivar faults: sentences on what could not be read
-    :ivar services: as of :class:`Plan`
-    :ivar topology: what documents have of the hosts
+    :ivar failures: each as if nothing else had failed
+    :ivar flavors: those of --flavor, each as if no other came
+    :ivar deleted_meanwhile: servers that were deleted, or were being deleted,
+        while the plan was made; they are nothing else of it
+    :ivar remarks: what was not asked
+    :ivar faults: what could not be read
+    :ivar services: by which the cloud is known: the UUID of nova-compute, by
+        host, of each host that fails, or is one of a move
+    :ivar topology: every host with a compute node, in the order in which
+        people count names
     """
 
     failures: list[Failure]
-    flavors: list[dict[str, typing.Any]]
+    flavors: list[FlavorRoom]
     deleted_meanwhile: list[Leaving]
     remarks: list[str]
     faults: list[str]

@@ -123,18 +123,18 @@ class Spare:
         deleted = gone.find(places.cloud, stuck & one.movables.keys())
         return len(stuck - deleted) <= len(one.stuck - deleted)
 
-    def describe(self) -> dict[str, typing.Any]:
-        """Return what the document has of it."""
-        return {
-            'id': self.flavor.flavorid,
-            'name': messages.clean(self.flavor.name),
-            'fit': self.fit.servers,
-            'or_more': self.fit.state is number.State.OR_MORE,
-            'spare': self.servers,
-            'failure': messages.clean(self.failure),
-            'reason': self.reason,
-            'cause': self.cause,
-        }
+    def describe(self) -> plans.FlavorRoom:
+        """Return what the plan has of it."""
+        return plans.FlavorRoom(
+            id=self.flavor.flavorid,
+            name=messages.clean(self.flavor.name),
+            fit=self.fit.servers,
+            or_more=self.fit.state is number.State.OR_MORE,
+            spare=self.servers,
+            failure=messages.clean(self.failure),
+            reason=self.reason,
+            cause=self.cause,
+        )
 
 
 def count_spare(

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import gc
-import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
@@ -177,7 +176,7 @@ class Survival:
             plan.room_for_last,
         )
 
-    def describe_flavors(self) -> list[dict[str, typing.Any]]:
+    def describe_flavors(self) -> list[plans.FlavorRoom]:
         """Return how many more servers of each flavor may come.
 
         After all failures.

@@ -68,6 +68,8 @@ class MapsTestCase(testtools.TestCase):
         """A host with room for a new server, that others leave."""
         plan = plans.Room(
             moves=[test_report.make_move(1)],
+            flavor='large',
+            count=3,
             fit_now=1,
             room_on=['host3', 'host1', None],
         )
@@ -88,11 +90,11 @@ class MapsTestCase(testtools.TestCase):
                 test_report.make_round(2, hosts=('host2', 'host3')),
             ],
             [
-                plans.Kept(
+                plans.NotEmptied(
                     'host4',
                     [test_report.make_stuck(2), test_report.make_stuck(3)],
                 ),
-                plans.Kept('host5', [], 'host1'),
+                plans.NotEmptied('host5', [], 'host1'),
             ],
             [],
             {},

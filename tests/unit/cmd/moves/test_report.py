@@ -76,16 +76,9 @@ def make_failure(name, *causes, to='host2'):
 def make_flavor(
     name, fit, spare, failure='', or_more=False, reason='', cause=''
 ):
-    return {
-        'id': name,
-        'name': name,
-        'fit': fit,
-        'or_more': or_more,
-        'spare': spare,
-        'failure': failure,
-        'reason': reason,
-        'cause': cause,
-    }
+    return plans.FlavorRoom(
+        name, name, fit, or_more, spare, failure, reason, cause
+    )
 
 
 FULL = make_plan(
@@ -228,7 +221,7 @@ class ReportTestCase(testtools.TestCase):
 
     def test_document(self):
         document = self.made.document()
-        schemas.validate(document, 'cmd/moves/schema.json')
+        schemas.validate(document, 'schemas/plan.json')
         self.assertEqual(['Cell a is silent.'], document['faults'])
         self.assertTrue(
             document['answer']['sentence'].endswith(
@@ -292,7 +285,7 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(1, self.made.status)
         self.assertNotIn('Moves, in order:', lines)
         document = self.made.document()
-        schemas.validate(document, 'cmd/moves/schema.json')
+        schemas.validate(document, 'schemas/plan.json')
         rows = list(self.made.rows)
         self.assertEqual(8, len(rows))
         self.assertEqual(
@@ -317,7 +310,7 @@ class SurvivalTestCase(testtools.TestCase):
             lines[:5],
         )
         self.assertNotIn('There is a host for these', str(lines))
-        schemas.validate(self.made.document(), 'cmd/moves/schema.json')
+        schemas.validate(self.made.document(), 'schemas/plan.json')
         self.assertIn('state, VCPU', [row[-1] for row in self.made.rows])
         lines = self.tell(failures[:1])
         self.assertEqual(
@@ -350,7 +343,7 @@ class SurvivalTestCase(testtools.TestCase):
             ],
             lines[:6],
         )
-        schemas.validate(self.made.document(), 'cmd/moves/schema.json')
+        schemas.validate(self.made.document(), 'schemas/plan.json')
 
     @ddt.data(
         (3, 'VCPU', []),
@@ -422,7 +415,7 @@ class SurvivalTestCase(testtools.TestCase):
             ],
             self.tell(failures)[3:16],
         )
-        schemas.validate(self.made.document(), 'cmd/moves/schema.json')
+        schemas.validate(self.made.document(), 'schemas/plan.json')
 
     def test_nothing_to_lose(self):
         self.assertEqual(['No host holds a server.'], self.tell([]))
@@ -435,7 +428,7 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(said, lines)
         self.assertEqual(0, self.made.status)
         document = self.made.document()
-        schemas.validate(document, 'cmd/moves/schema.json')
+        schemas.validate(document, 'schemas/plan.json')
         self.assertEqual(' '.join(said), document['answer']['sentence'])
         self.assertEqual(
             [dataclasses.asdict(one) for one in deleted],
@@ -481,8 +474,10 @@ class SurvivalTestCase(testtools.TestCase):
             ],
         )
         document = self.made.document()
-        schemas.validate(document, 'cmd/moves/schema.json')
-        self.assertEqual(flavors, document['flavors'])
+        schemas.validate(document, 'schemas/plan.json')
+        self.assertEqual(
+            [*map(dataclasses.asdict, flavors)], document['flavors']
+        )
 
     def test_a_flavor_of_which_none_may_come(self):
         none = [make_flavor('small', 9, 0, 'b')]
@@ -506,7 +501,7 @@ class RoundsTestCase(testtools.TestCase):
         found = plans.Rounds([*rounds], [*kept], [*deleted], {'host1': UUID})
         made = report.make_rounds(found, ['Remark.'], [*faults])
         document = made.document()
-        schemas.validate(document, 'cmd/moves/schema.json')
+        schemas.validate(document, 'schemas/plan.json')
         out = io.StringIO()
         cli_report.write(out, made.sections, 80)
         self.text = out.getvalue()
@@ -528,19 +523,19 @@ class RoundsTestCase(testtools.TestCase):
             '1 of 2 hosts can be emptied, in 1 round; 1 cannot. Remark.',
             3,
             [make_round(1)],
-            [plans.Kept('host4', [make_stuck(2, cause='VCPU')])],
+            [plans.NotEmptied('host4', [make_stuck(2, cause='VCPU')])],
         ),
         (
             '0 of 1 host can be emptied; 1 cannot. Remark.',
             3,
             [],
-            [plans.Kept('host4', [], 'host5')],
+            [plans.NotEmptied('host4', [], 'host5')],
         ),
         (
             '0 of 1 host can be emptied; 1 cannot. Remark.',
             1,
             [],
-            [plans.Kept('host4', [make_stuck(2, cause=plans.FAULT)])],
+            [plans.NotEmptied('host4', [make_stuck(2, cause=plans.FAULT)])],
         ),
     )
     @ddt.unpack
@@ -552,9 +547,11 @@ class RoundsTestCase(testtools.TestCase):
         group = plans.Group('uuid', 'web', 7, 8, 2, 2)
         weaker = plans.Group('other', 'db', 2, 3, 2, 2)
         kept = [
-            plans.Kept('host4', [make_stuck(2, 'x', 'why', 'VCPU', 'that')]),
-            plans.Kept('host10', [], 'host5'),
-            plans.Kept('host11', []),
+            plans.NotEmptied(
+                'host4', [make_stuck(2, 'x', 'why', 'VCPU', 'that')]
+            ),
+            plans.NotEmptied('host10', [], 'host5'),
+            plans.NotEmptied('host11', []),
         ]
         self.make(
             [make_round(1, 2), make_round(3, groups=[group, weaker])], kept
@@ -631,7 +628,7 @@ No place for these of host4:
         self.assertIn(' b: hosts 9 -> 3; 2 more groups\n', self.text)
 
     def test_what_cannot_be_emptied_is_in_order(self):
-        kept = [plans.Kept(f'host{n}', [], 'x') for n in (10, 9)]
+        kept = [plans.NotEmptied(f'host{n}', [], 'x') for n in (10, 9)]
         self.make(kept=kept)
         self.assertLess(
             self.text.index('  host9 '), self.text.index('  host10 ')
@@ -651,7 +648,7 @@ No place for these of host4:
         )
         made = report.make_round(2, found, ['Remark.'], [])
         document = made.document()
-        schemas.validate(document, 'cmd/moves/schema.json')
+        schemas.validate(document, 'schemas/plan.json')
         self.assertEqual(2, len(document['moves']))
         self.assertEqual(['host1'], document['to_be_empty'])
         self.assertEqual({'host1': UUID}, document['services'])

@@ -149,15 +149,13 @@ class SpareTestCase(testtools.TestCase):
         found = self.spare(free, standing, size).describe()
         self.assertEqual(
             (*expected, False),
-            tuple(
-                found[key] for key in ('fit', 'spare', 'failure', 'or_more')
-            ),
+            (found.fit, found.spare, found.failure, found.or_more),
         )
 
     def test_a_filter_of_which_nothing_is_known(self):
         """It opens a host that it refused before."""
         found = self.spare({'a': 2, 'b': 2}, {}, 1, [InTurnFilter]).describe()
-        self.assertEqual((4, 2), (found['fit'], found['spare']))
+        self.assertEqual((4, 2), (found.fit, found.spare))
 
     @ddt.data(
         # By those that are there no failure is worse.
@@ -175,31 +173,21 @@ class SpareTestCase(testtools.TestCase):
         movables = {'a-0': NOT_MOVABLE, 'a-1': NOT_MOVABLE}
         one = spare.Evacuated('a', {'nothing'}, movables, {*stuck})
         found.check([one])
-        self.assertEqual(expected, found.describe()['spare'])
+        self.assertEqual(expected, found.describe().spare)
 
     def test_there_are_no_more_than_are_counted(self):
         with mock.patch.object(spare, '_MOST', 3):
             found = self.spare({'a': 4, 'b': 4}, {}, 1).describe()
         self.assertEqual(
-            {
-                'id': '1',
-                'name': 'x',
-                'fit': 3,
-                'or_more': True,
-                'spare': 3,
-                'failure': '',
-                'reason': '',
-                'cause': '',
-            },
-            found,
+            plans.FlavorRoom('1', 'x', 3, True, 3, '', '', ''), found
         )
 
     def test_why_none_fits(self):
         found = self.spare({'a': 4, 'b': 2}, {}, 5).describe()
-        self.assertEqual('MEMORY_MB', found['cause'])
+        self.assertEqual('MEMORY_MB', found.cause)
         self.assertEqual(
             '0 of 2 hosts can take it. 2 are too small (MEMORY_MB)',
-            found['reason'],
+            found.reason,
         )
 
     @hypothesis.settings(max_examples=15)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Documents of answers: what they have in common, and their schemas.
+
+The files in ``nova_ext_sched/schemas`` are made of these classes; a test holds
+that they are what the classes say.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+from nova_ext_sched import document
+from nova_ext_sched import plan_format
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
+from nova_ext_sched.dryrun import heading
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """How it was asked for, as :func:`..cli.report.say_origin` adds it.
+
+    :ivar command: what was typed, without passwords
+    :ivar supposed: what the answer takes for granted and is not so, in the
+        order of the options; empty where it is of the cloud as it is
+    """
+
+    command: str = dataclasses.field(metadata={document.MAY_LACK: True})
+    supposed: Sequence[plan_format.Supposed] = dataclasses.field(
+        metadata={document.MAY_LACK: True}
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """What was read, and what could not be.
+
+    :ivar topology: every host with a compute node, in the order in which
+        people count names
+    :ivar faults: what could not be read
+    """
+
+    topology: Sequence[heading.Host]
+    faults: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The answer.
+
+    :ivar sentence: on one line
+    """
+
+    sentence: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """What people read first."""
+
+    answer: Answer
+
+
+#: What each document has besides what was found.
+COMMON = (heading.Heading, Asked, Read)
+
+
+def finish(
+    head: str,
+    remarks: Sequence[str],
+    details: Iterable[report.Section],
+    rows: Iterable[Sequence[object]],
+    describe: Callable[[], dict[str, typing.Any]],
+    *,
+    format_: int,
+    topology: Sequence[Mapping[str, typing.Any]],
+    faults: Sequence[str],
+    status: int,
+    counts: Sequence[tuple[int, str]] = (),
+    first: report.Section | None = None,
+) -> report.Report:
+    """Return the report of an answer, with its document.
+
+    :param head: as of :func:`..cli.report.begin`, with ``counts``
+    :param remarks: sentences that belong to the answer
+    :param details: what follows the answer
+    :param describe: returns what was found, as the document has it
+    :param topology: what :func:`.topology.describe` returned
+    :param faults: sentences on what could not be read
+    :param status: the exit status if everything could be read
+    :param first: what people read in place of the head
+    """
+    sentence, sections = report.begin(head, *remarks, *faults, counts=counts)
+
+    def make_document() -> dict[str, typing.Any]:
+        found = describe()
+        answer = report.begin(head, *remarks, counts=counts)[0]
+        return {
+            **heading.make(format_),
+            'answer': {'sentence': answer, **found.pop('answer', {})},
+            'topology': list(topology),
+            **found,
+            'faults': list(faults),
+        }
+
+    return report.Report(
+        sentence,
+        [first or sections[0], *sections[1:], *details],
+        rows,
+        make_document,
+        base.FAULT if faults else status,
+        [one['host'] for one in topology],
+    )

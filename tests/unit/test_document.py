@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+import ddt
+import jsonschema
+import testtools
+
+from nova_ext_sched import document
+
+
+@dataclasses.dataclass
+class Shelf:
+    """Where things are.
+
+    :ivar name: as people read it; see :func:`.place.say`, or ``--map``, over
+        two lines
+    """
+
+    name: str
+
+
+@dataclasses.dataclass
+class Thing(Shelf):
+    """A thing.
+
+    :ivar turn: from 1 on
+    """
+
+    turn: typing.Annotated[int, {'minimum': 1}]
+    to: str | None
+    parts: Sequence[Shelf]
+    on: Shelf | None
+    weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    note: str = dataclasses.field(
+        metadata={document.MAY_LACK: True}, default=''
+    )
+
+
+@dataclasses.dataclass
+class Head:
+    """What it begins with."""
+
+    format: int
+
+
+THING = {
+    'format': 3,
+    'name': 'x',
+    'turn': 1,
+    'to': None,
+    'parts': [{'name': 'y'}],
+    'on': None,
+    'weights': {'z': 0.5},
+}
+
+
+@ddt.ddt
+class SchemaTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.schema = document.make_schema('Things', 3, (Thing, Head))
+        jsonschema.Draft202012Validator.check_schema(self.schema)
+
+    @ddt.data(
+        ({}, True),
+        ({'note': 'n'}, True),
+        ({'to': 'host', 'on': {'name': 'y'}}, True),
+        ({'format': 2}, False),
+        ({'turn': 0}, False),
+        ({'turn': None}, False),
+        ({'to': 1}, False),
+        ({'parts': [{}]}, False),
+        ({'on': {'name': 1}}, False),
+        ({'weights': {'z': 'heavy'}}, False),
+        ({'other': 1}, False),
+    )
+    @ddt.unpack
+    def test_what_a_document_may_have(self, change, is_valid):
+        validator = jsonschema.Draft202012Validator(self.schema)
+        self.assertEqual(is_valid, validator.is_valid(THING | change))
+
+    @ddt.data(*sorted(THING))
+    def test_a_key_that_is_missing(self, key):
+        """One with a default is written all the same."""
+        validator = jsonschema.Draft202012Validator(self.schema)
+        rest = {name: value for name, value in THING.items() if name != key}
+        self.assertFalse(validator.is_valid(rest))
+
+    def test_what_it_means(self):
+        """Bases too, on one line, without marks of Sphinx."""
+        self.assertEqual('A thing.', self.schema['description'])
+        properties = self.schema['properties']
+        self.assertEqual(
+            {
+                'name': 'as people read it; see place.say, or --map, over two '
+                'lines',
+                'turn': 'from 1 on',
+            },
+            {
+                name: form['description']
+                for name, form in properties.items()
+                if 'description' in form
+            },
+        )
+
+    def test_one_of_several_forms(self):
+        schema = document.make_schema('Both', 1, (Thing, Head), (Shelf, Head))
+        validator = jsonschema.Draft202012Validator(schema)
+        self.assertTrue(validator.is_valid({'format': 1, 'name': 'x'}))
+        self.assertTrue(validator.is_valid(THING | {'format': 1}))
+        self.assertFalse(validator.is_valid({'format': 1}))
