@@ -780,9 +780,8 @@ class PageTestCase(testtools.TestCase):
         page = documentation.ROOT / 'doc/source/cli/survive.rst'
         text = ' '.join(page.read_text().split())
         for said in (
-            f'order the {destinations.WEIGHED} hosts that were the best',
-            f'order {destinations._PROPOSED_AT_ONCE} at a time, up to '
-            f'{destinations.PROPOSED}; for one of a group '
-            f'{destinations.PROPOSED} at once',
+            f'only the {destinations.WEIGHED} hosts that were the best',
+            'for a server with hints or in a group up to '
+            f'{destinations.PROPOSED}.',
         ):
             self.assertIn(said, text)
