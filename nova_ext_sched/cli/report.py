@@ -41,6 +41,7 @@ from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import page
 from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
 
 Line = layout.Line
 Section = layout.Section
@@ -107,6 +108,20 @@ def insert(made: Report, drawn: typing.Any) -> Report:
     place = next(ends, len(sections))
     sections.insert(place, Section(body=drawn))
     return dataclasses.replace(made, sections=sections)
+
+
+def add_map(
+    made: Report,
+    parsed_args: argparse.Namespace,
+    draw: Callable[[str | None], typing.Any],
+) -> Report:
+    """Return a report with the map of the hosts, where one is asked for.
+
+    :param draw: takes what ``--map-by`` says
+    """
+    if not topology.is_wanted(parsed_args):
+        return made
+    return insert(made, draw(parsed_args.map_by))
 
 
 def append(made: Report, *drawn: typing.Any) -> Report:

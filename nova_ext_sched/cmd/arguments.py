@@ -3,9 +3,12 @@
 """What the library is asked, made of the arguments of commands."""
 
 import argparse
+from collections.abc import Iterator
+import contextlib
 import typing
 
 from nova_ext_sched import exception
+from nova_ext_sched import waiting
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import groups
@@ -35,6 +38,27 @@ def make_change(parsed_args: argparse.Namespace) -> change.Change:
         hosts=parsed_args.aggregate_host,
         no_hosts=parsed_args.no_aggregate_host,
     )
+
+
+@contextlib.contextmanager
+def read_cloud(
+    parsed_args: argparse.Namespace,
+    settled: bool = True,
+    patient: bool = False,
+) -> Iterator[snapshot.Snapshot]:
+    """Read the cloud as it would be, for a command.
+
+    In its arguments IDs take the place of names.
+
+    :param settled: as of :func:`.snapshot.read`
+    :param patient: whether placement is asked again for some minutes where it
+        is away: a plan may take longer to make, and is not lost
+    """
+    with snapshot.read(make_change(parsed_args), settled=settled) as cloud:
+        if patient:
+            cloud.placement.patience = waiting.Waiting('placement')
+        resolve_names(parsed_args, cloud)
+        yield cloud
 
 
 def resolve_names(

@@ -3,6 +3,7 @@
 """What the commands share that use nova-scheduler's code."""
 
 import argparse
+from collections.abc import Callable
 import importlib
 import logging
 import sys
@@ -12,7 +13,14 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
+from nova_ext_sched.cli import options
+from nova_ext_sched.cli import progress as bar
+from nova_ext_sched.cli import report
+from nova_ext_sched.cli import topology
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import process
+
+T = typing.TypeVar('T')
 
 # What logs the scheduler's warnings at start: nova.conf's, of every policy.
 _STARTING = ('nova_ext_sched.filters', 'nova_ext_sched.weighers')
@@ -23,8 +31,9 @@ class Command(base.Command):
 
     nova-scheduler's warnings at start are one line behind the answer.
 
-    :cvar work: the module of what it does, beside that of its arguments. It
-        imports nova, which has to be prepared before.
+    What imports nova is imported once that is prepared: by functions, where
+    they begin.
+
     :cvar is_service: whether it is one, whose log has these warnings
     """
 
@@ -72,10 +81,7 @@ class Command(base.Command):
                 )
 
     def load(self, parsed_args: argparse.Namespace) -> typing.Any:
-        """Return :attr:`work`, where all that it imports is ready.
-
-        :raises exception.InvalidValue: there is no nova, or no nova.conf
-        """
+        """Return :attr:`work`, where all that it imports is ready."""
         self.configure(parsed_args)
         return importlib.import_module(self.work)
 
@@ -105,6 +111,42 @@ class Command(base.Command):
     def describe_cloud(self) -> str:
         """See the base."""
         return process.describe_cloud()
+
+
+class Lister(Command, report.Lister):
+    """A command that answers with a report.
+
+    :cvar label: what standard error says while nova-scheduler's code runs
+    :cvar has_map: whether its hosts can be drawn
+    """
+
+    label: str
+    has_map = True
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        self.add_arguments(parser)
+        options.add_change(parser)
+        if self.has_map:
+            topology.add_options(parser)
+        return parser
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add what the command has besides a change and a map."""
+        raise NotImplementedError
+
+    def ask(
+        self,
+        work: Callable[[argparse.Namespace, progress.Advance], T],
+        parsed_args: argparse.Namespace,
+    ) -> T:
+        """Return what a function answers that uses nova-scheduler's code.
+
+        :raises exception.InvalidValue: there is no nova, or no nova.conf
+        """
+        self.configure(parsed_args)
+        with bar.bar(sys.stderr, self.label, color=self.color) as advance:
+            return work(parsed_args, advance)
 
 
 class _Held(logging.Filter):

@@ -7,7 +7,7 @@ from unittest import mock
 from nova import context
 from nova.compute import manager as compute_manager
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import mend as mend_command
 from tests.functional import audits
 from tests.functional import explain
 
@@ -88,10 +88,10 @@ class PlanTestCase(MovesMixin, audits.AuditTestCase):
 
     def run_mend(self, *argv):
         """Run the command; return its exit status and what it writes."""
-        text, _, status = explain.call(command.Mend, 'mend', *argv)
+        text, _, status = explain.call(mend_command.Mend, 'mend', *argv)
         return status, text
 
-    def plan(self, *argv, by=command.Mend):
+    def plan(self, *argv, by=mend_command.Mend):
         """Turn the policies on, and return the plan, as a document."""
         self.turn_on()
         found = explain.Output(*explain.call(by, 'mend', *argv, '-f', 'json'))

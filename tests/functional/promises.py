@@ -16,8 +16,9 @@ import typing
 import fixtures
 from nova.virt import fake
 
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd.audit import command as audit_command
-from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_run
 from tests.functional import base
@@ -192,7 +193,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         :param kinds: of moves that the plan must have; None for any
         :param stuck: the causes of those that have no place; None for any
         """
-        plan = self._plan(command.Drain, 'drain', argv, kinds, stuck)
+        plan = self._plan(drain.Drain, 'drain', argv, kinds, stuck)
         self.carry_out(plan)
         self.sync_instances()
         # One that is resized is said to be on both of its hosts.
@@ -211,7 +212,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
 
         See assertDrained.
         """
-        plan = self._plan(command.Mend, 'mend', argv, kinds, stuck)
+        plan = self._plan(mend.Mend, 'mend', argv, kinds, stuck)
         self.carry_out(plan)
         out, err, status = explain.call(
             audit_command.Audit, 'audit', '-f', 'json'

@@ -9,10 +9,12 @@ the databases do not have: an answer of theirs would contradict our stage 2.
 import nova.conf
 from nova.tests import fixtures as nova_fixtures
 
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import mend
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
 from nova_ext_sched.cmd.explain import command as explain_command
-from nova_ext_sched.cmd.moves import command as moves
 from tests.functional import base
 from tests.functional import capacity as capacity_run
 from tests.functional import explain
@@ -168,9 +170,9 @@ class TruthTestCase(ChangeTestCase):
         for class_, name, *args in (
             (explain_command.Explain, 'explain', '--flavor', '1'),
             (audit.Audit, 'audit'),
-            (moves.Mend, 'mend'),
-            (moves.Drain, 'drain', 'host1'),
-            (moves.Survive, 'survive'),
+            (mend.Mend, 'mend'),
+            (drain.Drain, 'drain', 'host1'),
+            (survive.Survive, 'survive'),
             (capacity.Capacity, 'capacity'),
         ):
             out, err, status = explain.call(

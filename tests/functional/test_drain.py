@@ -4,7 +4,7 @@
 
 import time
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import drain as drain_command
 from tests.functional import plans
 
 
@@ -20,7 +20,7 @@ class DrainTestCase(plans.PlanTestCase):
 
         :param argv: of the command; hosts
         """
-        plan = self.plan(*argv, by=command.Drain)
+        plan = self.plan(*argv, by=drain_command.Drain)
         self.carry_out(plan)
         for host in set(argv) & self.weights.keys():
             expected = sorted(

@@ -20,9 +20,11 @@ import sqlalchemy as sa
 import yaml
 
 from nova_ext_sched import conf
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import mend
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
-from nova_ext_sched.cmd.moves import command as moves
 from tests import documentation
 from tests.functional import base
 from tests.functional import explain
@@ -181,12 +183,12 @@ class LookFirstTestCase(base.CloudTestCase):
             self.look(capacity.Capacity, 'capacity', '--flavor', 'small')
         )['flavors']
         self.assertEqual(117, flavor['servers'])
-        [move] = json.loads(self.look(moves.Mend, 'mend'))['moves']
+        [move] = json.loads(self.look(mend.Mend, 'mend'))['moves']
         self.assertEqual('host2', move['to'])
         # The other cell's host is no place for the second.
-        plan = json.loads(self.look(moves.Drain, 'drain', 'host1', status=3))
+        plan = json.loads(self.look(drain.Drain, 'drain', 'host1', status=3))
         self.assertEqual(1, len(plan['moves']))
-        failures = json.loads(self.look(moves.Survive, 'survive', status=3))
+        failures = json.loads(self.look(survive.Survive, 'survive', status=3))
         self.assertEqual(
             ['host1', 'host3'],
             sorted(one['failure'] for one in failures['failures']),

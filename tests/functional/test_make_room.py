@@ -2,7 +2,7 @@
 
 """Room for new servers: nova makes the moves, and then takes each."""
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import make_room
 from tests.functional import explain
 from tests.functional import plans
 
@@ -35,7 +35,12 @@ class MakeRoomTestCase(plans.PlanTestCase):
         arguments = ('--flavor', flavor, '--count', f'{number}')
         found = explain.Output(
             *explain.call(
-                command.MakeRoom, 'make-room', *arguments, *argv, '-f', 'json'
+                make_room.MakeRoom,
+                'make-room',
+                *arguments,
+                *argv,
+                '-f',
+                'json',
             )
         )
         self.assertEqual(status, found.status, found)

@@ -11,7 +11,7 @@ from nova import exception
 from nova.compute import manager
 from nova.virt import fake
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import drain as drain_command
 from nova_ext_sched.osc import moves_run
 from tests.functional import explain
 from tests.functional import openstackclient
@@ -44,7 +44,7 @@ class ApplyTestCase(plans.PlanTestCase):
         self._wait_for_state_change(self.stopped, 'SHUTOFF')
 
     def drain(self):
-        return self.plan('host1', by=command.Drain)
+        return self.plan('host1', by=drain_command.Drain)
 
     def apply(self, plan, *arguments, status=0):
         """Run the command; return the result of each move."""
@@ -263,13 +263,13 @@ class NightTest(ApplyTestCase):
 
     def plan_status(self, status):
         found = explain.Output(
-            *explain.call(command.Drain, 'drain', 'host1', '-f', 'json')
+            *explain.call(drain_command.Drain, 'drain', 'host1', '-f', 'json')
         )
         self.assertEqual(status, found.status)
         return found.read('schemas/plan.json')
 
     def test_hosts_that_get_no_server(self):
-        plan = self.plan('host1', '--not-to', 'host2', by=command.Drain)
+        plan = self.plan('host1', '--not-to', 'host2', by=drain_command.Drain)
         self.assertEqual(
             ['host3', 'host3'], [one['to'] for one in plan['moves']]
         )

@@ -15,8 +15,8 @@ from nova.tests.functional.api import client
 from nova.virt import fake
 from prometheus_client import parser
 
+from nova_ext_sched.cmd import survive as survive_command
 from nova_ext_sched.cmd.capacity import command as capacity_command
-from nova_ext_sched.cmd.moves import command
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -48,7 +48,9 @@ class EvacuationMixin:
     def survive(self, *argv):
         """Run the command; return its document."""
         found = explain.Output(
-            *explain.call(command.Survive, 'survive', *argv, '-f', 'json')
+            *explain.call(
+                survive_command.Survive, 'survive', *argv, '-f', 'json'
+            )
         )
         document = found.read('schemas/plan.json')
         stuck = [one for one in document['failures'] if one['without_place']]

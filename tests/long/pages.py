@@ -7,10 +7,13 @@ import shlex
 
 import fixtures
 
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import maintain
+from nova_ext_sched.cmd import mend
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
 from nova_ext_sched.cmd.explain import command as explain_command
-from nova_ext_sched.cmd.moves import command as moves
 from tests import documentation
 from tests import samples
 from tests.functional import explain
@@ -18,11 +21,11 @@ from tests.functional import explain
 COMMANDS = {
     'audit': audit.Audit,
     'capacity': capacity.Capacity,
-    'drain': moves.Drain,
-    'maintain': moves.Maintain,
+    'drain': drain.Drain,
+    'maintain': maintain.Maintain,
     'explain': explain_command.Explain,
-    'mend': moves.Mend,
-    'survive': moves.Survive,
+    'mend': mend.Mend,
+    'survive': survive.Survive,
 }
 # Ours, of the OpenStackClient.
 OF_OPENSTACK = {('aggregate', 'isolation'), ('move', 'plan')}

@@ -12,7 +12,8 @@ from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
@@ -107,7 +108,7 @@ class PlanTestCase(test_drain.DrainTestCase):
             (('--domain', 'b'), ['host3']),
             (('host1', '--aggregate', 'row'), ['host1', 'host2']),
         ):
-            plan = self.plan(*argv, by=command.Drain)
+            plan = self.plan(*argv, by=drain.Drain)
             self.assertEqual(
                 expected, sorted(one['host'] for one in plan['moves'])
             )
@@ -120,7 +121,7 @@ class PlanTestCase(test_drain.DrainTestCase):
             ('--aggregate', 'away'),
             ('-c', 'Room'),
         ):
-            _, err, status = explain.call(command.Drain, 'drain', *argv)
+            _, err, status = explain.call(drain.Drain, 'drain', *argv)
             self.assertEqual(2, status, err)
         self.a_host_without_a_compute_node()
 
@@ -134,7 +135,7 @@ class PlanTestCase(test_drain.DrainTestCase):
                 )
             )
         for argv in (('host3',), ('--aggregate', 'racks')):
-            plan = self.plan(*argv, by=command.Drain)
+            plan = self.plan(*argv, by=drain.Drain)
             self.assertIn(
                 'The host will not be empty.', plan['answer']['sentence']
             )
@@ -170,7 +171,7 @@ class PlanTestCase(test_drain.DrainTestCase):
         self.boot(host='host2')
         plan = self.drain('host2')
         self.assertNotIn('host1', [one['to'] for one in plan['moves']])
-        again = self.plan('host1', by=command.Drain)
+        again = self.plan('host1', by=drain.Drain)
         self.assertNotIn('not disabled', again['answer']['sentence'])
         self.disable_others(*self.weights)
         # One that was deleted softly is on its host until it is gone.
@@ -203,12 +204,12 @@ class PlanTestCase(test_drain.DrainTestCase):
         """Of what nobody could read it is not said that it is empty."""
         for by, argv, said in (
             (
-                command.Drain,
+                drain.Drain,
                 ['host1'],
                 'No server has to move, of those judged. What runs on host1 '
                 'is not known.',
             ),
-            (command.Survive, [], 'No host holds a server, of those read.'),
+            (survive.Survive, [], 'No host holds a server, of those read.'),
         ):
             with base.table_away(self.cell_engine(), 'compute_nodes'):
                 text, _, status = explain.call(by, 'plan', *argv)
@@ -238,7 +239,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
             server = self.boot(az='nova:host1', networks=self.networks)
             self.reset_state(server, state)
             with self.deleting(server, target, name):
-                plan = self.plan('host1', by=command.Drain)
+                plan = self.plan('host1', by=drain.Drain)
             self.assertDeleted([server], plan)
             self.assertEqual(
                 [staying['id']], [one['server'] for one in plan['moves']]
@@ -255,7 +256,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
         for step in ('_cleanup_volumes', '_complete_deletion'):
             server = self.boot(az='nova:host1', networks=self.networks)
             plan = self.while_deleting(
-                server, step, lambda: self.plan('host1', by=command.Drain)
+                server, step, lambda: self.plan('host1', by=drain.Drain)
             )
             self.assertDeleted([server], plan)
 
@@ -268,7 +269,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
         self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.disable_others(*self.weights)
         with self.deleting(server, destinations.Destinations, 'begin'):
-            plan = self.plan('host2', by=command.Drain)
+            plan = self.plan('host2', by=drain.Drain)
         self.assertDeleted([server], plan)
 
     def is_not_deleted(self):
@@ -279,7 +280,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
         )['ports']
         self.neutron.delete_port(port['id'])
         text, _, status = explain.call(
-            command.Drain, 'drain', 'host2', '-f', 'json'
+            drain.Drain, 'drain', 'host2', '-f', 'json'
         )
         plan = json.loads(text)
         [stuck] = plan['without_place']
@@ -289,7 +290,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
         self.flags(reclaim_instance_interval=3600)
         self.api.delete_server(server['id'])
         self._wait_for_state_change(server, 'SOFT_DELETED')
-        [stuck] = self.plan('host2', by=command.Drain)['without_place']
+        [stuck] = self.plan('host2', by=drain.Drain)['without_place']
         self.assertIn('restore it', stuck['would_help'])
 
 

@@ -8,8 +8,11 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights
 from testtools import content
 
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import maintain
+from nova_ext_sched.cmd import mend
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd.capacity import command as capacity_command
-from nova_ext_sched.cmd.moves import command
 from tests.functional import explain
 from tests.functional import test_drain
 
@@ -79,16 +82,16 @@ class EveryClassTestCase(test_drain.DrainTestCase):
         manager = self.scheduler_service.manager
         manager.host_manager = host_manager.HostManager()
         self.addDetail('class', content.text_content(name))
-        plan = self.ask(command.Drain, 'drain', self.host_of(self.server))
+        plan = self.ask(drain.Drain, 'drain', self.host_of(self.server))
         self.assertIn(
             self.server['id'], [one['server'] for one in plan['moves']], name
         )
-        self.ask(command.Mend, 'mend')
-        rounds = self.ask(command.Maintain, 'maintain')['rounds']
+        self.ask(mend.Mend, 'mend')
+        rounds = self.ask(maintain.Maintain, 'maintain')['rounds']
         # The others have the server that is resized.
         self.assertEqual([['host1']], [one['hosts'] for one in rounds], name)
         flavor = '--flavor', self.plain_flavor
-        self.ask(command.Survive, 'survive', *flavor)
+        self.ask(survive.Survive, 'survive', *flavor)
         for image in ((), ('--image', self.linux)):
             self.ask(
                 *(capacity_command.Capacity, 'capacity', *flavor, *image),

@@ -14,8 +14,8 @@ import threading
 from nova.cmd import manage
 from nova.virt import fake
 
+from nova_ext_sched.cmd import drain as drain_command
 from nova_ext_sched.cmd.capacity import command as capacity
-from nova_ext_sched.cmd.moves import command as moves
 from tests import samples
 from tests.functional import base
 from tests.functional import explain
@@ -142,7 +142,9 @@ class StrayTestCase(test_explain_orphaned.UnheldTestCase):
 
 class LostTestCase(StrayTestCase):
     def drain(self, host):
-        out, err, _ = explain.call(moves.Drain, 'drain', host, '-f', 'json')
+        out, err, _ = explain.call(
+            drain_command.Drain, 'drain', host, '-f', 'json'
+        )
         return explain.Output(out, err, 0).read('schemas/plan.json')
 
     def test_conductor_lost_a_live_migration(self):

@@ -8,7 +8,7 @@ from unittest import mock
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import maintain as maintain_command
 from nova_ext_sched.dryrun.plan import maintain
 from tests.functional import audits
 from tests.functional import explain
@@ -20,7 +20,9 @@ class RoundsTestCase(test_drain.DrainTestCase):
     """Hosts are disabled while they are to be empty, as operators do it."""
 
     def read(self, *argv, status=0):
-        found = explain.call(command.Maintain, 'maintain', *argv, '-f', 'json')
+        found = explain.call(
+            maintain_command.Maintain, 'maintain', *argv, '-f', 'json'
+        )
         output = explain.Output(*found)
         self.assertEqual(status, output.status, output.err)
         return output.read('schemas/plan.json')
@@ -164,7 +166,9 @@ class MaintainTestCase(RoundsTestCase):
             (('--round', '9'), '--round: expected a number up to 6: a round'),
             (('--aggregate', 'away'), 'There is no aggregate away.'),
         ):
-            _, err, status = explain.call(command.Maintain, 'maintain', *argv)
+            _, err, status = explain.call(
+                maintain_command.Maintain, 'maintain', *argv
+            )
             self.assertEqual(2, status, err)
             self.assertIn(expected, err)
 

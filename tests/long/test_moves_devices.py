@@ -8,7 +8,8 @@ See :mod:`.test_capacity_devices`.
 import fixtures
 from nova.tests import fixtures as nova_fixtures
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import maintain as maintain_command
 from tests.functional import explain
 from tests.functional import plans
 from tests.functional import test_survive
@@ -46,7 +47,7 @@ class MovesBase(
         """
         with test_survive.counting() as judged:
             found = explain.Output(
-                *explain.call(command.Drain, 'drain', host, '-f', 'json')
+                *explain.call(drain.Drain, 'drain', host, '-f', 'json')
             )
         plan = found.read('schemas/plan.json')
         self.assertEqual(
@@ -132,7 +133,7 @@ class DevicesOfThoseThatLeftTestCase(MovesBase):
     def maintain(self, status=0):
         """Let nova carry out all rounds; return the hosts of each."""
         found = explain.Output(
-            *explain.call(command.Maintain, 'maintain', '-f', 'json')
+            *explain.call(maintain_command.Maintain, 'maintain', '-f', 'json')
         )
         self.assertEqual(status, found.status, found.err)
         plan = found.read('schemas/plan.json')

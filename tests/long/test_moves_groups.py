@@ -7,7 +7,9 @@ import threading
 import fixtures
 from nova.virt import fake
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import maintain
+from nova_ext_sched.cmd import survive
 from tests.functional import explain
 from tests.functional import nodes
 from tests.functional import plans
@@ -51,7 +53,7 @@ class UnderWayTestCase(test_drain.DrainTestCase):
         )
         plain = self.boot(host='host1')
         self.begin_migration(other, 'host2')
-        plan = self.plan('host1', by=test_drain.command.Drain)
+        plan = self.plan('host1', by=drain.Drain)
         self.assertEqual(
             {
                 (member['id'], 'host1', 'host4'),
@@ -74,13 +76,13 @@ class NamesTestCase(test_drain.DrainTestCase):
         group = self.create_group(1, name='db')
         for host in self.weights:
             self.boot(hints={'group': group}, az=f'nova:{host}')
-        plan = self.plan('host1', by=command.Drain)
+        plan = self.plan('host1', by=drain.Drain)
         [stuck] = plan['without_place']
         self.assertIn(f'server group {group} ', stuck['reason'])
         for kind, *argv in (
-            (command.Drain, 'drain', 'host1'),
-            (command.Maintain, 'maintain', 'host1'),
-            (command.Survive, 'survive', '--host', 'host1'),
+            (drain.Drain, 'drain', 'host1'),
+            (maintain.Maintain, 'maintain', 'host1'),
+            (survive.Survive, 'survive', '--host', 'host1'),
         ):
             text, *_ = explain.call(kind, *argv)
             self.assertIn(' server group db ', ' '.join(text.split()))

@@ -9,7 +9,7 @@ nova then makes it.
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.libvirt import test_pci_sriov_servers
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import drain
 from tests.functional import base
 from tests.functional import explain
 
@@ -22,7 +22,7 @@ class LiveMixin(base.PluginMixin):
     def _live_migrate(self, server, *args, **kwargs):
         host = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
         found = explain.Output(
-            *explain.call(command.Drain, 'drain', host, '-f', 'json')
+            *explain.call(drain.Drain, 'drain', host, '-f', 'json')
         ).read('schemas/plan.json')
         self.kinds = [one['method'] for one in found['moves']]
         moved = super()._live_migrate(server, *args, **kwargs)

@@ -11,7 +11,7 @@ import fixtures
 from nova import context
 from nova import objects
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import drain
 from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_run
 from tests.functional import openstackclient
@@ -213,7 +213,7 @@ class HostsTest(test_osc_moves.ApplyTestCase):
 
     def test_hosts_are_disabled_and_enabled(self):
         """One that somebody else disabled stays so."""
-        plan = self.plan('host1', 'host3', by=command.Drain)
+        plan = self.plan('host1', 'host3', by=drain.Drain)
         self.set_service('host3', status='disabled', disabled_reason='mine')
         before = self.services()
         self.apply(plan, '--disable', '--dry-run', status=3)

@@ -16,7 +16,8 @@ from nova.tests.functional.api import client
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd.moves import command
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
@@ -114,7 +115,7 @@ class UnitsTestCase(capacity.TruthMixin, test_survive.SurviveTestCase):
         self.assertEqual(
             (0, ['host2']), self.explain(self.small, operation)[:2]
         )
-        plan = self.plan('host1', by=command.Drain)
+        plan = self.plan('host1', by=drain.Drain)
         self.assertEqual(
             [(self.small['id'], kind)],
             [(one['server'], one['method']) for one in plan['moves']],
@@ -297,7 +298,7 @@ class FlavorTestCase(test_survive.SurviveTestCase):
         ):
             self.assertIn(part, none['reason'])
         out, _, _ = explain.call(
-            command.Survive, 'survive', '--flavor', flavor, '-f', 'csv'
+            survive.Survive, 'survive', '--flavor', flavor, '-f', 'csv'
         )
         [row] = csv.DictReader(io.StringIO(out))
         self.assertEqual(

@@ -8,10 +8,12 @@ import re
 
 import fixtures
 
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import mend
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
 from nova_ext_sched.cmd.explain import command as explaining
-from nova_ext_sched.cmd.moves import command as moves
 from tests import schemas
 from tests.functional import audits
 from tests.functional import explain
@@ -47,17 +49,22 @@ class TopologyTestCase(audits.AuditTestCase):
         ]
         flavor = ['--flavor', self.plain_flavor]
         for kind, name, schema, argv in (
-            (audit.Audit, 'audit', 'cmd/audit', []),
-            (audit.Audit, 'audit', 'cmd/audit', ['--summary']),
-            (capacity.Capacity, 'capacity', 'dryrun/fit', flavor),
-            (moves.Survive, 'survive', 'cmd/moves', []),
-            (moves.Drain, 'drain', 'cmd/moves', ['host1']),
-            (moves.Mend, 'mend', 'cmd/moves', []),
-            (explaining.Explain, 'explain', 'dryrun/decision', flavor),
+            (audit.Audit, 'audit', 'schemas/audit.json', []),
+            (audit.Audit, 'audit', 'schemas/audit.json', ['--summary']),
+            (capacity.Capacity, 'capacity', 'dryrun/fit/schema.json', flavor),
+            (survive.Survive, 'survive', 'schemas/plan.json', []),
+            (drain.Drain, 'drain', 'schemas/plan.json', ['host1']),
+            (mend.Mend, 'mend', 'schemas/plan.json', []),
+            (
+                explaining.Explain,
+                'explain',
+                'dryrun/decision/schema.json',
+                flavor,
+            ),
         ):
             text, err, _ = explain.call(kind, name, *argv, '-f', 'json')
             document = json.loads(text)
-            schemas.validate(document, f'{schema}/schema.json')
+            schemas.validate(document, schema)
             self.assertEqual(
                 expected,
                 [tuple(one.values()) for one in document['topology']],
@@ -67,9 +74,9 @@ class TopologyTestCase(audits.AuditTestCase):
         for kind, name, argv, row in (
             (audit.Audit, 'audit', [], 'r9 1· 1'),
             (capacity.Capacity, 'capacity', flavor, 'r9 i█ 40'),
-            (moves.Survive, 'survive', [], 'r9 █· 0'),
-            (moves.Drain, 'drain', ['host1'], 'r9 e█ 1'),
-            (moves.Mend, 'mend', [], 'r9 m█ 1'),
+            (survive.Survive, 'survive', [], 'r9 █· 0'),
+            (drain.Drain, 'drain', ['host1'], 'r9 e█ 1'),
+            (mend.Mend, 'mend', [], 'r9 m█ 1'),
         ):
             argv += ['--map', '--html-add', str(page)]
             text, *_ = explain.call(kind, name, *argv)

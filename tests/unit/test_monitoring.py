@@ -19,9 +19,9 @@ import testtools
 import yaml
 
 from nova_ext_sched.cli import metrics as run_metrics
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
-from nova_ext_sched.cmd.moves import command as moves
 from nova_ext_sched.cmd.watch import command as watch
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.watch import metrics
@@ -32,7 +32,7 @@ METRIC = re.compile(r'nova_ext_sched_\w+')
 COMMANDS = {
     'audit': audit.Audit,
     'capacity': capacity.Capacity,
-    'survive': moves.Survive,
+    'survive': survive.Survive,
     'watch': watch.Watch,
 }
 

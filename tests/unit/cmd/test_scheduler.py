@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import importlib.metadata
 import io
 import logging
 import subprocess
@@ -12,7 +11,6 @@ from unittest import mock
 import ddt
 import testtools
 
-from nova_ext_sched.cli import main
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd.explain import command as explain
 from nova_ext_sched.cmd.watch import command as watch
@@ -44,23 +42,25 @@ class WithoutNovaTestCase(testtools.TestCase):
         self.assertEqual(1, done.stderr.count('nova-ext-sched'))
 
 
-class LoadTestCase(testtools.TestCase):
-    def test_what_every_command_does_is_there(self):
-        """What it is, where nova is ready and not before."""
-        found = importlib.metadata.entry_points(group=main.NAMESPACE)
-        for one in found:
-            class_ = one.load()
-            if issubclass(class_, scheduler.Command):
-                command = class_(mock.Mock(), None)
-                parsed = argparse.Namespace()
-                with mock.patch.object(command, 'configure') as configure:
-                    configure.side_effect = ZeroDivisionError
-                    self.assertRaises(ZeroDivisionError, command.load, parsed)
-                    configure.side_effect = None
-                    work = command.load(parsed)
-                configure.assert_called_with(parsed)
-                folder, _, _ = class_.__module__.rpartition('.')
-                self.assertEqual(f'{folder}.run', work.__name__)
+class AskTestCase(testtools.TestCase):
+    def test_nova_is_ready_before_it_is_asked(self):
+        done = []
+
+        class Command(scheduler.Lister):
+            label = 'Asking'
+            color = 'never'
+
+            def configure(self, parsed_args):
+                done.append(parsed_args)
+
+        def work(parsed_args, advance):
+            advance(total=1)
+            done.append('asked')
+            return 'answer'
+
+        command = Command(mock.Mock(), None)
+        self.assertEqual('answer', command.ask(work, 'arguments'))
+        self.assertEqual(['arguments', 'asked'], done)
 
 
 @ddt.ddt

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched drain``."""
+
+import argparse
+
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import plan_command
+from nova_ext_sched.cmd import plan_map
+from nova_ext_sched.cmd import plan_report
+from nova_ext_sched.dryrun import progress
+
+
+class Drain(plan_command.Command):
+    """Plan the moves that empty hosts, in an order that works.
+
+    Asks nova-scheduler's own code where each server can go when its turn
+    comes. No server moves to a host that is being emptied. It changes
+    nothing.
+    """
+
+    examples = (
+        'cmp-0101 --output plan.json',
+        '--domain rack7 --not-to cmp-0101',
+        '--aggregate old-hardware --map',
+    )
+
+    label = 'Planning moves'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        plan_command.add_hosts(parser)
+        super().add_arguments(parser)
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        if not (
+            parsed_args.hosts or parsed_args.aggregate or parsed_args.domain
+        ):
+            raise base.UsageError(
+                'Name the hosts to empty: HOST, --aggregate or --domain.'
+            )
+        return self.ask(plan, parsed_args)
+
+
+def plan(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> report.Report:
+    """Return the report of a plan after which hosts are empty."""
+    from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.cloud import selection
+    from nova_ext_sched.dryrun.cloud import topology
+    from nova_ext_sched.dryrun.plan import drain
+
+    with arguments.read_cloud(parsed_args, patient=True) as cloud:
+        emptied = selection.find(
+            cloud, parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
+        )
+        not_to = selection.find_any(cloud, parsed_args.not_to)
+        made = drain.make(cloud, emptied, advance, not_to)
+        unread = drain.find_unread(cloud, emptied)
+        hosts = topology.describe(cloud)
+        return report.add_map(
+            plan_report.make(
+                made,
+                drain.describe(cloud, emptied, made, unread),
+                cloud.faults,
+                bool(unread),
+                hosts,
+                plan_report.name_groups(made.without_place),
+            ),
+            parsed_args,
+            lambda by: plan_map.draw_moves(made, emptied - unread, hosts, by),
+        )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched maintain``."""
+
+import argparse
+from collections.abc import Sequence
+
+from nova_ext_sched import exception
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import maintain_report
+from nova_ext_sched.cmd import plan_command
+from nova_ext_sched.cmd import plan_report
+from nova_ext_sched.dryrun import progress
+
+
+class Maintain(plan_command.Command):
+    """Plan a rolling maintenance: rounds that empty every host once.
+
+    The hosts of a round are empty together; then they take servers again.
+    Servers go to hosts that are done as long as one takes them. By default
+    the plan covers every host of the cloud. It changes nothing.
+    """
+
+    _epilog = (
+        'Exit status: 0 each host can be emptied; 1 something could not be '
+        'read or checked; 2 wrong usage; 3 a host cannot be emptied; 130 '
+        'interrupted.'
+    )
+
+    examples = (
+        '',
+        '--round-size max --keep-failover',
+        '--done cmp-0101 --round 1 --output round.json',
+    )
+
+    label = 'Planning rounds'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        plan_command.add_hosts(parser)
+        parser.add_argument(
+            '--done',
+            metavar='HOST',
+            action='append',
+            default=[],
+            help='this host, or the hosts of this aggregate (name or UUID), '
+            'are already done (repeatable)',
+        )
+        parser.add_argument(
+            '--round-size',
+            metavar='N',
+            type=_read_size,
+            default=1,
+            help='the most hosts of a round, or max for as many as can be '
+            'empty together (default: 1)',
+        )
+        parser.add_argument(
+            '--round-within',
+            choices=('domain', 'zone'),
+            help='keep the hosts of a round within one failure domain or '
+            'availability zone',
+        )
+        parser.add_argument(
+            '--keep-failover',
+            action='store_true',
+            help='limit each round so that every host that survive calls safe '
+            'today stays safe during the round; takes longer',
+        )
+        parser.add_argument(
+            '--round',
+            metavar='K',
+            type=base.read_amount,
+            help='show the moves of this round alone, as drain does, and plan '
+            'no further',
+        )
+        super().add_arguments(parser)
+
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        if parsed_args.round is None:
+            return maintain_report.COLUMNS
+        return plan_report.COLUMNS
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        return self.ask(plan, parsed_args)
+
+
+def plan(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> report.Report:
+    """Return the report of rounds in which each host is empty once."""
+    from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.cloud import selection
+    from nova_ext_sched.dryrun.cloud import topology
+    from nova_ext_sched.dryrun.plan import drain
+    from nova_ext_sched.dryrun.plan import maintain
+
+    chosen = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
+    number = parsed_args.round
+    with arguments.read_cloud(parsed_args, patient=True) as cloud:
+        emptied = (
+            selection.find(cloud, *chosen)
+            if any(chosen)
+            else {one.host for one in cloud.hosts.values()}
+        )
+        emptied -= selection.find_any(cloud, parsed_args.done)
+        if number is not None and number > len(emptied):
+            raise exception.InvalidValue(
+                where='--round',
+                expected=f'a number up to {len(emptied)}: a round has a host '
+                f'at least',
+                got=str(number),
+            )
+        unread = drain.find_unread(cloud, emptied)
+        found = maintain.make(
+            cloud,
+            emptied - unread,
+            parsed_args.round_size,
+            parsed_args.round_within,
+            parsed_args.keep_failover,
+            advance,
+            selection.find_any(cloud, parsed_args.not_to),
+            number,
+        )
+        remarks = [
+            *maintain.describe(
+                cloud, emptied - unread, found, is_whole=number is None
+            ),
+            *drain.describe_unread(unread),
+        ]
+        hosts = topology.describe(cloud)
+        about = found, remarks, cloud.faults, hosts
+        if number is None:
+            stuck = (s for one in found.not_emptied for s in one.without_place)
+            names = plan_report.name_groups(stuck)
+            made = maintain_report.make_rounds(*about, names)
+        else:
+            made = maintain_report.make_round(number, *about)
+        return report.add_map(
+            made,
+            parsed_args,
+            lambda by: maintain_report.draw(found, hosts, by),
+        )
+
+
+def _read_size(text: str) -> int | None:
+    """Return a number of hosts; None for as many as can be."""
+    if text == 'max':
+        return None
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(
+            f'expected a number of hosts, at least 1, or max, got: {text}'
+        )
+    return int(text)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What people and programs read of rounds in which hosts are empty."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import names as cli_names
+from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import plan_report
+from nova_ext_sched.dryrun.plan import plans
+
+#: The columns of the moves of rounds, in their order.
+COLUMNS = ('Round', *plan_report.COLUMNS)
+
+# The columns of the rounds that people read.
+_HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Closer together')
+
+# Rounds that people see, hosts that cannot be emptied, and of these those of
+# which they see servers.
+_MOST_ROUNDS = 20
+_MOST_HOSTS = 20
+_MOST_DETAILED = 3
+
+
+def make_rounds(
+    found: plans.Rounds,
+    remarks: Iterable[str],
+    faults: Sequence[str],
+    hosts: Sequence[dict[str, typing.Any]] = (),
+    names: cli_names.Names = plan_report.NO_NAMES,
+) -> report.Report:
+    """Return the report of rounds in which each host is empty once.
+
+    :param remarks: sentences
+    :param faults: sentences on what could not be read
+    :param hosts: what :func:`.topology.describe` returned
+    :param names: of server groups
+    """
+    rounds, kept = found.rounds, found.not_emptied
+    number = sum(len(one.hosts) for one in rounds)
+    head = 'There is no host to empty'
+    if whole := number + len(kept):
+        head = f'{number} of {messages.count("host", whole)} can be emptied'
+        if number:
+            head += f', in {messages.count("round", len(rounds))}'
+        known = sum(one.is_known for one in kept)
+        if known:
+            head += f'; {known} cannot'
+        if len(kept) > known:
+            head += f'; whether {len(kept) - known} can is not known'
+    sections = []
+    if rounds:
+        domains = {one['host']: one['domains'] for one in hosts}
+        table = []
+        for turn, one in enumerate(rounds, 1):
+            kinds = collections.Counter(move.method for move in one.moves)
+            table.append(
+                (
+                    turn,
+                    _say_empty(one.hosts, domains),
+                    len(one.moves),
+                    kinds['live'],
+                    kinds['cold'],
+                    _say_weakest(one.groups),
+                )
+            )
+        sections.append(
+            report.Section('', table, _MOST_ROUNDS, 'round', columns=_HEADS)
+        )
+    kept = sorted(kept, key=lambda one: messages.in_order(one.host))
+    if kept:
+        wide = max(len(one.host) for one in kept[:_MOST_HOSTS])
+        lines = [
+            report.Line(
+                _say_kept(one), layout.pad(messages.clean(one.host), wide)
+            )
+            for one in kept
+        ]
+        title = 'Cannot be emptied:'
+        sections.append(report.Section(title, lines, _MOST_HOSTS, 'host'))
+    if crowded := [one for one in kept if one.without_place][:_MOST_DETAILED]:
+        of_these = messages.first_few([one.host for one in crowded])
+        title = f'No place for these of {of_these}:'
+        stuck = [each for one in crowded for each in one.without_place]
+        sections.append(plan_report.list_stuck(title, stuck, names))
+    rows = [
+        (turn, *row)
+        for turn, one in enumerate(rounds, 1)
+        for row in plan_report.make_rows(one.moves)
+    ]
+
+    stuck = [stuck for one in kept for stuck in one.without_place]
+    status = plan_report.find_status(stuck)
+    if kept:
+        status = status or base.SOME_FOUND
+    return plan_report.finish(
+        head, remarks, sections, rows, found, hosts, faults, status
+    )
+
+
+def make_round(
+    number: int,
+    found: plans.Rounds,
+    remarks: Iterable[str],
+    faults: Sequence[str],
+    hosts: Sequence[dict[str, typing.Any]] = (),
+) -> report.Report:
+    """Return the report of one round, as that of a drain.
+
+    How many there are after it is not known.
+
+    :param number: which one, from 1; the others as of :func:`make_rounds`
+    :raises exception.InvalidValue: there is none of this number
+    """
+    if not 0 < number <= len(found.rounds):
+        raise exception.InvalidValue(
+            where='--round',
+            expected=f'1 to {len(found.rounds)}, the rounds that there are'
+            if found.rounds
+            else 'none: there is no round, and the answer without it says why',
+            got=str(number),
+        )
+    one = found.rounds[number - 1]
+    verb = messages.agree(len(one.hosts), 'is', 'are')
+    said = f'{plan_report.say_hosts(one.hosts)} {verb} empty after round '
+    said += f'{number}.'
+    plan = plans.Plan(
+        moves=one.moves,
+        groups=one.groups,
+        to_be_empty=one.hosts,
+        services=found.services,
+    )
+    return plan_report.make(plan, [said, *remarks], faults, hosts=hosts)
+
+
+def _say_kept(one: plans.NotEmptied) -> str:
+    if one.without_place:
+        number = messages.count('server', len(one.without_place))
+        verb = messages.agree(len(one.without_place), 'has', 'have')
+        causes = plan_report.count_causes(one.without_place)
+        return f'{number} {verb} no place: {causes}'
+    if one.lost:
+        return f'while it is empty, {messages.clean(one.lost)} cannot fail'
+    return 'what kept it was deleted meanwhile: make the plan again'
+
+
+def _say_empty(
+    hosts: Sequence[str], domains: Mapping[str, Sequence[str]]
+) -> str:
+    """Return names, after the failure domain that several are in alone.
+
+    :param domains: of every host
+    """
+    shown = plan_report.say_hosts(hosts)
+    first, *others = {tuple(domains.get(host, ())) for host in hosts}
+    if others or len(first) != 1 or len(hosts) == 1:
+        return shown
+    [domain] = first
+    if len(hosts) == sum(domain in of_host for of_host in domains.values()):
+        shown = f'all {len(hosts)} hosts'
+    return f'{messages.clean(domain)}: {shown}'
+
+
+def _say_weakest(groups: Sequence[plans.Group]) -> str:
+    """Return the group that stands on the fewest hosts; count the others."""
+    if not groups:
+        return ''
+    text = plan_report.compare(min(groups, key=lambda one: one.hosts))
+    if more := len(groups) - 1:
+        text += f'; {messages.count("more group", more)}'
+    return text
+
+
+def draw(
+    found: plans.Rounds,
+    hosts: Sequence[dict[str, typing.Any]],
+    by: str | None,
+) -> topology.Map:
+    """Return the map of hosts by the round in which they are empty."""
+    last = len(found.rounds)
+    signs = {
+        host: topology.level(turn, last)
+        for turn, one in enumerate(found.rounds, 1)
+        for host in one.hosts
+    }
+    stuck = {one.host: len(one.without_place) for one in found.not_emptied}
+    signs |= topology.count_all(stuck)
+    moves = (move.host for one in found.rounds for move in one.moves)
+    return topology.Map(
+        hosts,
+        signs,
+        collections.Counter(moves),
+        'Moves',
+        {
+            topology.COUNTED: topology.say_counted(
+                stuck, 'servers without a place'
+            ),
+            topology.LEVELLED: f'empty in round 1 to {last}',
+            topology.NOTHING.shown: 'not asked about',
+        },
+        by,
+        terminal.GOOD,
+    )

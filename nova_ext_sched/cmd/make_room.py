@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched make-room``."""
+
+import argparse
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import options
+from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import plan_command
+from nova_ext_sched.cmd import plan_map
+from nova_ext_sched.cmd import plan_report
+from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.plan import plans
+
+# The sign of a host where there is room then.
+_ROOM = topology.Sign('n', style=terminal.GOOD)
+
+
+class MakeRoom(plan_command.Command):
+    """Plan the moves that let new servers fit, in an order that works.
+
+    New servers that already fit are placed first, so that no move takes their
+    room. Asks nova-scheduler's own code where each server can go, and whether
+    the new one fits then. It changes nothing.
+    """
+
+    _epilog = (
+        'Exit status: 0 all fit after the moves; 1 something could not be '
+        'read; 2 wrong usage; 3 not all fit; 130 interrupted.'
+    )
+
+    examples = (
+        '--flavor m1.huge',
+        '--flavor m1.huge --count 4 --output plan.json',
+        '--flavor m1.huge --aggregate windows --cold',
+    )
+
+    label = 'Making room'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        group = parser.add_argument_group('the new servers')
+        group.add_argument(
+            '--flavor', metavar='FLAVOR', required=True, help='name or ID'
+        )
+        group.add_argument(
+            '--count',
+            metavar='N',
+            type=base.read_amount,
+            default=1,
+            help='how many must fit (default: 1)',
+        )
+        options.add_server(group)
+        where = parser.add_argument_group('where they can go')
+        where.add_argument(
+            '--host',
+            metavar='HOST',
+            dest='hosts',
+            action='append',
+            default=[],
+            help='only to this host (repeatable)',
+        )
+        plan_command.add_choice(where, 'only to hosts')
+        parser.add_argument(
+            '--cold',
+            action='store_true',
+            help='allow cold migration of running servers that cannot be '
+            'live-migrated',
+        )
+        super().add_arguments(parser)
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        return self.ask(plan, parsed_args)
+
+
+def plan(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> report.Report:
+    """Return the report of a plan after which new servers fit."""
+    from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.cloud import selection
+    from nova_ext_sched.dryrun.cloud import topology as hosts_of
+    from nova_ext_sched.dryrun.plan import make_room
+
+    chosen = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
+    with arguments.read_cloud(parsed_args, patient=True) as cloud:
+        room = make_room.make(
+            cloud,
+            arguments.make_question(parsed_args, flavor=parsed_args.flavor),
+            parsed_args.count,
+            selection.find(cloud, *chosen) if any(chosen) else None,
+            parsed_args.cold,
+            selection.find_any(cloud, parsed_args.not_to),
+            advance,
+        )
+        hosts = hosts_of.describe(cloud)
+        return report.add_map(
+            tell(room, cloud.faults, hosts),
+            parsed_args,
+            lambda by: draw(room, hosts, by),
+        )
+
+
+def tell(
+    room: plans.Room,
+    faults: Sequence[str],
+    hosts: Sequence[dict[str, typing.Any]] = (),
+) -> report.Report:
+    """Return the report of moves after which new servers fit.
+
+    :param faults: sentences on what could not be read
+    :param hosts: what :func:`.topology.describe` returned
+    """
+    now, made = room.fit_now, len(room.room_on) - room.fit_now
+    rest = room.count - len(room.room_on)
+    head = f'{now} of {room.count} {messages.agree(now, "fits", "fit")} now'
+    if made:
+        moves = messages.count('move', len(room.moves))
+        verb = messages.agree(len(room.moves), 'makes', 'make')
+        on = [*dict.fromkeys(filter(None, room.room_on[now:]))]
+        names = plan_report.say_hosts(on) if len(on) > 2 else ' and '.join(on)
+        head += (
+            f'. {moves} {verb} room for '
+            + (f'{made} more' if rest else f'the other {made}')
+            + f', on {names}' * bool(on)
+        )
+    found = []
+    if rest:
+        head += f'. For {rest} no moves were found'
+        found += room.in_the_way
+    elif not made:
+        head += ', and no server has to move'
+    if now and made:
+        found.append(
+            f'{messages.agree(now, "The one", f"The {now}")} that '
+            f'{messages.agree(now, "fits", "fit")} now '
+            f'{messages.agree(now, "is", "are")} placed first, so that no '
+            f'move spends that room.'
+        )
+    if made:
+        found.append(
+            'Nothing keeps the room: create the servers at once after the '
+            'moves, and name the host of each (room_on of the document).'
+        )
+    whole = plan_report.make(room, found, faults, hosts=hosts, head=head)
+    status = whole.status
+    if rest:
+        status = status or base.SOME_FOUND
+    return dataclasses.replace(whole, status=status)
+
+
+def draw(
+    room: plans.Room,
+    hosts: Sequence[dict[str, typing.Any]],
+    by: str | None,
+) -> topology.Map:
+    """Return the map of hosts with room for new servers, and of the moves."""
+    drawn = plan_map.draw_moves(room, frozenset(), hosts, by)
+    taking = dict.fromkeys(filter(None, room.room_on[room.fit_now :]), _ROOM)
+    return dataclasses.replace(
+        drawn,
+        signs={**drawn.signs, **taking},
+        legend={_ROOM.shown: 'room for new servers then', **drawn.legend},
+    )

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The hosts of a plan, drawn."""
+
+import collections
+from collections.abc import Sequence
+from collections.abc import Set
+import typing
+
+from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
+from nova_ext_sched.dryrun.plan import plans
+
+# The signs of a host that is to be empty, and of one that servers leave.
+_EMPTY = topology.Sign('e', style=terminal.GOOD)
+_LEFT = topology.Sign('m', style=terminal.GOOD)
+
+
+def draw_moves(
+    plan: plans.Plan,
+    emptied: Set[str],
+    hosts: Sequence[dict[str, typing.Any]],
+    by: str | None,
+) -> topology.Map:
+    """Return the map of hosts that servers leave, and of those that fill.
+
+    :param emptied: the names of those that are to be empty and of which it is
+        known what stands there
+    """
+    signs = dict.fromkeys((one.host for one in plan.moves), _LEFT)
+    signs |= dict.fromkeys(emptied, _EMPTY)
+    gets = collections.Counter(one.expected for one in plan.moves)
+    most = max(gets.values(), default=1)
+    signs |= {host: topology.level(n, most) for host, n in gets.items()}
+    stuck = collections.Counter(one.host for one in plan.without_place)
+    signs |= topology.count_all(stuck)
+    return topology.Map(
+        hosts,
+        signs,
+        gets,
+        'Gets',
+        {
+            topology.COUNTED: topology.say_counted(
+                stuck, 'servers without a place'
+            ),
+            _EMPTY.shown: 'empty then',
+            _LEFT.shown: 'servers move away',
+            topology.LEVELLED: f'gets 1 to {most} servers',
+            topology.NOTHING.shown: 'as it is',
+        },
+        by,
+        terminal.GOOD,
+    )

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What people and programs read of a plan."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import itertools
+import re
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched import plan_format
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import names as cli_names
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import documents
+from nova_ext_sched.dryrun.plan import plans
+
+#: The columns of the moves, in their order.
+COLUMNS = (
+    'Turn',
+    'Server',
+    'Name',
+    'Project',
+    'Host',
+    'Policies',
+    'To',
+    'Method',
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Survival(documents.Said):
+    """What survive has besides what comes of failures.
+
+    :ivar lose: what fails as a whole
+    """
+
+    lose: typing.Annotated[str, {'enum': ['host', 'domain']}]
+
+
+#: Of the document's schema: the title, the format, what each form has.
+SCHEMA = (
+    'What nova-ext-sched mend, drain, make-room, maintain and survive print '
+    'with -f json and -f yaml',
+    plan_format.FORMAT,
+    (plans.Plan, documents.Said, *documents.COMMON),
+    (plans.Room, documents.Said, *documents.COMMON),
+    (plans.Rounds, documents.Said, *documents.COMMON),
+    (plans.Outcome, Survival, *documents.COMMON),
+)
+
+NO_NAMES = cli_names.Names()
+
+# Moves and servers that people see, and causes.
+_MOST_MOVES = 20
+_MOST_SOURCES = 5
+# Moves from one host, of which its name stands above them.
+_SHORTEST_RUN = 4
+_MOST_SERVERS = 10
+_MOST_CAUSES = 5
+_MOST_GROUPS = 10
+# Characters of hosts in ranges, and hosts that people see of more.
+_LONGEST_RANGES = 60
+_MOST_HOSTS = 3
+
+
+def make(
+    plan: plans.Plan,
+    found: Iterable[str],
+    faults: Sequence[str],
+    not_judged: bool = False,
+    hosts: Sequence[dict[str, typing.Any]] = (),
+    names: cli_names.Names = NO_NAMES,
+    head: str = '',
+) -> report.Report:
+    """Return the report of a plan.
+
+    :param found: sentences on what it is a plan for
+    :param faults: sentences on what could not be read
+    :param not_judged: whether a server may have to move, and nobody knows
+    :param hosts: what :func:`.topology.describe` returned
+    :param names: of server groups
+    :param head: the first sentence, where it is another
+    """
+    sections = []
+    if plan.moves:
+        sections.append(list_moves(plan.moves))
+    if plan.without_place:
+        sections.append(list_stuck('No place:', plan.without_place, names))
+    if plan.groups:
+        groups = list(map(compare, plan.groups))
+        sections.append(
+            report.Section(
+                'Closer together:', groups, _MOST_GROUPS, 'server group'
+            )
+        )
+    status = find_status(plan.without_place)
+    return finish(
+        head or _sum_up(plan, not_judged),
+        found,
+        sections,
+        list(make_rows(plan.moves)),
+        plan,
+        hosts,
+        faults,
+        base.FAULT if not_judged else status,
+    )
+
+
+def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
+    """Return the names of the server groups in what keeps servers."""
+    from nova_ext_sched.dryrun.cloud import groups
+
+    ids = cli_names.find_ids(one.reason for one in stuck)
+    return cli_names.Names(groups.read_names(ids))
+
+
+def finish(
+    head: str,
+    remarks: Iterable[str],
+    sections: Iterable[report.Section],
+    rows: Iterable[Sequence[object]],
+    found: plans.Plan | plans.Rounds | plans.Outcome,
+    hosts: Sequence[dict[str, typing.Any]],
+    faults: Sequence[str],
+    status: int,
+    first: report.Section | None = None,
+    **more: str,
+) -> report.Report:
+    """Return a report whose document has everything that was found."""
+    return documents.finish(
+        head,
+        [*remarks, *_count_deleted(found.deleted_meanwhile)],
+        sections,
+        rows,
+        lambda: {**_describe(found), **more},
+        format_=plan_format.FORMAT,
+        topology=hosts,
+        faults=faults,
+        status=status,
+        first=first,
+    )
+
+
+def _describe(found: typing.Any) -> dict[str, typing.Any]:
+    """Return a dataclass with moves, as documents have it."""
+    described = dataclasses.asdict(found)
+    for one in (
+        described,
+        *described.get('rounds', ()),
+        *described.get('failures', ()),
+    ):
+        if 'moves' in one:
+            one['moves'] = plan_format.describe_moves(one['moves'])
+    return described
+
+
+def find_status(stuck: Iterable[plans.Stuck]) -> int:
+    """Return the exit status of a plan with servers that have no place."""
+    causes = {cause for one in stuck for cause in (one.cause, one.cause_then)}
+    if plans.FAULT in causes:
+        return base.FAULT
+    return base.SOME_FOUND if causes else base.FINE
+
+
+def _count_deleted(deleted: Sequence[plans.Leaving]) -> Iterator[str]:
+    if number := len(deleted):
+        verb = messages.agree(number, 'was', 'were')
+        yield f'{messages.count("server", number)} {verb} deleted meanwhile.'
+
+
+def list_moves(moves: Sequence[plans.Move]) -> report.Section:
+    """Return the moves in their order; those from one host after its name.
+
+    Where hosts take turns, each move names its own.
+    """
+    title = 'Moves, in order:'
+    runs = [
+        [*run]
+        for _, run in itertools.groupby(
+            enumerate(moves, 1), lambda numbered: numbered[1].host
+        )
+    ]
+    if _SHORTEST_RUN * len(runs) > len(moves):
+        lines = [
+            _list_move(turn, one, f'{one.host} ')
+            for turn, one in enumerate(moves, 1)
+        ]
+        return report.Section(title, lines, _MOST_MOVES, 'move')
+    most = _MOST_MOVES // min(len(runs), _MOST_SOURCES)
+    lines = [
+        report.Line(
+            f'from {messages.clean(run[0][1].host)}, '
+            f'{messages.count("server", len(run))}:',
+            below=report.Section(
+                rows=[_list_move(turn, one) for turn, one in run],
+                most=most,
+                noun='move',
+            ),
+        )
+        for run in runs
+    ]
+    return report.Section(title, lines, _MOST_SOURCES, 'host')
+
+
+def _list_move(turn: int, one: plans.Move, host: str = '') -> report.Line:
+    text = f'{host}{_to(one)}, {one.method}'
+    return report.Line(text, turn, one.name, uuid=one.server)
+
+
+def list_stuck(
+    title: str, stuck: Sequence[plans.Stuck], names: cli_names.Names
+) -> report.Section:
+    """Return each reason with its servers."""
+    found: dict[tuple[str, str], dict[str, report.Line]] = {}
+    for one in stuck:
+        line = report.Line(one.host, name=one.name, uuid=one.server)
+        of_reason = found.setdefault((one.reason, one.would_help), {})
+        # It may stand in two of the failure domains that are told of.
+        of_reason[one.server] = line
+    most = _MOST_SERVERS // min(len(found), _MOST_CAUSES)
+    lines = [
+        report.Line(
+            f'{names.put_into(reason)}.',
+            notes=[f'What would help: {helps}.'] if helps else [],
+            below=report.Section(
+                rows=[*servers.values()], most=most, noun='server'
+            ),
+        )
+        for (reason, helps), servers in found.items()
+    ]
+    return report.Section(title, lines, _MOST_CAUSES, 'reason')
+
+
+def count_causes(stuck: Iterable[plans.Stuck]) -> str:
+    """Return the causes, each with its number where there are several."""
+    causes = collections.Counter(
+        (one.cause_then or one.cause)
+        + f' ({one.name_of_cause})' * bool(one.name_of_cause)
+        for one in stuck
+    ).most_common(_MOST_CAUSES)
+    return ', '.join(
+        cause if len(causes) == 1 else f'{cause} {count}'
+        for cause, count in causes
+    )
+
+
+def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
+    moving, stuck = len(plan.moves), len(plan.without_place)
+    text = 'No server has to move' + ', of those judged' * not_judged
+    if whole := moving + stuck:
+        text = f'{moving} of {messages.count("server", whole)} can be moved'
+    if stuck:
+        text += f'; {stuck} cannot be placed: '
+        text += count_causes(plan.without_place)
+    if mended := len(plan.mended_by_others):
+        becomes = messages.agree(mended, 'becomes', 'become')
+        text += (
+            f'. {messages.count("more server", mended)} {becomes} compliant '
+            f'through these moves'
+        )
+    return text
+
+
+def _to(one: plans.Move) -> str:
+    if one.to is None:
+        return f'to where nova chooses ({one.expected} now)'
+    return f'to {one.to}'
+
+
+def make_rows(
+    moves: Iterable[plans.Move],
+) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of moves, of :data:`COLUMNS`."""
+    for turn, one in enumerate(moves, 1):
+        yield (
+            turn,
+            one.server,
+            one.name,
+            one.project,
+            one.host,
+            report.Cell(one.policies),
+            one.to or '',
+            one.method,
+        )
+
+
+def say_hosts(hosts: Sequence[str]) -> str:
+    """Return names as people count them; of many that are long the first."""
+    # Where it wraps.
+    shown = re.sub(', *', ', ', messages.in_ranges(hosts))
+    if len(shown) > _LONGEST_RANGES:
+        shown = messages.first_few(
+            sorted(hosts, key=messages.in_order), _MOST_HOSTS
+        )
+    return shown
+
+
+def compare(one: plans.Group) -> str:
+    """Return on how many hosts a group stands before and after."""
+    text = f'{one.name}: hosts {one.hosts_before} -> {one.hosts}'
+    if one.domains < one.domains_before:
+        text += f', failure domains {one.domains_before} -> {one.domains}'
+    return text

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched survive``."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
+from nova_ext_sched.cli import metrics
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import plan_report
+from nova_ext_sched.cmd import scheduler
+from nova_ext_sched.cmd import survive_report
+from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.plan import plans
+
+
+class Survive(metrics.Command, scheduler.Lister):
+    """Check which hosts you can lose and still restart every server (N+1).
+
+    Lets one host after another fail, and asks nova-scheduler's own code where
+    each of its servers could be evacuated, the hardest to place first. It
+    changes nothing.
+    """
+
+    _epilog = (
+        'Exit status: 0 you can lose each; 1 something could not be read or '
+        'checked; 2 wrong usage; 3 a server would have no host, nova would '
+        'not evacuate it in its state, or no more of a flavor fits; 130 '
+        'interrupted.'
+    )
+
+    _outcome: plans.Outcome
+
+    purpose = cli_help.LOOK
+    examples = (
+        '',
+        '--lose domain --map',
+        '--flavor m1.small --aggregate windows',
+    )
+
+    label = 'Evacuating servers'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        report.add_output(parser)
+        parser.add_argument(
+            '--lose',
+            choices=('host', 'domain'),
+            default='host',
+            help='what fails as a whole: a host or a failure domain (default: '
+            'host)',
+        )
+        for name, meaning in (
+            ('host', 'lose only this host, or its failure domains'),
+            (
+                'aggregate',
+                'lose only hosts of this aggregate (name, UUID or ID)',
+            ),
+            (
+                'flavor',
+                'count how many more servers of this flavor (name or ID) fit '
+                'before a failure would strand one',
+            ),
+        ):
+            parser.add_argument(
+                f'--{name}',
+                metavar=name.upper(),
+                action='append',
+                default=[],
+                help=f'{meaning} (repeatable)',
+            )
+        parser.add_argument(
+            '--project',
+            metavar='PROJECT',
+            help='name or ID of the project that asks for the servers of '
+            '--flavor; some policies depend on it',
+        )
+
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        more = survive_report.FLAVOR_COLUMNS if parsed_args.flavor else ()
+        return survive_report.COLUMNS + more
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        if parsed_args.project and not parsed_args.flavor:
+            raise base.UsageError(
+                'Name a --flavor: --project is the project that asks for it.'
+            )
+        self._outcome = outcome = self.ask(lose, parsed_args)
+        stuck = (s for one in outcome.failures for s in one.without_place)
+        of_all = not (parsed_args.host or parsed_args.aggregate)
+        return report.add_map(
+            survive_report.make(
+                outcome,
+                parsed_args.lose,
+                plan_report.name_groups(stuck),
+                parsed_args.all,
+            ),
+            parsed_args,
+            lambda by: survive_report.draw(outcome, by, of_all),
+        )
+
+    def measure(self) -> Iterator[metrics.Figure]:
+        outcome = self._outcome
+        failures = outcome.failures
+        bad = sum(bool(one.lost) for one in failures)
+        yield metrics.Figure(
+            'failures',
+            'Hosts or failure domains that can fail one at a time, so that '
+            'each server finds another host, and those that cannot.',
+            'survived',
+            {'yes': len(failures) - bad, 'no': bad},
+        )
+        yield metrics.Figure(
+            'stranded_servers',
+            'Servers that find no host when theirs fails (room), those that '
+            'nova would not evacuate as they are (state), and those that it '
+            'evacuates in no state (never).',
+            'reason',
+            {
+                'room': len(outcome.without_room),
+                'state': len(outcome.refused),
+                'never': len(outcome.never_evacuated),
+            },
+        )
+
+
+def lose(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> plans.Outcome:
+    """Return what comes of failures."""
+    from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.plan import survive
+
+    with arguments.read_cloud(parsed_args, patient=True) as cloud:
+        return survive.make(
+            cloud,
+            parsed_args.flavor,
+            parsed_args.lose,
+            parsed_args.host,
+            parsed_args.aggregate,
+            advance,
+            parsed_args.project,
+        )

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What people and programs read of hosts that fail."""
+
+import collections
+from collections.abc import Iterator
+from collections.abc import Sequence
+import math
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import bars
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import layout
+from nova_ext_sched.cli import names as cli_names
+from nova_ext_sched.cli import report
+from nova_ext_sched.cli import terminal
+from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import plan_report
+from nova_ext_sched.dryrun.plan import plans
+
+#: The columns of servers of hosts that fail.
+COLUMNS = (
+    'Failure',
+    'Turn',
+    'Server',
+    'Name',
+    'Project',
+    'Host',
+    'To',
+    'Cause',
+)
+
+#: Those that there are besides where more servers of flavors are counted.
+FLAVOR_COLUMNS = ('Flavor', 'Fit', 'Spare')
+
+# Failures that people see, and of these those of which they see servers.
+_MOST_FAILURES = 20
+_MOST_TIGHT = 10
+_MOST_DETAILED = 3
+
+
+def make(
+    outcome: plans.Outcome,
+    lose: str,
+    names: cli_names.Names = plan_report.NO_NAMES,
+    all_: bool = False,
+) -> report.Report:
+    """Return the report of hosts that fail.
+
+    :param lose: ``host`` or ``domain``
+    :param names: of server groups
+    :param all_: list every host or failure domain, though each can fail
+    """
+    failures, flavors = outcome.failures, outcome.flavors
+    noun = {'host': 'host', 'domain': 'failure domain'}[lose]
+    bad = [one for one in failures if one.lost]
+    head = f'No {noun} holds a server' + ', of those read' * bool(
+        outcome.faults
+    )
+    if failures:
+        head = (
+            f'{len(failures) - len(bad)} of '
+            f'{messages.count(noun, len(failures))} can fail, one at a time'
+        )
+    if bad:
+        head += f'; {len(bad)} cannot'
+    sections = []
+    if bad or (failures and all_):
+        sections.append(_list_tightest(failures, noun))
+    elif len(failures) > 1:
+        sections.append(_name_tightest(failures, noun))
+    if flavors:
+        sections.append(_list_flavors(flavors, noun))
+    if len(failures) == 1 and failures[0].moves:
+        sections.append(plan_report.list_moves(failures[0].moves))
+    if bad:
+        detailed = bad[:_MOST_DETAILED]
+        of_these = messages.first_few([one.failure for one in detailed])
+        title = f'No host for these of {of_these}:'
+        stuck = [each for one in detailed for each in one.lost]
+        sections.append(plan_report.list_stuck(title, stuck, names))
+    as_they_are = [one for one in outcome.refused.values() if not one.is_lost]
+    if as_they_are:
+        title = 'There is a host for these, once nova evacuates them:'
+        sections.append(plan_report.list_stuck(title, as_they_are, names))
+    stuck = [stuck for one in failures for stuck in one.without_place]
+    status = plan_report.find_status(stuck)
+    if any(one.spare == 0 for one in flavors):
+        status = status or base.SOME_FOUND
+    return plan_report.finish(
+        head,
+        [*_count_refused(outcome), *outcome.remarks],
+        sections,
+        _make_rows(failures, flavors),
+        outcome,
+        outcome.topology,
+        outcome.faults,
+        status,
+        _list_bad(head, bad, noun) if bad else None,
+        lose=lose,
+    )
+
+
+def _list_bad(
+    head: str, bad: Sequence[plans.Failure], noun: str
+) -> report.Section:
+    """Return the failures that strand servers, behind the answer."""
+    wide = max(len(one.failure) for one in bad[:_MOST_FAILURES])
+    lines: list[report.Line] = []
+    for one in bad:
+        number = f'{len(one.lost)} of {one.servers}'
+        if not lines:
+            number += ' servers find no host'
+        lines.append(
+            report.Line(
+                f'{number}: {plan_report.count_causes(one.lost)}',
+                layout.pad(messages.clean(one.failure), wide),
+                style=terminal.BAD,
+            )
+        )
+    return report.Section(
+        f'{head}:', lines, _MOST_FAILURES, noun, style=terminal.ANSWER
+    )
+
+
+def _make_rows(
+    failures: Sequence[plans.Failure], flavors: Sequence[plans.FlavorRoom]
+) -> list[tuple[object, ...]]:
+    """Return the rows of servers on hosts that fail, then those of flavors."""
+    no_flavor = ('',) * len(FLAVOR_COLUMNS) if flavors else ()
+    rows: list[tuple[object, ...]] = [
+        (failure.failure, turn, one.server, one.name, one.project, one.host)
+        + end
+        + no_flavor
+        for failure in failures
+        for turn, one, end in (
+            *(
+                (turn, one, (one.to or '', ''))
+                for turn, one in enumerate(failure.moves, 1)
+            ),
+            *(
+                ('', one, ('', ', '.join(filter(None, causes))))
+                for one in failure.without_place
+                for causes in [(one.cause, one.cause_then)]
+            ),
+        )
+    ]
+    rows += [
+        (one.failure, *[''] * 6, one.cause) + (one.name, one.fit, one.spare)
+        for one in flavors
+    ]
+
+    return rows
+
+
+def _count_refused(outcome: plans.Outcome) -> Iterator[str]:
+    if number := len(outcome.refused):
+        are = messages.agree(number, 'it is', 'they are')
+        yield (
+            f'nova would not evacuate {messages.count("server", number)} as '
+            f'{are}.'
+        )
+    if never := len(outcome.never_evacuated):
+        yield (
+            f'nova never evacuates {messages.count("server", never)}, '
+            f'whatever the state.'
+        )
+
+
+def _rank_tight(one: plans.Failure) -> tuple[typing.Any, ...]:
+    """Return a key: those that cost servers, then the least room left."""
+    left = math.inf if one.room_for_last is None else one.room_for_last
+    return -len(one.lost), left, messages.in_order(one.failure)
+
+
+def _name_tightest(
+    failures: Sequence[plans.Failure], noun: str
+) -> report.Section:
+    one = min(failures, key=_rank_tight)
+    text = f'The tightest is {messages.clean(one.failure)}'
+    if (left := one.room_for_last) is not None:
+        text += f': {messages.count("choice", left)} for its last server'
+    return report.Section(f'{text} (--all lists every {noun}).', apart=False)
+
+
+def _list_tightest(
+    failures: Sequence[plans.Failure], noun: str
+) -> report.Section:
+    shown = sorted(failures, key=_rank_tight)
+    lefts = [
+        report.NONE if one.room_for_last is None else one.room_for_last
+        for one in shown
+    ]
+    title = ''
+    if len(failures) > _MOST_TIGHT + 1:
+        title = f'The tightest of {messages.count(noun, len(shown))}:'
+    rows = [
+        (messages.clean(one.failure), one.servers, len(one.moves), left, bar)
+        for one, left, bar in zip(
+            shown, lefts, bars.compare(lefts), strict=True
+        )
+    ]
+    heads = (
+        noun.capitalize(),
+        'Servers',
+        'Placed',
+        'Choices for last server',
+        '',
+    )
+    return report.Section(title, rows, _MOST_TIGHT, noun, columns=heads)
+
+
+def _list_flavors(
+    flavors: Sequence[plans.FlavorRoom], noun: str
+) -> report.Section:
+    wide = max(len(one.name) for one in flavors)
+    title = (
+        f'Room for more servers, while any one {noun} can still fail safely:'
+    )
+    lines = []
+    for one in flavors:
+        at_least = 'at least ' * one.or_more
+        text = f'{one.spare} of {at_least}{one.fit} that fit now'
+        if one.failure:
+            text += f'; one more would strand a server of {one.failure}'
+        notes = [f'{one.reason}.'] if one.reason else []
+        label = layout.pad(one.name, wide)
+        lines.append(report.Line(text, label, notes=notes))
+    return report.Section(title, lines)
+
+
+def draw(outcome: plans.Outcome, by: str | None, of_all: bool) -> topology.Map:
+    """Return the map of servers that find no host, and of what is left.
+
+    :param of_all: whether each host of the cloud was to fail
+    """
+    failures = outcome.failures
+    most = max((one.room_for_last or 0 for one in failures), default=0)
+    signs = {
+        host: topology.level(one.room_for_last, most)
+        for one in failures
+        for host in one.hosts
+        if one.room_for_last
+    }
+    stuck = collections.Counter(one.host for one in outcome.lost.values())
+    signs |= topology.count_all(stuck)
+    return topology.Map(
+        outcome.topology,
+        signs,
+        stuck,
+        'No host',
+        {
+            topology.COUNTED: topology.say_counted(
+                stuck, 'servers that find no host'
+            ),
+            topology.LEVELLED: f'1 to {most} hosts for the last server',
+            topology.NOTHING.shown: (
+                'holds no server' if of_all else 'not asked about'
+            ),
+        },
+        by,
+    )

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import io
+
+import ddt
+import testtools
+
+from nova_ext_sched import exception
+from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.cmd import maintain_report
+from nova_ext_sched.dryrun.plan import plans
+from tests import schemas
+from tests.unit.cmd import plan_cases
+
+
+@ddt.ddt
+class RoundsTestCase(testtools.TestCase):
+    def make(self, rounds=(), kept=(), deleted=(), faults=()):
+        found = plans.Rounds(
+            [*rounds], [*kept], [*deleted], {'host1': plan_cases.UUID}
+        )
+        made = maintain_report.make_rounds(found, ['Remark.'], [*faults])
+        document = made.document()
+        schemas.validate(document, 'schemas/plan.json')
+        out = io.StringIO()
+        cli_report.write(out, made.sections, 80)
+        self.text = out.getvalue()
+        self.assertEqual(
+            made.sentence,
+            ' '.join((document['answer']['sentence'], *faults)),
+        )
+        return made
+
+    @ddt.data(
+        ('There is no host to empty. Remark.', 0, [], []),
+        (
+            '2 of 2 hosts can be emptied, in 1 round. Remark.',
+            0,
+            [plan_cases.make_round(1, 2, hosts=('host1', 'host3'))],
+            [],
+        ),
+        (
+            '1 of 2 hosts can be emptied, in 1 round; 1 cannot. Remark.',
+            3,
+            [plan_cases.make_round(1)],
+            [
+                plans.NotEmptied(
+                    'host4', [plan_cases.make_stuck(2, cause='VCPU')]
+                )
+            ],
+        ),
+        (
+            '0 of 1 host can be emptied; 1 cannot. Remark.',
+            3,
+            [],
+            [plans.NotEmptied('host4', [], 'host5')],
+        ),
+        (
+            '0 of 1 host can be emptied; 1 cannot. Remark.',
+            1,
+            [],
+            [
+                plans.NotEmptied(
+                    'host4', [plan_cases.make_stuck(2, cause=plans.FAULT)]
+                )
+            ],
+        ),
+    )
+    @ddt.unpack
+    def test_head_and_status(self, sentence, status, rounds, kept):
+        made = self.make(rounds, kept)
+        self.assertEqual((sentence, status), (made.sentence, made.status))
+
+    def test_text(self):
+        group = plans.Group('uuid', 'web', 7, 8, 2, 2)
+        weaker = plans.Group('other', 'db', 2, 3, 2, 2)
+        kept = [
+            plans.NotEmptied(
+                'host4', [plan_cases.make_stuck(2, 'x', 'why', 'VCPU', 'that')]
+            ),
+            plans.NotEmptied('host10', [], 'host5'),
+            plans.NotEmptied('host11', []),
+        ]
+        self.make(
+            [
+                plan_cases.make_round(1, 2),
+                plan_cases.make_round(3, groups=[group, weaker]),
+            ],
+            kept,
+        )
+        self.assertEqual(
+            """\
+2 of 5 hosts can be emptied, in 2 rounds; 3 cannot.
+Remark.
+
+Round  Hosts  Moves  Live  Cold  Closer together
+    1  host1      2     2     0
+    2  host1      1     1     0  db: hosts 3 -> 2; 1 more group
+
+Cannot be emptied:
+  host4   1 server has no place: VCPU
+  host10  while it is empty, host5 cannot fail
+  host11  what kept it was deleted meanwhile: make the plan again
+
+No place for these of host4:
+  why.
+    What would help: that.
+    x  host1  af497212-0000-4000-8000-000000000002
+""",
+            self.text,
+        )
+
+    def test_hosts_as_people_count_them(self):
+        apart = [f'host{number}' for number in range(2, 80, 2)]
+        rounds = [
+            plan_cases.make_round(1, hosts=('host10', 'host9', 'host11')),
+            plan_cases.make_round(2, hosts=('host10', 'host2')),
+            plan_cases.make_round(3, hosts=reversed(apart)),
+        ]
+        self.make(rounds)
+        for one in (
+            '1  host[9-11] ',
+            '2  host[2, 10] ',
+            '3  host2, host4, host6 and 36 more ',
+        ):
+            self.assertIn(f'    {one}', self.text)
+        found = plans.Rounds(rounds, [], [], {})
+        made = maintain_report.make_round(2, found, [], [])
+        self.assertIn('host[2, 10] are empty after round 2', made.sentence)
+
+    def test_hosts_of_one_domain(self):
+        hosts = [
+            {'host': f'host{n}', 'domains': domains}
+            for n, domains in enumerate(
+                (['r1'], ['r1'], ['r2'], ['r2'], ['r2'], ['r1', 'r3'], [])
+            )
+        ]
+        for named, shown in (
+            ('01', 'r1: host[0-1]'),
+            ('34', 'r2: host[3-4]'),
+            ('234', 'r2: all 3 hosts'),
+            ('3', 'host3'),
+            ('13', 'host[1, 3]'),
+            ('05', 'host[0, 5]'),
+            ('6', 'host6'),
+            ('67', 'host[6-7]'),
+        ):
+            one = plan_cases.make_round(1, hosts=[f'host{n}' for n in named])
+            found = plans.Rounds([one], [], [], {})
+            [_, table] = maintain_report.make_rounds(
+                found, (), (), hosts
+            ).sections
+            [[_, said, *_]] = table.rows
+            self.assertEqual(shown, said)
+
+    def test_several_groups_get_closer(self):
+        groups = [
+            plans.Group('uuid', name, number, 9, 1, 1)
+            for name, number in (('a', 8), ('b', 3), ('c', 4))
+        ]
+        self.make([plan_cases.make_round(1, groups=groups)])
+        self.assertIn(' b: hosts 9 -> 3; 2 more groups\n', self.text)
+
+    def test_what_cannot_be_emptied_is_in_order(self):
+        kept = [plans.NotEmptied(f'host{n}', [], 'x') for n in (10, 9)]
+        self.make(kept=kept)
+        self.assertLess(
+            self.text.index('  host9 '), self.text.index('  host10 ')
+        )
+
+    def test_rows(self):
+        made = self.make(
+            [plan_cases.make_round(1), plan_cases.make_round(2, 3)]
+        )
+        self.assertEqual(
+            [(1, 1), (2, 1), (2, 2)], [row[:2] for row in made.rows]
+        )
+        self.assertEqual(
+            {len(maintain_report.COLUMNS)}, {*map(len, made.rows)}
+        )
+
+    def test_one_round(self):
+        """It is a plan as of drain, which the same program carries out."""
+        found = plans.Rounds(
+            [plan_cases.make_round(1), plan_cases.make_round(2, 3)],
+            [],
+            [],
+            {'host1': plan_cases.UUID},
+        )
+        made = maintain_report.make_round(2, found, ['Remark.'], [])
+        document = made.document()
+        schemas.validate(document, 'schemas/plan.json')
+        self.assertEqual(2, len(document['moves']))
+        self.assertEqual(['host1'], document['to_be_empty'])
+        self.assertEqual({'host1': plan_cases.UUID}, document['services'])
+        self.assertEqual(
+            '2 of 2 servers can be moved. host1 is empty after round 2. '
+            'Remark.',
+            made.sentence,
+        )
+        for number in (0, 3):
+            self.assertRaisesRegex(
+                exception.InvalidValue,
+                f'expected 1 to 2, the rounds that there are, got .{number}',
+                maintain_report.make_round,
+                number,
+                found,
+                [],
+                [],
+            )
+        self.assertRaisesRegex(
+            exception.InvalidValue,
+            'expected none: there is no round',
+            maintain_report.make_round,
+            1,
+            plans.Rounds([], [], [], {}),
+            [],
+            [],
+        )
+
+
+class MapTestCase(testtools.TestCase):
+    def test_rounds(self):
+        found = plans.Rounds(
+            [
+                plan_cases.make_round(1),
+                plan_cases.make_round(2, hosts=('host2', 'host3')),
+            ],
+            [
+                plans.NotEmptied(
+                    'host4',
+                    [plan_cases.make_stuck(2), plan_cases.make_stuck(3)],
+                ),
+                plans.NotEmptied('host5', [], 'host1'),
+            ],
+            [],
+            {},
+        )
+        drawn = maintain_report.draw(found, [], None)
+        self.assertEqual(
+            ['host1', 'host2', 'host3', 'host4', 'host5'], [*drawn.signs]
+        )
+        self.assertEqual(drawn.signs['host2'], drawn.signs['host3'])
+        self.assertNotEqual(drawn.signs['host1'], drawn.signs['host2'])
+        self.assertEqual('2', drawn.signs['host4'].shown)
+        # plan_cases.make_move() moves from host1.
+        self.assertEqual({'host1': 2}, drawn.numbers)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import io
+import json
+
+import ddt
+import testtools
+
+from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.cmd import plan_report
+from tests import schemas
+from tests.unit.cmd import plan_cases
+
+
+@ddt.ddt
+class SentenceTestCase(testtools.TestCase):
+    @ddt.data(
+        (plan_cases.make_plan(), 'No server has to move.'),
+        (
+            plan_cases.make_plan(mended=[plan_cases.make_leaving(1)]),
+            'No server has to move. 1 more server becomes compliant through '
+            'these moves.',
+        ),
+        (
+            plan_cases.make_plan(
+                [plan_cases.make_move(n) for n in range(38)],
+                [
+                    plan_cases.make_stuck(n, cause='MEMORY_MB')
+                    for n in range(2)
+                ],
+            ),
+            '38 of 40 servers can be moved; 2 cannot be placed: MEMORY_MB.',
+        ),
+        (
+            plan_cases.make_plan(
+                [],
+                [plan_cases.make_stuck(n, cause='a') for n in range(2)]
+                + [plan_cases.make_stuck(3, cause='b')],
+            ),
+            '0 of 3 servers can be moved; 3 cannot be placed: a 2, b 1.',
+        ),
+        (
+            plan_cases.FULL,
+            '2 of 3 servers can be moved; 1 cannot be placed: VCPU. 1 more '
+            'server becomes compliant through these moves.',
+        ),
+    )
+    @ddt.unpack
+    def test_answer(self, found, expected):
+        said = plan_report.make(found, [], []).sections[0].title
+        self.assertEqual(expected, said)
+
+
+class ReportTestCase(testtools.TestCase):
+    made = plan_report.make(
+        plan_cases.FULL, ['Two of three.'], ['Cell a is silent.']
+    )
+
+    def test_everything(self):
+        stream = io.StringIO()
+        cli_report.write(stream, self.made.sections, 110)
+        lines = stream.getvalue().splitlines()
+        self.assertEqual(
+            [
+                'Two of three.',
+                '1 server was deleted meanwhile.',
+                'Cell a is silent.',
+                '',
+                'Moves, in order:',
+                '  1  web  host1 to host2, live'
+                f'{" " * 27}{plan_cases.UUID.format(1)}',
+                '  2  web  host1 to where nova chooses (host2 now), cold  '
+                f'{plan_cases.UUID.format(2)}',
+                '',
+                'No place:',
+                '  0 of 9 hosts can take it. 9 are full (VCPU).',
+                '    What would help: VCPU on 9 hosts.',
+                f'    db  host1  {plan_cases.UUID.format(4)}',
+                '',
+                'Closer together:',
+                '  web: hosts 3 -> 2',
+                '  db: hosts 1 -> 1, failure domains 2 -> 1',
+            ],
+            lines[lines.index('Two of three.') :],
+        )
+        self.assertEqual(
+            [(20, 'move'), (5, 'reason'), (10, 'server group')],
+            [(one.most, one.noun) for one in self.made.sections[-3:]],
+        )
+
+    def test_moves_of_several_hosts(self):
+        """Of many moves each source is named once."""
+        moves = [
+            dataclasses.replace(plan_cases.make_move(n), host=f'host{n // 6}')
+            for n in range(6, 18)
+        ]
+        made = plan_report.make(plan_cases.make_plan(moves), [], [])
+        cli_report.write(stream := io.StringIO(), made.sections[1:], 110)
+        lines = stream.getvalue().splitlines()
+        self.assertEqual(
+            ['Moves, in order:', '  from host1, 6 servers:'], lines[:2]
+        )
+        for turn, line in enumerate(lines[2:8], 1):
+            uuid = plan_cases.UUID.format(turn + 5)
+            self.assertEqual(f'    {turn}  web  to host2, live  {uuid}', line)
+        self.assertEqual('  from host2, 6 servers:', lines[8])
+
+    def test_equal_reasons_are_told_once(self):
+        """Some servers of each are seen, whichever has the most."""
+        stuck = [
+            *(
+                plan_cases.make_stuck(n, f'web-{n}', 'a is down')
+                for n in range(1, 9)
+            ),
+            plan_cases.make_stuck(9, 'db', 'a is down', helps='start it'),
+            plan_cases.make_stuck(10, 'db', 'it is in error'),
+            plan_cases.make_stuck(11, 'web-11', 'a is down'),
+        ]
+        stream = io.StringIO()
+        made = plan_report.make(plan_cases.make_plan([], stuck), [], [])
+        cli_report.write(stream, made.sections[1:], 100)
+        self.assertEqual(
+            [
+                'No place:',
+                '  a is down.',
+                *(
+                    f'    web-{n}  host1  {plan_cases.UUID.format(n)}'
+                    for n in (1, 2, 3)
+                ),
+                '    and 6 more servers (--all lists all)',
+                '  a is down.',
+                '    What would help: start it.',
+                f'    db  host1  {plan_cases.UUID.format(9)}',
+                '  it is in error.',
+                f'    db  host1  {plan_cases.UUID.format(10)}',
+            ],
+            stream.getvalue().splitlines(),
+        )
+
+    def test_rows(self):
+        self.assertEqual(
+            [(1, 'host1', 'host2', 'live'), (2, 'host1', '', 'cold')],
+            [(row[0], row[4], *row[6:]) for row in self.made.rows],
+        )
+
+    def test_document(self):
+        document = self.made.document()
+        schemas.validate(document, 'schemas/plan.json')
+        self.assertEqual(['Cell a is silent.'], document['faults'])
+        self.assertTrue(
+            document['answer']['sentence'].endswith(
+                'moves. Two of three. 1 server was deleted meanwhile.'
+            )
+        )
+        expected = dataclasses.asdict(plan_cases.FULL)
+        self.assertEqual(
+            json.loads(json.dumps(expected)),
+            {key: document[key] for key in expected},
+        )

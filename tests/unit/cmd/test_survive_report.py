@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import io
+
+import ddt
+import testtools
+
+from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import survive_report
+from nova_ext_sched.dryrun.plan import plans
+from tests import schemas
+from tests.unit.cmd import plan_cases
+
+
+@ddt.ddt
+class SurvivalTestCase(testtools.TestCase):
+    def tell(
+        self,
+        failures,
+        lose='host',
+        remarks=(),
+        faults=(),
+        flavors=(),
+        deleted=(),
+        all_=False,
+    ):
+        rest = map(list, (flavors, deleted, remarks, faults))
+        outcome = plans.Outcome(failures, *rest)
+        self.made = survive_report.make(outcome, lose, all_=all_)
+        stream = io.StringIO()
+        cli_report.write(stream, self.made.sections, 80)
+        return stream.getvalue().splitlines()
+
+    def test_the_first_lines(self):
+        lines = self.tell(
+            [
+                plan_cases.make_failure('gpu-01', *['PCI_DEVICE'] * 3),
+                plan_cases.make_failure('a', to=None),
+                plan_cases.make_failure(
+                    'compute-09', 'isolation/windows', 'MEMORY_MB'
+                ),
+            ],
+            remarks=['More.'],
+            faults=['Cell a is silent.'],
+        )
+        self.assertEqual(
+            [
+                '1 of 3 hosts can fail, one at a time; 2 cannot:',
+                '  gpu-01      3 of 4 servers find no host: PCI_DEVICE',
+                '  compute-09  2 of 3: isolation (windows) 1, MEMORY_MB 1',
+                'More.',
+                'Cell a is silent.',
+                '',
+                'Host        Servers  Placed  Choices for last server',
+                'gpu-01            4       1                        -',
+                'compute-09        3       1                        -',
+                'a                 1       1                        -',
+                '',
+                'No host for these of gpu-01, compute-09:',
+                '  why.',
+            ],
+            lines[:13],
+        )
+        self.assertEqual(1, self.made.status)
+        self.assertNotIn('Moves, in order:', lines)
+        document = self.made.document()
+        schemas.validate(document, 'schemas/plan.json')
+        rows = list(self.made.rows)
+        self.assertEqual(8, len(rows))
+        self.assertEqual(
+            ['host2', '', 'host2'], [row[-2] for row in rows if row[1] == 1]
+        )
+
+    def test_servers_that_nova_would_not_evacuate_as_they_are(self):
+        """A host can fail where there is room; both are said."""
+        failures = [
+            plan_cases.make_failure('a', 'state'),
+            plan_cases.make_failure('b', 'state: VCPU', 'VCPU'),
+        ]
+        lines = self.tell(failures)
+        self.assertEqual(
+            [
+                '1 of 2 hosts can fail, one at a time; 1 cannot:',
+                '  b  2 of 3 servers find no host: VCPU',
+                'nova would not evacuate 1 server as it is.',
+                '',
+                'Host  Servers  Placed  Choices for last server',
+            ],
+            lines[:5],
+        )
+        self.assertNotIn('There is a host for these', str(lines))
+        schemas.validate(self.made.document(), 'schemas/plan.json')
+        self.assertIn('state, VCPU', [row[-1] for row in self.made.rows])
+        lines = self.tell(failures[:1])
+        self.assertEqual(
+            [
+                '1 of 1 host can fail, one at a time.',
+                'nova would not evacuate 1 server as it is.',
+            ],
+            lines[:2],
+        )
+        self.assertIn(
+            'There is a host for these, once nova evacuates them:', lines
+        )
+
+    def test_servers_that_nova_never_evacuates(self):
+        """Their host is not safe, whatever room there is."""
+        lines = self.tell(
+            [
+                plan_cases.make_failure('a', 'state'),
+                plan_cases.make_failure(
+                    'b', 'state', 'state', 'never evacuated', 'VCPU'
+                ),
+            ]
+        )
+        self.assertEqual(
+            [
+                '1 of 2 hosts can fail, one at a time; 1 cannot:',
+                '  b  2 of 5 servers find no host: never evacuated 1, VCPU 1',
+                'nova would not evacuate 2 servers as they are.',
+                'nova never evacuates 1 server, whatever the state.',
+                '',
+                'Host  Servers  Placed  Choices for last server',
+            ],
+            lines[:6],
+        )
+        schemas.validate(self.made.document(), 'schemas/plan.json')
+
+    @ddt.data(
+        (3, 'VCPU', []),
+        (3, 'state', []),
+        (3, 'never evacuated', []),
+        (1, plans.FAULT, []),
+        (1, f'state: {plans.FAULT}', []),
+        (1, 'VCPU', ['Down.']),
+    )
+    @ddt.unpack
+    def test_exit_status(self, status, cause, faults):
+        self.tell([plan_cases.make_failure('host1', cause)], faults=faults)
+        self.assertEqual(status, self.made.status)
+
+    def test_all_can(self):
+        self.assertEqual(
+            '2 of 2 failure domains can fail, one at a time.',
+            self.tell(
+                [plan_cases.make_failure('a'), plan_cases.make_failure('b')],
+                'domain',
+            )[0],
+        )
+        self.assertEqual(0, self.made.status)
+
+    def test_all_well_is_two_lines(self):
+        """A table of hosts that can all fail is for those who ask for it."""
+        failures = [
+            dataclasses.replace(
+                plan_cases.make_failure(name), room_for_last=left
+            )
+            for name, left in (('a', 60), ('b', 1))
+        ]
+        first = '2 of 2 hosts can fail, one at a time.'
+        self.assertEqual(
+            [
+                first,
+                'The tightest is b: 1 choice for its last server (--all lists '
+                'every host).',
+            ],
+            self.tell(failures),
+        )
+        lines = self.tell(failures, all_=True)
+        self.assertEqual([first, ''], lines[:2])
+        self.assertEqual(
+            ['Host', 'b', 'a'], [line.split()[0] for line in lines[2:]]
+        )
+
+    def test_the_tightest(self):
+        """Those that cost servers, then by room, then as people count."""
+        failures = [
+            dataclasses.replace(
+                plan_cases.make_failure(f'host{number}'), room_for_last=left
+            )
+            for number, left in enumerate([9, 8, 7, *[60] * 8, 4])
+        ]
+        failures.append(
+            dataclasses.replace(
+                plan_cases.make_failure('bad', 'VCPU'), room_for_last=30
+            )
+        )
+        self.assertEqual(
+            [
+                'The tightest of 13 hosts:',
+                'Host    Servers  Placed  Choices for last server',
+                'bad           2       1                       30  '
+                f'{"█" * 15}',
+                f'host11        1       1                        4  {"█" * 2}',
+                f'host2         1       1                        7  {"█" * 4}',
+                f'host1         1       1                        8  {"█" * 4}',
+                f'host0         1       1                        9  {"█" * 4}',
+                *(
+                    f'host{number}         1       1{" " * 23}60  {"█" * 30}'
+                    for number in range(3, 8)
+                ),
+                '  and 3 more hosts (--all lists all)',
+            ],
+            self.tell(failures)[3:16],
+        )
+        schemas.validate(self.made.document(), 'schemas/plan.json')
+
+    def test_nothing_to_lose(self):
+        self.assertEqual(['No host holds a server.'], self.tell([]))
+
+    def test_servers_that_were_deleted(self):
+        deleted = [plan_cases.make_leaving(number) for number in (1, 2)]
+        lines = self.tell([], remarks=['More.'], deleted=deleted)
+        said = ['No host holds a server.', 'More.']
+        said.append('2 servers were deleted meanwhile.')
+        self.assertEqual(said, lines)
+        self.assertEqual(0, self.made.status)
+        document = self.made.document()
+        schemas.validate(document, 'schemas/plan.json')
+        self.assertEqual(' '.join(said), document['answer']['sentence'])
+        self.assertEqual(
+            [dataclasses.asdict(one) for one in deleted],
+            document['deleted_meanwhile'],
+        )
+
+    def test_flavors(self):
+        flavors = [
+            plan_cases.make_flavor('small', 40, 31, 'host3'),
+            plan_cases.make_flavor('m', 2, 2, or_more=True),
+            plan_cases.make_flavor(
+                'xl', 0, 0, '', False, '0 of 2 hosts', 'VCPU'
+            ),
+        ]
+        lines = self.tell(
+            [plan_cases.make_failure('a'), plan_cases.make_failure('b')],
+            flavors=flavors,
+        )
+        self.assertEqual(
+            [
+                'Room for more servers, while any one host can still fail '
+                'safely:',
+                '  small  31 of 40 that fit now; one more would strand a '
+                'server of host3',
+                '  m      2 of at least 2 that fit now',
+                '  xl     0 of 0 that fit now',
+                '    0 of 2 hosts.',
+            ],
+            lines[3:],
+        )
+        self.assertEqual(3, self.made.status)
+        columns = survive_report.COLUMNS + survive_report.FLAVOR_COLUMNS
+        rows = [dict(zip(columns, row, strict=True)) for row in self.made.rows]
+        self.assertEqual(
+            [
+                ('a', 1, 'host2', '', '', '', ''),
+                ('b', 1, 'host2', '', '', '', ''),
+                ('host3', '', '', '', 'small', 40, 31),
+                ('', '', '', '', 'm', 2, 2),
+                ('', '', '', 'VCPU', 'xl', 0, 0),
+            ],
+            [
+                (row['Failure'], row['Turn'], row['To'], row['Cause'])
+                + tuple(map(row.get, survive_report.FLAVOR_COLUMNS))
+                for row in rows
+            ],
+        )
+        document = self.made.document()
+        schemas.validate(document, 'schemas/plan.json')
+        self.assertEqual(
+            [*map(dataclasses.asdict, flavors)], document['flavors']
+        )
+
+    def test_a_flavor_of_which_none_may_come(self):
+        none = [plan_cases.make_flavor('small', 9, 0, 'b')]
+        self.tell([plan_cases.make_failure('a', 'VCPU')], flavors=none)
+        self.assertEqual(3, self.made.status)
+        self.tell([], flavors=none)
+        self.assertEqual(3, self.made.status)
+        self.tell([], flavors=none, faults=['Cell a is silent.'])
+        self.assertEqual(1, self.made.status)
+
+
+class MapTestCase(testtools.TestCase):
+    def test_failures(self):
+        """What finds no host counts where it stands, in a domain too."""
+        failures = [
+            dataclasses.replace(
+                plan_cases.make_failure(
+                    'r1', 'VCPU', 'state', 'never evacuated'
+                ),
+                hosts=['a', 'host1'],
+            ),
+            dataclasses.replace(
+                plan_cases.make_failure('r2'), hosts=['b'], room_for_last=8
+            ),
+            dataclasses.replace(
+                plan_cases.make_failure('r3'), hosts=['c'], room_for_last=4
+            ),
+        ]
+        outcome = plans.Outcome(failures, [], [], [], [])
+        [stuck, _] = outcome.lost.values()
+        made = survive_report.draw(outcome, None, True)
+        self.assertEqual({stuck.host: 2}, made.numbers)
+        self.assertEqual(
+            {stuck.host: '2', 'b': '█', 'c': '▅'},
+            {host: sign.shown for host, sign in made.signs.items()},
+        )
+        nothing = topology.NOTHING.shown
+        self.assertEqual('holds no server', made.legend[nothing])
+        made = survive_report.draw(outcome, None, False)
+        self.assertEqual('not asked about', made.legend[nothing])
