@@ -9,7 +9,7 @@ from unittest import mock
 from nova import context as nova_context
 from nova import objects
 
-from nova_ext_sched.cmd.audit import command
+from nova_ext_sched.cmd import audit as audit_command
 from tests.functional import base
 from tests.functional import explain
 
@@ -31,7 +31,7 @@ class AuditTestCase(base.CloudTestCase):
     def audit(self, *argv):
         """Run the command; return its exit status and its findings."""
         text, _, status = explain.call(
-            command.Audit, 'audit', *argv, '-f', 'json'
+            audit_command.Audit, 'audit', *argv, '-f', 'json'
         )
         return status, json.loads(text)['findings'] if text else []
 

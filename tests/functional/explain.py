@@ -9,7 +9,7 @@ import typing
 from unittest import mock
 import warnings
 
-from nova_ext_sched.cmd.explain import command
+from nova_ext_sched.cmd import explain
 from tests import schemas
 
 #: Options of isolation and reservation.
@@ -65,7 +65,7 @@ class Answer(Output):
 
 def run(*args):
     """Run the command on the nova of this process, which is configured."""
-    return Answer(*call(command.Explain, 'explain', *args))
+    return Answer(*call(explain.Explain, 'explain', *args))
 
 
 class Bar:

@@ -16,9 +16,9 @@ import typing
 import fixtures
 from nova.virt import fake
 
+from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import mend
-from nova_ext_sched.cmd.audit import command as audit_command
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_run
 from tests.functional import base
@@ -214,9 +214,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         """
         plan = self._plan(mend.Mend, 'mend', argv, kinds, stuck)
         self.carry_out(plan)
-        out, err, status = explain.call(
-            audit_command.Audit, 'audit', '-f', 'json'
-        )
+        out, err, status = explain.call(audit.Audit, 'audit', '-f', 'json')
         stuck = plan['without_place']
         self.assertEqual(3 if stuck else 0, status, out + err)
         self.assertEqual(

@@ -9,12 +9,12 @@ the databases do not have: an answer of theirs would contradict our stage 2.
 import nova.conf
 from nova.tests import fixtures as nova_fixtures
 
+from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import explain as explain_command
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
-from nova_ext_sched.cmd.explain import command as explain_command
 from tests.functional import base
 from tests.functional import capacity as capacity_run
 from tests.functional import explain

@@ -20,10 +20,10 @@ import sqlalchemy as sa
 import yaml
 
 from nova_ext_sched import conf
+from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
 from tests import documentation
 from tests.functional import base

@@ -7,13 +7,13 @@ import shlex
 
 import fixtures
 
+from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import explain as explain_command
 from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
-from nova_ext_sched.cmd.explain import command as explain_command
 from tests import documentation
 from tests import samples
 from tests.functional import explain

@@ -8,12 +8,12 @@ import re
 
 import fixtures
 
+from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import explain as explain_command
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.audit import command as audit
 from nova_ext_sched.cmd.capacity import command as capacity
-from nova_ext_sched.cmd.explain import command as explaining
 from tests import schemas
 from tests.functional import audits
 from tests.functional import explain
@@ -56,7 +56,7 @@ class TopologyTestCase(audits.AuditTestCase):
             (drain.Drain, 'drain', 'schemas/plan.json', ['host1']),
             (mend.Mend, 'mend', 'schemas/plan.json', []),
             (
-                explaining.Explain,
+                explain_command.Explain,
                 'explain',
                 'dryrun/decision/schema.json',
                 flavor,

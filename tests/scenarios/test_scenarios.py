@@ -17,7 +17,7 @@ from nova.scheduler import manager
 
 from nova_ext_sched import simulator
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd.simulate import report
+from nova_ext_sched.cmd import simulate_report as report
 from nova_ext_sched.simulator import check
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import worker

@@ -172,6 +172,7 @@ class LayersTestCase(testtools.TestCase):
                 if path.suffix == '.py' or (path / '__init__.py').exists()
             }
             reports = {f'{room}_report' for room in rules}
+            reports.add('explain_recorded')
             self.assertEqual(rooms - reports - {'__init__'}, rules - reports)
 
     def assert_stands_on(self, folder, room, others):
@@ -214,7 +215,7 @@ class LayersTestCase(testtools.TestCase):
 
     @ddt.data(*sorted(COMMANDS))
     def test_no_command_stands_on_another(self, room):
-        own = {f'{room}_report'}
+        own = {f'{room}_report', f'{room}_recorded'}
         self.assert_stands_on('cmd', room, SHARED | own)
         for name in own & {path.stem for path in files('cmd')}:
             self.assert_stands_on('cmd', name, SHARED)

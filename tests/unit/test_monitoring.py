@@ -19,10 +19,10 @@ import testtools
 import yaml
 
 from nova_ext_sched.cli import metrics as run_metrics
+from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.audit import command as audit
+from nova_ext_sched.cmd import watch
 from nova_ext_sched.cmd.capacity import command as capacity
-from nova_ext_sched.cmd.watch import command as watch
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.watch import metrics
 from tests import documentation
@@ -71,8 +71,7 @@ def of_runs():
     auditing, counting, failing = (
         COMMANDS[name](None, None) for name in ('audit', 'capacity', 'survive')
     )
-    auditing._auditing = mock.Mock()
-    auditing._auditing.totals.policies = {'isolation': 1}
+    auditing._totals = mock.Mock(policies={'isolation': 1})
     flavor = {'name': 'x', 'unlimited': False, 'servers': 1}
     counting._document = {'flavors': [flavor]}
     failing._outcome = plans.Outcome([], [], [], [], [])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
+import dataclasses
 
 import ddt
 import testtools
@@ -110,6 +111,6 @@ class SupposedTestCase(testtools.TestCase):
                 ('--aggregate-property', 'gpu b=3'),
                 ('--no-aggregate-host', 'b h'),
             ],
-            options.list_supposed(parsed),
+            [*map(dataclasses.astuple, options.list_supposed(parsed))],
         )
         self.assertEqual([], options.list_supposed(parser.parse_args([])))

@@ -7,8 +7,8 @@ import ddt
 import testtools
 
 from nova_ext_sched import document
+from nova_ext_sched.cmd import audit_report as audit
 from nova_ext_sched.cmd import plan_report as plan
-from nova_ext_sched.cmd.audit import report as audit
 from tests import schemas
 
 

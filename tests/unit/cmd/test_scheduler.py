@@ -11,9 +11,9 @@ from unittest import mock
 import ddt
 import testtools
 
+from nova_ext_sched.cmd import explain
 from nova_ext_sched.cmd import scheduler
-from nova_ext_sched.cmd.explain import command as explain
-from nova_ext_sched.cmd.watch import command as watch
+from nova_ext_sched.cmd import watch
 
 # Options of every command, and then one of them, in a process of its own.
 WITHOUT_NOVA = """

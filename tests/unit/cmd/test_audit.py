@@ -8,7 +8,7 @@ from unittest import mock
 import ddt
 import testtools
 
-from nova_ext_sched.cmd.audit import command
+from nova_ext_sched.cmd import audit as audit_command
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import projects
@@ -42,7 +42,7 @@ class Auditor:
 @ddt.ddt
 class OutputTestCase(testtools.TestCase):
     def test_an_option_without_a_value(self):
-        parser = command.Audit(mock.Mock(), None).get_parser('audit')
+        parser = audit_command.Audit(mock.Mock(), None).get_parser('audit')
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
             self.assertRaises(
@@ -52,7 +52,7 @@ class OutputTestCase(testtools.TestCase):
 
     def run_command(self, auditing, *argv):
         self.out, self.err = io.StringIO(), io.StringIO()
-        audit = command.Audit(
+        audit = audit_command.Audit(
             mock.Mock(stdout=self.out), None, cmd_name='audit'
         )
         parsed = audit.get_parser('audit').parse_args(argv)

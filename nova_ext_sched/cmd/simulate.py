@@ -2,18 +2,22 @@
 
 """The command ``nova-ext-sched simulate``.
 
-What comes with the extra ``simulator`` is imported when the command runs
-(:mod:`.run`), so that it can say what is missing.
+What comes with the extra ``simulator`` is imported when the command runs, so
+that it can say what is missing.
 """
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Sequence
 import importlib.metadata
+import os
+import pathlib
 import re
 import sys
-import types
 
 from nova_ext_sched import messages
+from nova_ext_sched import schema
+from nova_ext_sched import simulator
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import options
@@ -84,30 +88,25 @@ class Simulate(report.Lister):
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         """See the base class."""
-        return _load().get_columns(parsed_args)
+        _check_installed()
+        from nova_ext_sched.cmd import simulate_report
+
+        if parsed_args.list:
+            return ('Scenario', 'Description')
+        if parsed_args.compare:
+            return simulate_report.COMPARED_COLUMNS
+        return simulate_report.COLUMNS
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """See the base class."""
-        run = _load()
         if parsed_args.list:
-            return run.list_scenarios()
+            return list_scenarios()
         with progress.bar(
             sys.stderr, 'Starting nova', color=self.color
         ) as advance:
-            return run.simulate(
+            return simulate(
                 parsed_args, bool(self.app_args.verbose_level), advance
             )
-
-
-def _load() -> types.ModuleType:
-    """Return what the command does, where all that it imports is there.
-
-    :raises base.UsageError: packages of the extra are missing
-    """
-    _check_installed()
-    from nova_ext_sched.cmd.simulate import run
-
-    return run
 
 
 def _check_installed() -> None:
@@ -128,3 +127,86 @@ def _check_installed() -> None:
             f'{messages.first_few(missing)}; install them: '
             f'{messages.install_extra("simulator")}'
         )
+
+
+def simulate(
+    parsed_args: argparse.Namespace,
+    is_verbose: bool,
+    advance: Callable[..., None],
+) -> report.Report:
+    """Return the report of a scenario.
+
+    :param is_verbose: whether nova's log has its DEBUG lines
+    :raises base.UsageError: there is no such scenario
+    :raises exception.ScenarioInvalid: it, or nova, does not take a part of it
+    """
+    from nova_ext_sched.cmd import simulate_report
+    from nova_ext_sched.simulator import check
+    from nova_ext_sched.simulator import runner
+    from nova_ext_sched.simulator import scenario
+    from nova_ext_sched.simulator import worker
+
+    if parsed_args.nova_log not in (None, worker.STDERR):
+        # A cloud takes seconds to come so far.
+        open(parsed_args.nova_log, 'a').close()
+    file = _find(parsed_args.scenario)
+    data = check.load(file)
+    for option, value in parsed_args.option:
+        group, _, name = option.rpartition('.')
+        groups = data.setdefault('nova_conf', {})
+        groups.setdefault(group or 'DEFAULT', {})[name] = value
+    declared = scenario.parse(data)
+    requests = [
+        worker.Run(
+            data,
+            plain,
+            parsed_args.nova_log,
+            'DEBUG' if is_verbose else 'INFO',
+        )
+        for plain in (False, True)[: 1 + parsed_args.compare]
+    ]
+    servers = sum(len(step.servers) for step in declared.steps)
+    advance(
+        total=len(requests)
+        * (len(declared.hosts) + len(declared.aggregates) + servers)
+    )
+    runs = runner.run(requests, advance, file)
+    return simulate_report.make(declared, *runs, verbose=parsed_args.reasons)
+
+
+def list_scenarios() -> report.Report:
+    """Return the report of the scenarios that come with the package."""
+    from nova_ext_sched.simulator import document
+
+    rows = [
+        (name, document.load(str(file))['description'])
+        for name, file in _shipped().items()
+    ]
+    sentence, first = report.begin(
+        f'{messages.count("scenario", len(rows))} come with the package'
+    )
+    lines = [report.Line(name, notes=[meant]) for name, meant in rows]
+    listed = report.Section(rows=lines, indent=0)
+    return report.Report(sentence, [*first, listed], rows)
+
+
+def _shipped() -> dict[str, pathlib.Path]:
+    folder = pathlib.Path(simulator.__file__).parent / 'scenarios'
+    return {file.stem: file for file in sorted(folder.glob('*.yaml'))}
+
+
+def _find(name: str) -> str:
+    """Return the file that an argument names.
+
+    :raises base.UsageError: there is none
+    """
+    shipped = _shipped()
+    if os.path.exists(name) and not (name in shipped and os.path.isdir(name)):
+        return name
+    if name in shipped:
+        return str(shipped[name])
+    meant = schema.suggest([name], shipped)
+    raise base.UsageError(
+        'expected a file or the name of a scenario that --list shows, got '
+        f'{messages.clean(name)}{meant}'
+    )

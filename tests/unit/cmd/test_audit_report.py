@@ -7,7 +7,7 @@ import ddt
 import testtools
 
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd.audit import report
+from nova_ext_sched.cmd import audit_report as report
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import servers
 from tests import schemas

@@ -9,8 +9,8 @@ import fixtures
 import testtools
 
 from nova_ext_sched.cli import base
-from nova_ext_sched.cmd.explain import recorded
-from nova_ext_sched.cmd.explain import report
+from nova_ext_sched.cmd import explain_recorded as recorded
+from nova_ext_sched.cmd import explain_report as report
 from tests import explanations
 
 NOW = datetime.datetime(2026, 1, 9, 3, 4, 5)

@@ -9,7 +9,7 @@ import nova.conf
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.cmd.watch import command
+from nova_ext_sched.cmd import watch as watch_command
 from nova_ext_sched.watch import explainer
 from nova_ext_sched.watch import interrupt
 from nova_ext_sched.watch import metrics
@@ -23,7 +23,7 @@ class Ended(Exception):
     """Stands for the end of the process; ``args`` is its exit status."""
 
 
-class Watch(command.Watch):
+class Watch(watch_command.Watch):
     def configure(self, parsed_args):
         CONF([], default_config_files=[])
 

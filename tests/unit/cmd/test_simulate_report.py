@@ -4,7 +4,7 @@ import io
 import unittest
 
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd.simulate import report
+from nova_ext_sched.cmd import simulate_report as report
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import scenario
 

@@ -5,16 +5,15 @@
 import argparse
 from collections.abc import Sequence
 import pathlib
-import sys
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import options
-from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import explain_recorded
+from nova_ext_sched.cmd import explain_report
 from nova_ext_sched.cmd import scheduler
-from nova_ext_sched.cmd.explain import recorded
-from nova_ext_sched.cmd.explain import report as explain_report
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.watch import records
 
 # What describes a request, as far as --server and --recorded do not.
@@ -37,7 +36,7 @@ _OF_OPERATIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Explain(scheduler.Command, report.Lister):
+class Explain(scheduler.Lister):
     """Explain why a request has no valid host, or where it would go.
 
     Runs nova-scheduler's own code on nova's own request, with its nova.conf.
@@ -60,10 +59,10 @@ class Explain(scheduler.Command, report.Lister):
         '--server web-1 --operation live-migrate --host cmp-0101',
         '--flavor m1.small --image ubuntu --project shop',
     )
-    work = 'nova_ext_sched.cmd.explain.run'
+    label = 'Asking nova and placement'
+    has_map = False
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group()
         what.add_argument(
             '--server',
@@ -107,7 +106,6 @@ class Explain(scheduler.Command, report.Lister):
             type=base.read_amount,
             help='servers created by one request (default: 1)',
         )
-        options.add_change(parser)
         shown = parser.add_mutually_exclusive_group()
         shown.add_argument(
             '--host',
@@ -121,7 +119,6 @@ class Explain(scheduler.Command, report.Lister):
             action='store_true',
             help='show what refuses each host',
         )
-        return parser
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         if parsed_args.host or parsed_args.hosts:
@@ -131,18 +128,39 @@ class Explain(scheduler.Command, report.Lister):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         _check_usage(parsed_args)
         if parsed_args.recorded is not None:
-            document = recorded.read(parsed_args.records, parsed_args.recorded)
+            document = explain_recorded.read(
+                parsed_args.records, parsed_args.recorded
+            )
         else:
-            run = self.load(parsed_args)
-            with progress.bar(
-                sys.stderr, 'Asking nova and placement', color=self.color
-            ) as step:
-                document = run.explain(parsed_args, step)
+            document = self.ask(explain, parsed_args)
         return explain_report.make(
             document,
             parsed_args.all,
             by_host=bool(parsed_args.host or parsed_args.hosts),
         )
+
+
+def explain(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> explain_report.Document:
+    """Return the document of an explanation."""
+    from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.cloud import selection
+    from nova_ext_sched.dryrun.cloud import topology
+    from nova_ext_sched.dryrun.decision import explanation
+
+    with arguments.read_cloud(parsed_args, settled=False) as cloud:
+        asked = arguments.make_question(
+            parsed_args,
+            flavor=parsed_args.flavor,
+            instances=parsed_args.num_instances or 1,
+            destination=parsed_args.destination,
+            server=parsed_args.server,
+            operation=parsed_args.operation,
+        )
+        detailed = selection.find_nodes(cloud, parsed_args.host)
+        found = explanation.explain(cloud, asked, advance)
+        return found.describe(detailed, topology.describe(cloud))
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from testtools import matchers
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base as base_command
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd.explain import report
+from nova_ext_sched.cmd import explain_report as report
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals

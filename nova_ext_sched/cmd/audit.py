@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched audit``."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Sequence
+import sys
+import typing
+
+from nova_ext_sched import fields
+from nova_ext_sched import messages
+from nova_ext_sched.cli import help as cli_help
+from nova_ext_sched.cli import metrics
+from nova_ext_sched.cli import names
+from nova_ext_sched.cli import options
+from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import audit_report
+from nova_ext_sched.cmd import scheduler
+from nova_ext_sched.dryrun import progress
+
+
+class Audit(metrics.Command, scheduler.Lister):
+    """List servers that violate a policy on their current host.
+
+    Checks every server in every cell against the policies that nova.conf turns
+    on, with nova-scheduler's own code. It changes nothing.
+    """
+
+    _epilog = (
+        'Exit status: 0 no server violates a policy; 1 something could not be '
+        'read or checked; 2 wrong usage; 3 some servers violate a policy; 130 '
+        'interrupted.'
+    )
+
+    purpose = cli_help.LOOK
+    examples = (
+        '--summary',
+        '--aggregate windows --policy isolation',
+        '--aggregate-property windows trait:CUSTOM_A=required',
+    )
+    label = 'Judging servers'
+    _totals: typing.Any
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            '--summary',
+            action='store_true',
+            help='count servers by aggregate, project and host instead of '
+            'listing them',
+        )
+        options.add_selection(parser)
+
+    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        if parsed_args.summary:
+            return audit_report.SUMMARY_COLUMNS
+        return audit_report.COLUMNS
+
+    def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
+        auditing, findings, hosts, projects = self.ask(audit, parsed_args)
+        self._totals = totals = auditing.totals
+        return report.add_map(
+            audit_report.make(
+                auditing, findings, parsed_args.summary, hosts, projects
+            ),
+            parsed_args,
+            lambda by: audit_report.draw(hosts, totals.by_host, by),
+        )
+
+    def measure(self) -> Iterator[metrics.Figure]:
+        yield metrics.Figure(
+            'policy_violations',
+            'Servers that violate a policy.',
+            'policy',
+            self._totals.policies,
+        )
+
+
+def audit(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> tuple[
+    typing.Any,
+    list[audit_report.Finding],
+    audit_report.Topology,
+    dict[str, str],
+]:
+    """Judge all servers.
+
+    :returns: what has judged them; what was found; what documents have of the
+        hosts; by ID the names of the projects with a server that was found,
+        and of those that a reason names, where keystone tells them
+    """
+    from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.cloud import projects
+    from nova_ext_sched.dryrun.cloud import topology
+
+    with arguments.read_cloud(parsed_args) as cloud:
+        auditing = arguments.make_auditor(parsed_args, cloud)
+        advance(total=auditing.count())
+        findings: list[audit_report.Finding] = []
+        for server in auditing.judge(advance):
+            if not parsed_args.summary:
+                findings += _describe(server)
+        hosts = topology.describe(cloud)
+    found = {one.project for one in findings} | auditing.totals.projects
+    # A reason may name another project than that of the server.
+    found |= names.find_ids({one.reason for one in findings})
+    return auditing, findings, hosts, projects.read_names(found)
+
+
+def _describe(server: typing.Any) -> Iterator[audit_report.Finding]:
+    name = messages.clean(server.name)
+    # Of tens of thousands of servers, most have these of others.
+    project, host = map(sys.intern, (server.project_id, server.host))
+    group = fields.get_field(server.request_spec, 'instance_group')
+    its_group = None
+    if group and (uuid := fields.get_field(group, 'uuid')):
+        group_name = messages.clean(fields.get_field(group, 'name') or '')
+        its_group = audit_report.Group(
+            messages.clean(uuid), sys.intern(group_name)
+        )
+    for policy, reason in server.found:
+        yield audit_report.Finding(
+            server.uuid,
+            name,
+            project,
+            host,
+            policy,
+            sys.intern(reason),
+            server_group=its_group,
+        )
