@@ -15,11 +15,11 @@ The plugins of nova-scheduler:
 
 A library for placement, which needs no nova: ``objects`` and ``placement``.
 
-The operator's commands: ``cmd`` has a folder for each command that uses
-nova's code, ``osc`` the commands of the OpenStackClient, and ``cli`` what all
+The operator's commands: ``cmd`` has a file for each command that uses nova's
+code, ``osc`` the commands of the OpenStackClient, and ``cli`` what all
 of them share.
 
-All three use the modules ``exception``, ``log_once``, ``messages``,
-``plugins`` and ``schema``. tests/unit/test_layers.py says which part may
-import which.
+All three use the modules ``document``, ``exception``, ``log_once``,
+``messages``, ``plugins`` and ``schema``. tests/unit/test_layers.py says which
+part may import which.
 """

@@ -4,7 +4,7 @@
 
 nova's harness changes its whole process (eventlet, logging, HOME, warnings),
 so each cloud gets one of its own, and the command stays as it is. A
-:class:`Request` comes on standard input as JSON. On standard output go a line
+:class:`Run` comes on standard input as JSON. On standard output go a line
 with a plus sign for each host that is up, each aggregate that is there and
 each server that is placed, with what is being done; and at the end JSON, a
 mapping with one of these keys:
