@@ -4,7 +4,6 @@
 
 import argparse
 from collections.abc import Callable
-import importlib
 import logging
 import sys
 import typing
@@ -37,7 +36,6 @@ class Command(base.Command):
     :cvar is_service: whether it is one, whose log has these warnings
     """
 
-    work: str
     is_service = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -79,11 +77,6 @@ class Command(base.Command):
                     f"nova.conf. See 'nova-ext-sched-status upgrade check'.",
                     file=sys.stderr,
                 )
-
-    def load(self, parsed_args: argparse.Namespace) -> typing.Any:
-        """Return :attr:`work`, where all that it imports is ready."""
-        self.configure(parsed_args)
-        return importlib.import_module(self.work)
 
     def configure(self, parsed_args: argparse.Namespace) -> None:
         """Make this process what nova-scheduler's is.

@@ -2,7 +2,7 @@
 
 """The command ``nova-ext-sched capacity`` in the process of a test."""
 
-from nova_ext_sched.cmd.capacity import command
+from nova_ext_sched.cmd import capacity as capacity_command
 from tests.functional import base
 from tests.functional import explain
 
@@ -131,4 +131,4 @@ class CapacityTestCase(TruthMixin, base.CloudTestCase):
 
 def run(*args):
     """Run the command on the nova of this process, which is configured."""
-    return Answer(*explain.call(command.Capacity, 'capacity', *args))
+    return Answer(*explain.call(capacity_command.Capacity, 'capacity', *args))

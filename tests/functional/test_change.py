@@ -10,11 +10,11 @@ import nova.conf
 from nova.tests import fixtures as nova_fixtures
 
 from nova_ext_sched.cmd import audit
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import explain as explain_command
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.capacity import command as capacity
 from tests.functional import base
 from tests.functional import capacity as capacity_run
 from tests.functional import explain

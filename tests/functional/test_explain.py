@@ -15,7 +15,7 @@ from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
-from nova_ext_sched.cmd.capacity import command as capacity
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.dryrun.cloud import snapshot
 from tests.functional import base
 from tests.functional import explain

@@ -21,10 +21,10 @@ import yaml
 
 from nova_ext_sched import conf
 from nova_ext_sched.cmd import audit
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.capacity import command as capacity
 from tests import documentation
 from tests.functional import base
 from tests.functional import explain

@@ -15,8 +15,8 @@ from nova.tests.functional.api import client
 from nova.virt import fake
 from prometheus_client import parser
 
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import survive as survive_command
-from nova_ext_sched.cmd.capacity import command as capacity_command
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -70,7 +70,7 @@ class EvacuationMixin:
             asked += ['--project', project]
         [found] = self.survive(*argv, *asked)['flavors']
         out, _, _ = explain.call(
-            capacity_command.Capacity, 'capacity', *asked, '-f', 'json'
+            capacity.Capacity, 'capacity', *asked, '-f', 'json'
         )
         [fitting] = json.loads(out)['flavors']
         self.assertEqual(fitting['servers'], found['fit'])

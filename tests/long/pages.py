@@ -8,12 +8,12 @@ import shlex
 import fixtures
 
 from nova_ext_sched.cmd import audit
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import explain as explain_command
 from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.capacity import command as capacity
 from tests import documentation
 from tests import samples
 from tests.functional import explain

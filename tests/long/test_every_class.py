@@ -8,11 +8,11 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights
 from testtools import content
 
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.capacity import command as capacity_command
 from tests.functional import explain
 from tests.functional import test_drain
 
@@ -94,7 +94,7 @@ class EveryClassTestCase(test_drain.DrainTestCase):
         self.ask(survive.Survive, 'survive', *flavor)
         for image in ((), ('--image', self.linux)):
             self.ask(
-                *(capacity_command.Capacity, 'capacity', *flavor, *image),
+                *(capacity.Capacity, 'capacity', *flavor, *image),
                 *('--server-group', self.server['server_groups'][0]),
                 schema=CAPACITY,
             )

@@ -12,7 +12,7 @@ from nova import exception as nova_exception
 from nova.cmd import manage
 from oslo_utils import uuidutils
 
-from nova_ext_sched.cmd.capacity import command as capacity
+from nova_ext_sched.cmd import capacity
 from tests import samples
 from tests.functional import base
 from tests.functional import explain

@@ -14,8 +14,8 @@ import threading
 from nova.cmd import manage
 from nova.virt import fake
 
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain as drain_command
-from nova_ext_sched.cmd.capacity import command as capacity
 from tests import samples
 from tests.functional import base
 from tests.functional import explain

@@ -9,11 +9,11 @@ import re
 import fixtures
 
 from nova_ext_sched.cmd import audit
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import explain as explain_command
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.capacity import command as capacity
 from tests import schemas
 from tests.functional import audits
 from tests.functional import explain

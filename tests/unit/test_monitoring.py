@@ -20,9 +20,9 @@ import yaml
 
 from nova_ext_sched.cli import metrics as run_metrics
 from nova_ext_sched.cmd import audit
+from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd import watch
-from nova_ext_sched.cmd.capacity import command as capacity
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.watch import metrics
 from tests import documentation

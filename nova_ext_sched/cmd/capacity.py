@@ -6,20 +6,19 @@ import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
 import math
-import sys
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
-from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import capacity_report
 from nova_ext_sched.cmd import scheduler
-from nova_ext_sched.cmd.capacity import report as capacity_report
+from nova_ext_sched.dryrun import progress
 
 
-class Capacity(metrics.Command, scheduler.Command, report.Lister):
+class Capacity(metrics.Command, scheduler.Lister):
     """Count how many more servers fit, and name the limiting resource.
 
     Runs nova-scheduler's own code with its nova.conf, and claims server after
@@ -37,11 +36,10 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
         '--flavor m1.small --by zone',
         '--flavor m1.small --aggregate-host windows cmp-0101',
     )
-    work = 'nova_ext_sched.cmd.capacity.run'
+    label = 'Counting servers of flavors'
     _document: capacity_report.Document
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--flavor',
             metavar='FLAVOR',
@@ -51,7 +49,6 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
             'is not disabled',
         )
         options.add_server(parser)
-        options.add_change(parser)
         listed = parser.add_mutually_exclusive_group()
         listed.add_argument(
             '--hosts', action='store_true', help='list the room on each host'
@@ -68,8 +65,6 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
             help='show all limiting factors of each flavor, and why other '
             'hosts have no room',
         )
-        topology.add_options(parser)
-        return parser
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         if parsed_args.hosts:
@@ -83,11 +78,7 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
             raise base.UsageError(
                 'Name a --flavor: the map shows the room for it on each host.'
             )
-        run = self.load(parsed_args)
-        with progress.bar(
-            sys.stderr, 'Counting servers of flavors', color=self.color
-        ) as step:
-            self._document, is_complete = run.count(parsed_args, step)
+        self._document, is_complete = self.ask(count, parsed_args)
         flavors = self._document['flavors']
         status = base.FINE
         if not is_complete or any(one['fault'] for one in flavors):
@@ -114,4 +105,22 @@ class Capacity(metrics.Command, scheduler.Command, report.Lister):
                 one['name']: math.inf if one['unlimited'] else one['servers']
                 for one in self._document['flavors']
             },
+        )
+
+
+def count(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> tuple[capacity_report.Document, bool]:
+    """Return the document, and whether every enabled cell answered."""
+    from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.fit import survey
+
+    with arguments.read_cloud(parsed_args) as cloud:
+        return survey.make_document(
+            cloud,
+            arguments.make_question(parsed_args),
+            parsed_args.flavor,
+            parsed_args.hosts or topology.is_wanted(parsed_args),
+            parsed_args.by,
+            advance,
         )

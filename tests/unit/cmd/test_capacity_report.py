@@ -7,7 +7,7 @@ import io
 import testtools
 
 from nova_ext_sched.cli import report as cli_report
-from nova_ext_sched.cmd.capacity import report
+from nova_ext_sched.cmd import capacity_report as report
 
 
 def flavor(name='small', servers=5, hosts=2, **fields):

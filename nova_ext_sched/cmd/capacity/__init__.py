@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-
-"""The command ``nova-ext-sched capacity``: how many more servers fit."""
