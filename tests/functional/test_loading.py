@@ -27,6 +27,7 @@ from nova_ext_sched.request_filters import (
     reservation as reservation_request_filter,
 )
 from tests import distributions
+from tests import documentation
 from tests import samples
 from tests.functional import base
 
@@ -171,7 +172,14 @@ class FirstLineTestCase(StartedByTheTestCase):
         """What the page's nova.conf logs, wrapped for the page."""
         self.flags(
             available_filters=[NOVA, OURS],
-            enabled_filters=['ComputeFilter', 'IsolatedAggregatesFilter'],
+            enabled_filters=[
+                *documentation.nova_conf.FILTERS,
+                'IsolatedAggregatesFilter',
+            ],
+            weight_classes=[
+                'nova.scheduler.weights.all_weighers',
+                'nova_ext_sched.weighers.all_weighers',
+            ],
             group='filter_scheduler',
         )
         self.flags(

@@ -225,7 +225,7 @@ class DocumentationTestCase(testtools.TestCase):
 
     def check_requirement(self, name):
         """A requirement of ours, or a file or folder with an extra."""
-        if name in ('build', 'tox', 'twine'):
+        if name in ('build', 'nova==34.*', 'pymysql', 'tox', 'twine'):
             return
         path, _, extra = name.rstrip(']').partition('[')
         if '/' in path or path == '.' or path.endswith('.whl'):
