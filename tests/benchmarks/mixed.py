@@ -85,6 +85,12 @@ ALIAS = json.dumps(
         'name': 'nic',
     }
 )
+#: placement's numbers of the resource classes, and what nova calls their use.
+CLASSES = {
+    0: ('vcpus', 'vcpus_used', None),
+    1: ('memory_mb', 'memory_mb_used', 'free_ram_mb'),
+    2: ('local_gb', 'local_gb_used', 'free_disk_gb'),
+}
 # What nova-compute writes of a compute node when servers come.
 _USED = (
     'vcpus_used',
@@ -127,6 +133,7 @@ class Driver(fake.MediumFakeDriver):
 class MixedTestCase(many_hosts.ManyHostsTestCase):
     """The cloud, and commands in processes of their own.
 
+    :cvar most: how many servers a host has at most, but for copy0
     :ivar plain: UUIDs of the plain flavors
     :ivar flavors: of the others, by kind
     :ivar kinds: of what kind each server is, by UUID
@@ -139,6 +146,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
     """
 
     compute_driver = 'fake.MixedDriver'
+    most = SERVERS
     hosts = int(os.environ.get('NOVA_EXT_SCHED_TEST_HOSTS', '300'))
     # nova-conductor looks for those of soft groups.
     weigher_classes = many_hosts.ManyHostsTestCase.weight_classes
@@ -169,7 +177,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
 
     def _create_groups(self):
         """Return the UUIDs of the groups by policy, the first one first."""
-        number = SERVERS_OF_COPY0 + SERVERS * (self.hosts - 1)
+        number = SERVERS_OF_COPY0 + self.most * (self.hosts - 1)
         groups = {}
         for policy, members in MEMBERS.items():
             count = number * SHARES[policy] // (100 * members) + 2
@@ -182,7 +190,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
     def _boot_kinds(self):
         """Boot a server of each kind; return their UUIDs by kind."""
         self.plain = [
-            self.flavor(memory_mb=64 + number) for number in range(FLAVORS)
+            self.flavor(**self.size(number)) for number in range(FLAVORS)
         ]
         self.flavors = {
             'pci': self.flavor(specs={'pci_passthrough:alias': 'nic:1'}),
@@ -235,30 +243,41 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
                 sa.update(table).values({name: row[name] for name in _USED})
             )
 
+    def size(self, number):
+        """Return what the plain flavor of a number has."""
+        return {'memory_mb': 64 + number}
+
+    def take(self, host, names):
+        """Return the kinds of the servers of a host.
+
+        :param names: an endless iterator of kinds
+        """
+        number = SERVERS_OF_COPY0 if host == 0 else SERVERS
+        return itertools.islice(names, number)
+
     def _copy(self, originals):
         kinds = [*originals]
         places, names = [], []
         members = collections.Counter()
-        dealt = itertools.cycle(deal())
         plain = itertools.cycle(range(FLAVORS))
+        dealt = (
+            kind or f'plain{next(plain)}' for kind in itertools.cycle(deal())
+        )
         for host in range(self.hosts):
-            number = SERVERS_OF_COPY0 if host == 0 else SERVERS
-            for kind in itertools.islice(dealt, number):
-                name = kind or f'plain{next(plain)}'
+            for name in self.take(host, dealt):
                 group = None
-                if kind in MEMBERS:
-                    first, *groups = self._groups[kind]
-                    group = first, groups[members[kind] // MEMBERS[kind]]
-                    members[kind] += 1
+                if name in MEMBERS:
+                    first, *groups = self._groups[name]
+                    group = first, groups[members[name] // MEMBERS[name]]
+                    members[name] += 1
                 places.append(standing.Place(kinds.index(name), host, group))
                 names.append(name)
         copies = standing.copy(self, [*originals.values()], places)
         self.kinds = dict(zip(copies, names, strict=True))
         self.kinds |= {uuid: name for name, uuid in originals.items()}
-        self.standing = {
-            f'copy{host}': SERVERS_OF_COPY0 if host == 0 else SERVERS
-            for host in range(self.hosts)
-        }
+        self.standing = collections.Counter(
+            f'copy{place.host}' for place in places
+        )
         self.isolated = sum(
             self.standing[f'copy{host}']
             for host in range(1, self.hosts, many_hosts.RACKS)
@@ -267,6 +286,43 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
         self.standing['host0'] = len(originals) + 1
         self.seconds = (10, 60, 180) if self.hosts <= 300 else (60, 720, 2400)
         self.mib = (350, 350) if self.hosts <= 300 else (1430, 953)
+
+    def read_room(self):
+        """Return what each copy has of resource classes, and what is in use.
+
+        :returns: both by the ID of the provider and placement's number of the
+            class
+        """
+        room = {
+            (row['resource_provider_id'], row['resource_class_id']): int(
+                (row['total'] - row['reserved']) * row['allocation_ratio']
+            )
+            for row in rows.read(*self.table('placement.inventories'))
+        }
+        used = collections.Counter()
+        for row in rows.read(*self.table('placement.allocations')):
+            key = row['resource_provider_id'], row['resource_class_id']
+            used[key] += row['used']
+        return room, used
+
+    def count_use(self):
+        """Let nova have the same in use of each copy as placement."""
+        _, used = self.read_room()
+        providers = rows.read_ids(*self.table('placement.resource_providers'))
+        engine, computes = self.table('nova_cell1.compute_nodes')
+        [node] = rows.read(engine, computes, host='host0')
+        with engine.begin() as connection:
+            for uuid in self.uuids:
+                values = {}
+                for class_, (total, use, free) in CLASSES.items():
+                    values[use] = used[providers[uuid], class_]
+                    if free:
+                        values[free] = node[total] - values[use]
+                connection.execute(
+                    sa.update(computes)
+                    .where(computes.c.uuid == uuid)
+                    .values(values)
+                )
 
     def _start_processes(self):
         server = self.useFixture(

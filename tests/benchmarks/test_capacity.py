@@ -10,14 +10,12 @@ NOVA_EXT_SCHED_TEST_BEFORE, the folder of an older checkout, that one is
 measured first, and must say the same.
 """
 
-import collections
 import json
 import os
 import random
 import sys
 
 import fixtures
-import sqlalchemy as sa
 
 from tests.benchmarks import mixed
 from tests.benchmarks import rows
@@ -25,12 +23,7 @@ from tests.benchmarks import rows
 BEFORE = os.environ.get('NOVA_EXT_SCHED_TEST_BEFORE')
 # What of a host's resource classes is in use.
 LEAST, MOST = 0.75, 0.95
-# placement's numbers of the resource classes, and what nova calls their use.
-CLASSES = {
-    0: ('vcpus', 'vcpus_used', None),
-    1: ('memory_mb', 'memory_mb_used', 'free_ram_mb'),
-    2: ('local_gb', 'local_gb_used', 'free_disk_gb'),
-}
+KEY = 'resource_provider_id', 'resource_class_id'
 
 
 class CapacityTest(mixed.MixedTestCase):
@@ -41,46 +34,19 @@ class CapacityTest(mixed.MixedTestCase):
     def _fill(self):
         """Let each copy have another use, of consumers of their own."""
         choose = random.Random(7)
-        inventories = collections.defaultdict(dict)
-        for row in rows.read(*self.table('placement.inventories')):
-            room = (row['total'] - row['reserved']) * row['allocation_ratio']
-            provider = inventories[row['resource_provider_id']]
-            provider[row['resource_class_id']] = int(room)
-        used = collections.Counter()
-        found = rows.read(*self.table('placement.allocations'))
-        for row in found:
-            key = row['resource_provider_id'], row['resource_class_id']
-            used[key] += row['used']
+        room, used = self.read_room()
         providers = rows.read_ids(*self.table('placement.resource_providers'))
-        engine, computes = self.table('nova_cell1.compute_nodes')
-        [node] = rows.read(engine, computes, host='host0')
+        [row, *_] = rows.read(*self.table('placement.allocations'))
         added = []
-        with engine.begin() as connection:
-            for uuid in self.uuids:
-                id_ = providers[uuid]
-                values = {}
-                for class_, (total, use, free) in CLASSES.items():
-                    room = inventories[id_][class_]
-                    taken = int(room * choose.uniform(LEAST, MOST))
-                    more = max(taken - used[id_, class_], 0)
-                    if more:
-                        added.append(
-                            found[0]
-                            | {
-                                'resource_provider_id': id_,
-                                'resource_class_id': class_,
-                                'used': more,
-                            }
-                        )
-                    values[use] = used[id_, class_] + more
-                    if free:
-                        values[free] = node[total] - values[use]
-                connection.execute(
-                    sa.update(computes)
-                    .where(computes.c.uuid == uuid)
-                    .values(values)
-                )
+        for uuid in self.uuids:
+            for class_ in mixed.CLASSES:
+                key = providers[uuid], class_
+                taken = int(room[key] * choose.uniform(LEAST, MOST))
+                own = dict(zip(KEY, key, strict=True))
+                added.append(row | own | {'used': taken - used[key]})
+        added = [one for one in added if one['used'] > 0]
         rows.insert(*self.table('placement.allocations'), added)
+        self.count_use()
 
     def test_flavors(self):
         flavors = [*self.plain, *self.flavors.values()]
