@@ -26,6 +26,7 @@ nova's favourite is as a rule the emptiest host, which would spend the room for
 the next one.
 """
 
+import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -65,6 +66,8 @@ from nova_ext_sched.dryrun.plan import plans
 MOST_HOSTS = 100
 # Those whose servers are prepared at once.
 _AT_ONCE = 25
+# Why servers are not moved: the most frequent reasons.
+_MOST_REASONS = 3
 
 # What a server takes of a host's own resource classes.
 _SIZES: Mapping[str, str] = {
@@ -116,20 +119,9 @@ def make(
     places = _Places(cloud)
     places.begin(frozenset())
     coming = newcomers.Newcomers(places, spec_obj)
-    search = _Search(places, coming, where, is_cold, not_to)
-    plan = planner.leave_out_gone(cloud, search.make(count, advance))
-    room_on = search.room_on
-    return plans.Room(
-        **vars(plan)
-        | {
-            'services': plan.services
-            | cloud.services_of(filter(None, room_on))
-        },
-        flavor=messages.clean(flavor.name),
-        count=count,
-        fit_now=search.fit_now,
-        room_on=room_on,
-        in_the_way=search.in_the_way,
+    search = _Search(places, coming, where, is_cold, not_to, advance)
+    return planner.leave_out_gone(
+        cloud, search.make(messages.clean(flavor.name), count)
     )
 
 
@@ -165,8 +157,6 @@ class _Search:
     :param places: where servers may go
     :param coming: the new servers
     :param where: as of :func:`make`; the others too
-    :ivar room_on: as of :class:`.plans.Room`, once the moves are made;
-        ``fit_now`` and ``in_the_way`` too
     """
 
     def __init__(
@@ -176,21 +166,19 @@ class _Search:
         where: Set[str] | None,
         is_cold: bool,
         not_to: Set[str],
+        advance: progress.Advance,
     ) -> None:
-        self.cloud = places.cloud
-        self.room_on: list[str | None] = []
-        self.fit_now = 0
-        self.in_the_way: list[str] = []
+        self._cloud = places.cloud
         self._places, self._coming = places, coming
-        self._is_cold, self._not_to = is_cold, not_to
-        every = places.cloud.hosts.items()
+        self._is_cold, self._not_to, self._advance = is_cold, not_to, advance
+        names = {uuid: one.host for uuid, one in places.cloud.hosts.items()}
         self._elsewhere = frozenset(
             uuid
-            for uuid, one in every
-            if where is not None and one.host not in where
+            for uuid, name in names.items()
+            if where is not None and name not in where
         )
         self._never = frozenset(
-            uuid for uuid, one in every if one.host in not_to
+            uuid for uuid, name in names.items() if name in not_to
         )
         self._on: dict[str, list[servers.Size]] = {}
         self._movables: movable.Movables = {}
@@ -198,40 +186,49 @@ class _Search:
         # one, and those of them that are tried.
         self._requests: Mapping[str, Sequence[claims.Request]] = {}
         self._takers: list[str] = []
-        # Those that may take one, and those that did; the next one.
+        # Those that may take one, and those that did; where the new ones went,
+        # and the next one.
         self._able: set[str] = set()
         self._taken: set[str] = set()
-        self._turn = uuidutils.generate_uuid()
+        self._room_on: list[str | None] = []
+        self._turn = ''
         self._is_bounded = False
 
-    def make(self, count: int, advance: progress.Advance) -> plans.Plan:
-        """Make the moves for so many new servers, and return them."""
-        advance(total=count)
+    def make(self, flavor: str, count: int) -> plans.Room:
+        """Make the moves for so many new servers.
+
+        :param flavor: what theirs is named
+        """
+        self._advance(total=count)
         came = []
         with self._begin([]) as future:
             for one in itertools.islice(self._coming.fill(future), count):
                 came.append(one)
-                advance()
-            self.fit_now = len(came)
+                self._advance()
             ranked = self._rank(future) if len(came) < count else []
         self._choose(ranked, came)
         moves: list[plans.Move] = []
         with self._begin(came) as future:
-            at_first = [*map(claims.copy_state, self.cloud.states.values())]
+            at_first = [*map(claims.copy_state, self._cloud.states.values())]
             for node, leaving in self._find_each(future, count):
                 moves += self._send(future, leaving)
-                self._come(future, node)
-                advance()
-            after = [*self.cloud.states.values()]
-            groups = planner.compare_groups(
-                at_first, after, self._movables, moves
+                self._come(future, self._turn, self._find_on(node))
+                self._advance()
+            after = [*self._cloud.states.values()]
+            movables = self._movables
+            return plans.Room(
+                moves=batches.link(batches.number(moves, movables), movables),
+                groups=planner.compare_groups(
+                    at_first, after, movables, moves
+                ),
+                flavor=flavor,
+                count=count,
+                fit_now=len(came),
+                room_on=self._room_on,
+                in_the_way=(
+                    [*self._explain()] if len(self._room_on) < count else []
+                ),
             )
-            if len(self.room_on) < count:
-                self.in_the_way = [*self._explain()]
-        moves = batches.number(moves, self._movables)
-        return plans.Plan(
-            moves=batches.link(moves, self._movables), groups=groups
-        )
 
     @contextlib.contextmanager
     def _begin(
@@ -239,28 +236,22 @@ class _Search:
     ) -> Iterator[fork.Fork]:
         """Let the new servers come that fit now."""
         self._places.barred, self._places.aims = self._elsewhere, ()
-        self.room_on, self._taken = [], set()
-        with self.cloud.fork() as future:
+        self._room_on, self._taken = [], set()
+        self._turn = uuidutils.generate_uuid()
+        with self._cloud.fork() as future:
             future.count_under_way()
             for uuid, target in came:
                 self._coming.prepare(uuid)
-                future.come(uuid, self._coming.spec_obj, target)
-                self._note(target)
+                self._come(future, uuid, target)
             yield future
 
-    def _note(self, target: typing.Any) -> None:
-        """Note where a new server went, and that the next one is asked."""
-        self.room_on.append(
-            target.host if self._places.is_named(target) else None
-        )
+    def _come(self, future: fork.Fork, uuid: str, target: typing.Any) -> None:
+        """Let a new server come to a host, and ask about the next one."""
+        future.come(uuid, self._coming.spec_obj, target)
+        is_named = self._places.is_named(target)
+        self._room_on.append(target.host if is_named else None)
         self._taken.add(target.uuid)
         self._turn = uuidutils.generate_uuid()
-
-    def _come(self, future: fork.Fork, node: str) -> None:
-        """Let a new server come to a host that takes it."""
-        target = self._find_on(node)
-        future.come(self._turn, self._coming.spec_obj, target)
-        self._note(target)
 
     def _find_on(self, node: str) -> typing.Any:
         """Return the HostState of a host if it takes a new server now."""
@@ -271,29 +262,38 @@ class _Search:
 
     def _rank(self, future: fork.Fork) -> list[str]:
         """Return UUIDs of hosts, first those that the fewest must leave."""
-        for found in self.cloud.ask_cells(servers.select_sizes).values():
+        cloud, shared = self._cloud, self._coming.shared
+        for found in cloud.ask_cells(servers.select_sizes).values():
             for one in found:
-                if node := self.cloud.find_node(one.host, one.node):
+                if node := cloud.find_node(one.host, one.node):
                     self._on.setdefault(node, []).append(one)
-        shared = self._coming.shared
+        # nova creates nothing on a host in no cell mapping.
         self._requests = future.open(
             shared.resources,
-            self.cloud.states.keys() - self._elsewhere,
+            [
+                uuid
+                for uuid, state in cloud.states.items()
+                if uuid not in self._elsewhere
+                and state.host not in cloud.unmapped
+            ],
             shared.requests | shared.refused,
         )
-        least = self._count_all(future, self._on)
-        self._able = set(least)
-        return sorted(least, key=lambda node: least[node])
+        ranked = self._order(future, self._on, self._requests)
+        self._able = set(ranked)
+        return [*ranked]
 
-    def _count_all(
-        self, future: fork.Fork, on: Mapping[str, Sequence[servers.Size]]
+    def _order(
+        self,
+        future: fork.Fork,
+        on: Mapping[str, Sequence[servers.Size]],
+        nodes: Iterable[str],
     ) -> dict[str, float]:
-        """Return how many servers must leave a host, at the least.
+        """Return how many servers must leave hosts, at the least.
 
         :param on: the servers of hosts that may
-        :returns: of hosts where that is enough, in the order of all hosts
+        :returns: of hosts where that is enough, the least first
         """
-        found = {
+        least = {
             node: min(
                 (
                     _count_least(lacking, on.get(node, ()))
@@ -301,10 +301,10 @@ class _Search:
                 ),
                 default=math.inf,
             )
-            for node in self.cloud.states
-            if node in self._requests
+            for node in nodes
         }
-        return {node: n for node, n in found.items() if n < math.inf}
+        ranked = sorted(least.items(), key=lambda one: one[1])
+        return {node: number for node, number in ranked if number < math.inf}
 
     def _find_lacking(
         self, future: fork.Fork, node: str
@@ -330,112 +330,112 @@ class _Search:
             if len(self._takers) >= MOST_HOSTS:
                 self._is_bounded = True
                 break
+            self._advance(0, 'Preparing servers')
             some = ranked[start : start + _AT_ONCE]
             leaving = [
                 plans.describe(one, one.host)
                 for node in some
                 for one in self._on.get(node, ())
             ]
+            made = departures.prepare(self._places, leaving, self._not_to)
             self._movables = {
                 **self._movables,
-                **departures.prepare(self._places, leaving, self._not_to),
+                **{uuid: self._allow(one) for uuid, one in made.items()},
             }
             with self._begin(came):
-                for node in some:
-                    if self._may_take(node):
-                        self._takers.append(node)
-                    else:
-                        self._able.discard(node)
+                self._takers += filter(self._may_take, some)
+            self._able -= {*some} - {*self._takers}
+
+    def _allow(
+        self, mine: movable.Movable | Exception
+    ) -> movable.Movable | Exception:
+        """Return a server, or why the plan is not to move it."""
+        if (
+            isinstance(mine, Exception)
+            or mine.method == movable.LIVE
+            or self._is_cold
+            or mine.why_cold == plan_format.STOPPED
+        ):
+            return mine
+        return admission.NotMovable(
+            'it runs, and nova moves it only cold (--cold allows that)', ''
+        )
 
     def _may_take(self, node: str) -> bool:
-        with self.cloud.fork() as future:
-            for one in self._list_movable(node):
+        with self._cloud.fork() as future:
+            for one in self._list_movable(future, node):
                 mine = self._movables[one.uuid]
                 typing.cast(movable.Migration, mine).leave(future)
             return self._find_on(node) is not None
 
-    def _list_movable(self, node: str) -> list[servers.Size]:
+    def _list_movable(
+        self, future: fork.Fork, node: str
+    ) -> list[servers.Size]:
         """Return the servers that may leave a host."""
-        supposed = typing.cast(fork.Fork, self.cloud.supposed)
         return [
             one
             for one in self._on.get(node, ())
-            if one.uuid not in supposed.moved
-            and self._is_allowed(self._movables[one.uuid])
+            if one.uuid not in future.moved
+            and not isinstance(self._movables[one.uuid], Exception)
         ]
-
-    def _is_allowed(self, mine: movable.Movable | Exception) -> bool:
-        return not isinstance(mine, Exception) and (
-            mine.method == movable.LIVE
-            or self._is_cold
-            or mine.why_cold == plan_format.STOPPED
-        )
 
     # Which servers leave them.
 
     def _find_each(
         self, future: fork.Fork, count: int
-    ) -> Iterator[tuple[str, list[plans.Leaving]]]:
+    ) -> Iterator[tuple[str, Sequence[plans.Leaving]]]:
         """Yield the host of each new server, and who leaves it before."""
-        while (rest := count - len(self.room_on)) > 0:
+        while (rest := count - len(self._room_on)) > 0:
             self._places.barred, self._places.aims = self._elsewhere, ()
             target = self._places.find(self._coming.prepare(self._turn))
             if target is not None:
                 yield target.uuid, []
                 continue
-            on = {node: self._list_movable(node) for node in self._takers}
-            counted = self._count_all(future, on)
-            least = {node: counted[node] for node in on if node in counted}
-            ranked = sorted(least, key=lambda node: least[node])
-            best: tuple[str, list[plans.Leaving]] | None = None
-            for node in ranked:
-                if best and least[node] >= len(best[1]):
+            on = {one: self._list_movable(future, one) for one in self._takers}
+            least = self._order(future, on, on)
+            next_ones = [*least][: rest + 1]
+            best: tuple[str, Sequence[plans.Leaving]] | None = None
+            for node, number in least.items():
+                if best and number >= len(best[1]):
                     break
-                self._aim(node, ranked[: rest + 1])
-                leaving = self._try(node, least[node])
+                self._advance(0, f'Trying {self._cloud.states[node].host}')
+                self._aim(node, next_ones)
+                leaving = self._try(node, number)
                 if leaving and (not best or len(leaving) < len(best[1])):
                     best = node, leaving
             if best is None:
                 return
-            self._aim(best[0], ranked[: rest + 1])
+            self._aim(best[0], next_ones)
             yield best
 
     def _aim(self, node: str, following: Iterable[str]) -> None:
         """Set where the servers of a host go first, and then."""
         taken = frozenset(self._taken)
         later = frozenset(following) - {node} - taken
+        never = self._never
         self._places.aims = [
-            *dict.fromkeys(
-                one | self._never
-                for one in (
-                    taken.union(self._able),
-                    taken | later,
-                    later,
-                    frozenset[str](),
-                )
-            )
+            taken.union(self._able, never),
+            taken.union(later, never),
+            later | never,
+            never,
         ]
 
-    def _try(self, node: str, least: float) -> list[plans.Leaving] | None:
+    def _try(self, node: str, least: float) -> Sequence[plans.Leaving]:
         """Return who leaves a host so that it takes a new server, if so."""
         moved: list[plans.Leaving] = []
-        with self.cloud.fork() as trial:
-            standing = self._list_movable(node)
+        with self._cloud.fork() as trial:
+            standing = self._list_movable(trial, node)
             while self._find_on(node) is None:
+                if not standing:
+                    return []
                 lacking = min(
                     self._find_lacking(trial, node), key=len, default={}
                 )
-                while standing:
-                    one = max(
-                        standing, key=lambda one: _rank_size(lacking, one)
-                    )
-                    standing.remove(one)
-                    leaving = plans.describe(one, one.host)
-                    if self._send(trial, [leaving]):
-                        moved.append(leaving)
-                        break
-                else:
-                    return None
+                one = max(standing, key=lambda one: _rank_size(lacking, one))
+                standing.remove(one)
+                leaving = plans.describe(one, one.host)
+                if self._send(trial, [leaving]):
+                    moved.append(leaving)
         for left_out in [*moved]:
             fewer = [one for one in moved if one is not left_out]
             if len(moved) > least and self._is_enough(node, fewer):
@@ -455,7 +455,7 @@ class _Search:
         ]
 
     def _is_enough(self, node: str, leaving: Sequence[plans.Leaving]) -> bool:
-        with self.cloud.fork() as trial:
+        with self._cloud.fork() as trial:
             moves = self._send(trial, leaving)
             return len(moves) == len(leaving) and bool(self._find_on(node))
 
@@ -466,30 +466,19 @@ class _Search:
         self._places.barred = self._elsewhere
         yield self._coming.explain()['sentence']
         yield from self._compare_largest()
-        refused = [
-            one
+        why = collections.Counter(
+            f'{one}'
+            if isinstance(one, admission.NotMovable)
+            else messages.describe(one)
             for one in self._movables.values()
             if isinstance(one, Exception)
-        ]
-        if refused:
-            [why, *_] = refused
-            is_known = isinstance(why, admission.NotMovable)
-            said = f'{why}' if is_known else messages.describe(why)
-            yield (
-                f'nova cannot move {messages.count("server", len(refused))} '
-                f'of hosts that were looked at; of the first: {said}.'
-            )
-        cold = sum(
-            not isinstance(one, Exception) and not self._is_allowed(one)
-            for one in self._movables.values()
         )
-        if cold:
-            verb = messages.agree(cold, 'runs', 'run')
+        for said, number in why.most_common(_MOST_REASONS):
             yield (
-                f'{messages.count("server", cold)} there {verb} and can only '
-                f'be moved cold: --cold allows that.'
+                f'{messages.count("server", number)} of the hosts that were '
+                f'looked at cannot be moved: {said}.'
             )
-        if self.cloud.providers.served.keys() - self.cloud.states.keys():
+        if self._cloud.providers.served.keys() - self._cloud.states.keys():
             yield 'No server was moved of which only nova can choose the host.'
         yield 'Moving a third server so that a second can go was not tried.'
         if self._is_bounded:
@@ -500,15 +489,12 @@ class _Search:
 
     def _compare_largest(self) -> Iterator[str]:
         """Yield a sentence on a resource class of which no host has enough."""
-        providers = self.cloud.providers
+        get_room = self._cloud.providers.get_room
+        rooms = [*map(get_room, self._cloud.states.keys() - self._elsewhere)]
         for form in self._coming.shared.resources[:1]:
             for name, amount in form.merged_resources().items():
                 most = max(
-                    (
-                        room[name]['capacity']
-                        for node in self.cloud.states.keys() - self._elsewhere
-                        if name in (room := providers.get_room(node))
-                    ),
+                    (one[name]['capacity'] for one in rooms if name in one),
                     default=amount,
                 )
                 if most < amount:

@@ -38,6 +38,8 @@ from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import stuck
 
+_Plan = typing.TypeVar('_Plan', bound=plans.Plan)
+
 # Policies of server groups that do not want to stand apart.
 _TOGETHER = ('affinity', 'soft-affinity')
 
@@ -321,8 +323,8 @@ def compare_groups(
 
 
 def leave_out_gone(
-    cloud: snapshot.Snapshot, plan: plans.Plan, softly: bool = True
-) -> plans.Plan:
+    cloud: snapshot.Snapshot, plan: _Plan, softly: bool = True
+) -> _Plan:
     """Return a plan without the servers that were deleted meanwhile.
 
     Its other moves are as valid: a server that is gone has left its host too,
@@ -336,16 +338,14 @@ def leave_out_gone(
     def keep(among: Iterable[typing.Any]) -> list[typing.Any]:
         return [one for one in among if one.server not in deleted]
 
-    moves = keep(plan.moves)
-    hosts = {name for one in moves for name in (one.host, one.expected)}
-    return dataclasses.replace(
+    left = dataclasses.replace(
         plan,
-        moves=moves,
+        moves=keep(plan.moves),
         without_place=keep(plan.without_place),
         mended_by_others=keep(plan.mended_by_others),
         deleted_meanwhile=[*deleted.values()],
-        services=cloud.services_of(hosts.union(plan.to_be_empty)),
     )
+    return dataclasses.replace(left, services=cloud.services_of(left.hosts))
 
 
 def find_gone(

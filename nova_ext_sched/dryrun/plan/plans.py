@@ -162,6 +162,14 @@ class Plan:
     services: dict[str, str] = dataclasses.field(default_factory=dict)
     room_for_last: int | None = None
 
+    @property
+    def hosts(self) -> set[str]:
+        """The names of those that it is about."""
+        ends = (
+            name for one in self.moves for name in (one.host, one.expected)
+        )
+        return {*ends, *self.to_be_empty}
+
 
 @dataclasses.dataclass(frozen=True)
 class Room(Plan):
@@ -181,6 +189,11 @@ class Room(Plan):
     fit_now: int
     room_on: list[str | None]
     in_the_way: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def hosts(self) -> set[str]:
+        """See :class:`Plan`; where the new servers come, too."""
+        return super().hosts.union(filter(None, self.room_on))
 
 
 @dataclasses.dataclass(frozen=True)

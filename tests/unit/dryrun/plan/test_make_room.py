@@ -164,13 +164,19 @@ class MakeRoomTestCase(testtools.TestCase):
     @ddt.data(
         ('live', {}, 1, ''),
         ('stopped', {}, 1, ''),
-        ('device', {}, 0, '1 server there runs and can only be moved cold'),
+        (
+            'device',
+            {},
+            0,
+            'it runs, and nova moves it only cold (--cold allows that)',
+        ),
         ('device', {'is_cold': True}, 1, ''),
         (
             'its vm_state is error',
             {},
             0,
-            'of the first: its vm_state is error.',
+            '1 server of the hosts that were looked at cannot be moved: '
+            'its vm_state is error.',
         ),
         ('live', {'where': {'b'}}, 0, 'hosts can take it'),
         ('live', {'not_to': {'b'}}, 0, ''),
