@@ -249,6 +249,38 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
             plan,
         )
 
+    def assertRoom(self, number, **server):
+        """Let make-room plan, and nova make the moves and then the servers.
+
+        :param number: how many are to fit
+        :param server: see ``boot``
+        :returns: the plan, and the servers
+        """
+        found = explain.Output(
+            *explain.call(
+                command.MakeRoom,
+                'make-room',
+                *('--count', f'{number}', '-f', 'json'),
+                *self.arguments(**server),
+            )
+        )
+        plan = found.read(SCHEMA)
+        hosts = plan['room_on']
+        self.assertEqual(
+            self.statuses[len(hosts) < number], found.status, found.err
+        )
+        self.assertEqual(len(hosts) < number, plan['in_the_way'] != [], plan)
+        self.carry_out(plan)
+        self.sync_instances()
+        made = []
+        for host in hosts:
+            made.append(
+                self.boot(**server, **({'host': host} if host else {}))
+            )
+            if host:
+                self.assertEqual(host, self.host_of(made[-1]))
+        return plan, made
+
     # survive
 
     def assertFails(self, *argv, stuck=()):

@@ -5,6 +5,8 @@
 See :mod:`tests.functional.promises`.
 """
 
+import typing
+
 import fixtures
 from nova import context
 from nova import objects
@@ -80,6 +82,73 @@ class BareMetalRow(nodes.NodesMixin, promises.CloudRow):
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.metal)
+
+
+class ReservedDriver(fake.MediumFakeDriver):
+    """Hosts of which nova-compute reserves something."""
+
+    reserved: typing.ClassVar[dict[str, dict[str, int]]] = {}
+
+    def update_provider_tree(self, provider_tree, nodename, allocations=None):
+        super().update_provider_tree(provider_tree, nodename, allocations)
+        inventory = provider_tree.data(nodename).inventory
+        for name, amount in self.reserved.get(nodename, {}).items():
+            inventory[name]['reserved'] = amount
+        provider_tree.update_inventory(nodename, inventory)
+
+
+class ReservedRow(promises.CloudRow):
+    """Inventories that are reserved, as of bare metal in maintenance."""
+
+    compute_driver = 'fake.ReservedDriver'
+
+    def setUp(self):
+        # nova loads drivers of its own package alone.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.virt.fake.ReservedDriver', ReservedDriver
+            )
+        )
+        super().setUp()
+
+    def build(self):
+        two = self.flavor(vcpu=2)
+        for host in ('host1', 'host2', 'host3', 'host3'):
+            self.boot(flavor=two, az=f'nova:{host}')
+        reserved = {
+            # All of it, and all but a little.
+            'host1': {'VCPU': 10},
+            'host2': {'MEMORY_MB': 7000},
+        }
+        self.useFixture(
+            fixtures.MockPatchObject(ReservedDriver, 'reserved', reserved)
+        )
+        for host in reserved:
+            self.computes[host].manager.update_available_resource(
+                context.get_admin_context()
+            )
+
+    def promise_explain(self):
+        self.assertExplained()
+        self.assertRefused(host='host1')
+        self.assertExplained(flavor=self.flavor(memory_mb=2000))
+        self.assertRefused(flavor=self.flavor(memory_mb=2000), host='host2')
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host3')
+
+    def promise_moves(self):
+        self.assertDrained('host1', 'host3')
+        large = self.flavor(vcpu=9, memory_mb=2000)
+        plan, _ = self.assertRoom(2, flavor=large)
+        self.assertEqual({'host3', 'host4'}, {*plan['room_on']})
+        self.assertNotEqual([], plan['moves'])
+
+    def promise_survive(self):
+        self.assertFails('--host', 'host2')
+
+    def promise_capacity(self):
+        self.assertCounted(flavor=self.flavor(vcpu=2, memory_mb=100))
 
 
 class DownRow(promises.CloudRow):

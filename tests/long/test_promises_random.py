@@ -77,11 +77,23 @@ class RandomTestCase(promises.CloudRow):
         drained = {self.fullest(), self.random.choice(self.hosts)}
         plan = self.assertDrained(*sorted(drained), kinds=None, stuck=None)
         print('PLAN', seed, plan['answer']['sentence'])
+        self.promise_room(random.Random(seed))
         [failure] = self.survive('--host', self.fullest())['failures']
         self.fail_hosts(failure)
         self.assertCounted(
             0, flavor=self.flavor(vcpu=self.random.choice([3, 4, 6]))
         )
+
+    def promise_room(self, choose):
+        """Let large servers come, and go again."""
+        plan, made = self.assertRoom(
+            choose.choice([2, 3, 4]),
+            flavor=self.flavor(vcpu=choose.choice([5, 6, 7, 8])),
+            hints=choose.choice(self.hints),
+        )
+        print('ROOM', len(plan['moves']), plan['answer']['sentence'])
+        for server in made:
+            self._delete_server(server)
 
     def assertListed(self):
         """Let the list name the hosts that placement does not offer."""
