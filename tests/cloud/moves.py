@@ -19,11 +19,15 @@ from tests.cloud import world
 
 #: Two do not fit on a host of the fake driver, which has 800,000 MiB.
 BIG_MB = 700_000
+#: One of these beside a big one does not fit either.
+MIDDLE_MB = 300_000
 TAPE = 'aggregate_instance_extra_specs:tape'
 BIG = {
     'big': {},
     'big-windows': {**world.WINDOWS, world.SSD: 'true'},
     'big-tape': {TAPE: 'true'},
+    'middle': {},
+    'middle-windows': world.WINDOWS,
 }
 #: Members of a group in a rack, by an option that is turned on at last.
 RACK_LIMIT = 2
@@ -80,7 +84,8 @@ class MovesTestCase(world.WorldTestCase):
     def setUpClass(cls):
         super().setUpClass()
         for name, extra_specs in BIG.items():
-            cls.world.create_flavor(name, BIG_MB, extra_specs)
+            ram = MIDDLE_MB if name.startswith('middle') else BIG_MB
+            cls.world.create_flavor(name, ram, extra_specs)
 
     def setUp(self):
         super().setUp()
