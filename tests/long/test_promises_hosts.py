@@ -138,11 +138,16 @@ class ReservedRow(promises.CloudRow):
         self.assertIsolates('host1', 'host3')
 
     def promise_moves(self):
-        self.assertDrained('host1', 'host3')
+        self.assertDrained('host1')
         large = self.flavor(vcpu=9, memory_mb=2000)
-        plan, _ = self.assertRoom(2, flavor=large)
-        self.assertEqual({'host3', 'host4'}, {*plan['room_on']})
-        self.assertNotEqual([], plan['moves'])
+        plan, made = self.assertRoom(3, flavor=large)
+        self.assertEqual(['host4', 'host3'], plan['room_on'])
+        self.assertEqual(
+            [('host3', 'host2')] * 2,
+            [(one['host'], one['to']) for one in plan['moves']],
+        )
+        for server in made:
+            self._delete_server(server)
 
     def promise_survive(self):
         self.assertFails('--host', 'host2')
