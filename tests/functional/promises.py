@@ -18,6 +18,7 @@ from nova.virt import fake
 
 from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import make_room
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_run
@@ -258,7 +259,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         """
         found = explain.Output(
             *explain.call(
-                command.MakeRoom,
+                make_room.MakeRoom,
                 'make-room',
                 *('--count', f'{number}', '-f', 'json'),
                 *self.arguments(**server),
