@@ -139,6 +139,12 @@ _FORM = {
             'description': 'one round: name it to maintain, by --round',
             'maxItems': 0,
         },
+        'not_emptied': {
+            'type': 'array',
+            'description': 'a round: what keeps these hosts from it is in '
+            'their without_place',
+            'maxItems': 0,
+        },
         'failures': {
             'type': 'array',
             'description': 'one failure: name it to survive, by --host',

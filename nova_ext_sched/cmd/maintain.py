@@ -103,7 +103,7 @@ def plan(
             else {one.host for one in cloud.hosts.values()}
         )
         emptied -= selection.find_any(cloud, parsed_args.done)
-        if number is not None and number > len(emptied):
+        if number is not None and number > len(emptied) > 0:
             raise exception.InvalidValue(
                 where='--round',
                 expected=f'a number up to {len(emptied)}: a round has a host '
@@ -128,11 +128,11 @@ def plan(
             *drain.describe_unread(unread),
         ]
         hosts = topology.describe(cloud)
-        about = found, remarks, cloud.faults, hosts
+        stuck = (s for one in found.not_emptied for s in one.without_place)
+        names = plan_report.name_groups(stuck)
+        about = found, remarks, cloud.faults, hosts, names
         if number is None:
-            stuck = (s for one in found.not_emptied for s in one.without_place)
-            names = plan_report.name_groups(stuck)
-            made = maintain_report.make_rounds(*about, names)
+            made = maintain_report.make_rounds(*about)
         else:
             made = maintain_report.make_round(number, *about)
         return report.add_map(

@@ -114,20 +114,22 @@ def make_round(
     remarks: Iterable[str],
     faults: Sequence[str],
     hosts: Sequence[dict[str, typing.Any]] = (),
+    names: cli_names.Names = plan_report.NO_NAMES,
 ) -> report.Report:
     """Return the report of one round, as that of a drain.
 
-    How many there are after it is not known.
+    How many there are after it is not known. Where there is none, the report
+    says why.
 
     :param number: which one, from 1; the others as of :func:`make_rounds`
-    :raises exception.InvalidValue: there is none of this number
+    :raises exception.InvalidValue: there are some, and none of this number
     """
+    if not found.rounds:
+        return make_rounds(found, remarks, faults, hosts, names)
     if not 0 < number <= len(found.rounds):
         raise exception.InvalidValue(
             where='--round',
-            expected=f'1 to {len(found.rounds)}, the rounds that there are'
-            if found.rounds
-            else 'none: there is no round, and the answer without it says why',
+            expected=f'1 to {len(found.rounds)}, the rounds that there are',
             got=str(number),
         )
     one = found.rounds[number - 1]

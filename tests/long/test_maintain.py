@@ -148,6 +148,15 @@ class MaintainTestCase(RoundsTestCase):
         self.assertEqual([], plan['being_built'])
         [kept] = plan['not_emptied']
         self.assertEqual('host1', kept['host'])
+        # A round that is not there says the same.
+        of_round = self.read('host1', '--round', '1', status=3)
+        self.assertEqual([], of_round['rounds'])
+        [of_host] = of_round['not_emptied']
+        self.assertEqual(kept['without_place'], of_host['without_place'])
+        of_round = self.read('host1', '--done', 'host1', '--round', '1')
+        self.assertEqual(
+            ([], []), (of_round['rounds'], of_round['not_emptied'])
+        )
 
     def write(self, server, what, time):
         """Write to a server's row, as was done at a time."""

@@ -162,6 +162,15 @@ class ReadTestCase(testtools.TestCase):
             json.dumps(document),
         )
 
+    def test_no_round(self):
+        """Nothing is left to do; or no host can be emptied."""
+        document = HEAD | {'rounds': [], 'not_emptied': []}
+        self.assertEqual([], read(document).moves)
+        self.assertRefused(
+            'not_emptied: expected a round',
+            json.dumps(document | {'not_emptied': [{'host': 'host1'}]}),
+        )
+
     def test_no_failure(self):
         """The host holds no server, perhaps no more."""
         self.assertEqual([], read(SURVIVE | {'failures': []}).moves)
