@@ -85,6 +85,7 @@ class DecideTestCase(testtools.TestCase):
             {'host': 'b', 'status': 'VERIFY_RESIZE'},
             {'own': FINISHED},
         ),
+        (Step.WAIT, {'host': 'b', 'status': 'RESIZE'}, {'own': FINISHED}),
         # nova-api has heard of it already.
         (
             Step.WAIT,
@@ -146,6 +147,12 @@ class DecideTestCase(testtools.TestCase):
         (Step.BEGIN, {}, {'own': make_migration(status='cancelled')}),
         (Step.BUSY, {'task': 'image_snapshot'}),
         (Step.STOP, {'status': 'ERROR'}),
+        # Its own failed there.
+        (
+            Step.STOP,
+            {'status': 'ERROR'},
+            {'own': make_migration(status='error')},
+        ),
         (Step.BEGIN, {'task': 'powering-off'}, {'method': 'evacuate'}),
         (Step.BEGIN, {'status': 'ERROR'}, {'method': 'evacuate'}),
         (Step.BEGIN, {}),
