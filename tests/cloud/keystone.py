@@ -18,6 +18,8 @@ class Keystone(service.Service):
 
     name = 'keystone'
     packages = ('keystone',)
+    #: How long a token lives.
+    token_seconds = 3600
 
     def start(self):
         self._conf = self.write(
@@ -28,6 +30,7 @@ class Keystone(service.Service):
                 },
                 # Users are created all the time, and give their passwords.
                 'identity': {'password_hash_rounds': '4'},
+                'token': {'expiration': str(self.token_seconds)},
                 'fernet_tokens': {'key_repository': self.folder / 'fernet'},
                 'credential': {'key_repository': self.folder / 'credential'},
             },

@@ -291,15 +291,17 @@ class MovesTestCase(world.WorldTestCase):
         :param name: of the file that it is written to
         :param status: the exit status that it must have; None is any
         """
-        self.cloud.execute(
+        path = self.cloud.folder / name
+        path.unlink(missing_ok=True)
+        done = self.cloud.execute(
             f'nova-ext-sched {command or self.command} '
             f'--config-file {self.cloud.nova.scheduler_conf} '
             f'--output {name}',
             user='admin',
             status=status,
         )
-        text = (self.cloud.folder / name).read_text()
-        return json.loads(text)
+        self.assertTrue(path.exists(), done.stderr)
+        return json.loads(path.read_text())
 
     def carry_out(self, name='plan.json', options=''):
         """Carry a plan out as the page types it.

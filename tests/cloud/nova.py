@@ -86,11 +86,6 @@ class Nova(service.Service):
     scheduler_options: dict | None = {}
     driver = 'fake.FakeDriver'
 
-    @classmethod
-    def variant(cls, **attributes):
-        """Return a class whose attributes have other values."""
-        return type(cls.__name__, (cls,), attributes)
-
     def start(self):
         databases = {
             name: self.cloud.mariadb.create(f'nova_{name}')

@@ -36,6 +36,11 @@ class Service:
         self.cloud = cloud
 
     @classmethod
+    def variant(cls, **attributes):
+        """Return a class whose attributes have other values."""
+        return type(cls.__name__, (cls,), attributes)
+
+    @classmethod
     def environment(cls, release):
         """Return the arguments by which ``environments`` builds its own."""
         packages = (*environments.COMMON, *cls.packages)

@@ -4,7 +4,8 @@
 
 The fake driver's node has another UUID in each process, and nova-compute
 refuses to start for a node that it does not know. Here the UUID goes by the
-host's name. nova's environment runs this module.
+host's name. It forgets its guests, too, which no hypervisor does: they are
+those of nova's record. nova's environment runs this module.
 """
 
 import uuid
@@ -24,9 +25,34 @@ class Names:
         return uuid.uuid5(_NAMES, name)
 
 
+def keep_guests(init_host):
+    """Return a driver's ``init_host`` that finds the guests of a host.
+
+    :param init_host: of the driver
+    """
+
+    def find(driver, host):
+        # nova.cmd is imported first.
+        from nova import context as nova_context
+        from nova import objects
+        from nova.virt import fake
+
+        init_host(driver, host)
+        found = objects.InstanceList.get_by_host(
+            nova_context.get_admin_context(), host
+        )
+        for one in found:
+            driver.instances[one.uuid] = fake.FakeInstance(
+                one.name, one.power_state, one.uuid
+            )
+
+    return find
+
+
 if __name__ == '__main__':
     from nova.cmd import compute
     from nova.virt import fake
 
     fake.uuids = Names()
+    fake.FakeDriver.init_host = keep_guests(fake.FakeDriver.init_host)
     compute.main()
