@@ -119,7 +119,7 @@ def _describe(server: typing.Any) -> Iterator[audit_report.Finding]:
         its_group = audit_report.Group(
             messages.clean(uuid), sys.intern(group_name)
         )
-    for policy, reason in server.found:
+    for policy, reason in server.violated:
         yield audit_report.Finding(
             server.uuid,
             name,

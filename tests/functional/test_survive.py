@@ -17,7 +17,6 @@ from prometheus_client import parser
 
 from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import survive as survive_command
-from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import candidates
@@ -275,13 +274,13 @@ class CommandTestCase(SurviveTestCase):
         self.assertEqual(2, len(judged))
         # Let no two requests be alike, and read the servers backwards: the
         # hardest to place goes first all the same.
-        read = servers.Servers.read_stored
+        read = servers.Reader.read_on
         with (
             counting() as judged,
             mock.patch.object(likeness, 'of_request', lambda *_: None),
             mock.patch.object(
-                servers.Servers,
-                'read_stored',
+                servers.Reader,
+                'read_on',
                 lambda *args, **kwargs: reversed([*read(*args, **kwargs)]),
             ),
         ):
@@ -297,7 +296,7 @@ class CommandTestCase(SurviveTestCase):
 
         def make(text):
             made.append(text)
-            mine = explain_server.Server(cloud, process.context(), uuid)
+            mine = explain_server.Server(places.reader, uuid)
             mine.evacuate()
             return mine.spec_obj
 

@@ -2,7 +2,6 @@
 
 """Which servers the audit judges, by which request, and what it cannot."""
 
-from nova import context as nova_context
 from nova.db.api import models as api_models
 import sqlalchemy as sa
 
@@ -125,7 +124,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
             f'Cinder those of [cinder] in nova.conf',
             rows[0]['reason'],
         )
-        with self.deleting(server, servers.Servers, '_request'):
+        with self.deleting(server, servers.Reader, 'load'):
             self.assertEqual([], self.found())
 
     def keys_of_the_image(self):
@@ -145,12 +144,17 @@ class JudgedServersTestCase(audits.AuditTestCase):
             self.boot(hints={'group': self.create_group()})['id'],
             self.boot(flavor=self.flavor(ssd='true'), az='nova:host2')['id'],
         ]
-        ctxt = nova_context.get_admin_context()
-        stored = servers._select_specs(ctxt, uuids)
-        self.assertEqual(set(uuids), set(stored))
-        loader = servers.Loader(ctxt)
-        for uuid, text in stored.items():
-            spec = loader.load(uuid, text)
+        cloud = snapshot.Snapshot()
+        reader = servers.Reader(cloud)
+        stored = [
+            one
+            for cell, hosts in reader.count().items()
+            for host in hosts
+            for one in reader.read_on(cell, host, attrs=[])
+        ]
+        self.assertEqual({*uuids}, {one.uuid for one in stored})
+        for one in stored:
+            uuid, spec = one.uuid, reader.load(one)
             loaded = self.stored_spec({'id': uuid})
             for field in spec.fields:
                 # What is not stored is of one request alone.

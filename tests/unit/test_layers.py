@@ -80,7 +80,7 @@ DRYRUN = {
     **dict.fromkeys(DRYRUN_WORDS, set()),
     'cloud': DRYRUN_WORDS,
     'decision': DRYRUN_WORDS | {'cloud'},
-    'audit': DRYRUN_WORDS | {'cloud'},
+    'audit': DRYRUN_WORDS | {'cloud', 'decision'},
     'fit': DRYRUN_WORDS | {'cloud', 'decision'},
     # What audit finds is mended.
     'plan': DRYRUN_WORDS | {'cloud', 'decision', 'audit', 'fit'},

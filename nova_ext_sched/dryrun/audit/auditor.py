@@ -4,7 +4,10 @@
 
 from collections.abc import Collection
 from collections.abc import Iterator
+import typing
 
+from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
@@ -13,6 +16,13 @@ from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import server
+
+_NO_MOVE = ', and nova cannot move it either'
+_CREDENTIALS = (
+    '; Glance takes the credentials of OS_CLOUD or other OS_* variables, '
+    'Cinder those of [cinder] in nova.conf'
+)
 
 
 class Auditor:
@@ -39,7 +49,7 @@ class Auditor:
         self.cloud = cloud
         self.policies = policies.Policies(cloud, names)
         self.totals = totals.Totals(self.policies.names)
-        self._servers = servers.Servers(cloud, hosts, project)
+        self._reader = servers.Reader(cloud, hosts, project)
         self._counts: dict[str, dict[str, int]] = {}
 
     @property
@@ -49,12 +59,12 @@ class Auditor:
 
     def count(self) -> int:
         """Return the number of servers to judge, for a progress bar."""
-        self._counts = self._servers.count()
+        self._counts = self._reader.count()
         return sum(sum(counts.values()) for counts in self._counts.values())
 
     def judge(
         self, advance: progress.Advance = progress.silent
-    ) -> Iterator[servers.Server]:
+    ) -> Iterator[policies.Standing]:
         """Yield the servers found, as they are found; after :meth:`count`.
 
         A cell that stops answering goes to ``faults``, and the next one
@@ -65,25 +75,64 @@ class Auditor:
         for cell, counts in self._counts.items():
             try:
                 for host in counts:
-                    for server in self._judge_host(cell, host):
-                        self.totals.add(server)
-                        if server.found:
-                            yield server
+                    for standing in self._judge_host(cell, host):
+                        self.totals.add(standing)
+                        if standing.violated:
+                            yield standing
                         advance()
             except cells.CellFailed:
                 continue
 
-    def _judge_host(self, cell: str, host: str) -> Iterator[servers.Server]:
+    def _judge_host(self, cell: str, host: str) -> Iterator[policies.Standing]:
         """Yield the servers of one host, but those that are gone meanwhile."""
-        unknown: dict[str, servers.Server] = {}
-        for server in self._servers.read(cell, host):
-            server.found = list(self.policies.judge(server))
-            if len(server.policies) < len(server.found):
-                unknown[server.uuid] = server
+        unknown: dict[str, policies.Standing] = {}
+        for standing in self._read(cell, host):
+            standing.violated = list(self.policies.judge(standing))
+            if len(standing.policies) < len(standing.violated):
+                unknown[standing.uuid] = standing
             else:
-                yield server
+                yield standing
         deleted = gone.find(self.cloud, unknown.keys())
         yield from (unknown[uuid] for uuid in unknown if uuid not in deleted)
+
+    def _read(self, cell: str, host: str) -> Iterator[policies.Standing]:
+        """Yield the servers of one host, with what each is judged by.
+
+        :raises cells.CellFailed: the database stops answering
+        """
+        on_host = self._reader.list_on(cell, host)
+        for stored in self._reader.read_on(cell, host, on_host, ['flavor']):
+            # What HostManager gives filters, but without a compute node: a
+            # host whose nova-compute is gone may still hold servers.
+            state = self.cloud.host_state_cls(host, host, cell)
+            state.aggregates = self.cloud.aggregates_of(host)
+            state.instances = dict.fromkeys(on_host)
+            state.instances.pop(stored.uuid)
+            yield policies.Standing(
+                stored.uuid,
+                stored.instance.display_name or '',
+                stored.instance.project_id,
+                state,
+                *self._make_request(stored),
+            )
+
+    def _make_request(self, stored: servers.Stored) -> tuple[typing.Any, str]:
+        """Return what a server is judged by, or None and why it is unknown."""
+        if stored.text is None:
+            return None, f'nova has no request spec of the server{_NO_MOVE}'
+        try:
+            asked = server.Server(self._reader, stored.uuid, stored)
+        except Exception as exc:
+            problem = f'its request spec cannot be read{_NO_MOVE}'
+            return None, f'{problem}: {messages.describe(exc)}'
+        try:
+            asked.stay()
+        except exception.RequestRefused as exc:
+            # The cause is one of Glance or Cinder.
+            return None, str(exc) + (_CREDENTIALS if exc.detail else '')
+        except Exception as exc:
+            return None, messages.describe(exc)
+        return asked.spec_obj, ''
 
 
 def make(

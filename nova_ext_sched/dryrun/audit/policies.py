@@ -4,7 +4,10 @@
 
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
+import dataclasses
+import typing
 
 import nova.conf
 from nova.scheduler.filters import affinity_filter
@@ -14,12 +17,14 @@ from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import process
-from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import base
 
 CONF = nova.conf.CONF
+
+#: Stands for the policy of a server that cannot be judged.
+NOT_JUDGED = 'not-judged'
 
 #: Follows the name of a policy where only the scheduler hint of a server asks
 #: for what it violates: a member of a project can make such findings.
@@ -31,6 +36,37 @@ _WITH_REASON = {
         anti_affinity.ServerGroupAntiAffinityFilter
     )
 }
+
+
+@dataclasses.dataclass(eq=False)
+class Standing:
+    """A server and the host on which it stands.
+
+    ``host_state`` is a nova HostState with the host's aggregates and with its
+    instances but this one, as if the server were to be placed there now.
+    ``request_spec`` is what the scheduler would be asked for its move; where
+    that is unknown it is None, and ``fault`` says why and what to do.
+    ``violated`` is what the policies say against its host, once they are
+    asked: names and reasons.
+    """
+
+    uuid: str
+    name: str
+    project_id: str
+    host_state: typing.Any
+    request_spec: typing.Any
+    fault: str = ''
+    violated: Sequence[tuple[str, str]] = ()
+
+    @property
+    def host(self) -> str:
+        """The name of its host."""
+        return str(self.host_state.host)
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies that it violates."""
+        return [name for name, _ in self.violated if name != NOT_JUDGED]
 
 
 class Policies:
@@ -84,17 +120,17 @@ class Policies:
             )
         }
 
-    def judge(self, server: servers.Server) -> Iterator[tuple[str, str]]:
+    def judge(self, server: Standing) -> Iterator[tuple[str, str]]:
         """Yield what the policies say against a server where it stands.
 
         In a fork, members of its group count where they are then.
 
         :returns: the name of each policy that refuses the host, with
             :data:`BY_HINT` where only a hint asks for that, or
-            :data:`.servers.NOT_JUDGED` where nobody knows; and why
+            :data:`NOT_JUDGED` where nobody knows; and why
         """
         if server.fault:
-            yield servers.NOT_JUDGED, server.fault
+            yield NOT_JUDGED, server.fault
             return
         spec_obj = server.request_spec
         for name, host_filter in self._filters.items():
@@ -112,7 +148,7 @@ class Policies:
             except Exception as exc:
                 # Silence would say that all is well.
                 problem = messages.describe(exc)
-                yield servers.NOT_JUDGED, f'{name} fails: {problem}'
+                yield NOT_JUDGED, f'{name} fails: {problem}'
                 continue
             for policy, answer in found:
                 name = policy.name + (BY_HINT if answer.by_hint else '')

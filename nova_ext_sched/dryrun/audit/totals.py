@@ -34,10 +34,10 @@ class Totals:
         self._policies = collections.Counter[tuple[str, str, str]]()
 
     def add(self, server: typing.Any) -> None:
-        """Count one server, of :mod:`.servers`, that was judged."""
+        """Count one server, a :class:`.policies.Standing`, that was judged."""
         violated = server.policies
         self.servers += 1
-        self.not_judged += len(violated) < len(server.found)
+        self.not_judged += len(violated) < len(server.violated)
         if not violated:
             return
         self.violating += 1

@@ -34,7 +34,7 @@ def find(
     known = {host.host for host in cloud.hosts.values()}
     if not {*names} <= known:
         # Servers may stand where there is no compute node any more.
-        known = known.union(*servers.Servers(cloud).count().values())
+        known = known.union(*servers.Reader(cloud).count().values())
     found = {find_host(cloud, name, known) for name in names}
     for name in aggregates:
         found |= {*named.find_aggregate(cloud.aggs_by_id.values(), name).hosts}

@@ -1,40 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The servers of every cell, host by host, each with its request."""
+"""The servers of every cell: the one reader of their rows and requests."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import functools
-import itertools
 import typing
 
 from nova import exception as nova_exception
 from nova import objects
-import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models
+from nova.scheduler import utils
 from oslo_serialization import jsonutils
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_ext_sched import exception
-from nova_ext_sched import fields
-from nova_ext_sched import messages
 from nova_ext_sched import named
-from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.queries import reservation
-from nova_ext_sched.queries import running_image
-
-CONF = nova.conf.CONF
-
-#: Stands for the policy of a server that cannot be judged.
-NOT_JUDGED = 'not-judged'
 
 # Servers read at once; it bounds the memory whatever a host holds.
 PAGE = 500
@@ -49,65 +40,58 @@ _IMAGES = 1024
 # some milliseconds to read. The number bounds the memory.
 _GROUPS = 1024
 
-_NO_MOVE = ', and nova cannot move it either'
-_CREDENTIALS = (
-    '; Glance takes the credentials of OS_CLOUD or other OS_* variables, '
-    'Cinder those of [cinder] in nova.conf'
+#: What a move looks at of an Instance; nova would load one after the other.
+OF_MOVES = (
+    'flavor',
+    'info_cache',
+    'numa_topology',
+    'pci_devices',
+    'pci_requests',
+    'system_metadata',
+)
+#: The same of an evacuation, where nova-api alone looks.
+OF_EVACUATIONS = ('info_cache', 'system_metadata')
+
+# What nova stores of a request and takes from no stored one.
+_PER_REQUEST = (
+    'network_metadata',
+    'request_level_params',
+    'requested_destination',
+    'requested_networks',
+    'requested_resources',
 )
 
 
 class Stored(typing.NamedTuple):
     """What nova has stored of a server.
 
-    :ivar instance: its nova Instance
-    :ivar cell: UUID of the cell that has it
+    :ivar uuid: its own
+    :ivar instance: its nova Instance; of one in no cell, what stands for it
+        until conductor has created it, or None
+    :ivar mapping: the nova CellMapping of its cell; None where it has none
     :ivar text: its RequestSpec; None where nova has none
     """
 
+    uuid: str
     instance: typing.Any
-    cell: str
+    mapping: typing.Any
     text: str | None
 
-
-@dataclasses.dataclass(eq=False)
-class Server:
-    """A server and the host on which it stands.
-
-    ``host_state`` is a nova HostState with the host's aggregates and with its
-    instances but this one, as if the server were to be placed there now.
-    ``request_spec`` is what the scheduler would be asked for its move; where
-    that is unknown it is None, and ``fault`` says why and what to do.
-    ``found`` is what the policies say against its host, once they are asked.
-    """
-
-    uuid: str
-    name: str
-    project_id: str
-    host_state: typing.Any
-    request_spec: typing.Any
-    fault: str = ''
-    found: Sequence[tuple[str, str]] = ()
-
     @property
-    def host(self) -> str:
-        """The name of its host."""
-        return str(self.host_state.host)
-
-    @property
-    def policies(self) -> list[str]:
-        """The policies that it violates."""
-        return [name for name, _ in self.found if name != NOT_JUDGED]
+    def cell(self) -> str:
+        """UUID of its cell; empty where it has none."""
+        return str(self.mapping.uuid) if self.mapping else ''
 
 
 @dataclasses.dataclass
-class Servers:
-    """The servers that stand on a host.
+class Reader:
+    """Reads servers, and makes nova RequestSpecs of what is stored.
 
-    A server that never landed, that is shelved and offloaded or that was
-    deleted (softly too) stands nowhere, and is none of them.
+    Each server group is read once, with its members and their hosts: nova's
+    own code reads them anew for each server.
 
     :param cloud: what nova-scheduler has in memory
-    :param hosts: only servers on hosts of these names
+    :param hosts: only servers on hosts of these names are counted
     :param project: only servers of the project with this ID
     """
 
@@ -117,173 +101,167 @@ class Servers:
 
     def __post_init__(self) -> None:
         self._ctxt = process.context()
-        self._specs = Loader(self._ctxt)
-        self._image_is_source = (
-            bool(reservation.rules().prefixes)
-            and 'image' in CONF.nova_ext_sched.member_sources
-        )
-        # Many servers have one image, and each read is a request to Glance.
-        self._image_keys = functools.lru_cache(maxsize=_IMAGES)(
+        self._group = functools.lru_cache(maxsize=_GROUPS)(self._read_group)
+        # As nova-conductor sets groups up, by cell and UUID, and whether the
+        # server that asks is a member.
+        self._set_up: dict[tuple[str, str, bool], typing.Any] = {}
+        #: Returns the keys of an image. Many servers have one image, and each
+        #: read is a request to Glance.
+        self.read_image_keys = functools.lru_cache(maxsize=_IMAGES)(
             functools.partial(reservation.read_image_keys, self._ctxt)
         )
 
     def count(self) -> dict[str, dict[str, int]]:
         """Return the number of servers of each host that has one, by cell.
 
-        What does not answer is in the scheduler's ``silent_cells``.
+        A server that never landed, that is shelved and offloaded or that was
+        deleted (softly too) stands on no host. What does not answer is in the
+        scheduler's ``silent_cells``.
         """
         return self.cloud.ask_cells(_select_counts, self.hosts, self.project)
 
-    def read(self, cell: str, host: str) -> Iterator[Server]:
-        """Yield the servers of one host.
+    def list_on(self, cell: str, host: str) -> list[str]:
+        """Return the UUIDs of the servers of one host, of all projects.
 
         :param cell: the UUID of its cell
-        :param host: a name of :meth:`count`
         :raises cells.CellFailed: the database stops answering
         """
-        mapping = self.cloud.cells[cell]
-        occupants = self._select_occupants(cell, host)
-        for instance, _, stored in self.read_stored(cell, host, occupants):
-            # What HostManager gives filters, but without a compute node: a
-            # host whose nova-compute is gone may still hold servers.
-            state = self.cloud.host_state_cls(host, host, cell)
-            state.aggregates = self.cloud.aggregates_of(host)
-            state.instances = dict.fromkeys(occupants)
-            state.instances.pop(instance.uuid)
-            yield Server(
-                instance.uuid,
-                instance.display_name or '',
-                instance.project_id,
-                state,
-                *self._request(instance, mapping, stored),
-            )
+        found: list[str] = self.cloud.ask_cell(
+            self.cloud.cells[cell], _select_occupants, host
+        )
+        return found
 
-    def read_stored(
+    def read_on(
         self,
         cell: str,
         host: str,
-        occupants: Sequence[str] | None = None,
-        attrs: Sequence[str] = ('flavor',),
+        wanted: Sequence[str] | None = None,
+        attrs: Sequence[str] = OF_MOVES,
     ) -> Iterator[Stored]:
         """Yield what nova has of the servers of one host.
 
-        :param occupants: UUIDs of all servers there, where they are known
+        :param wanted: UUIDs of the only ones; None for all
         :param attrs: what is to be read of each Instance at once
         :raises cells.CellFailed: the database stops answering
         """
+        mapping = self.cloud.cells[cell]
         filters = {'deleted': False, 'host': host}
         if self.project is not None:
             filters['project_id'] = self.project
-        if occupants is None:
-            occupants = self._select_occupants(cell, host)
-        for start in range(0, len(occupants), PAGE):
-            uuids = occupants[start : start + PAGE]
+        if wanted is None:
+            wanted = self.list_on(cell, host)
+        for start in range(0, len(wanted), PAGE):
             instances = self.cloud.ask_cell(
-                self.cloud.cells[cell],
+                mapping,
                 _select_instances,
-                {**filters, 'uuid': uuids},
+                {**filters, 'uuid': wanted[start : start + PAGE]},
                 attrs,
             )
-            stored = _select_specs(
-                self._ctxt, [instance.uuid for instance in instances]
-            )
-            for instance in instances:
-                yield Stored(instance, cell, stored.get(instance.uuid))
+            texts = _select_specs(self._ctxt, [one.uuid for one in instances])
+            for one in instances:
+                yield Stored(one.uuid, one, mapping, texts.get(one.uuid))
 
-    def _select_occupants(self, cell: str, host: str) -> list[str]:
-        mapping = self.cloud.cells[cell]
-        occupants: list[str] = self.cloud.ask_cell(
-            mapping, _select_occupants, host
-        )
-        return occupants
+    def find(self, uuid: str) -> Stored | None:
+        """Return what nova has of a server; None where it has no such one.
 
-    def _request(
-        self, instance: typing.Any, mapping: typing.Any, text: str | None
-    ) -> tuple[typing.Any, str]:
-        """Return the request of a move, or None and why it is unknown."""
-        if text is None:
-            return None, 'nova has no request spec of the server' + _NO_MOVE
+        :raises nova.exception.InstanceNotFound: it was deleted
+        :raises cells.CellFailed: the database of its cell does not answer
+        """
         try:
-            spec = self._specs.load(instance.uuid, text)
-        except Exception as exc:
-            problem = f'its request spec cannot be read{_NO_MOVE}'
-            return None, f'{problem}: {messages.describe(exc)}'
-        try:
-            # A member's: filters of other packages would pass every host.
-            hints = fields.get_field(spec, 'scheduler_hints') or {}
-            hints.pop(fields.CHECK_TYPE, None)
-            # As nova-conductor does before it asks the scheduler.
-            spec.ensure_project_and_user_id(instance)
-            spec.flavor = instance.flavor
-            spec.requested_destination = objects.Destination(cell=mapping)
-            image = running_image.image_id(spec)
-            if image is not None and image != instance.image_ref:
-                running_image.restore(self._ctxt, spec)
-            if self._image_is_source:
-                keys = reservation.find_image_keys(
-                    self._ctxt, spec, self._image_keys
+            mapping = objects.InstanceMapping.get_by_instance_uuid(
+                self._ctxt, uuid
+            ).cell_mapping
+        except nova_exception.InstanceMappingNotFound:
+            return None
+        instance = None
+        if mapping is None:
+            with contextlib.suppress(nova_exception.BuildRequestNotFound):
+                instance = objects.BuildRequest.get_by_instance_uuid(
+                    self._ctxt, uuid
+                ).instance
+        else:
+            with self.cloud.target_cell(self._ctxt, mapping) as cctxt:
+                instance = objects.Instance.get_by_uuid(
+                    cctxt, uuid, expected_attrs=OF_MOVES
                 )
-                request_state.of(spec).image_keys = keys
-        except exception.RequestRefused as exc:
-            # The cause is one of Glance or Cinder.
-            return None, str(exc) + (_CREDENTIALS if exc.detail else '')
-        except Exception as exc:
-            return None, messages.describe(exc)
-        return spec, ''
+        text = _select_specs(self._ctxt, [uuid]).get(uuid)
+        return Stored(uuid, instance, mapping, text)
 
+    def load(self, stored: Stored) -> typing.Any:
+        """Return the nova RequestSpec of a server, as nova reads it.
 
-class Loader:
-    """Makes nova RequestSpecs of what is stored.
+        nova's own loader may write what it migrated; nothing is written here.
 
-    nova's own loader (nova.objects.RequestSpec.get_by_instance_uuids) reads
-    the server group anew for each server, fails for all where one is broken,
-    and may write what it migrated. Here each group is read once, a broken spec
-    is its own server's fault, and nothing is written.
-    """
-
-    def __init__(self, ctxt: typing.Any) -> None:
-        self._ctxt = ctxt
-        self._group = functools.lru_cache(maxsize=_GROUPS)(self._read_group)
-
-    def load(self, uuid: str, text: str) -> typing.Any:
-        """Return the RequestSpec of a server.
-
-        :param text: the stored text
+        :param stored: with its text
         :raises Exception: whatever JSON, oslo.versionedobjects or nova raise
             where it is broken
         """
-        spec = objects.RequestSpec.obj_from_primitive(
-            jsonutils.loads(text), self._ctxt
-        )
-        spec.instance_uuid = uuid
+        primitive = jsonutils.loads(stored.text)
+        for name in _PER_REQUEST:
+            primitive['nova_object.data'].pop(name, None)
+        spec = objects.RequestSpec.obj_from_primitive(primitive, self._ctxt)
+        # Only the copy that nova-api makes for a rebuild has no ID.
+        spec.id = 0
+        spec.instance_uuid = stored.uuid
+        spec.retry = spec.ignore_hosts = None
+        if 'numa_topology' in spec and spec.numa_topology:
+            topology = objects.InstanceNUMATopology
+            topology._migrate_legacy_dedicated_instance_cpuset(
+                spec.numa_topology
+            )
         # nova stores a group without its members, and specs of old releases
         # without its UUID.
         group = spec.instance_group if 'instance_group' in spec else None
         if group is not None:
-            spec.instance_group = self._group(
+            known = self._group(
                 group.uuid
                 if 'uuid' in group
                 else spec.get_scheduler_hint('group')
             )
+            spec.instance_group = known and known.obj_clone()
+            if known is None:
+                # It was deleted, and asks nothing of its members any more.
+                spec.scheduler_hints.pop('group', None)
         return spec
 
     def _read_group(self, uuid: str) -> typing.Any:
         try:
             return objects.InstanceGroup.get_by_uuid(self._ctxt, uuid)
         except nova_exception.InstanceGroupNotFound:
-            # It was deleted, and asks nothing of its members any more.
             return None
 
+    @contextlib.contextmanager
+    def keeping_groups(self, cell: str) -> Iterator[None]:
+        """Let nova's code find where the members of each group are once.
 
-def find(cloud: snapshot.Snapshot, uuid: str) -> typing.Any:
-    """Return the nova Instance of a server, with what nova knows of its ports.
+        :param cell: UUID of the one whose servers it asks for
+        """
+        set_up = utils.setup_instance_group
+        utils.setup_instance_group = functools.partial(
+            self._set_up_group, set_up, cell
+        )
+        try:
+            yield
+        finally:
+            utils.setup_instance_group = set_up
 
-    :returns: None where no cell that answers has it any more
-    """
-    found = cloud.ask_cells(
-        _select_instances, {'uuid': [uuid], 'deleted': False}, ('info_cache',)
-    )
-    return next(itertools.chain(*found.values()), None)
+    def _set_up_group(
+        self,
+        set_up: Callable[[typing.Any, typing.Any], None],
+        cell: str,
+        ctxt: typing.Any,
+        spec_obj: typing.Any,
+    ) -> None:
+        group = spec_obj.instance_group
+        if group is None:
+            set_up(ctxt, spec_obj)
+            return
+        is_member = spec_obj.instance_uuid in group.members
+        key = cell, group.uuid, is_member
+        if key not in self._set_up:
+            set_up(ctxt, spec_obj)
+            self._set_up[key] = spec_obj.instance_group.obj_clone()
+        spec_obj.instance_group = self._set_up[key].obj_clone()
 
 
 @api_db.context_manager.reader

@@ -23,6 +23,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from nova.objects import service as nova_service
 from nova.scheduler import host_manager
+from nova.scheduler import utils
 from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 import sqlalchemy as sa
@@ -485,18 +486,23 @@ def read(
     :raises exception.InvalidValue: what the change names does not exist, or
         has another form; and what :class:`Snapshot` raises
     """
-    with change.made(supposed), _keeping_version():
+    with change.made(supposed), _keeping_answers():
         yield Snapshot(asked, settled)
 
 
 @contextlib.contextmanager
-def _keeping_version() -> Iterator[None]:
-    """Let nova's code learn once how old the oldest nova-compute is.
+def _keeping_answers() -> Iterator[None]:
+    """Let nova's code learn once what it asks for each request, or host.
 
-    A request filter of nova asks every cell, for each request.
+    How old the oldest nova-compute is a request filter of nova asks every
+    cell; what the aggregates of a host multiply each weigher asks of every
+    host that it weighs.
     """
     find = nova_service.get_minimum_version_all_cells
+    find_multiplier = utils.get_weight_multiplier
     kept: dict[object, int] = {}
+    # With the aggregates, so that no others are at their place in memory.
+    multipliers: dict[object, tuple[object, float]] = {}
 
     def find_once(
         ctxt: typing.Any, binaries: list[str], require_all: bool = False
@@ -506,11 +512,22 @@ def _keeping_version() -> Iterator[None]:
             kept[key] = find(ctxt, binaries, require_all)
         return kept[key]
 
+    def find_multiplier_once(
+        state: typing.Any, name: str, default: float
+    ) -> float:
+        key = name, default, id(state.aggregates)
+        if key not in multipliers:
+            found = find_multiplier(state, name, default)
+            multipliers[key] = state.aggregates, found
+        return multipliers[key][1]
+
     nova_service.get_minimum_version_all_cells = find_once
+    utils.get_weight_multiplier = find_multiplier_once
     try:
         yield
     finally:
         nova_service.get_minimum_version_all_cells = find
+        utils.get_weight_multiplier = find_multiplier
 
 
 def get_cell(spec_obj: typing.Any) -> str | None:

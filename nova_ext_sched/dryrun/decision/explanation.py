@@ -11,6 +11,7 @@ A script asks as the commands do, once nova has nova-scheduler's nova.conf
         print(found.describe()['answer']['sentence'])
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from nova import exception as nova_exception
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import candidates
@@ -116,13 +118,13 @@ def _prepare(
     :returns: a nova RequestContext of the project, a nova RequestSpec, and the
         server if it exists
     """
-    ctxt = process.context(asked.project)
     arguments: dict[str, typing.Any] = {}
     if asked.destination:
         arguments['destination'] = request.destination(
             cloud, asked.destination
         )
     if asked.server is None:
+        ctxt = process.context(asked.project)
         flavor = request.get_flavor(ctxt, asked.flavor)
         image = request.get_image(ctxt, asked)
         spec_obj = request.build(ctxt, cloud, asked, flavor, image)
@@ -130,18 +132,29 @@ def _prepare(
         with conducting(found):
             request.set_up_group(ctxt, spec_obj)
         return ctxt, spec_obj, None
-    mine = server.Server(cloud, ctxt, asked.server, asked.stored)
+    mine = server.Server(
+        servers.Reader(cloud), asked.server, spec_obj=asked.stored
+    )
     mine.spec_obj.num_instances = asked.instances
     if asked.operation == 'resize':
-        arguments['flavor'] = request.get_flavor(ctxt, asked.flavor)
+        arguments['flavor'] = request.get_flavor(mine.ctxt, asked.flavor)
     elif asked.operation == 'rebuild':
-        arguments['image'] = request.get_image(ctxt, asked)
+        arguments['image'] = request.get_image(mine.ctxt, asked)
+    operations: dict[str, Callable[..., None]] = {
+        'boot': mine.boot,
+        'migrate': mine.migrate,
+        'resize': mine.migrate,
+        'live-migrate': mine.live_migrate,
+        'evacuate': mine.evacuate,
+        'unshelve': mine.unshelve,
+        'rebuild': mine.rebuild,
+    }
     with conducting(found):
-        getattr(mine, asked.operation.replace('-', '_'))(**arguments)
+        operations[asked.operation](**arguments)
     if closely and asked.operation in refusals.NEVER:
         _ask_api(mine, asked.operation, found)
     _check_held(cloud, asked, found)
-    return ctxt, mine.spec_obj, mine
+    return mine.ctxt, mine.spec_obj, mine
 
 
 def _ask_api(

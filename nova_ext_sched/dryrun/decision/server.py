@@ -15,7 +15,6 @@ import datetime
 import types
 import typing
 
-from nova import exception as nova_exception
 from nova import objects
 from nova.compute import api as compute_api
 from nova.compute import utils as compute_utils
@@ -23,6 +22,7 @@ from nova.compute import vm_states
 from nova.conductor import manager
 from nova.conductor.tasks import live_migrate
 from nova.conductor.tasks import migrate
+import nova.conf
 from nova.network import neutron
 from nova.pci import request as pci_request
 from nova.scheduler import utils
@@ -30,21 +30,16 @@ from nova.scheduler.client import report
 from nova.virt import hardware
 
 from nova_ext_sched import fields
+from nova_ext_sched import request_state
+from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
-from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import build
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.queries import reservation
+from nova_ext_sched.queries import running_image
 
-#: What operations look at; nova would load one after the other.
-ATTRS = (
-    'flavor',
-    'info_cache',
-    'numa_topology',
-    'pci_devices',
-    'pci_requests',
-    'system_metadata',
-)
+CONF = nova.conf.CONF
 
 
 class Server:
@@ -53,94 +48,108 @@ class Server:
     The methods are nova's operations: each changes :attr:`spec_obj` as nova
     does before it asks the scheduler.
 
-    :param cloud: what nova-scheduler has in memory
-    :param ctxt: a nova RequestContext, which gets the server's project
+    :param reader: reads servers
     :param uuid: of the server
-    :param spec_obj: its stored RequestSpec, where that was read before
-    :param known: what else nova has of it, where that was read before
+    :param stored: what nova has of it, where that was read before
+    :param spec_obj: its RequestSpec, where that was
     :ivar spec_obj: nova's RequestSpec
-    :ivar name: of the server; empty where no cell has it yet
-    :ivar never_ran: whether nova gave it up before it ran
-    :ivar building_since: when it was created (UTC), while nova has noted no
-        end of that: it has status BUILD; else None
+    :ivar ctxt: a nova RequestContext of the server's project
     :raises question.InvalidQuestion: nova has no request of it
     """
 
     def __init__(
         self,
-        cloud: snapshot.Snapshot,
-        ctxt: typing.Any,
+        reader: servers.Reader,
         uuid: str,
+        stored: servers.Stored | None = None,
         spec_obj: typing.Any = None,
-        known: servers.Stored | None = None,
     ) -> None:
-        self._cloud = cloud
-        self._ctxt = ctxt
+        self._reader = reader
+        self._cloud = reader.cloud
         self.uuid = uuid
-        try:
-            self.spec_obj = (
-                spec_obj
-                or objects.RequestSpec.get_by_instance_uuid(ctxt, uuid)
-            )
-            self._cell = (
-                cloud.cells[known.cell]
-                if known
-                else objects.InstanceMapping.get_by_instance_uuid(
-                    ctxt, uuid
-                ).cell_mapping
-            )
-        except (
-            nova_exception.RequestSpecNotFound,
-            nova_exception.InstanceMappingNotFound,
-        ) as exc:
+        stored = stored or reader.find(uuid)
+        if stored is None or (spec_obj is None and stored.text is None):
             raise question.InvalidQuestion(
                 where='--server',
                 expected='the UUID of an existing server',
                 got=uuid,
-            ) from exc
-        ctxt.project_id = self.spec_obj.project_id
+            )
+        self._mapping, self._instance = stored.mapping, stored.instance
+        self.cell = stored.cell
+        self.spec_obj = spec_obj or reader.load(stored)
+        self.ctxt = process.context(self.spec_obj.project_id)
         # nova stores with how many others it was created.
         self.spec_obj.num_instances = 1
         self.spec_obj.requested_resources = []
-        self._instance: typing.Any = known.instance if known else None
-        self.name = ''
-        self.never_ran = False
-        self.building_since: datetime.datetime | None = None
-        if self._cell is None:
-            # What stands for a server until conductor has created it.
-            with contextlib.suppress(nova_exception.BuildRequestNotFound):
-                found = objects.BuildRequest.get_by_instance_uuid(ctxt, uuid)
-                self.name = found.instance.display_name or ''
-                self.building_since = found.created_at
-            return
-        with self.read(on_host=False) as (cctxt, instance):
-            self.name = instance.display_name or ''
-            if instance.vm_state == vm_states.BUILDING and not instance.host:
-                self.building_since = instance.created_at
-            self.never_ran = (
-                instance.vm_state == vm_states.ERROR
-                and instance.launched_at is None
-            )
-            # Else nova works it out and saves it.
-            if 'is_bfv' not in self.spec_obj:
-                self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
-                    cctxt, instance
-                )
+
+    @property
+    def name(self) -> str:
+        """Its name; empty where nova has nothing of it but the request."""
+        instance = self._instance
+        return (instance and instance.display_name) or ''
+
+    @property
+    def building_since(self) -> datetime.datetime | None:
+        """When it was created (UTC), while nova has noted no end of that.
+
+        It has status BUILD then.
+        """
+        instance = self._instance
+        if (
+            instance is None
+            or instance.host
+            or instance.vm_state != vm_states.BUILDING
+        ):
+            return None
+        created: datetime.datetime = instance.created_at
+        return created
 
     def read_build(self) -> build.Build | None:
         """Return how its build ended, if it is in ERROR and never ran."""
-        if not self.never_ran:
+        instance = self._instance
+        if (
+            instance is None
+            or instance.vm_state != vm_states.ERROR
+            or instance.launched_at is not None
+        ):
             return None
-        with self._cloud.target_cell(self._ctxt, self._cell) as cctxt:
+        with self._cloud.target_cell(self.ctxt, self._mapping) as cctxt:
             return build.read(cctxt, self.uuid)
+
+    def stay(self) -> None:
+        """Stay where it is: what policies judge it by.
+
+        :raises exception.RequestRefused: its image cannot be read
+        """
+        spec_obj, instance = self.spec_obj, self._instance
+        # A member's: filters of other packages would pass every host.
+        hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
+        hints.pop(fields.CHECK_TYPE, None)
+        # As nova-conductor does before it asks the scheduler.
+        spec_obj.ensure_project_and_user_id(instance)
+        spec_obj.flavor = instance.flavor
+        spec_obj.requested_destination = objects.Destination(
+            cell=self._mapping
+        )
+        image = running_image.image_id(spec_obj)
+        if image is not None and image != instance.image_ref:
+            running_image.restore(self.ctxt, spec_obj)
+        if (
+            reservation.rules().prefixes
+            and 'image' in CONF.nova_ext_sched.member_sources
+        ):
+            keys = reservation.find_image_keys(
+                self.ctxt, spec_obj, self._reader.read_image_keys
+            )
+            request_state.of(spec_obj).image_keys = keys
 
     def boot(self) -> None:
         """Schedule it as nova would do now."""
-        if self._cell is not None:
+        if self._mapping is not None:
             with self.read(on_host=False) as (cctxt, instance):
                 self._collect_resources(cctxt, instance)
                 self.spec_obj.ensure_network_information(instance)
-        utils.setup_instance_group(self._ctxt, self.spec_obj)
+        utils.setup_instance_group(self.ctxt, self.spec_obj)
 
     def migrate(
         self, destination: typing.Any = None, flavor: typing.Any = None
@@ -188,8 +197,6 @@ class Server:
             )
             with contextlib.suppress(_Prepared):
                 task._execute()
-
-    resize = migrate
 
     def live_migrate(self, destination: typing.Any = None) -> None:
         """Migrate it while it runs."""
@@ -259,11 +266,6 @@ class Server:
             return None
         return self._cloud.find_node(one.host, one.node)
 
-    @property
-    def cell(self) -> str:
-        """UUID of its cell; empty where none has it yet."""
-        return str(self._cell.uuid) if self._cell else ''
-
     @contextlib.contextmanager
     def read(
         self, destination: typing.Any = None, on_host: bool = True
@@ -273,26 +275,29 @@ class Server:
         :param destination: goes into the request, where there is one
         :param on_host: it must be on a host
         """
-        if self._cell is None:
+        if self._mapping is None:
             raise question.InvalidQuestion(
                 where='--operation',
                 expected='boot for a server that is not in a cell yet',
                 got=self.uuid,
             )
+        instance = self._instance
+        if on_host and not instance.host:
+            raise question.InvalidQuestion(
+                where='--operation',
+                expected='boot or unshelve for a server that is on no host',
+                got=self.uuid,
+            )
         if destination:
             self.spec_obj.requested_destination = destination
-        with self._cloud.target_cell(self._ctxt, self._cell) as cctxt:
-            if self._instance is None:
-                self._instance = objects.Instance.get_by_uuid(
-                    cctxt, self.uuid, expected_attrs=ATTRS
-                )
-            instance = self._instance
-            if on_host and not instance.host:
-                raise question.InvalidQuestion(
-                    where='--operation',
-                    expected='boot or unshelve for a server that is on no '
-                    'host',
-                    got=self.uuid,
+        with (
+            self._cloud.target_cell(self.ctxt, self._mapping) as cctxt,
+            self._reader.keeping_groups(self.cell),
+        ):
+            # Else nova works it out and saves it.
+            if 'is_bfv' not in self.spec_obj:
+                self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
+                    cctxt, instance
                 )
             yield cctxt, instance
 

@@ -97,7 +97,7 @@ class _Departures(abc.ABC):
     def __init__(self, places: destinations.Destinations) -> None:
         self._places, self._cloud = places, places.cloud
         self._ctxt = process.context()
-        self._servers = servers.Servers(places.cloud)
+        self._reader = places.reader
 
     @abc.abstractmethod
     def make(self, server: plans.Leaving) -> movable.Movable:
@@ -144,11 +144,11 @@ class _Migrations(_Departures):
         """See :class:`_Departures`."""
         if one.host != self._host:
             self._host, self._on = one.host, dict(self._read(one.host))
-        known, alike = self._on.get(one.server, (None, None))
-        if known and alike in self._prepared:
-            return self._prepared[alike].for_like(known.instance)
+        stored, alike = self._on.get(one.server, (None, None))
+        if stored and alike in self._prepared:
+            return self._prepared[alike].for_like(stored.instance)
         mine, key = movable.migrate(
-            self._cloud, one.server, self._barred, known
+            self._reader, one.server, self._barred, stored
         )
         mine.like = self._places.find_like(
             key, lambda: mine.spec_obj.obj_clone()
@@ -171,19 +171,17 @@ class _Migrations(_Departures):
             if cell not in self._shares or cell in self._cloud.silent_cells:
                 continue
             try:
-                found = [
-                    *self._servers.read_stored(
-                        cell, host, self._wanted[host], explain_server.ATTRS
-                    )
-                ]
+                found = [*self._reader.read_on(cell, host, self._wanted[host])]
                 is_up = bool(found) and self._is_up(cell, host)
             except cells.CellFailed:
                 # Each of its servers is asked about, and says that.
                 continue
-            for known in found:
-                instance, _, text = known
+            for stored in found:
+                instance = stored.instance
                 alike: object = None
-                key = text and likeness.of_request(cell, instance, text)
+                key = stored.text and likeness.of_request(
+                    cell, instance, stored.text
+                )
                 if (
                     key
                     and key.is_whole
@@ -192,7 +190,7 @@ class _Migrations(_Departures):
                     states = (getattr(instance, name) for name in _STATES)
                     built = instance.launched_at is not None
                     alike = key.text, is_up, built, *states
-                yield instance.uuid, (known, alike)
+                yield instance.uuid, (stored, alike)
 
     def _is_up(self, cell: str, host: str) -> bool:
         mapping = self._cloud.cells[cell]
@@ -219,11 +217,11 @@ class Evacuations(_Departures):
 
         :raises cells.CellFailed: the database stops answering
         """
-        for known in self._servers.read_stored(
-            cell, host, attrs=('info_cache', 'system_metadata')
+        for stored in self._reader.read_on(
+            cell, host, attrs=servers.OF_EVACUATIONS
         ):
-            self._stored[known.instance.uuid] = known
-            yield known
+            self._stored[stored.uuid] = stored
+            yield stored
 
     def prepare(
         self, leaving: Iterable[plans.Leaving], hosts: Set[str]
@@ -240,18 +238,18 @@ class Evacuations(_Departures):
 
     def make(self, server: plans.Leaving) -> movable.Evacuation:
         """See :class:`_Departures`."""
-        known = self._stored[server.server]
-        instance, cell, text = known
+        stored = self._stored[server.server]
+        instance, cell, text = stored.instance, stored.cell, stored.text
         key = likeness.of_request(cell, instance, text) if text else None
         problem = self._check(instance, cell, key)
         if problem is None:
-            return self._make(known, key)
+            return self._make(stored, key)
         if problem.cause != plans.STATE:
             # Nobody need know where it would go: it goes nowhere.
             raise problem
         mine: movable.Movable | Exception
         try:
-            mine = self._make(known, key)
+            mine = self._make(stored, key)
         except placement.PlacementFailed:
             raise
         except Exception as exc:
@@ -262,16 +260,14 @@ class Evacuations(_Departures):
 
     def _make(
         self,
-        known: servers.Stored,
+        stored: servers.Stored,
         key: likeness.Key | None,
     ) -> movable.Evacuation:
         """Return a server that is evacuated whatever nova-api says."""
-        instance = known.instance
+        instance = stored.instance
 
         def make() -> typing.Any:
-            mine = explain_server.Server(
-                self._cloud, self._ctxt, instance.uuid, known=known
-            )
+            mine = explain_server.Server(self._reader, stored.uuid, stored)
             mine.evacuate()
             return mine.spec_obj
 

@@ -36,6 +36,7 @@ from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import request_filter
 
+from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
@@ -75,11 +76,13 @@ class Destinations:
     """The hosts that servers may go to.
 
     :param cloud: asked as it is in the fork that is open
+    :ivar reader: reads servers, each group once
     :ivar barred: UUIDs of the hosts that are no destinations
     """
 
     def __init__(self, cloud: snapshot.Snapshot) -> None:
         self.cloud = cloud
+        self.reader = servers.Reader(cloud)
         self.barred: frozenset[str] = frozenset()
         self._ctxt = process.context()
         self._kept: cachetools.LRUCache[str, answers.Shared] = (
@@ -284,8 +287,11 @@ class Destinations:
                 spec_obj = shared.spec_obj.obj_clone()
                 # The server of which it is may be gone, and its ports.
                 spec_obj.instance_uuid = mine.uuid
-                if instance := servers.find(self.cloud, mine.uuid):
-                    spec_obj.ensure_network_information(instance)
+                with contextlib.suppress(
+                    nova_exception.InstanceNotFound, cells.CellFailed
+                ):
+                    if stored := self.reader.find(mine.uuid):
+                        spec_obj.ensure_network_information(stored.instance)
                 self._explained[shared], _ = self._judge_existing(
                     spec_obj, True
                 )

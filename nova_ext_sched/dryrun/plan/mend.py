@@ -12,7 +12,6 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
-from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import planner
@@ -65,7 +64,9 @@ def make(
 
 
 def is_mended(
-    judging: policies.Policies, one: servers.Server, moved: Mapping[str, str]
+    judging: policies.Policies,
+    one: policies.Standing,
+    moved: Mapping[str, str],
 ) -> bool:
     """Return whether a server that stays violates no policy after moves.
 

@@ -18,7 +18,6 @@ from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
-from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
@@ -224,10 +223,10 @@ class Evacuation:
 
 
 def migrate(
-    cloud: snapshot.Snapshot,
+    reader: servers.Reader,
     uuid: str,
     barred: Collection[str] = (),
-    known: servers.Stored | None = None,
+    stored: servers.Stored | None = None,
 ) -> tuple[Migration, likeness.Key | None]:
     """Prepare a server for its migration.
 
@@ -247,21 +246,20 @@ def migrate(
     those that are ACTIVE or STOPPED, without a task; further checks are those
     of its release.
 
-    :param cloud: what nova-scheduler has in memory
+    :param reader: reads servers
     :param barred: the names of hosts that are no destinations
-    :param known: what nova has of it, where that was read before
+    :param stored: what nova has of it, where that was read before
     :returns: it, and what requests have in common that are like its own
     :raises admission.NotMovable: nova would refuse both, or nova-compute is
         down
     :raises exception.InvalidValue: nova has no request of it
     """
-    ctxt = process.context()
-    server = explain_server.Server(cloud, ctxt, uuid, known=known)
+    server = explain_server.Server(reader, uuid, stored)
     spec_obj = server.spec_obj
     with server.read() as (cctxt, instance):
         method = _find_method(cctxt, instance)
         why_cold = _find_why_cold(instance, method)
-    mine = Migration(cloud, instance, method, spec_obj, why_cold)
+    mine = Migration(reader.cloud, instance, method, spec_obj, why_cold)
     if method == LIVE:
         server.live_migrate()
     else:

@@ -17,7 +17,6 @@ from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
-from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.decision import request
@@ -56,13 +55,13 @@ class Survival:
     ) -> None:
         self.cloud = cloud
         self._policies = policies.Policies(cloud).on
+        self.places = destinations.Destinations(cloud)
         self._cells: dict[str, list[str]] = {}
         self._counts: dict[str, int] = {}
-        for cell, counts in servers.Servers(cloud).count().items():
+        for cell, counts in self.places.reader.count().items():
             for host, count in counts.items():
                 self._cells.setdefault(host, []).append(cell)
                 self._counts[host] = self._counts.get(host, 0) + count
-        self.places = destinations.Destinations(cloud)
         self._evacuations = departures.Evacuations(self.places)
         ctxt = process.context()
         #: Each counts the servers of a flavor that may still come.
@@ -144,10 +143,10 @@ class Survival:
         deleted: list[plans.Leaving] = []
         for host in sorted(hosts & self._cells.keys()):
             for cell in self._cells[host]:
-                for known in self._evacuations.read(cell, host):
-                    one = plans.describe(known.instance, host)
+                for stored in self._evacuations.read(cell, host):
+                    one = plans.describe(stored.instance, host)
                     # It takes no place from others.
-                    is_gone = gone.is_gone(known.instance)
+                    is_gone = gone.is_gone(stored.instance)
                     (deleted if is_gone else leaving).append(one)
         movables: dict[str, movable.Movable | Exception] = {}
 

@@ -10,9 +10,9 @@ import testtools
 
 from nova_ext_sched.cmd import audit as audit_command
 from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import projects
-from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from tests.unit.dryrun.audit import test_totals
 
@@ -79,8 +79,8 @@ class OutputTestCase(testtools.TestCase):
     @ddt.data(
         (0, Auditor()),
         (3, Auditor(finding(1))),
-        (1, Auditor(finding(1, servers.NOT_JUDGED))),
-        (1, Auditor(finding(1), finding(2, servers.NOT_JUDGED))),
+        (1, Auditor(finding(1, policies.NOT_JUDGED))),
+        (1, Auditor(finding(1), finding(2, policies.NOT_JUDGED))),
         (1, Auditor(faults=['Cell a is down.'])),
         (1, Auditor(finding(1), faults=['Cell a is down.'])),
     )
@@ -125,7 +125,7 @@ class OutputTestCase(testtools.TestCase):
         self.assertEqual(set(), self.asked)
         other = 'f' * 32
         server = finding(1)
-        server.found = [('isolation', f'project {other} may not')]
+        server.violated = [('isolation', f'project {other} may not')]
         self.run_command(Auditor(server))
         self.assertEqual({'project', other}, self.asked)
         # A summary tells no reason.

@@ -8,8 +8,8 @@ import testtools
 
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import audit_report as report
+from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
-from nova_ext_sched.dryrun.cloud import servers
 from tests import schemas
 from tests.unit.dryrun.audit import test_totals
 
@@ -30,9 +30,9 @@ class ReportTestCase(testtools.TestCase):
         self.totals = totals.Totals(['anti-affinity', 'isolation'])
         self.auditing = types.SimpleNamespace(totals=self.totals, faults=[])
 
-    def count(self, *policies, judged=True):
-        unjudged = [] if judged else [servers.NOT_JUDGED]
-        self.totals.add(test_totals.make_server([*policies, *unjudged]))
+    def count(self, *violated, judged=True):
+        unjudged = [] if judged else [policies.NOT_JUDGED]
+        self.totals.add(test_totals.make_server([*violated, *unjudged]))
 
 
 @ddt.ddt

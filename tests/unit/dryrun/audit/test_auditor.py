@@ -3,6 +3,8 @@
 import types
 from unittest import mock
 
+import ddt
+from nova import objects
 import testtools
 
 from nova_ext_sched import exception
@@ -17,7 +19,7 @@ HOST = types.SimpleNamespace(host='host1', aggregates=[AGGREGATE])
 
 
 def server(uuid):
-    return servers.Server(uuid, f'name{uuid}', 'project', HOST, object())
+    return policies.Standing(uuid, f'name{uuid}', 'project', HOST, object())
 
 
 class Policies:
@@ -25,7 +27,7 @@ class Policies:
 
     def judge(self, judged):
         if judged.fault:
-            yield servers.NOT_JUDGED, judged.fault
+            yield policies.NOT_JUDGED, judged.fault
         elif int(judged.uuid) % 2:
             yield 'even', 'odd'
 
@@ -58,14 +60,14 @@ class AuditorTestCase(testtools.TestCase):
 
         cloud = Scheduler(cell_name=str, silent_cells=silent, doubts=[])
         with (
-            mock.patch.object(servers, 'Servers') as reading,
+            mock.patch.object(servers, 'Reader') as reading,
             mock.patch.object(policies, 'Policies') as judging,
         ):
             judging.return_value = Policies()
             made = auditor.Auditor(cloud, ['even'], hosts)
         judging.assert_called_once_with(cloud, ['even'])
         reading.assert_called_once_with(cloud, hosts, None)
-        reading.return_value.read = read
+        made._read = read
         reading.return_value.count.return_value = {
             name: {'host1': len(found)}
             for name, found in cells.items()
@@ -79,7 +81,7 @@ class AuditorTestCase(testtools.TestCase):
         steps = mock.Mock()
         self.assertEqual(
             [('1', [('even', 'odd')]), ('3', [('even', 'odd')])],
-            [(one.uuid, one.found) for one in auditing.judge(steps)],
+            [(one.uuid, one.violated) for one in auditing.judge(steps)],
         )
         self.assertEqual(3, steps.call_count)
         totals = auditing.totals
@@ -133,6 +135,80 @@ class AuditorTestCase(testtools.TestCase):
             auditing.faults,
         )
         self.assertEqual(2, auditing.totals.servers)
+
+
+@ddt.ddt
+class RequestTestCase(testtools.TestCase):
+    """What each server is judged by; tests/long reads real ones."""
+
+    def read(self, text='text', **problems):
+        """Return the servers of a host, a among them, with its problems."""
+        cloud = mock.Mock()
+        cloud.aggregates_of.return_value = [AGGREGATE]
+        cloud.host_state_cls = lambda host, *_: types.SimpleNamespace(
+            host=host
+        )
+        reader = mock.Mock(
+            list_on=mock.Mock(return_value=['a', 'b']),
+            read_on=lambda *_: [
+                servers.Stored(
+                    uuid,
+                    types.SimpleNamespace(display_name=name, project_id='p'),
+                    objects.CellMapping(),
+                    text,
+                )
+                for uuid, name in (('a', 'web'), ('b', None))
+            ],
+        )
+        with (
+            mock.patch.object(servers, 'Reader', return_value=reader),
+            mock.patch.object(policies, 'Policies'),
+            mock.patch.object(auditor.server, 'Server') as made,
+        ):
+            made.return_value.configure_mock(spec_obj='spec')
+            made.configure_mock(**problems)
+            return [*auditor.Auditor(cloud)._read('cell', 'h')]
+
+    def test_servers(self):
+        first, second = self.read()
+        self.assertEqual(
+            [('web', 'p', 'spec', ''), ('', 'p', 'spec', '')],
+            [
+                (one.name, one.project_id, one.request_spec, one.fault)
+                for one in (first, second)
+            ],
+        )
+        # Each beside the others of its host, as if it were placed there now.
+        self.assertEqual({'b'}, {*first.host_state.instances})
+        self.assertEqual({'a'}, {*second.host_state.instances})
+        self.assertEqual([AGGREGATE], first.host_state.aggregates)
+
+    @ddt.data(
+        (
+            {'text': None},
+            'nova has no request spec of the server, and nova cannot move it '
+            'either',
+        ),
+        (
+            {'side_effect': ValueError('no JSON')},
+            'its request spec cannot be read, and nova cannot move it either: '
+            'ValueError: no JSON',
+        ),
+        (
+            {
+                'return_value.stay.side_effect': exception.RequestRefused(
+                    'no volume'
+                )
+            },
+            'no volume',
+        ),
+        ({'return_value.stay.side_effect': KeyError('x')}, "KeyError: 'x'"),
+    )
+    @ddt.unpack
+    def test_one_of_which_the_request_is_unknown(self, problems, fault):
+        first, _ = self.read(**problems)
+        self.assertIsNone(first.request_spec)
+        self.assertEqual(fault, first.fault)
 
 
 class MakeTestCase(testtools.TestCase):

@@ -16,7 +16,6 @@ from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import change
-from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.filters import aggregate_instance_type
 from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import base
@@ -88,7 +87,7 @@ class PoliciesTestCase(testtools.TestCase):
 
     def judge(self, judging, state, **fields):
         spec = test_base.request_spec(**fields)
-        server = servers.Server(uuids.one, 'name', 'project', state, spec)
+        server = policies.Standing(uuids.one, 'name', 'project', state, spec)
         return list(judging.judge(server))
 
 
@@ -182,7 +181,7 @@ class JudgeTestCase(PoliciesTestCase):
         )
 
     def test_a_server_that_cannot_be_judged(self):
-        server = servers.Server('uuid', '', 'p', None, None, 'no spec')
+        server = policies.Standing('uuid', '', 'p', None, None, 'no spec')
         self.assertEqual(
             [('not-judged', 'no spec')],
             list(self.make(['QuietFilter']).judge(server)),

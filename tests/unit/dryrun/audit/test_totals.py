@@ -4,8 +4,8 @@ import types
 
 import testtools
 
+from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
-from nova_ext_sched.dryrun.cloud import servers
 
 
 def make_server(found, aggregates=(), uuid='uuid', name='name'):
@@ -14,8 +14,8 @@ def make_server(found, aggregates=(), uuid='uuid', name='name'):
         host='host1',
         aggregates=[types.SimpleNamespace(name=name) for name in aggregates],
     )
-    server = servers.Server(uuid, name, 'project', state, None)
-    server.found = [(policy, 'why') for policy in found]
+    server = policies.Standing(uuid, name, 'project', state, None)
+    server.violated = [(policy, 'why') for policy in found]
     return server
 
 
@@ -58,8 +58,8 @@ class TotalsTestCase(testtools.TestCase):
         self.assertEqual(['a', 'c'], list(lines[0][3]))
 
     def test_a_policy_that_fails_and_one_that_is_violated(self):
-        self.add(['a', servers.NOT_JUDGED], 'rack1')
-        self.add([servers.NOT_JUDGED], 'rack2')
+        self.add(['a', policies.NOT_JUDGED], 'rack1')
+        self.add([policies.NOT_JUDGED], 'rack2')
         self.assertEqual((2, 1, 2), self.counts())
         self.assertTold(
             '1 of 2 servers violates a policy',
@@ -86,7 +86,7 @@ class TotalsTestCase(testtools.TestCase):
     def test_nothing_found(self):
         self.add([])
         self.assertTold('0 of 1 server violates a policy (judged by a, b, c)')
-        self.add([servers.NOT_JUDGED])
+        self.add([policies.NOT_JUDGED])
         self.assertTold(
             '0 of 2 servers violate a policy (judged by a, b, c)',
             ['1 server cannot be judged.'],
@@ -94,5 +94,5 @@ class TotalsTestCase(testtools.TestCase):
 
     def test_no_policy(self):
         self.totals = totals.Totals([])
-        self.add([servers.NOT_JUDGED])
+        self.add([policies.NOT_JUDGED])
         self.assertTold('No policy is on')

@@ -2,7 +2,9 @@
 
 """Each part is read once; a cell that failed stays out of all."""
 
+import copy
 import datetime
+import types
 from unittest import mock
 
 import ddt
@@ -11,6 +13,7 @@ from nova import context
 from nova import objects
 from nova.objects import cell_mapping
 from nova.scheduler import host_manager
+from nova.scheduler import utils
 from nova.servicegroup.drivers import db
 from oslo_db import exception as db_exception
 from oslo_utils import fixture as utils_fixture
@@ -94,6 +97,30 @@ class ReadTestCase(testtools.TestCase):
             )
         self.assertEqual(72, found)
         self.assertIs(find, objects.service.get_minimum_version_all_cells)
+
+    def test_multipliers_of_a_host_are_looked_up_once(self):
+        """nova's weighers do so for each host that they weigh."""
+        find = mock.Mock(side_effect=[1.0, 2.0, 3.0, 4.0, 5.0])
+        name = 'nova.scheduler.utils.get_weight_multiplier'
+        self.useFixture(fixtures.MonkeyPatch(name, find))
+        self.useFixture(fixtures.MockPatchObject(snapshot, 'Snapshot'))
+        first, second = (
+            types.SimpleNamespace(aggregates=[aggregate]) for aggregate in 'ab'
+        )
+        with snapshot.read():
+            for state, option, default, expected in (
+                (first, 'ram', 1.0, 1.0),
+                (second, 'ram', 1.0, 2.0),
+                (first, 'cpu', 1.0, 3.0),
+                # In nova.conf.
+                (first, 'ram', 0.0, 4.0),
+                (copy.copy(first), 'ram', 1.0, 1.0),
+                # nova has read its aggregates anew.
+                (types.SimpleNamespace(aggregates=['a']), 'ram', 1.0, 5.0),
+            ):
+                found = utils.get_weight_multiplier(state, option, default)
+                self.assertEqual(expected, found)
+        self.assertIs(find, utils.get_weight_multiplier)
 
 
 @ddt.ddt

@@ -28,11 +28,12 @@ class Server:
 
     name = 'web'
 
-    def __init__(self, cloud, ctxt, uuid, stored):
-        self.asked = cloud.asked
-        self.problem = cloud.problem
-        self.spec_obj = stored or types.SimpleNamespace(made='stored')
-        self.asked.append(('Server', ctxt, uuid))
+    def __init__(self, reader, uuid, spec_obj):
+        self.asked = reader.cloud.asked
+        self.problem = reader.cloud.problem
+        self.spec_obj = spec_obj or types.SimpleNamespace(made='stored')
+        self.asked.append(('Server', uuid))
+        self.ctxt = 'of its project'
 
     @contextlib.contextmanager
     def read(self):
@@ -40,7 +41,7 @@ class Server:
 
     def __getattr__(self, operation):
         def prepare(**arguments):
-            self.asked.append((operation, arguments))
+            self.asked.append((operation, *arguments.items()))
             if self.problem:
                 raise self.problem
 
@@ -66,7 +67,7 @@ class ExplainTestCase(testtools.TestCase):
             ),
         )
         for name, replacement in {
-            'cloud.process.context': lambda project: f'of {project}',
+            'cloud.process.context': lambda project=None: f'of {project}',
             'decision.server.Server': Server,
             'decision.request.get_flavor': lambda _, name: f'flavor {name}',
             'decision.request.get_image': (
@@ -134,25 +135,33 @@ class ExplainTestCase(testtools.TestCase):
         self.assertEqual('to h:n', self.spec_obj.requested_destination)
 
     @ddt.data(
-        ('boot', {}, {}),
-        ('migrate', {}, {}),
-        ('live-migrate', {'destination': 'h'}, {'destination': 'to h'}),
-        ('resize', {'flavor': 'x'}, {'flavor': 'flavor x'}),
-        ('rebuild', {'image': 'y'}, {'image': 'image y'}),
+        ('boot', {}, ('boot',)),
+        ('migrate', {}, ('migrate',)),
+        (
+            'live-migrate',
+            {'destination': 'h'},
+            ('live_migrate', ('destination', 'to h')),
+        ),
+        ('resize', {'flavor': 'x'}, ('migrate', ('flavor', 'flavor x'))),
+        ('rebuild', {'image': 'y'}, ('rebuild', ('image', 'image y'))),
+        (
+            'evacuate',
+            {'destination': 'h'},
+            ('evacuate', ('destination', 'to h')),
+        ),
+        (
+            'unshelve',
+            {'destination': 'h'},
+            ('unshelve', ('destination', 'to h')),
+        ),
     )
     @ddt.unpack
-    def test_an_operation(self, operation, given, arguments):
+    def test_an_operation(self, operation, given, called):
         self.assertEqual(
             ('stored', operation, 'uuid', 'web'),
             self.explain(server='uuid', operation=operation, **given),
         )
-        self.assertEqual(
-            [
-                ('Server', 'of None', 'uuid'),
-                (operation.replace('-', '_'), arguments),
-            ],
-            self.asked,
-        )
+        self.assertEqual([('Server', 'uuid'), called], self.asked)
         self.assertEqual(1, self.spec_obj.num_instances)
 
     @ddt.data(

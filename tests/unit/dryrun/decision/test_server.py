@@ -12,7 +12,6 @@ from unittest import mock
 import ddt
 import fixtures
 from nova import context
-from nova import exception as nova_exception
 from nova import objects
 from nova.compute import vm_states
 import nova.conf
@@ -20,8 +19,10 @@ from oslo_config import fixture as config_fixture
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched import fields
+from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as explain_server
@@ -44,7 +45,7 @@ class ServerTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.config = self.useFixture(config_fixture.Config(nova.conf.CONF))
-        self.ctxt = context.RequestContext('user', 'operators', is_admin=True)
+        self.cctxt = context.RequestContext('user', 'operators', is_admin=True)
         self.cell = objects.CellMapping(uuid=uuids.cell, name='cell1')
         self.instance = objects.Instance(
             uuid=uuids.server,
@@ -80,24 +81,13 @@ class ServerTestCase(testtools.TestCase):
             requested_destination=None,
         )
         self.cloud = mock.Mock(
-            target_cell=lambda ctxt, cell: contextlib.nullcontext(ctxt)
+            target_cell=lambda ctxt, cell: contextlib.nullcontext(self.cctxt)
         )
+        self.reader = servers.Reader(self.cloud)
+        self.reader.load = lambda stored: self.spec
+        self.reader.find = self.find
         place = 'nova_ext_sched.dryrun.decision.server'
         for name, value in {
-            f'{place}.objects.RequestSpec.get_by_instance_uuid': (
-                lambda *_: self.found(self.spec)
-            ),
-            f'{place}.objects.InstanceMapping.get_by_instance_uuid': (
-                lambda *_: self.found(
-                    objects.InstanceMapping(cell_mapping=self.cell)
-                )
-            ),
-            f'{place}.objects.BuildRequest.get_by_instance_uuid': (
-                lambda *_: self.found(self.build_request)
-            ),
-            f'{place}.objects.Instance.get_by_uuid': (
-                lambda *_, **__: self.instance
-            ),
             f'{place}.utils.setup_instance_group': self.note('group'),
             f'{place}.report.report_client_singleton': mock.Mock(),
             # As nova-compute reports it.
@@ -105,25 +95,24 @@ class ServerTestCase(testtools.TestCase):
                 lambda api, cold, instance: self.stays(cold)
             ),
             f'{place}._MigrationTask._execute': self.note('execute'),
+            # As nova-conductor asks for it.
+            f'{place}.objects.InstanceMapping.get_by_instance_uuid': (
+                lambda *_: objects.InstanceMapping(cell_mapping=self.cell)
+            ),
         }.items():
             self.useFixture(fixtures.MonkeyPatch(name, value))
-        self.missing = None
-        self.build_request = objects.BuildRequest(
-            created_at=CREATED, instance=objects.Instance(display_name='new')
-        )
+        self.text = 'text'
         self.stays = lambda cold: False
         self.calls = []
+
+    def find(self, uuid):
+        return servers.Stored(uuid, self.instance, self.cell, self.text)
 
     def note(self, name):
         return lambda *_: self.calls.append(name)
 
-    def found(self, value):
-        if self.missing:
-            raise self.missing
-        return value
-
     def server(self):
-        return explain_server.Server(self.cloud, self.ctxt, uuids.server)
+        return explain_server.Server(self.reader, uuids.server)
 
     def assertInvalid(self, expected, call, *args):
         error = self.assertRaises(exception.InvalidValue, call, *args)
@@ -137,30 +126,26 @@ class StoredTestCase(ServerTestCase):
         self.assertEqual('web', server.name)
         self.assertIsNone(server.read_build())
         # The project that owns it, whoever asks.
-        self.assertEqual(uuids.project, self.ctxt.project_id)
+        self.assertEqual(uuids.project, server.ctxt.project_id)
         # It was created with others.
         self.assertEqual(1, server.spec_obj.num_instances)
         # nova does not store what ports and devices ask for.
         self.assertEqual([], server.spec_obj.requested_resources)
 
     def test_what_was_read_before_is_not_read_again(self):
-        instance = objects.Instance(
-            host='h1', display_name='read', vm_state=vm_states.ACTIVE
-        )
-        self.cloud.cells = {self.cell.uuid: self.cell}
-        known = servers.Stored(instance, self.cell.uuid, None)
-        with (
-            mock.patch.object(explain_server.objects, 'InstanceMapping'),
-            mock.patch.object(explain_server.objects, 'Instance') as nova,
-        ):
-            server = explain_server.Server(
-                self.cloud, self.ctxt, uuids.server, known=known
-            )
-            with server.read() as (_, found):
-                self.assertIs(instance, found)
-        self.assertEqual('read', server.name)
+        stored, self.reader.find = self.find(uuids.server), None
+        server = explain_server.Server(self.reader, uuids.server, stored)
         self.assertEqual(self.cell.uuid, server.cell)
-        nova.get_by_uuid.assert_not_called()
+        with server.read() as (cctxt, instance):
+            self.assertIs(self.cctxt, cctxt)
+            self.assertIs(self.instance, instance)
+        # Nor a request, of a server that nova has none of.
+        self.text = None
+        self.reader.find, spec = self.find, self.spec.obj_clone()
+        server = explain_server.Server(
+            self.reader, uuids.server, spec_obj=spec
+        )
+        self.assertIs(spec, server.spec_obj)
 
     @ddt.data(
         # When it first ran; whether its build ended, and since when it lasts.
@@ -180,15 +165,16 @@ class StoredTestCase(ServerTestCase):
         self.instance.created_at = CREATED
         self.instance.launched_at = ran
         server = self.server()
-        self.assertIs(failed, server.never_ran)
+        with mock.patch.object(explain_server.build, 'read') as read:
+            self.assertEqual(
+                read.return_value if failed else None, server.read_build()
+            )
         self.assertEqual(since, server.building_since)
 
-    @ddt.data(
-        nova_exception.RequestSpecNotFound(instance_uuid='x'),
-        nova_exception.InstanceMappingNotFound(uuid='x'),
-    )
-    def test_nova_does_not_know_it(self, error):
-        self.missing = error
+    def test_nova_does_not_know_it(self):
+        self.text = None
+        self.assertInvalid('expected the UUID of an existing', self.server)
+        self.reader.find = lambda _: None
         self.assertInvalid('expected the UUID of an existing', self.server)
 
     def test_whether_it_boots_from_a_volume_is_found_out(self):
@@ -198,8 +184,59 @@ class StoredTestCase(ServerTestCase):
             'is_volume_backed_instance',
             return_value=True,
         ) as ask:
-            self.assertTrue(self.server().spec_obj.is_bfv)
-        ask.assert_called_once_with(self.ctxt, self.instance)
+            server = self.server()
+            with server.read():
+                self.assertTrue(server.spec_obj.is_bfv)
+        ask.assert_called_once_with(self.cctxt, self.instance)
+
+
+class StayTestCase(ServerTestCase):
+    """What the policies judge a server by where it stands."""
+
+    def stay(self):
+        with mock.patch.object(
+            explain_server.running_image, 'restore'
+        ) as self.restore:
+            server = self.server()
+            server.stay()
+        return server
+
+    def test_as_it_is_now(self):
+        self.spec.flavor = LARGE
+        # A member's keeps no filter from judging.
+        self.spec.scheduler_hints = {
+            fields.CHECK_TYPE: ['rebuild'],
+            'reservation': ['a'],
+        }
+        self.stay()
+        self.assertEqual('small', self.spec.flavor.name)
+        self.assertIs(self.cell, self.spec.requested_destination.cell)
+        self.assertEqual({'reservation': ['a']}, self.spec.scheduler_hints)
+        self.restore.assert_not_called()
+
+    def test_another_image(self):
+        self.instance.image_ref = uuids.other
+        server = self.stay()
+        self.restore.assert_called_once_with(server.ctxt, self.spec)
+
+    def test_keys_of_the_image_are_read_once(self):
+        conf.register_opts(nova.conf.CONF)
+        self.config.config(
+            group='nova_ext_sched',
+            member_sources=['image'],
+            placement_req_required_member_prefix=['a:'],
+        )
+        with mock.patch.object(
+            servers.reservation, 'read_image_keys', return_value={'a:b'}
+        ) as read:
+            self.reader = servers.Reader(self.cloud)
+            self.reader.load = lambda _: self.spec.obj_clone()
+            self.reader.find = self.find
+            for server in (self.stay(), self.stay()):
+                self.assertEqual(
+                    {'a:b'}, request_state.of(server.spec_obj).image_keys
+                )
+        read.assert_called_once()
 
 
 @ddt.ddt
@@ -219,6 +256,12 @@ class OperationsTestCase(ServerTestCase):
 
     def test_a_server_that_conductor_has_not_created_yet(self):
         self.cell = None
+        self.instance = objects.Instance(
+            display_name='new',
+            created_at=CREATED,
+            host=None,
+            vm_state=vm_states.BUILDING,
+        )
         server = self.server()
         self.assertEqual(
             ('new', CREATED), (server.name, server.building_since)
@@ -292,7 +335,7 @@ class OperationsTestCase(ServerTestCase):
             explain_server.hardware, 'numa_get_constraints'
         ) as numa:
             numa.return_value = objects.InstanceNUMATopology(cells=[])
-            server.resize(flavor=LARGE)
+            server.migrate(flavor=LARGE)
         spec = server.spec_obj
         self.assertEqual('large', spec.flavor.name)
         self.assertIs(numa.return_value, spec.numa_topology)

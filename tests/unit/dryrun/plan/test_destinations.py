@@ -17,6 +17,7 @@ from nova.scheduler.filters import affinity_filter
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.plan import answers
@@ -81,6 +82,7 @@ class DestinationsTestCase(testtools.TestCase):
             state.free_ram_mb = 900_000 - 1000 * n
         self.server = self.cloud.server
         self.places = destinations.Destinations(self.cloud)
+        self.places.reader.find = lambda _: None
 
     def prepare(self, key=WHOLE, uuid='server', fixed=(), **fields):
         """Return a server that is to be evacuated.
@@ -725,13 +727,14 @@ class ExplainTestCase(DestinationsTestCase):
                 and [one.port_id for one in spec_obj.requested_networks]
             )
         )
-        for found, expected in (([], False), ([mine], [uuids.port])):
-            self.cloud.ask_cells = mock.Mock(return_value={'cell1': found})
+        for found, expected in (
+            (None, False),
+            (servers.Stored('server', mine, None, None), [uuids.port]),
+        ):
+            self.places.reader.find = lambda _, found=found: found
             self.places.begin(frozenset())
             self.explain(self.prepare())
             self.assertEqual(expected, seen[-1])
-            _, asked, _ = self.cloud.ask_cells.call_args.args
-            self.assertEqual({'uuid': ['server'], 'deleted': False}, asked)
 
     def test_others_by_themselves(self):
         self.filter.most = 0

@@ -55,6 +55,10 @@ class MaintainTestCase(testtools.TestCase):
             ('nova_ext_sched.dryrun.plan.drain.read', self.read),
             ('nova_ext_sched.dryrun.plan.departures.prepare', self.prepare),
             (
+                'nova_ext_sched.dryrun.cloud.servers.Reader.find',
+                lambda *_: None,
+            ),
+            (
                 'nova_ext_sched.dryrun.plan.planner.gone.find',
                 lambda *_, **__: self.deleted,
             ),

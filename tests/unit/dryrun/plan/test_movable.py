@@ -10,6 +10,7 @@ from nova.compute import power_state
 from nova.compute import vm_states
 import testtools
 
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import movable
 from tests.unit.dryrun.cloud import clouds
@@ -81,10 +82,9 @@ class MigrationTestCase(testtools.TestCase):
     def make(self, method, barred=()):
         """Return it, with the method of explain that prepared it."""
 
-        def start(mine, cloud, ctxt, uuid, known=None):
+        def start(mine, reader, uuid, stored=None):
             mine.spec_obj, mine.uuid = self.spec, uuid
-            mine._cloud = cloud
-            mine._cell = types.SimpleNamespace(uuid=self.cell)
+            mine.cell = self.cell
 
         server = movable.explain_server.Server
         with (
@@ -95,7 +95,9 @@ class MigrationTestCase(testtools.TestCase):
             mock.patch.object(movable, '_find_method', return_value=method),
         ):
             target.return_value.__enter__.return_value = None, self.instance
-            found, self.key = movable.migrate(self.cloud, 'one', barred)
+            found, self.key = movable.migrate(
+                servers.Reader(self.cloud), 'one', barred
+            )
         self.prepared = live.call_count, cold.call_count
         return found
 

@@ -23,8 +23,8 @@ import nova.conf
 import testtools
 
 from nova_ext_sched import conf
+from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import placement
-from nova_ext_sched.dryrun.cloud import servers as audit_servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
@@ -287,13 +287,13 @@ class PlanTestCase(testtools.TestCase):
         """Return the plan that mends what the policies find."""
         with self.cloud(hosts, servers) as toy:
             found = [
-                audit_servers.Server(
+                policies.Standing(
                     uuid,
                     '',
                     'p',
                     toy.states[one.host],
                     None,
-                    found=[(policy, 'why') for policy in violated],
+                    violated=[(policy, 'why') for policy in violated],
                 )
                 for uuid, one in servers.items()
                 if (violated := toy.violated(uuid))
