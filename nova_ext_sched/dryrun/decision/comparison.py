@@ -12,26 +12,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 import copy
-import functools
+import dataclasses
 import types
 import typing
 
 from nova import objects
 import nova.conf
 from nova.scheduler.filters import affinity_filter
-from nova.scheduler.filters import aggregate_image_properties_isolation
-from nova.scheduler.filters import aggregate_instance_extra_specs
-from nova.scheduler.filters import aggregate_multitenancy_isolation
-from nova.scheduler.filters import compute_capabilities_filter
-from nova.scheduler.filters import image_props_filter
-from nova.scheduler.filters import io_ops_filter
-from nova.scheduler.filters import isolated_hosts_filter
-from nova.scheduler.filters import json_filter
-from nova.scheduler.filters import metrics_filter
-from nova.scheduler.filters import num_instances_filter
-from nova.scheduler.filters import numa_topology_filter
-from nova.scheduler.filters import pci_passthrough_filter
-from nova.scheduler.filters import type_filter
 from nova.scheduler.filters import utils
 from nova.virt import hardware
 from oslo_log import log as logging
@@ -76,8 +63,55 @@ _PAGES = {
     hardware.MEMPAGES_ANY: 'pages of any size',
 }
 
-# Takes filter, RequestSpec and the HostState that it refused.
-_Compare = Callable[[typing.Any, typing.Any, typing.Any], str]
+
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """A host that a filter of nova's refused.
+
+    :ivar filter: the filter
+    :ivar spec: the nova RequestSpec
+    :ivar host: the nova HostState
+    """
+
+    filter: typing.Any
+    spec: typing.Any
+    host: typing.Any
+
+    @property
+    def flavor(self) -> str:
+        """The flavor that is asked for, as people name it."""
+        return f'flavor {messages.clean(fields.flavor_name(self.spec))}'
+
+    def passes(self, **asked: typing.Any) -> bool:
+        """Return whether the host passes for some of the request alone."""
+        spec_obj = objects.RequestSpec(**asked)
+        return bool(self.filter.host_passes(self.host, spec_obj))
+
+    def judge(self) -> verdict.Verdict:
+        """Return what the filter compared; it passes where nobody knows."""
+        text = ''
+        try:
+            text = _COMPARES[type(self.filter).__name__](self)
+        except Exception as exc:
+            # The filter did not raise: nova's answer stands, without words.
+            LOG.debug('No reason is known: %s', messages.describe(exc))
+        return verdict.reject(text) if text else verdict.PASS
+
+
+_Compare = Callable[[Refused], str]
+
+# By the names of nova's filters.
+_COMPARES: dict[str, _Compare] = {}
+
+
+def _of(*names: str) -> Callable[[_Compare], _Compare]:
+    """Let a function say what filters of nova's compared."""
+
+    def register(compare: _Compare) -> _Compare:
+        _COMPARES.update(dict.fromkeys(names, compare))
+        return compare
+
+    return register
 
 
 def decisions(
@@ -95,33 +129,15 @@ def decisions(
         # Ours has nova's answers, and words.
         ours = anti_affinity.ServerGroupAntiAffinityFilter()
         yield from ours.decisions(spec_obj)
-    elif cls is affinity_filter.ServerGroupAffinityFilter:
-        yield (
-            KEPT if _is_kept(spec_obj) else AFFINITY,
-            functools.partial(
-                _judge, _compare_affinity, host_filter, spec_obj
-            ),
-        )
-    elif cls in COMPARES:
+        return
+    if cls is affinity_filter.ServerGroupAffinityFilter:
+        policy = KEPT if _is_kept(spec_obj) else AFFINITY
+    # Others may have a filter of such a name.
+    if cls.__module__.startswith('nova.') and cls.__name__ in _COMPARES:
         yield (
             policy,
-            functools.partial(_judge, COMPARES[cls], host_filter, spec_obj),
+            lambda state: Refused(host_filter, spec_obj, state).judge(),
         )
-
-
-def _judge(
-    compare: _Compare,
-    host_filter: typing.Any,
-    spec_obj: typing.Any,
-    state: typing.Any,
-) -> verdict.Verdict:
-    try:
-        text = compare(host_filter, spec_obj, state)
-    except Exception as exc:
-        # The filter did not raise: nova's answer stands, without words.
-        LOG.debug('No reason is known: %s', messages.describe(exc))
-        text = ''
-    return verdict.reject(text) if text else verdict.PASS
 
 
 def _values(values: Iterable[object]) -> str:
@@ -129,104 +145,88 @@ def _values(values: Iterable[object]) -> str:
     return messages.first_few(shown, _MOST_VALUES, messages.quoted)
 
 
-def _flavor(spec_obj: typing.Any) -> str:
-    return f'flavor {messages.clean(fields.flavor_name(spec_obj))}'
-
-
-def _find_extra_spec(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> tuple[str, str]:
+def _find_extra_spec(refused: Refused) -> tuple[str, str]:
     """Return the first extra spec that is refused alone, and its value."""
     return next(
         (spec, messages.quoted(value))
-        for spec, value in spec_obj.flavor.extra_specs.items()
-        if not host_filter.host_passes(
-            state,
-            objects.RequestSpec(
-                flavor=objects.Flavor(extra_specs={spec: value})
-            ),
-        )
+        for spec, value in refused.spec.flavor.extra_specs.items()
+        if not refused.passes(flavor=objects.Flavor(extra_specs={spec: value}))
     )
 
 
-def _compare_extra_specs(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    spec, value = _find_extra_spec(host_filter, spec_obj, state)
+@_of('AggregateInstanceExtraSpecsFilter')
+def _compare_extra_specs(refused: Refused) -> str:
+    spec, value = _find_extra_spec(refused)
     key = spec.removeprefix(_SCOPE)
-    wants = f'{_flavor(spec_obj)} wants {messages.quoted(key)} to be {value}'
-    offered = utils.aggregate_metadata_get_by_host(state, key)
+    wants = f'{refused.flavor} wants {messages.quoted(key)} to be {value}'
+    offered = utils.aggregate_metadata_get_by_host(refused.host, key)
     if key not in offered:
         return f'{wants} and no aggregate of the host has the key'
     return f'{wants} and the aggregates offer {_values(offered[key])}'
 
 
-def _compare_capabilities(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    spec, value = _find_extra_spec(host_filter, spec_obj, state)
+@_of('ComputeCapabilitiesFilter')
+def _compare_capabilities(refused: Refused) -> str:
+    spec, value = _find_extra_spec(refused)
     return (
-        f'{_flavor(spec_obj)} wants {messages.quoted(spec)} to be {value} and '
-        f'nova-compute does not report that'
+        f'{refused.flavor} wants {messages.quoted(spec)} to be {value} '
+        f'and nova-compute does not report that'
     )
 
 
-def _find_metadata(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> Iterator[tuple[str, set[str]]]:
+def _find_metadata(refused: Refused) -> Iterator[tuple[str, set[str]]]:
     """Yield keys and values of aggregates that are refused alone."""
-    for key, values in utils.aggregate_metadata_get_by_host(state).items():
+    for key, values in utils.aggregate_metadata_get_by_host(
+        refused.host
+    ).items():
         one = objects.Aggregate(metadata={key: ','.join(values)})
-        alone = types.SimpleNamespace(host=state.host, aggregates=[one])
-        if not host_filter.host_passes(alone, spec_obj):
+        alone = types.SimpleNamespace(host=refused.host.host, aggregates=[one])
+        if not refused.filter.host_passes(alone, refused.spec):
             yield key, values
 
 
-def _compare_isolated_image(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    key, values = next(_find_metadata(host_filter, spec_obj, state))
-    has = messages.quoted(spec_obj.image.properties.get(key))
+@_of('AggregateImagePropertiesIsolation')
+def _compare_isolated_image(refused: Refused) -> str:
+    key, values = next(_find_metadata(refused))
+    has = messages.quoted(refused.spec.image.properties.get(key))
     return (
         f'the image has {messages.quoted(key)} {has} and the aggregates want '
         f'{_values(values)}'
     )
 
 
-def _compare_tenant(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    wanted = dict(_find_metadata(host_filter, spec_obj, state))
+@_of('AggregateMultiTenancyIsolation')
+def _compare_tenant(refused: Refused) -> str:
+    wanted = dict(_find_metadata(refused))
     return (
         f'the aggregates want {_values(wanted)} to be '
         f'{_values(set().union(*wanted.values()))}, got project '
-        f'{messages.quoted(spec_obj.project_id)}'
+        f'{messages.quoted(refused.spec.project_id)}'
     )
 
 
-def _compare_flavor_name(
-    _: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    values = utils.aggregate_values_from_key(state, 'instance_type')
+@_of('AggregateTypeAffinityFilter')
+def _compare_flavor_name(refused: Refused) -> str:
+    values = utils.aggregate_values_from_key(refused.host, 'instance_type')
     return (
         f"the aggregates want 'instance_type' to be {_values(values)}, got "
-        f'{_flavor(spec_obj)}'
+        f'{refused.flavor}'
     )
 
 
-def _compare_instances(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    most = host_filter._get_max_instances_per_host(state, spec_obj)
-    held = messages.count('server', state.num_instances)
+@_of('NumInstancesFilter', 'AggregateNumInstancesFilter')
+def _compare_instances(refused: Refused) -> str:
+    most = refused.filter._get_max_instances_per_host(
+        refused.host, refused.spec
+    )
+    held = messages.count('server', refused.host.num_instances)
     return f'the host holds {held} and max_instances_per_host is {most}'
 
 
-def _compare_io_ops(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    most = host_filter._get_max_io_ops_per_host(state, spec_obj)
-    tasks = messages.count('task', state.num_io_ops)
+@_of('IoOpsFilter', 'AggregateIoOpsFilter')
+def _compare_io_ops(refused: Refused) -> str:
+    most = refused.filter._get_max_io_ops_per_host(refused.host, refused.spec)
+    tasks = messages.count('task', refused.host.num_io_ops)
     return f'the host has {tasks} under way and max_io_ops_per_host is {most}'
 
 
@@ -236,50 +236,50 @@ def _is_kept(spec_obj: typing.Any) -> bool:
     return len(where) == 1 and where.issubset(left_out)
 
 
-def _compare_affinity(
-    _: typing.Any, spec_obj: typing.Any, __: typing.Any
-) -> str:
-    group = spec_obj.instance_group
+@_of('ServerGroupAffinityFilter')
+def _compare_affinity(refused: Refused) -> str:
+    group = refused.spec.instance_group
     name = fields.get_field(group, 'name') or fields.get_field(group, 'uuid')
     where = messages.first_few(sorted(group.hosts), _MOST_VALUES)
     text = f'server group {messages.clean(name)} must stay together on {where}'
     moves_none = ': nova moves none of its servers'
-    return text + (moves_none if _is_kept(spec_obj) else '')
+    return text + (moves_none if _is_kept(refused.spec) else '')
 
 
-def _compare_hint(
-    hint: str,
-    host_filter: typing.Any,
-    spec_obj: typing.Any,
-    state: typing.Any,
-) -> str:
-    named = spec_obj.get_scheduler_hint(hint)
+@_of('SameHostFilter', 'DifferentHostFilter')
+def _compare_hint(refused: Refused) -> str:
+    hint = 'same_host'
+    if type(refused.filter).__name__ == 'DifferentHostFilter':
+        hint = 'different_host'
+    named = refused.spec.get_scheduler_hint(hint)
     named = [named] if isinstance(named, str) else named
-    if isinstance(host_filter, affinity_filter.SameHostFilter):
+    if hint == 'same_host':
         return f'it holds no server that {hint} names: {_values(named)}'
-    held = {one for one in named if utils.instance_uuids_overlap(state, [one])}
+    held = {
+        one
+        for one in named
+        if utils.instance_uuids_overlap(refused.host, [one])
+    }
     return f'it holds servers that {hint} names: {_values(held)}'
 
 
-def _compare_address(
-    _: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
+@_of('SimpleCIDRAffinityFilter')
+def _compare_address(refused: Refused) -> str:
     hints = ('build_near_host_ip', 'cidr')
     wants = ', '.join(
         f'{hint} {messages.quoted(value)}'
         for hint in hints
-        if (value := spec_obj.get_scheduler_hint(hint))
+        if (value := refused.spec.get_scheduler_hint(hint))
     )
-    has = messages.quoted(state.host_ip)
+    has = messages.quoted(refused.host.host_ip)
     return f'the hints want {wants} and the host has the address {has}'
 
 
-def _compare_isolated_host(
-    _: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    uuid = fields.get_field(spec_obj.image, 'id')
+@_of('IsolatedHostsFilter')
+def _compare_isolated_host(refused: Refused) -> str:
+    uuid = fields.get_field(refused.spec.image, 'id')
     image = f'image {messages.clean(uuid)}' if uuid else 'no image'
-    if state.host in nova.conf.CONF.filter_scheduler.isolated_hosts:
+    if refused.host.host in nova.conf.CONF.filter_scheduler.isolated_hosts:
         return (
             f'the host is one of isolated_hosts, which want an image of '
             f'isolated_images, got {image}'
@@ -290,39 +290,34 @@ def _compare_isolated_host(
     )
 
 
-def _compare_metrics(
-    host_filter: typing.Any, _: typing.Any, state: typing.Any
-) -> str:
-    lacking, alone = [], copy.copy(host_filter)
-    for key in host_filter.keys:
+@_of('MetricsFilter')
+def _compare_metrics(refused: Refused) -> str:
+    lacking, alone = [], copy.copy(refused.filter)
+    for key in refused.filter.keys:
         alone.keys = {key}
-        if not alone.host_passes(state, None):
+        if not alone.host_passes(refused.host, None):
             lacking.append(key)
-    reported = _values({metric.name for metric in state.metrics})
+    reported = _values({metric.name for metric in refused.host.metrics})
     return (
         f'[metrics] weight_setting wants {_values(lacking)} and nova-compute '
         f'reports {reported or "no metric"}'
     )
 
 
-def _compare_query(
-    host_filter: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    wanted = jsonutils.loads(spec_obj.get_scheduler_hint('query'))
+@_of('JsonFilter')
+def _compare_query(refused: Refused) -> str:
+    wanted = jsonutils.loads(refused.spec.get_scheduler_hint('query'))
     if wanted[0] == 'and' and len(wanted) <= _MOST_PARTS:
         wanted = next(
             part
             for part in wanted[1:]
-            if not host_filter.host_passes(
-                state,
-                objects.RequestSpec(
-                    scheduler_hints={'query': [jsonutils.dumps(['and', part])]}
-                ),
+            if not refused.passes(
+                scheduler_hints={'query': [jsonutils.dumps(['and', part])]}
             )
         )
 
     def describe(name: str) -> str:
-        value = host_filter._parse_string(name, state)
+        value = refused.filter._parse_string(name, refused.host)
         # Some are objects of any size.
         is_short = isinstance(value, str | int | float)
         shown = messages.quoted(value) if is_short else type(value).__name__
@@ -348,10 +343,9 @@ def _find_variables(part: typing.Any) -> Iterator[str]:
         yield part
 
 
-def _compare_image(
-    _: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    properties = spec_obj.image.properties if spec_obj.image else {}
+@_of('ImagePropertiesFilter')
+def _compare_image(refused: Refused) -> str:
+    properties = refused.spec.image.properties if refused.spec.image else {}
     wants = {key: properties.get(key) for key in _IMAGE_PROPERTIES}
     where = 'the image wants'
     name = 'image_properties_default_architecture'
@@ -365,25 +359,26 @@ def _compare_image(
         if value
     )
     offered = {
-        '/'.join(map(str, one)) for one in state.supported_instances or ()
+        '/'.join(map(str, one))
+        for one in refused.host.supported_instances or ()
     }
     offers = _values(offered) or 'nothing'
-    if wants['img_hv_requested_version'] and state.hypervisor_version:
-        version = versionutils.convert_version_to_str(state.hypervisor_version)
+    number = refused.host.hypervisor_version
+    if wants['img_hv_requested_version'] and number:
+        version = versionutils.convert_version_to_str(number)
         offers += f', version {version}'
     return f'{where} {shown} and the host offers {offers}'
 
 
-def _compare_numa(
-    _: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
-    cells = spec_obj.numa_topology.cells
+@_of('NUMATopologyFilter')
+def _compare_numa(refused: Refused) -> str:
+    cells = refused.spec.numa_topology.cells
     counts = collections.Counter(map(_describe_asked, cells))
     wants = 'the request wants ' + ' and '.join(
         f'{messages.count("NUMA node", number)} of {text}'
         for text, number in counts.items()
     )
-    topology = state.numa_topology
+    topology = refused.host.numa_topology
     if not topology:
         return f'{wants} and nova-compute reports no NUMA nodes'
     if any(cell.cpu_thread_policy == 'require' for cell in cells):
@@ -430,16 +425,15 @@ def _describe_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
     return f'on node {cell.id}: {", ".join(found)}'
 
 
-def _compare_pci(
-    _: typing.Any, spec_obj: typing.Any, state: typing.Any
-) -> str:
+@_of('PciPassthroughFilter')
+def _compare_pci(refused: Refused) -> str:
     wants = messages.first_few(
-        [_describe_devices(one) for one in spec_obj.pci_requests.requests],
+        [_describe_devices(one) for one in refused.spec.pci_requests.requests],
         _MOST_VALUES,
         str,
     )
     free: collections.Counter[str] = collections.Counter()
-    for pool in state.pci_stats.pools if state.pci_stats else ():
+    for pool in refused.host.pci_stats.pools if refused.host.pci_stats else ():
         free[_describe_device(pool)] += pool['count']
     offers = messages.first_few(
         [f'{number} of {device}' for device, number in sorted(free.items())],
@@ -468,37 +462,3 @@ def _describe_device(tags: typing.Any) -> str:
         return f'devices on {network}'
     ids = f'{tags.get("vendor_id") or "*"}:{tags.get("product_id") or "*"}'
     return f'{ids} on {network}' if network else ids
-
-
-COMPARES: dict[type, _Compare] = {
-    aggregate_instance_extra_specs.AggregateInstanceExtraSpecsFilter: (
-        _compare_extra_specs
-    ),
-    aggregate_image_properties_isolation.AggregateImagePropertiesIsolation: (
-        _compare_isolated_image
-    ),
-    aggregate_multitenancy_isolation.AggregateMultiTenancyIsolation: (
-        _compare_tenant
-    ),
-    type_filter.AggregateTypeAffinityFilter: _compare_flavor_name,
-    compute_capabilities_filter.ComputeCapabilitiesFilter: (
-        _compare_capabilities
-    ),
-    num_instances_filter.NumInstancesFilter: _compare_instances,
-    num_instances_filter.AggregateNumInstancesFilter: _compare_instances,
-    io_ops_filter.IoOpsFilter: _compare_io_ops,
-    io_ops_filter.AggregateIoOpsFilter: _compare_io_ops,
-    affinity_filter.SameHostFilter: functools.partial(
-        _compare_hint, 'same_host'
-    ),
-    affinity_filter.DifferentHostFilter: functools.partial(
-        _compare_hint, 'different_host'
-    ),
-    affinity_filter.SimpleCIDRAffinityFilter: _compare_address,
-    isolated_hosts_filter.IsolatedHostsFilter: _compare_isolated_host,
-    json_filter.JsonFilter: _compare_query,
-    metrics_filter.MetricsFilter: _compare_metrics,
-    image_props_filter.ImagePropertiesFilter: _compare_image,
-    numa_topology_filter.NUMATopologyFilter: _compare_numa,
-    pci_passthrough_filter.PciPassthroughFilter: _compare_pci,
-}
