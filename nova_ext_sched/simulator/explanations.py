@@ -13,10 +13,11 @@ from nova.scheduler import manager
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
-from nova_ext_sched.dryrun.decision import stages
 
 Document = dict[str, typing.Any]
 
@@ -102,10 +103,10 @@ class Warnings(logging.Handler):
 def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
     """Return explain's document of a request, which changes."""
     with snapshot.read() as cloud:
-        found = stages.start(cloud)
+        found = asking.start(cloud)
         request = document.describe_request(spec_obj)
         try:
-            stages.explain(cloud, found, ctxt, spec_obj)
+            explanation.schedule(asking.Asking(cloud, ctxt, spec_obj, found))
         except placement.PlacementFailed as exc:
             found.stop('placement', 'placement', f'it answered {exc.cause}')
         except reasons.FilterFailed as exc:

@@ -22,7 +22,7 @@ from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
-from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import record
@@ -46,17 +46,12 @@ class Row:
 
 
 def ask(
-    cloud: snapshot.Snapshot,
-    found: matrix.Matrix,
-    ctxt: typing.Any,
-    spec_obj: typing.Any,
+    asked: asking.Asking,
     is_limited: bool = True,
     is_bounded: bool = True,
 ) -> placement.Candidates | None:
     """Run the request filters, ask placement, and add the constraints.
 
-    :param found: gets the constraints
-    :param spec_obj: a nova RequestSpec, which changes as in the scheduler
     :param is_limited: whether placement's answer ends at
         ``max_placement_results``, as the scheduler's does
     :param is_bounded: whether it lacks the hosts that placement's own
@@ -64,31 +59,31 @@ def ask(
     :returns: placement's answer, without what a fork has filled; None where
         the request ends before
     """
-    providers, supposed = cloud.providers, cloud.supposed
+    cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
+    found, supposed = asked.matrix, cloud.supposed
     if supposed:
         supposed.correct_group(fields.get_field(spec_obj, 'instance_group'))
     words = reasons.Reasons(cloud, spec_obj)
     rows: list[Row] = []
     try:
-        _run_request_filters(ctxt, words, found.whole, rows)
+        _run_request_filters(asked, words, rows)
         resources = query.forms(ctxt, spec_obj, cloud)
         if not is_limited:
             query.lift_limit(resources)
-        asked = supposed or providers
-        answer = asked.get_candidates(ctxt, resources)
+        answer = (supposed or cloud.providers).get_candidates(ctxt, resources)
         if not is_bounded:
-            answer = _lift_bound(cloud, ctxt, resources, answer)
+            answer = _lift_bound(asked, resources, answer)
     except (
         nova_exception.RequestFilterFailed,
         nova_exception.NoValidHost,
         placement.QueryRefused,
     ) as exc:
-        _stop(cloud, spec_obj, found, rows, exc)
+        _stop(asked, rows, exc)
         return None
-    attribution = _Attribution(found, providers, words, resources, answer)
+    attribution = _Attribution(asked, words, resources, answer)
     if found.whole:
         attribution.add_parts(rows)
-    attribution.add_whole(ctxt)
+    attribution.add_whole()
     if supposed and supposed.ledger.is_changed:
         found.unknown = supposed.find_unknown(resources)
         return _leave_out_full(supposed, answer, found)
@@ -96,8 +91,7 @@ def ask(
 
 
 def _lift_bound(
-    cloud: snapshot.Snapshot,
-    ctxt: typing.Any,
+    asked: asking.Asking,
     resources: list[typing.Any],
     answer: placement.Candidates,
 ) -> placement.Candidates:
@@ -106,7 +100,8 @@ def _lift_bound(
     Nobody but placement knows that bound. So a host that satisfies each part
     of the query and is no candidate is asked about alone (``in_tree``).
     """
-    providers, found = cloud.providers, copy.copy(answer)
+    cloud, found = asked.cloud, copy.copy(answer)
+    providers = cloud.providers
     for form in resources:
         group = form.get_request_group(None)
         if group.in_tree:
@@ -118,7 +113,7 @@ def _lift_bound(
                 missing -= providers.find_lacking(part, missing)
         for uuid in sorted(missing):
             group.in_tree = uuid
-            more = providers.get_candidates(ctxt, [form])
+            more = providers.get_candidates(asked.ctxt, [form])
             found.requests = [*found.requests, *more.requests]
             found.summaries = found.summaries | more.summaries
             found.is_lifted |= bool(more.requests)
@@ -154,7 +149,7 @@ def _leave_out_full(
 
 
 def _run_request_filters(
-    ctxt: typing.Any, words: reasons.Reasons, whole: bool, rows: list[Row]
+    asked: asking.Asking, words: reasons.Reasons, rows: list[Row]
 ) -> None:
     """Run each, and note what it asks of placement.
 
@@ -162,9 +157,9 @@ def _run_request_filters(
     :raises nova.exception.RequestFilterFailed: it ends the request
     :raises reasons.FilterFailed: it raises anything else
     """
-    cloud, spec_obj = words.cloud, words.spec_obj
+    cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
     filters = request_filter.ALL_REQUEST_FILTERS
-    if not whole:
+    if not asked.matrix.whole:
         # All at once: nobody asks which one added what.
         filters = [request_filter.process_reqspec]
     before = query.get_parts(ctxt, spec_obj, cloud)
@@ -184,15 +179,9 @@ def _run_request_filters(
         before = after
 
 
-def _stop(
-    cloud: snapshot.Snapshot,
-    spec_obj: typing.Any,
-    found: matrix.Matrix,
-    rows: list[Row],
-    exc: typing.Any,
-) -> None:
+def _stop(asked: asking.Asking, rows: list[Row], exc: typing.Any) -> None:
     """Add the request filters, which judged no host, and what ended it."""
-    ended = None
+    found, ended = asked.matrix, None
     if isinstance(exc, nova_exception.RequestFilterFailed):
         ended = rows.pop()
     for row in rows:
@@ -207,23 +196,24 @@ def _stop(
             detail = found.failure.detail
             found.failure = found.failure.__cause__
         elif ended.policy is reasons.TENANT:
-            detail = _say_confined(cloud, spec_obj.project_id)
+            detail = _say_confined(asked)
         cause = ended.policy.name if ended.policy else ''
         found.stop(ended.stage, ended.name, get_reason(exc), detail, cause)
 
 
-def _say_confined(cloud: snapshot.Snapshot, project: str | None) -> str:
+def _say_confined(asked: asking.Asking) -> str:
     """Return why no aggregate is a project's, and which nearly are.
 
     nova wants a key that begins with its own, and the project's ID as the
     whole value.
     """
     key = request_filter.TENANT_METADATA_KEY
+    project = asked.spec_obj.project_id
     said = f'no aggregate has {key} of project {messages.clean(project)}'
     near = sorted(
         f'aggregate {messages.clean(one.name)} has {messages.quoted(name)} '
         f'{messages.quoted(value)}'
-        for one in cloud.aggs_by_id.values()
+        for one in asked.cloud.aggs_by_id.values()
         for name, value in one.metadata.items()
         if project and project in value
     )
@@ -238,19 +228,20 @@ class _Attribution:
     :param answer: what it answered
     """
 
-    found: matrix.Matrix
-    providers: placement.Providers
+    asked: asking.Asking
     words: reasons.Reasons
     resources: list[typing.Any]
     answer: placement.Candidates
 
     def __post_init__(self) -> None:
-        hosts = self.found.names.keys()
+        self._matrix = self.asked.matrix
+        self._providers = self.asked.cloud.providers
+        hosts = self._matrix.names.keys()
         self._outside = hosts - self.answer.summaries.keys()
         # Those that placement knows. Of others nothing can be said.
         self._known: set[str] = set()
-        if self._outside and self.found.whole:
-            self._known = self._outside & self.providers.roots()
+        if self._outside and self._matrix.whole:
+            self._known = self._outside & self._providers.roots()
         self._judged = (hosts - self._outside) | self._known
         self._first, self._last = (
             query.split(form.to_querystring())
@@ -268,7 +259,7 @@ class _Attribution:
             unknown = refusals.Refusal(
                 'have no resource provider in placement'
             )
-            self.found.add(
+            self._matrix.add(
                 'placement',
                 'resource provider',
                 refused=dict.fromkeys(self._outside - self._known, unknown),
@@ -290,7 +281,7 @@ class _Attribution:
         capacity, free = None, dict[str, int]()
         if refused and [part.key for part in row.parts] == ['resources']:
             refused, capacity, free = shortage.explain(
-                self.providers,
+                self._providers,
                 row.parts[0],
                 {
                     part.value.partition(':')[0]
@@ -298,9 +289,9 @@ class _Attribution:
                     if part.key == 'resources'
                 },
                 refused.keys(),
-                len(self.found.names),
+                len(self._matrix.names),
             )
-        self.found.add(
+        self._matrix.add(
             row.stage,
             row.name,
             row.asks,
@@ -314,7 +305,7 @@ class _Attribution:
         """Return why hosts are refused that lack a part, by UUID."""
         refused: dict[str, refusals.Refusal] = {}
         for part in query.merge(row.parts) if self._known else ():
-            lacking = self.providers.find_lacking(part, self._known)
+            lacking = self._providers.find_lacking(part, self._known)
             lacking -= refused.keys()
             differing = record.compare(self.words, part, row.policy, lacking)
             refused |= differing
@@ -324,7 +315,7 @@ class _Attribution:
                     row.name, row.policy, part, lacking
                 )
             else:
-                known = lacking < self._known or self.providers.knows(part)
+                known = lacking < self._known or self._providers.knows(part)
                 refusal = self.words.lacking(part, row.policy, known)
                 if row.stage == 'placement' and not refusal.cause:
                     # A label is not what a member has written.
@@ -335,33 +326,35 @@ class _Attribution:
                 refused |= dict.fromkeys(lacking, refusal)
         return refused
 
-    def add_whole(self, ctxt: typing.Any) -> None:
+    def add_whole(self) -> None:
         """Add the query as a whole.
 
         It refuses hosts that satisfy each part and are no candidates.
         """
-        rest = self._outside & self.found.left
+        rest = self._outside & self._matrix.left
         kind = 'have no set of providers that fits the query as a whole'
         if self.answer.refusals:
             refused_it = '; '.join(self.answer.refusals)
             kind = f'get no candidates: placement answered {refused_it}'
         refused = dict.fromkeys(rest, refusals.Refusal(kind))
-        if rest and self.answer.is_full and self.found.whole:
+        if rest and self.answer.is_full and self._matrix.whole:
             limit = CONF.scheduler.max_placement_results
             query.lift_limit(self.resources)
-            more = self.providers.get_candidates(ctxt, self.resources)
+            more = self._providers.get_candidates(
+                self.asked.ctxt, self.resources
+            )
             cut = refusals.Refusal(
                 f'are cut off by max_placement_results ({limit})',
                 'max_placement_results',
             )
             refused |= dict.fromkeys(rest & more.summaries.keys(), cut)
-        self.found.query = [form.to_querystring() for form in self.resources]
-        self.found.add(
+        self._matrix.query = [form.to_querystring() for form in self.resources]
+        self._matrix.add(
             'placement',
             'query as a whole',
             'all of the above at once',
             refused,
-            judged=(self.found.names.keys() - self._outside) | rest,
+            judged=(self._matrix.names.keys() - self._outside) | rest,
         )
 
 

@@ -20,6 +20,7 @@ import dataclasses
 import typing
 
 from nova import exception as nova_exception
+from nova.scheduler import utils
 
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import ledger
@@ -27,8 +28,10 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import orphaned
 from nova_ext_sched.dryrun.decision import question
@@ -36,7 +39,6 @@ from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server
-from nova_ext_sched.dryrun.decision import stages
 
 UNITS = 'min_unit, max_unit or step_size'
 
@@ -80,7 +82,7 @@ def explain(
     advance: progress.Advance = progress.silent,
     closely: bool = True,
 ) -> Explanation:
-    """Ask the scheduler's code a question; see :mod:`.stages`.
+    """Ask the scheduler's code a question; see :func:`schedule`.
 
     :param advance: called after each constraint
     :param closely: whether to ask nova-api, too, and to look for allocations
@@ -90,18 +92,44 @@ def explain(
     :raises reasons.FilterFailed: a filter raised what nova does not expect
     :raises placement.PlacementFailed: placement does not answer
     """
-    found = stages.start(cloud, advance=advance)
-    ctxt, spec_obj, mine = _prepare(cloud, asked, found, closely)
+    found = asking.start(cloud, advance=advance)
+    under_way, existing = _prepare(cloud, asked, found, closely)
     described = document.describe_request(
-        spec_obj, asked.operation, asked.server, mine.name if mine else None
+        under_way.spec_obj,
+        asked.operation,
+        asked.server,
+        existing.name if existing else None,
     )
-    stages.explain(cloud, found, ctxt, spec_obj)
+    schedule(under_way)
     if closely:
         full = orphaned.find_full(found)
         found.unheld, elsewhere = orphaned.find(cloud, full)
         found.elsewhere = [one._asdict() for one in elsewhere]
-        remarks.add(cloud, found, asked.operation, spec_obj, mine)
+        remarks.add(under_way, asked.operation, existing)
     return Explanation(described, found)
+
+
+def schedule(under_way: asking.Asking) -> None:
+    """Run a request through nova-scheduler's steps and note the refusals.
+
+    The steps are those of nova.scheduler.manager.SchedulerManager
+    (select_destinations, _schedule), run by nova's own functions, unless the
+    request has ended. A claim in placement is the one step that is not made.
+
+    :raises reasons.FilterFailed: a filter raised what nova does not expect
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    if under_way.matrix.end is not None:
+        return
+    offered = None
+    if not utils.request_is_rebuild(under_way.spec_obj):
+        offered = candidates.ask(under_way)
+        if offered is None:
+            return
+    judging = hosts.Hosts(under_way, offered)
+    if order := judging.judge():
+        judging.weigh(order)
+        judging.place(order)
 
 
 def _prepare(
@@ -109,14 +137,14 @@ def _prepare(
     asked: question.Question,
     found: matrix.Matrix,
     closely: bool,
-) -> tuple[typing.Any, typing.Any, server.Server | None]:
+) -> tuple[asking.Asking, server.Server | None]:
     """Make the request that nova-conductor would send to the scheduler.
 
     :param found: ends where nova-api or conductor refuses the request without
         asking the scheduler
     :param closely: whether to ask nova-api
-    :returns: a nova RequestContext of the project, a nova RequestSpec, and the
-        server if it exists
+    :returns: the question, in a context of the project, and the server if it
+        exists
     """
     arguments: dict[str, typing.Any] = {}
     if asked.destination:
@@ -131,7 +159,7 @@ def _prepare(
         spec_obj.requested_destination = arguments.get('destination')
         with conducting(found):
             request.set_up_group(ctxt, spec_obj)
-        return ctxt, spec_obj, None
+        return asking.Asking(cloud, ctxt, spec_obj, found), None
     mine = server.Server(
         servers.Reader(cloud), asked.server, spec_obj=asked.stored
     )
@@ -154,7 +182,7 @@ def _prepare(
     if closely and asked.operation in refusals.NEVER:
         _ask_api(mine, asked.operation, found)
     _check_held(cloud, asked, found)
-    return mine.ctxt, mine.spec_obj, mine
+    return asking.Asking(cloud, mine.ctxt, mine.spec_obj, found), mine
 
 
 def _ask_api(

@@ -28,7 +28,7 @@ from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 
@@ -48,26 +48,23 @@ _NAMING = (
 class Hosts:
     """The hosts of one request.
 
-    :param found: gets the constraints
-    :param spec_obj: a nova RequestSpec; each of its servers becomes a member
-        of its server group
+    :param asked: each of its servers becomes a member of its server group
     :param candidates: None for a rebuild, which placement is not asked about
     """
 
-    cloud: snapshot.Snapshot
-    found: matrix.Matrix
-    ctxt: typing.Any
-    spec_obj: typing.Any
+    asked: asking.Asking
     candidates: placement.Candidates | None
 
     def __post_init__(self) -> None:
+        self._cloud, self._matrix = self.asked.cloud, self.asked.matrix
+        self._spec_obj = self.asked.spec_obj
         # HostStates: the candidates first, then those that are out and judged
         # all the same.
         self._states: list[typing.Any] = []
-        number = self.spec_obj.num_instances
+        number = self._spec_obj.num_instances
         self._servers = [uuidutils.generate_uuid() for _ in range(number)]
-        self._servers[0] = self.spec_obj.instance_uuid
-        group = self.spec_obj.instance_group
+        self._servers[0] = self._spec_obj.instance_uuid
+        group = self._spec_obj.instance_group
         if group is not None and number > 1:
             # nova-api makes all of them members before it asks the scheduler.
             members = fields.get_field(group, 'members') or []
@@ -82,12 +79,12 @@ class Hosts:
         """
         self._read_states()
         self._apply_names()
-        if fields.host_filters_run(self.spec_obj):
-            for host_filter in self.cloud.enabled_filters:
+        if fields.host_filters_run(self._spec_obj):
+            for host_filter in self._cloud.enabled_filters:
                 if host_filter.run_filter_for_index(0):
                     self._apply_filter(host_filter)
         else:
-            self.found.add(
+            self._matrix.add(
                 'host filter',
                 'none',
                 'no filter runs, because the request forces a host',
@@ -95,18 +92,18 @@ class Hosts:
         empty = {s.uuid for s in self._left() if not s.allocation_candidates}
         if self.candidates is not None and empty:
             refusal = refusals.Refusal('have no allocation candidate left')
-            self.found.add(
+            self._matrix.add(
                 'host filter',
                 'allocation candidates',
                 'candidates that the filters left',
                 dict.fromkeys(empty, refusal),
                 empty,
             )
-        if not self.found.left:
+        if not self._matrix.left:
             return []
-        weighed = self.cloud.get_weighed_hosts(self._left(), self.spec_obj)
+        weighed = self._cloud.get_weighed_hosts(self._left(), self._spec_obj)
         for one in weighed:
-            self.found.prefer(one.obj.uuid, one.weight)
+            self._matrix.prefer(one.obj.uuid, one.weight)
         return [one.obj for one in weighed]
 
     def weigh(self, order: list[typing.Any]) -> None:
@@ -114,14 +111,14 @@ class Hosts:
 
         :param order: what :meth:`judge` returned
         """
-        self.found.drawn = _count_drawn(
-            [place.weight for place in self.found.order]
+        self._matrix.drawn = _count_drawn(
+            [place.weight for place in self._matrix.order]
         )
-        places = {place.uuid: place for place in self.found.order}
+        places = {place.uuid: place for place in self._matrix.order}
         # nova does not weigh a single host.
-        for weigher in self.cloud.weighers if len(order) > 1 else ():
-            for one in self.cloud.weight_handler.get_weighed_objects(
-                [weigher], order, self.spec_obj
+        for weigher in self._cloud.weighers if len(order) > 1 else ():
+            for one in self._cloud.weight_handler.get_weighed_objects(
+                [weigher], order, self._spec_obj
             ):
                 name = type(weigher).__name__
                 places[one.obj.uuid].weights[name] = one.weight
@@ -135,53 +132,53 @@ class Hosts:
         :param order: what :meth:`judge` returned, for the first of them
         """
         if len(self._servers) > 1:
-            with self.cloud.fork() as future:
+            with self._cloud.fork() as future:
                 self._place(order, future)
 
     def _place(self, order: list[typing.Any], future: fork.Fork) -> None:
-        nova_scheduler = types.SimpleNamespace(host_manager=self.cloud)
+        nova_scheduler = types.SimpleNamespace(host_manager=self._cloud)
         is_rebuild = self.candidates is None
         for number, uuid in enumerate(self._servers):
-            self.spec_obj.instance_uuid = uuid
+            self._spec_obj.instance_uuid = uuid
             if number:
                 order = manager.SchedulerManager._get_sorted_hosts(
-                    nova_scheduler, self.spec_obj, order, number
+                    nova_scheduler, self._spec_obj, order, number
                 )
             for state in order:
                 offered = state.allocation_candidates
                 if is_rebuild or (
                     offered
-                    and future.allocate(uuid, self.spec_obj, offered[0])
+                    and future.allocate(uuid, self._spec_obj, offered[0])
                 ):
                     break
             else:
                 some = messages.part(
                     number, len(self._servers), 'instance', 'finds', 'find'
                 )
-                self.found.shortage = (
+                self._matrix.shortage = (
                     f'Only {some} a host, and nova then creates none'
                 )
                 return
             if not is_rebuild:
-                for group in self.spec_obj.requested_resources:
+                for group in self._spec_obj.requested_resources:
                     mappings = offered[0]['mappings']
                     group.provider_uuids = mappings[group.requester_id]
             manager.SchedulerManager._consume_selected_host(
-                state, self.spec_obj, instance_uuid=uuid
+                state, self._spec_obj, instance_uuid=uuid
             )
 
     def _left(self) -> list[typing.Any]:
-        return [s for s in self._states if s.uuid in self.found.left]
+        return [s for s in self._states if s.uuid in self._matrix.left]
 
     def _read_states(self) -> None:
         """Read the HostStates, and add what the cells leave out."""
-        cloud, answer = self.cloud, self.candidates
-        hosts, ctxt = cloud.hosts, self.ctxt.elevated()
+        cloud, answer = self._cloud, self.candidates
+        hosts, ctxt = cloud.hosts, self.asked.ctxt.elevated()
         uuids, offered = None, hosts.keys()
         if answer is not None:
             uuids, offered = list(answer.summaries), answer.summaries.keys()
         states = list(
-            cloud.get_host_states_by_uuids(ctxt, uuids, self.spec_obj)
+            cloud.get_host_states_by_uuids(ctxt, uuids, self._spec_obj)
         )
         if answer is not None:
             requests = query.by_provider(answer.requests)
@@ -190,13 +187,13 @@ class Hosts:
                 state.allocation_candidates = mine
         read = {state.uuid for state in states}
         enabled = {cell.uuid for cell in cloud.enabled_cells}
-        cell = snapshot.get_cell(self.spec_obj)
+        cell = snapshot.get_cell(self._spec_obj)
         allowed = {cell} if cell else enabled
         disabled = refusals.Refusal(
             'are in a disabled cell', 'disabled cell', rank=refusals.CLOSED
         )
         elsewhere = reasons.refusal(reasons.CELL)
-        self.found.add(
+        self._matrix.add(
             'cell',
             'requested cells',
             refused={
@@ -210,14 +207,14 @@ class Hosts:
                 and (uuid in offered or host.cell_uuid not in allowed)
             },
         )
-        if snapshot.is_boot(self.spec_obj) and cloud.unmapped:
+        if snapshot.is_boot(self._spec_obj) and cloud.unmapped:
             refused = {
                 uuid: reasons.UNMAPPED
                 for uuid, host in hosts.items()
                 if host.host in cloud.unmapped
             }
-            self.found.add('cell', 'cell mapping', refused=refused)
-        if self.found.whole and len(read) < len(hosts):
+            self._matrix.add('cell', 'cell mapping', refused=refused)
+        if self._matrix.whole and len(read) < len(hosts):
             outside = list(hosts.keys() - read)
             states += cloud.get_host_states_by_uuids(ctxt, outside, None)
         self._states = states
@@ -225,25 +222,25 @@ class Hosts:
     def _apply_names(self) -> None:
         """Leave the hosts that the request names, by nova's own code."""
         # Without filters what is left is what the request names.
-        bare = copy.copy(self.cloud)
+        bare = copy.copy(self._cloud)
         bare.enabled_filters = []
         requested = reasons.refusal(reasons.REQUESTED_HOST)._replace(
             # A rebuild is where the server is, or nowhere.
-            lifts=not fields.is_rebuild(self.spec_obj)
+            lifts=not fields.is_rebuild(self._spec_obj)
         )
         judged = {state.uuid for state in self._states}
         for field in _NAMING:
-            value = names = getattr(self.spec_obj, field)
+            value = names = getattr(self._spec_obj, field)
             if field == 'requested_destination':
                 names = [value.host] if value and 'host' in value else None
             if not names:
                 continue
             only = objects.RequestSpec(
-                instance_uuid=self.spec_obj.instance_uuid,
+                instance_uuid=self._spec_obj.instance_uuid,
                 **{**dict.fromkeys(_NAMING), field: value},
             )
             left = bare.get_filtered_hosts(self._states, only)
-            self.found.add(
+            self._matrix.add(
                 'requested host',
                 field,
                 messages.first_few(names),
@@ -257,25 +254,25 @@ class Hosts:
     def _apply_filter(self, host_filter: typing.Any) -> None:
         judged = self._left()
         refused = reasons.ask_filter(
-            host_filter, self.spec_obj, judged, self.found.whole
+            host_filter, self._spec_obj, judged, self._matrix.whole
         )
         # nova does not ask about the hosts that are out already: where the
         # filter raises, such a host is not judged.
         others = [
             state
             for state in self._states
-            if state.uuid not in self.found.left
+            if state.uuid not in self._matrix.left
             # It would refuse what has no candidates.
             and (
                 not isinstance(host_filter, filters.CandidateFilterMixin)
                 or state.allocation_candidates
             )
         ]
-        batches = [others] if others and self.found.whole else []
+        batches = [others] if others and self._matrix.whole else []
         if batches:
             # What filters note of the request is not to have those hosts.
-            noted = request_state.of(self.spec_obj)
-            aside = copy.copy(self.spec_obj)
+            noted = request_state.of(self._spec_obj)
+            aside = copy.copy(self._spec_obj)
             group = dataclasses.replace(
                 noted.group, refused=dict(noted.group.refused)
             )
@@ -291,7 +288,7 @@ class Hosts:
                 if len(batch) > 1:
                     # Each by itself, then.
                     batches += [[state] for state in batch]
-        self.found.add(
+        self._matrix.add(
             'host filter',
             type(host_filter).__name__,
             refused=refused,

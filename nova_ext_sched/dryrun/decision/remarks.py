@@ -4,7 +4,6 @@
 
 from collections.abc import Iterator
 import contextlib
-import typing
 
 import nova.conf
 from oslo_utils import timeutils
@@ -13,6 +12,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import server
@@ -22,18 +22,17 @@ CONF = nova.conf.CONF
 
 
 def add(
-    cloud: snapshot.Snapshot,
-    found: matrix.Matrix,
-    operation: str,
-    spec_obj: typing.Any,
-    mine: server.Server | None,
+    asked: asking.Asking,
+    operation: str = 'boot',
+    existing: server.Server | None = None,
 ) -> None:
     """Add to the remarks why the scheduler may have decided otherwise.
 
+    :param asked: was judged
     :param operation: of :class:`.question.Question`
-    :param spec_obj: a nova RequestSpec, as it was judged
-    :param mine: the server, if it exists
+    :param existing: the server, if it exists
     """
+    cloud, spec_obj, found = asked.cloud, asked.spec_obj, asked.matrix
     if spec_obj.project_id is None:
         closed = []
         # The request filter says why it refuses it.
@@ -72,9 +71,9 @@ def add(
             f'placement, and skips host filters that do not run on rebuild. '
             f'Those of nova-ext-sched judge every host all the same'
         )
-    if mine is None:
+    if existing is None:
         return
-    ended = mine.read_build() if operation == 'boot' else None
+    ended = existing.read_build() if operation == 'boot' else None
     if ended and not ended.found_no_host:
         found.remarks.append(f'The server is in ERROR. {ended.describe()}')
     elif ended and found.finds_host:
@@ -85,10 +84,10 @@ def add(
             f'or "hypervisor_hostname", which nova does not store'
         )
     if operation == 'resize' and not found.order:
-        found.remarks += _describe_own_host(found, mine.node)
-    if mine.building_since is not None:
+        found.remarks += _describe_own_host(found, existing.node)
+    if existing.building_since is not None:
         seconds = timeutils.delta_seconds(
-            mine.building_since, timeutils.utcnow(with_timezone=True)
+            existing.building_since, timeutils.utcnow(with_timezone=True)
         )
         found.remarks.append(
             f'The server is in BUILD for '

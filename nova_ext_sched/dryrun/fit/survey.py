@@ -23,6 +23,7 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
@@ -32,7 +33,6 @@ from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.dryrun.decision import stages
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.fit import document
 
@@ -191,26 +191,18 @@ class Survey:
         except nova_exception.UnsupportedPolicyException as exc:
             counted.end = exc.format_message()
             return counted
-        judged = stages.start(self.cloud)
-        remarks.add(self.cloud, judged, 'boot', spec_obj, None)
+        judged = asking.start(self.cloud)
+        asked = asking.Asking(self.cloud, self._ctxt, spec_obj, judged)
+        remarks.add(asked)
         self.remarks |= dict.fromkeys(judged.faults + judged.remarks)
-        offered = candidates.ask(
-            self.cloud,
-            judged,
-            self._ctxt,
-            spec_obj,
-            is_limited=False,
-            is_bounded=False,
-        )
+        offered = candidates.ask(asked, is_limited=False, is_bounded=False)
         if offered is None:
             self._end(counted, judged)
             return counted
         self._note_limit(offered)
         counted.judged = judged
         with self._weighing(spec_obj):
-            left = hosts.Hosts(
-                self.cloud, judged, self._ctxt, spec_obj, offered
-            ).judge()
+            left = hosts.Hosts(asked, offered).judge()
         self._full = orphaned.find_full(judged) | self._full
         rooms = count.Rooms(
             self.cloud, spec_obj, left, offered, self._describe_kind

@@ -45,13 +45,13 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.dryrun.decision import stages
 from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import movable
 
@@ -352,15 +352,12 @@ class Destinations:
     def _judge(
         self, spec_obj: typing.Any, whole: bool
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
-        cloud, ctxt = self.cloud, process.context()
-        found = stages.start(cloud, whole)
-        offered = candidates.ask(
-            cloud, found, ctxt, spec_obj, is_limited=False
-        )
+        found = asking.start(self.cloud, whole)
+        asked = asking.Asking(self.cloud, process.context(), spec_obj, found)
+        offered = candidates.ask(asked, is_limited=False)
         if offered is None:
             return found, []
-        judging = hosts.Hosts(cloud, found, ctxt, spec_obj, offered)
-        order = judging.judge()
+        order = hosts.Hosts(asked, offered).judge()
         # A filter may have taken the candidates away.
         return found, [one for one in order if one.allocation_candidates]
 

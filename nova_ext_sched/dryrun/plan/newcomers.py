@@ -10,6 +10,8 @@ import typing
 from nova import objects
 
 from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import remarks
@@ -99,7 +101,11 @@ class Newcomers:
         :raises placement.PlacementFailed: placement does not answer
         """
         judged, _ = self._places.judge(self.spec_obj, whole=True)
-        remarks.add(self._places.cloud, judged, 'boot', self.spec_obj, None)
+        remarks.add(
+            asking.Asking(
+                self._places.cloud, process.context(), self.spec_obj, judged
+            )
+        )
         if self._places.barred:
             judged = self._places.without_barred(judged)
         found: dict[str, typing.Any] = document.build(judged, {}, detailed=())[

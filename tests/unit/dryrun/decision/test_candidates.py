@@ -17,6 +17,7 @@ import testtools
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
@@ -139,7 +140,10 @@ class PlacementTestCase(testtools.TestCase):
     def ask(self, **kwargs):
         """Return the answer, and the hosts that each constraint refuses."""
         found = candidates.ask(
-            self.cloud, self.matrix, mock.sentinel.ctxt, self.spec, **kwargs
+            asking.Asking(
+                self.cloud, mock.sentinel.ctxt, self.spec, self.matrix
+            ),
+            **kwargs,
         )
         self.columns = {
             one.constraint: column

@@ -76,8 +76,8 @@ class ExplainTestCase(testtools.TestCase):
             'decision.request.build': self.build,
             'decision.request.set_up_group': self.set_up_group,
             'decision.request.destination': lambda _, text: f'to {text}',
-            'decision.stages.start': lambda cloud, advance: self.matrix,
-            'decision.stages.explain': self.schedule,
+            'decision.asking.start': lambda cloud, advance: self.matrix,
+            'decision.explanation.schedule': self.schedule,
             'decision.remarks.add': self.remark,
             'decision.orphaned.find_full': lambda found: 'full',
             'decision.orphaned.find': self.find_unheld,
@@ -103,16 +103,16 @@ class ExplainTestCase(testtools.TestCase):
         if self.cloud.problem:
             raise self.cloud.problem
 
-    def schedule(self, cloud, found, ctxt, spec_obj):
-        self.spec_obj = spec_obj
-        spec_obj.made = 'changed'
+    def schedule(self, asked):
+        self.spec_obj = asked.spec_obj
+        self.spec_obj.made = 'changed'
 
     def find_unheld(self, cloud, full):
         self.asked.append(('unheld', full))
         return None, []
 
-    def remark(self, cloud, found, operation, spec_obj, mine):
-        self.asked.append(('remark', operation, mine and mine.name))
+    def remark(self, asked, operation, existing):
+        self.asked.append(('remark', operation, existing and existing.name))
 
     def explain(self, closely=False, **asked):
         found = explanation.explain(

@@ -19,6 +19,7 @@ import testtools
 
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
@@ -131,13 +132,10 @@ class HostsTestCase(testtools.TestCase):
         refusal = refusals.Refusal('are no candidates')
         outside = {*self.names}.difference(self.candidates)
         self.matrix.add('placement', '', '', dict.fromkeys(outside, refusal))
-        judging = hosts.Hosts(
-            cloud,
-            self.matrix,
-            mock.MagicMock(),
-            self.request,
-            candidates,
+        asked = asking.Asking(
+            cloud, mock.MagicMock(), self.request, self.matrix
         )
+        judging = hosts.Hosts(asked, candidates)
         if order := judging.judge():
             judging.weigh(order)
             judging.place(order)

@@ -5,6 +5,7 @@ import types
 import ddt
 import testtools
 
+from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import remarks
@@ -34,7 +35,7 @@ class ZoneTestCase(testtools.TestCase):
         spec.availability_zone = zone
         spec.scheduler_hints = {}
         found = matrix.Matrix({})
-        remarks.add(cloud, found, 'boot', spec, None)
+        remarks.add(asking.Asking(cloud, None, spec, found))
         self.assertEqual(
             [
                 'No aggregate has the availability zone gone that the '
@@ -73,7 +74,8 @@ class OwnHostTestCase(testtools.TestCase):
             for one in known[name]:
                 found.add('host filter', name, refused={'a': one})
         mine = types.SimpleNamespace(node='a', building_since=None)
-        remarks.add(cloud, found, operation, base.request_spec(), mine)
+        asked = asking.Asking(cloud, None, base.request_spec(), found)
+        remarks.add(asked, operation, mine)
         self.assertEqual(bool(said), bool(found.remarks))
         if said:
             self.assertIn(said, found.remarks[0])
