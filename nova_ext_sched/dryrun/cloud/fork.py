@@ -116,7 +116,7 @@ class Fork:
     :ivar moved: the host of each server that came or moved, by its UUID
     :ivar placed: the UUID of its compute node, and what it has there
     :ivar touched: UUIDs of the hosts that are other than before this fork
-    :ivar left: UUIDs of the hosts that servers left
+    :ivar vacated: UUIDs of the hosts that servers left
     """
 
     def __init__(self, cloud: Cloud, before: 'Fork | None') -> None:
@@ -127,7 +127,7 @@ class Fork:
         self.moved: collections.ChainMap[str, str] = (
             before.moved.new_child() if before else collections.ChainMap()
         )
-        self.left: set[str] = set(before.left) if before else set()
+        self.vacated: set[str] = set(before.vacated) if before else set()
         # Those of them of which other providers may give something.
         self._several: set[str] = set(before._several) if before else set()
         self.placed: collections.ChainMap[str, tuple[str, claims.Taken]] = (
@@ -180,7 +180,7 @@ class Fork:
         self._is_kept = True
         before._states = self._states | before._states
         before.moved.update(self.moved.maps[0])
-        before.left, before._several = self.left, self._several
+        before.vacated, before._several = self.vacated, self._several
         before.placed.update(self.placed.maps[0])
         before._places.update(self._places.maps[0])
         before._held = self._held
@@ -348,12 +348,12 @@ class Fork:
     ) -> None:
         """Give back what a server had that has left a compute node.
 
-        :param freed: as of :meth:`_note_left`
+        :param freed: as of :meth:`_note_vacated`
         """
         claims.leave(self._own(node), spec_obj, uuid, taken)
-        self._note_left(node, freed)
+        self._note_vacated(node, freed)
 
-    def _note_left(self, host: str, freed: Iterable[str]) -> None:
+    def _note_vacated(self, host: str, freed: Iterable[str]) -> None:
         """Note the hosts that have more room than before.
 
         :param host: UUID of the one that a server left
@@ -361,10 +361,10 @@ class Fork:
         """
         providers = self._cloud.providers
         sharing = (providers.served.get(uuid, set()) for uuid in freed)
-        left = {host}.union(*sharing) & self._cloud.states.keys()
-        self.left |= left
+        vacated = {host}.union(*sharing) & self._cloud.states.keys()
+        self.vacated |= vacated
         self._several |= {
-            uuid for uuid in left if len(providers.get_givers(uuid)) > 1
+            uuid for uuid in vacated if len(providers.get_givers(uuid)) > 1
         }
 
     def count_under_way(self) -> None:
@@ -436,7 +436,7 @@ class Fork:
 
         :param known: what is known, by the hosts' UUIDs
         """
-        return self.left - known.keys() | self._several
+        return self.vacated - known.keys() | self._several
 
     def find_unknown(self, resources: Iterable[typing.Any]) -> set[str]:
         """Return hosts that servers left, whose candidates nobody knows.
@@ -447,7 +447,7 @@ class Fork:
         :returns: UUIDs
         """
         has_groups = any(one.get_num_of_suffixed_groups() for one in resources)
-        return {*self.left} if has_groups else set()
+        return {*self.vacated} if has_groups else set()
 
     def leave_out_full(
         self, offered: placement.Candidates

@@ -331,7 +331,7 @@ class _Attribution:
 
         It refuses hosts that satisfy each part and are no candidates.
         """
-        rest = self._outside & self._matrix.left
+        rest = self._outside & self._matrix.remaining
         kind = 'have no set of providers that fits the query as a whole'
         if self.answer.refusals:
             refused_it = '; '.join(self.answer.refusals)

@@ -93,20 +93,34 @@ def build(
     :param detailed: UUIDs of the hosts to list; None for all
     :param topology: what :func:`..cloud.topology.describe` returned
     """
-    found.conclude(detailed)
-    document = {
+    answer = make_answer(found, bool(request.get('server')))
+    return {
         **heading.make(FORMAT),
         'request': request,
-        **dataclasses.asdict(found),
+        **dataclasses.asdict(found.conclude(answer, detailed)),
         'topology': list(topology),
     }
-    head, why = tell(document)
+
+
+def make_answer(found: matrix.Matrix, of_server: bool) -> matrix.Answer:
+    """Return the answer of an explanation, with its sentence.
+
+    :param found: all constraints are in
+    :param of_server: whether a server exists that is asked about
+    """
+    answer = found.make_answer()
+    head, why = tell(
+        {
+            'answer': dataclasses.asdict(answer),
+            'order': list(map(dataclasses.asdict, found.order)),
+        }
+    )
     said = *found.faults, head, ', '.join(why), *found.remarks
-    document['answer']['sentence'] = _join(*said)
-    for one in document['answer']['freed']:
-        if one['cause'] == _ZONE and request.get('server'):
+    answer.sentence = _join(*said)
+    for one in answer.freed:
+        if one['cause'] == _ZONE and of_server:
             one['act'] += ', or unpin the server (microversion 2.104)'
-    return document
+    return answer
 
 
 def tell(found: Document) -> tuple[str, list[str]]:

@@ -89,7 +89,11 @@ class Hosts:
                 'none',
                 'no filter runs, because the request forces a host',
             )
-        empty = {s.uuid for s in self._left() if not s.allocation_candidates}
+        empty = {
+            s.uuid
+            for s in self._list_remaining()
+            if not s.allocation_candidates
+        }
         if self.candidates is not None and empty:
             refusal = refusals.Refusal('have no allocation candidate left')
             self._matrix.add(
@@ -99,9 +103,11 @@ class Hosts:
                 dict.fromkeys(empty, refusal),
                 empty,
             )
-        if not self._matrix.left:
+        if not self._matrix.remaining:
             return []
-        weighed = self._cloud.get_weighed_hosts(self._left(), self._spec_obj)
+        weighed = self._cloud.get_weighed_hosts(
+            self._list_remaining(), self._spec_obj
+        )
         for one in weighed:
             self._matrix.prefer(one.obj.uuid, one.weight)
         return [one.obj for one in weighed]
@@ -167,8 +173,8 @@ class Hosts:
                 state, self._spec_obj, instance_uuid=uuid
             )
 
-    def _left(self) -> list[typing.Any]:
-        return [s for s in self._states if s.uuid in self._matrix.left]
+    def _list_remaining(self) -> list[typing.Any]:
+        return [s for s in self._states if s.uuid in self._matrix.remaining]
 
     def _read_states(self) -> None:
         """Read the HostStates, and add what the cells leave out."""
@@ -252,7 +258,7 @@ class Hosts:
             )
 
     def _apply_filter(self, host_filter: typing.Any) -> None:
-        judged = self._left()
+        judged = self._list_remaining()
         refused = reasons.ask_filter(
             host_filter, self._spec_obj, judged, self._matrix.whole
         )
@@ -261,7 +267,7 @@ class Hosts:
         others = [
             state
             for state in self._states
-            if state.uuid not in self._matrix.left
+            if state.uuid not in self._matrix.remaining
             # It would refuse what has no candidates.
             and (
                 not isinstance(host_filter, filters.CandidateFilterMixin)

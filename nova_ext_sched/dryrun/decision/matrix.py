@@ -152,30 +152,11 @@ class Answer:
     drawn: int
 
 
-@dataclasses.dataclass(init=False, eq=False)
-class Matrix:
-    """All constraints, and where the request would go.
+@dataclasses.dataclass
+class Conclusion:
+    """What the document has of a matrix; see :class:`Matrix`.
 
-    :param names: of every compute node that there is, by UUID
-    :param whole: whether each constraint is to be asked about every host;
-        else only the order counts
-    :param advance: called after each constraint
-    :ivar left: UUIDs of the hosts that no constraint refused
-    :ivar order: the hosts left, the best first
-    :ivar query: what placement was asked
-    :ivar end: None unless a constraint ended the request
-    :ivar failure: what kept a request filter from deciding, which ended the
-        request; None where each one decided
-    :ivar shortage: why not every instance of the request finds a host, though
-        hosts are left
-    :ivar refusal: why nova-api does not begin the operation in the server's
-        state; the hosts are those for when it does
-    :ivar drawn: from how many of the best hosts nova draws one
-    :ivar unheld: what :func:`.orphaned.find` returned
-    :ivar elsewhere: the same of servers that stand elsewhere
-    :ivar faults: sentences about cells that did not answer: the figures lack
-        their hosts
-    :ivar remarks: sentences about what could not be seen besides
+    :ivar hosts: each with the constraints that it does not pass
     """
 
     answer: Answer
@@ -188,32 +169,59 @@ class Matrix:
     faults: list[str]
     remarks: list[str]
 
-    def __init__(
-        self,
-        names: Mapping[str, str],
-        whole: bool = True,
-        advance: Callable[..., object] = lambda: None,
-    ) -> None:
-        self.names = names
-        self.whole = whole
-        self._advance = advance
-        self.constraints = []
-        self.query = []
-        self.order = []
-        self.unheld = None
-        self.elsewhere = []
-        self.faults = []
-        self.remarks = []
-        # UUIDs of hosts of which it is not known whether they have room.
-        self.unknown: set[str] = set()
-        self.left = {*names}
-        self.end: End | None = None
-        self.failure: BaseException | None = None
-        self.shortage = ''
-        self.refusal = ''
-        self.drawn = 1
-        # Of each constraint.
-        self.columns: list[Column] = []
+
+@dataclasses.dataclass(eq=False)
+class Matrix:
+    """All constraints, and where the request would go.
+
+    :ivar names: of every compute node that there is, by UUID
+    :ivar whole: whether each constraint is to be asked about every host; else
+        only the order counts
+    :ivar advance: called after each constraint
+    :ivar columns: what each constraint says of each host
+    :ivar remaining: UUIDs of the hosts that no constraint refused
+    :ivar order: the hosts that remain, the best first
+    :ivar query: what placement was asked
+    :ivar end: None unless a constraint ended the request
+    :ivar failure: what kept a request filter from deciding, which ended the
+        request; None where each one decided
+    :ivar shortage: why not every instance of the request finds a host, though
+        hosts remain
+    :ivar refusal: why nova-api does not begin the operation in the server's
+        state; the hosts are those for when it does
+    :ivar drawn: from how many of the best hosts nova draws one
+    :ivar unknown: UUIDs of hosts of which it is not known whether they have
+        room
+    :ivar unheld: what :func:`.orphaned.find` returned
+    :ivar elsewhere: the same of servers that stand elsewhere
+    :ivar faults: sentences about cells that did not answer: the figures lack
+        their hosts
+    :ivar remarks: sentences about what could not be seen besides
+    """
+
+    names: Mapping[str, str]
+    whole: bool = True
+    advance: Callable[..., object] = lambda: None
+    constraints: list[Constraint] = dataclasses.field(default_factory=list)
+    columns: list[Column] = dataclasses.field(default_factory=list)
+    remaining: set[str] = dataclasses.field(init=False)
+    order: list[Place] = dataclasses.field(default_factory=list)
+    query: list[str] = dataclasses.field(default_factory=list)
+    end: End | None = None
+    failure: BaseException | None = None
+    shortage: str = ''
+    refusal: str = ''
+    drawn: int = 1
+    unknown: set[str] = dataclasses.field(default_factory=set)
+    unheld: dict[str, typing.Any] | None = None
+    elsewhere: list[dict[str, typing.Any]] = dataclasses.field(
+        default_factory=list
+    )
+    faults: list[str] = dataclasses.field(default_factory=list)
+    remarks: list[str] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.remaining = {*self.names}
 
     def add(
         self,
@@ -241,10 +249,10 @@ class Matrix:
             for uuid, refusal in (refused or {}).items()
             if uuid in self.names
         }
-        self.left -= cells.keys()
+        self.remaining -= cells.keys()
         judged = self.names if judged is None else judged
         self.columns.append(Column(cells, judged, free or {}))
-        added = Constraint(stage, name, asks, len(judged), len(self.left))
+        added = Constraint(stage, name, asks, len(judged), len(self.remaining))
         if judged:
             # A number of hosts that nobody looked at is none.
             added.refused = len(cells)
@@ -253,7 +261,7 @@ class Matrix:
         added.reasons = refusals.group(counts.items())
         added.capacity = capacity
         self.constraints.append(added)
-        self._advance()
+        self.advance()
 
     def stop(
         self,
@@ -271,7 +279,7 @@ class Matrix:
         text = messages.clean(reason.rstrip('.'), 1000)
         detail = messages.clean(detail, 1000)
         self.end = End(stage, name, text, detail, cause or name)
-        self.left = set()
+        self.remaining = set()
         for one in self.constraints:
             if not one.judged:
                 one.left = None
@@ -286,7 +294,7 @@ class Matrix:
         found = copy.copy(self)
         found.order = []
         found.constraints = [copy.copy(one) for one in self.constraints]
-        found.left = {*self.left, *without}
+        found.remaining = {*self.remaining, *without}
         found.unknown = self.unknown.difference(without)
         found.columns = [
             column._replace(
@@ -310,7 +318,7 @@ class Matrix:
         return found
 
     def prefer(self, uuid: str, weight: float) -> Place:
-        """Append a host that is left to the scheduler's order."""
+        """Append a host that remains to the scheduler's order."""
         place = Place(self._name(uuid), uuid, weight, {})
         self.order.append(place)
         return place
@@ -320,11 +328,12 @@ class Matrix:
         """Whether the scheduler would find a host for each instance."""
         return bool(self.order) and not (self.shortage or self.refusal)
 
-    def conclude(self, detailed: Collection[str] | None = None) -> None:
-        """Set what only the whole matrix knows, when all constraints are in.
+    def conclude(
+        self, answer: Answer, detailed: Collection[str] | None = None
+    ) -> Conclusion:
+        """Return what the whole matrix says, when all constraints are in.
 
-        It is the answer, what each constraint alone refuses, and the hosts.
-
+        :param answer: what :func:`.document.make_answer` returned
         :param detailed: UUIDs of the hosts to list; None for all
         """
         for constraint, column in zip(
@@ -337,35 +346,48 @@ class Matrix:
                 )
             if constraint.capacity:
                 self._complete(constraint.capacity, column.free)
+        listed = self.names if detailed is None else detailed
+        return Conclusion(
+            answer,
+            self.constraints,
+            self.query,
+            [
+                self._describe(uuid)
+                for uuid in sorted(listed, key=self.names.__getitem__)
+            ],
+            self.order,
+            self.unheld,
+            self.elsewhere,
+            self.faults,
+            self.remarks,
+        )
+
+    def make_answer(self) -> Answer:
+        """Return the answer alone, still without its sentence."""
         reasons = refusals.group(self.count_reasons(), self.ranked)
-        self.answer = Answer(
+        cause = label = None
+        if self.end:
+            cause = label = self.end.cause
+        elif self.refusal:
+            cause = label = refusals.STATE
+        elif reasons:
+            cause, label = reasons[0].cause, reasons[0].label
+        return Answer(
             sentence='',
             finds_host=self.finds_host,
             hosts=len(self.names),
-            left=len(self.left),
+            left=len(self.remaining),
             best=self.order[0].host if self.finds_host else None,
             deciders=[] if self.shortage else self._find_deciders(),
-            cause=None,
-            label=None,
+            cause=cause,
+            label=label,
             reasons=reasons,
-            freed=[] if self.left or self.end else self.count_freed(),
+            freed=[] if self.remaining or self.end else self.count_freed(),
             end=self.end,
             shortage=self.shortage,
             refusal=self.refusal,
             drawn=self.drawn,
         )
-        if self.end:
-            self.answer.cause = self.answer.label = self.end.cause
-        elif self.refusal:
-            self.answer.cause = self.answer.label = refusals.STATE
-        elif reasons:
-            self.answer.cause = reasons[0].cause
-            self.answer.label = reasons[0].label
-        listed = self.names if detailed is None else detailed
-        self.hosts = [
-            self._describe(uuid)
-            for uuid in sorted(listed, key=self.names.__getitem__)
-        ]
 
     def _complete(self, capacity: Capacity, free: Mapping[str, int]) -> None:
         # Hosts that a smaller flavor alone would open.
@@ -383,7 +405,7 @@ class Matrix:
 
     def _describe(self, uuid: str) -> HostAnswer:
         host = HostAnswer(
-            self._name(uuid), uuid, uuid in self.left, None, {}, []
+            self._name(uuid), uuid, uuid in self.remaining, None, {}, []
         )
         if uuid in self._ranks:
             host.rank = self._ranks[uuid]

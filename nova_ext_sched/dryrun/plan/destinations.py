@@ -300,7 +300,7 @@ class Destinations:
         # Whatever else refuses them. Those to be empty may be disabled, which
         # is said of them as for any other server.
         found = self.without_barred(judged, self.cloud.nodes_of(here))
-        return found, list(found.left)
+        return found, list(found.remaining)
 
     def without_barred(
         self, judged: matrix.Matrix, others: Iterable[str] = ()

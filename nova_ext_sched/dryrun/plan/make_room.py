@@ -464,7 +464,7 @@ class _Search:
     def _explain(self) -> Iterator[str]:
         """Yield sentences on why no more fit, in the fork with the moves."""
         self._places.barred = self._elsewhere
-        yield self._coming.explain()['sentence']
+        yield self._coming.explain().sentence
         yield from self._compare_largest()
         why = collections.Counter(
             f'{one}'

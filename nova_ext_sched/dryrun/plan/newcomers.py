@@ -14,6 +14,7 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import likeness
+from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.plan import answers
@@ -95,8 +96,8 @@ class Newcomers:
         like = answers.Like(shared, is_whole=True)
         return movable.Evacuation(uuid, shared.spec_obj, like)
 
-    def explain(self) -> dict[str, typing.Any]:
-        """Return why no more comes, as explain's document has it.
+    def explain(self) -> matrix.Answer:
+        """Return why no more comes, as explain says it.
 
         :raises placement.PlacementFailed: placement does not answer
         """
@@ -108,7 +109,4 @@ class Newcomers:
         )
         if self._places.barred:
             judged = self._places.without_barred(judged)
-        found: dict[str, typing.Any] = document.build(judged, {}, detailed=())[
-            'answer'
-        ]
-        return found
+        return document.make_answer(judged, of_server=False)

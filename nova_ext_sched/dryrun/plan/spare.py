@@ -162,5 +162,5 @@ def count_spare(
     reason = cause = ''
     if not came:
         answer = coming.explain()
-        reason, cause = answer['sentence'].rstrip('.'), answer['cause'] or ''
+        reason, cause = answer.sentence.rstrip('.'), answer.cause or ''
     return Spare(flavor, came, len(came), '', reason, cause, places, coming)

@@ -71,7 +71,7 @@ class StuckExplainer:
         prepared = self.movables[server.server]
         if isinstance(prepared, admission.NotMovable):
             return self._explain_refused(server, prepared)
-        why = self._ask(prepared)
+        why = self._ask(server.server, prepared)
         return plans.Stuck(**vars(server), **why._asdict())
 
     def _explain_refused(
@@ -85,7 +85,7 @@ class StuckExplainer:
         if isinstance(then, Exception) or (
             then and self.places.send(then, self.future) is None
         ):
-            why = self._ask(then)
+            why = self._ask(server.server, then)
             reason += f'. If it could: {why.reason}'
             helps, cause_then = [why.would_help], why.cause
         return plans.Stuck(
@@ -96,24 +96,16 @@ class StuckExplainer:
             cause_then=cause_then,
         )
 
-    def _ask(self, prepared: movable.Movable | Exception) -> _Why:
+    def _ask(self, uuid: str, prepared: movable.Movable | Exception) -> _Why:
         """Return what refuses a server all hosts, or the fault."""
-        judged = matrix.Matrix({})
-        allowed, refused = list[str](), ''
         try:
-            if isinstance(prepared, Exception):
-                with explanation.conducting(judged):
-                    raise prepared
-            else:
-                judged, allowed = self.places.explain(prepared)
-                if allowed:
-                    refused = prepared.tell_refused(allowed)
+            judged, remaining, refused = self._judge(prepared)
         except placement.PlacementFailed:
             raise
         except Exception as exc:
             return _Why(messages.describe(exc), plans.FAULT)
         why = self._read(judged)
-        if not allowed:
+        if not remaining:
             if not judged.unknown:
                 return why
             [*_, remark] = judged.remarks
@@ -122,7 +114,7 @@ class StuckExplainer:
         # nova-scheduler would take it to one of these.
         if refused:
             return _Why(refused, _HYPERVISOR, would_help=why.would_help)
-        if violated := self.future.ledger.find_violated(prepared.uuid):
+        if violated := self.future.ledger.find_violated(uuid):
             cause, reason = explanation.describe_violated(violated)
             helps = f'{explanation.UNITS} of {cause}'
             return _Why(reason, cause, would_help=helps)
@@ -132,25 +124,43 @@ class StuckExplainer:
             would_help=why.would_help,
         )
 
+    def _judge(
+        self, prepared: movable.Movable | Exception
+    ) -> tuple[matrix.Matrix, list[str], str]:
+        """Return what refuses which hosts, the UUIDs of those remaining.
+
+        And why conductor takes it to none of these, if it does not.
+
+        :raises Exception: whatever nova or placement raise where the request
+            cannot be judged, or could not be made
+        """
+        if not isinstance(prepared, Exception):
+            judged, remaining = self.places.explain(prepared)
+            refused = prepared.tell_refused(remaining) if remaining else ''
+            return judged, remaining, refused
+        judged = matrix.Matrix({})
+        with explanation.conducting(judged):
+            raise prepared
+        return judged, [], ''
+
     def _read(self, judged: matrix.Matrix) -> _Why:
         """Return what refuses all hosts, as explain says it."""
         # Every server of a plan exists.
-        described = document.build(judged, {'server': True}, detailed=())
-        answer: dict[str, typing.Any] = described['answer']
+        answer = document.make_answer(judged, of_server=True)
         acts = [
             freed['act']
-            for freed in answer['freed']
+            for freed in answer.freed
             if freed['cause'] not in self.never_given_up
         ]
-        cause = answer['cause'] or _HYPERVISOR
+        cause = answer.cause or _HYPERVISOR
         names = (
             name['name']
-            for reason in answer['reasons']
-            for name in reason['names']
-            if reason['cause'] == cause
+            for reason in answer.reasons
+            for name in reason.names
+            if reason.cause == cause
         )
         return _Why(
-            answer['sentence'].rstrip('.'),
+            answer.sentence.rstrip('.'),
             cause,
             next(names, ''),
             ', or '.join(acts[:_MOST_HELPS]),

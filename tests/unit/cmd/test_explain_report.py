@@ -617,6 +617,6 @@ class DocumentTestCase(testtools.TestCase):
 
     def test_freed_only_where_no_host_is_left(self):
         found = cloud(6)
-        found.left = {'1'}
+        found.remaining = {'1'}
         built = document.build(found, request())
         self.assertEqual([], built['answer']['freed'])

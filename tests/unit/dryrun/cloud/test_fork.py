@@ -136,7 +136,7 @@ class NothingIsLeftTestCase(ForkTestCase):
             self.assertEqual(([], 0), (self.look()['a'][0], number))
             self.assertEqual(before[2] + self.spec.memory_mb, memory)
             self.assertEqual({}, self.held(future))
-            self.assertEqual({'a'}, future.left)
+            self.assertEqual({'a'}, future.vacated)
         self.assertEqual(before, self.look()['a'])
 
     def test_a_trial_that_is_kept(self):
@@ -154,7 +154,7 @@ class NothingIsLeftTestCase(ForkTestCase):
             self.assertEqual(kept[5], now[5])
             self.assertEqual({'new': 'hostb', 'one': 'hostc'}, outer.moved)
             self.assertEqual({'c': SMALL}, self.held(outer))
-            self.assertEqual({'a'}, outer.left)
+            self.assertEqual({'a'}, outer.vacated)
             self.assertEqual({'a', 'b', 'c'}, {*outer.touched})
             self.assertEqual(('c', (None, ())), outer.placed['one'])
             # It goes on from there, and another trial leaves nothing.
@@ -176,12 +176,12 @@ class NothingIsLeftTestCase(ForkTestCase):
                     trial.keep()
                 self.assertEqual('hosta', middle.moved['one'])
                 self.assertEqual({'a': SMALL}, self.held(middle))
-                self.assertEqual({'a', 'c'}, middle.left)
+                self.assertEqual({'a', 'c'}, middle.vacated)
                 self.assertEqual(1, middle.ledger.get_free('b', 'VCPU'))
                 self.assertEqual(4, middle.ledger.get_free('c', 'VCPU'))
             self.assertEqual(before, (self.describe(), self.held(outer)))
             self.assertEqual({'new': 'hostb'}, outer.moved)
-            self.assertFalse(outer.left)
+            self.assertFalse(outer.vacated)
             self.assertTrue(self.move(outer, 'c'))
             self.assertEqual(3, outer.ledger.get_free('c', 'VCPU'))
 
@@ -278,7 +278,7 @@ class ClaimTestCase(ForkTestCase):
             self.assertEqual(before[0]['b'], self.look()['b'])
             self.assertEqual(before[1], future.ledger.get_free('b', 'VCPU'))
             self.assertEqual({'c': SMALL}, self.held(future))
-            self.assertEqual({'a', 'b'}, future.left)
+            self.assertEqual({'a', 'b'}, future.vacated)
             self.assertEqual(('c', (None, ())), future.placed['one'])
 
     def test_one_that_moves_takes_first(self):
@@ -615,7 +615,7 @@ class CandidatesTestCase(ForkTestCase):
         server.hold('4', d={'VCPU': 1}, disks={'DISK_GB': 9})
         with self.cloud.fork() as future:
             self.leave(future, 4)
-            self.assertEqual({*'abcd'}, future.left)
+            self.assertEqual({*'abcd'}, future.vacated)
             self.assertEqual({*'abcd'}, future.find_other({'a': ()}))
 
     def test_a_place_that_is_taken_again(self):

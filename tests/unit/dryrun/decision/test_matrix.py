@@ -31,7 +31,7 @@ def freed(found):
 
 
 def alone(found):
-    found.conclude()
+    found.conclude(found.make_answer())
     return [one.alone for one in found.constraints]
 
 
@@ -48,7 +48,7 @@ class MatrixTestCase(testtools.TestCase):
                 )
             ],
         )
-        self.assertEqual({'4', '5'}, found.left)
+        self.assertEqual({'4', '5'}, found.remaining)
 
     @ddt.data(
         # One alone frees hosts: only such are named, the most first.
@@ -106,7 +106,7 @@ class MatrixTestCase(testtools.TestCase):
     def test_reasons_add_up(self, columns):
         found = build(*map(sorted, columns))
         total = sum(number for _, number in found.count_reasons())
-        self.assertEqual(len(HOSTS) - len(found.left), total)
+        self.assertEqual(len(HOSTS) - len(found.remaining), total)
 
     def test_a_host_counts_for_the_cause_of_most(self):
         """Not for the first: it would look like the cure."""
@@ -213,9 +213,9 @@ class MatrixTestCase(testtools.TestCase):
         ):
             found = build(*columns)
             self.assertEqual(expected, found.ranked)
-            found.conclude()
-            self.assertEqual(expected[0], found.answer.cause)
-            self.assertEqual(expected[0], found.answer.reasons[0].cause)
+            answer = found.make_answer()
+            self.assertEqual(expected[0], answer.cause)
+            self.assertEqual(expected[0], answer.reasons[0].cause)
 
     @ddt.data(
         ('', '', '', False),
@@ -230,13 +230,13 @@ class MatrixTestCase(testtools.TestCase):
             found.prefer(uuid, 1.0)
         found.shortage, found.refusal = shortage, refusal
         self.assertIs(expected, found.finds_host)
-        found.conclude()
-        self.assertEqual('state' if refusal else None, found.answer.cause)
+        answer = found.make_answer()
+        self.assertEqual('state' if refusal else None, answer.cause)
 
     def test_the_end_of_a_request(self):
         found = build('1')
         found.stop('request filter', 'f', 'no\nway.', 'ask abc')
-        self.assertEqual(set(), found.left)
+        self.assertEqual(set(), found.remaining)
         self.assertEqual(
             matrix.End('request filter', 'f', "'no\\nway'", 'ask abc', 'f'),
             found.end,
@@ -328,9 +328,8 @@ class DecidersTestCase(testtools.TestCase):
         found = matrix.Matrix({'a': 'h1', 'b': 'h2'})
         for uuid, weight in (('a', 2.0), ('b', 1.0)):
             found.prefer(uuid, weight).weights.update(w=weight, v=0.0)
-        found.conclude()
         self.assertEqual(
-            [{'weigher': 'w', 'best': 'h2'}], found.answer.deciders
+            [{'weigher': 'w', 'best': 'h2'}], found.make_answer().deciders
         )
 
     def test_what_a_host_loses(self):
@@ -338,10 +337,10 @@ class DecidersTestCase(testtools.TestCase):
         found = matrix.Matrix({'a': 'h1', 'b': 'h2'})
         for uuid, w, v in (('a', 2.0, 0.0), ('b', 1.0, 0.5)):
             found.prefer(uuid, w + v).weights.update(w=w, v=v)
-        found.conclude()
+        concluded = found.conclude(found.make_answer())
         self.assertEqual(
             [(1, {}), (2, {'w': 1.0})],
-            [(one.rank, one.loses) for one in found.hosts],
+            [(one.rank, one.loses) for one in concluded.hosts],
         )
 
 

@@ -669,7 +669,7 @@ class RankTestCase(DestinationsTestCase):
         self.filter.most = 1
         with self.cloud.fork() as future:
             self.fill(future, self.names)
-            future.left.add('h077')
+            future.vacated.add('h077')
             self.cloud.states['h077'].num_instances = 0
             self.assertEqual('h077', self.ask()[0])
             self.filter.asked.clear()
