@@ -23,6 +23,7 @@ from nova_ext_sched import conf
 from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import explain as explain_command
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
 from tests import documentation
@@ -173,7 +174,7 @@ class LookFirstTestCase(base.CloudTestCase):
         asked = ('--server', refused['id'])
         self.assertIn(
             'too small',
-            self.look(explain.command.Explain, 'explain', *asked, status=3),
+            self.look(explain_command.Explain, 'explain', *asked, status=3),
         )
         # By nova's own group rules.
         found = json.loads(self.look(audit.Audit, 'audit', status=3))
@@ -198,7 +199,7 @@ class LookFirstTestCase(base.CloudTestCase):
         """Placement's default rules let readers see nothing of this."""
         with self.watch():
             _, err, status = explain.call(
-                explain.command.Explain, 'explain', '--flavor', 'small'
+                explain_command.Explain, 'explain', '--flavor', 'small'
             )
         self.assertEqual(1, status)
         self.assertIn('placement:allocation_candidates:list', err)
