@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Queries that have no room for every isolated aggregate."""
+"""Queries without room for every aggregate; servers from before the mark."""
 
+import inspect
+
+from nova.cmd import manage
+
+from tests.functional import audits
 from tests.functional import test_isolation
+
+WINDOWS = 'CUSTOM_LICENSED_WINDOWS'
 
 
 class BoundTestCase(test_isolation.IsolationTestCase):
@@ -62,3 +69,46 @@ class NoHostFilterTestCase(test_isolation.IsolationTestCase):
         self.assertRegex(
             self.log, 'WARNING .*IsolatedAggregatesFilter is not in'
         )
+
+
+class BeforeTheMarkTestCase(audits.AuditTestCase):
+    """Servers of an image that is marked after they were booted."""
+
+    host_filters = ('IsolatedAggregatesFilter',)
+    options = {'enable_isolated_aggregate_filtering': True}
+
+    def setUp(self):
+        super().setUp()
+        image = self.image()
+        self.server = self.boot(image=image, host='host1')
+        self.outside = self.boot(image=image, host='host3')
+        self.isolate('windows', ['host1', 'host2'], WINDOWS)
+        marked = {'properties': {f'trait:{WINDOWS}': 'required'}}
+        self.glance.update(None, image, marked, purge_props=False)
+
+    def test_nova_manage_gives_a_server_the_trait(self):
+        set_ = manage.ImagePropertyCommands()
+        if "'trait:'" not in inspect.getsource(
+            set_._validate_image_properties
+        ).replace('"', "'"):
+            self.skipTest('nova-manage refuses traits before nova 32')
+        found = [(self.server['id'], 'host1', 'isolation')]
+        self.assertEqual(found, self.found())
+        self.admin_api.post_server_action(self.server['id'], {'os-stop': None})
+        self._wait_for_state_change(self.server, 'SHUTOFF')
+        self.assertEqual(
+            0, set_.set(self.server['id'], [f'trait:{WINDOWS}=required'])
+        )
+        self.assertEqual([], self.found())
+        # The hosts that have no licence are closed to it from now on.
+        self.admin_api.post_server_action(self.server['id'], {'migrate': None})
+        self._wait_for_state_change(self.server, 'VERIFY_RESIZE')
+        self.assertEqual('host2', self.host_of(self.server))
+
+    def test_a_resize_moves_one_in(self):
+        licensed = self.flavor(specs={f'trait:{WINDOWS}': 'required'})
+        self.admin_api.post_server_action(
+            self.outside['id'], {'resize': {'flavorRef': licensed}}
+        )
+        self._wait_for_state_change(self.outside, 'VERIFY_RESIZE')
+        self.assertEqual('host1', self.host_of(self.outside))
