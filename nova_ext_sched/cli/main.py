@@ -48,7 +48,6 @@ def _run(argv: list[str]) -> int:
     import importlib.metadata
 
     try:
-        from cliff import app
         from cliff import commandmanager
     except ImportError as exc:
         print(
@@ -59,6 +58,25 @@ def _run(argv: list[str]) -> int:
         )
         return _USAGE
 
+    status = _make_app(argv)(
+        description='Explain what nova-scheduler does, plan moves, and try '
+        'placement policies.',
+        version=importlib.metadata.version('nova-ext-sched'),
+        command_manager=commandmanager.CommandManager(NAMESPACE),
+        deferred_help=True,
+        # Without a command cliff would begin a conversation.
+    ).run(argv if argv not in ([], ['help']) else ['--help'])
+    if status == _INTERRUPTED:
+        raise KeyboardInterrupt
+    return status
+
+
+def _make_app(argv: list[str]) -> typing.Any:
+    """Return the class of cliff's application, with what we have besides.
+
+    :param argv: what was typed after the program's name
+    """
+    from cliff import app
     from cliff import help as cliff_help
 
     class App(app.App):
@@ -95,17 +113,7 @@ def _run(argv: list[str]) -> int:
             root = logging.getLogger()
             root.setLevel(min(handler.level for handler in root.handlers))
 
-    status = App(
-        description='Explain what nova-scheduler does, plan moves, and try '
-        'placement policies.',
-        version=importlib.metadata.version('nova-ext-sched'),
-        command_manager=commandmanager.CommandManager(NAMESPACE),
-        deferred_help=True,
-        # Without a command cliff would begin a conversation.
-    ).run(argv if argv not in ([], ['help']) else ['--help'])
-    if status == _INTERRUPTED:
-        raise KeyboardInterrupt
-    return status
+    return App
 
 
 def _move_options(argv: list[str]) -> list[str]:

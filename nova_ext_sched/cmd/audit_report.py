@@ -161,45 +161,26 @@ def make(
     }
     names = cli_names.Names(projects, groups)
     rows: Iterable[Sequence[typing.Any]]
+    found: Sequence[Finding] | Sequence[Place] = findings
     if summary:
-        found = [
-            Place(
-                by,
-                name,
-                number,
-                policies,
-                projects.get(name) if by == 'project' else None,
-            )
-            for by, name, number, policies in totals.lines()
-        ]
+        found = places = _list_places(totals, projects)
         rows = [
-            (
-                one.by,
-                one.name,
-                one.servers,
-                report.Cell(one.policies, _say(one.policies)),
-            )
-            for one in found
+            (one.by, one.name, one.servers, report.Cell(one.policies, said))
+            for one in places
+            for said in [_say(one.policies)]
         ]
-        details = _tell_places(found, names)
+        details = _tell_places(places, names)
     else:
-        keys = operator.attrgetter(*map(str.lower, COLUMNS))
-        rows = map(keys, findings)
+        rows = map(operator.attrgetter(*map(str.lower, COLUMNS)), findings)
         details = _tell_groups(findings, totals, names)
 
     def describe() -> dict[str, typing.Any]:
-        answer = {
-            field.name: getattr(totals, field.name)
-            for field in dataclasses.fields(Totals)[1:]
-        }
-        if summary:
-            return {
-                'answer': answer,
-                'summary': list(map(dataclasses.asdict, found)),
-            }
+        keys = [field.name for field in dataclasses.fields(Totals)[1:]]
         return {
-            'answer': answer,
-            'findings': list(map(dataclasses.asdict, findings)),
+            'answer': {key: getattr(totals, key) for key in keys},
+            'summary' if summary else 'findings': [
+                dataclasses.asdict(one) for one in found
+            ],
         }
 
     status = base.SOME_FOUND if totals.violating else base.FINE
@@ -215,6 +196,21 @@ def make(
         status=base.FAULT if totals.not_judged else status,
         counts=totals.counts,
     )
+
+
+def _list_places(
+    totals: typing.Any, projects: Mapping[str, str]
+) -> list[Place]:
+    return [
+        Place(
+            by,
+            name,
+            number,
+            policies,
+            projects.get(name) if by == 'project' else None,
+        )
+        for by, name, number, policies in totals.lines()
+    ]
 
 
 def draw(

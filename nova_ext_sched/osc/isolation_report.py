@@ -72,63 +72,72 @@ def make(
     if more := [kind for kind, _ in kinds[_FEW:]]:
         text = f'Also {", ".join(more)} ({report.SEE_ALL}).'
         sections.append(report.Section(text))
-    if fine:
-        lines = [
-            f'{messages.clean(one.name)}, '
-            f'{messages.count("host", len(one.hosts))}: requires '
-            f'{_few(one.traits)}'
-            for one, _ in fine
-        ]
-        sections.append(
-            report.Section('Without faults:', lines, _FEW, 'aggregate')
-        )
     places = [list(cloud.find_elsewhere(one)) for one, _ in (*faulty, *fine)]
+    sections += _tell_fine([one for one, _ in fine])
+    sections += _tell_elsewhere(itertools.chain(*places))
+    rows = [
+        *map(_make_row, (*faulty, *fine), places),
+        *(_make_row((None, [finding]), []) for finding in deserted),
+    ]
+    status = base.SOME_FOUND if faulty or deserted else base.FINE
+    return report.Report(sentence, sections, rows, status=status)
+
+
+def _make_row(
+    judged: tuple[
+        isolation_cloud.Aggregate | None, list[isolation_findings.Finding]
+    ],
+    places: Sequence[isolation_cloud.Place],
+) -> tuple[object, ...]:
+    """Return a row of :data:`COLUMNS`.
+
+    :param judged: an aggregate, or none where a finding is of none any more
+    :param places: where its hosts have traits elsewhere
+    """
+    one, findings = judged
+    return (
+        *((one.id, one.name, one.uuid) if one else ('', '', '')),
+        report.Cell(one.traits if one else []),
+        report.Cell(one.hosts if one else findings[0].hosts),
+        report.Cell(
+            [finding.make_document() for finding in findings],
+            '\n'.join(f'{f.kind}: {describe(f)}' for f in findings),
+        ),
+        report.Cell(
+            [place._asdict() for place in places],
+            ', '.join(place.trait for place in places),
+        ),
+    )
+
+
+def _tell_fine(
+    aggregates: Sequence[isolation_cloud.Aggregate],
+) -> Iterator[report.Section]:
+    lines = [
+        f'{messages.clean(one.name)}, '
+        f'{messages.count("host", len(one.hosts))}: requires '
+        f'{_few(one.traits)}'
+        for one in aggregates
+    ]
+    if lines:
+        yield report.Section('Without faults:', lines, _FEW, 'aggregate')
+
+
+def _tell_elsewhere(
+    places: Iterable[isolation_cloud.Place],
+) -> Iterator[report.Section]:
     # Two aggregates may have the same hosts.
-    if apart := dict.fromkeys(
+    lines = dict.fromkeys(
         f'{place.trait} on provider {_few(place.providers)}: '
         f'{messages.in_ranges(place.hosts, _FEW)}'
-        for place in itertools.chain(*places)
-    ):
+        for place in places
+    )
+    if lines:
         text = (
             'Not on the provider of the host itself, so only requests that '
             'take from these providers find the hosts:'
         )
-        sections.append(report.Section(text, [*apart], _FEW, 'trait'))
-    rows: list[tuple[object, ...]] = [
-        (
-            one.id,
-            one.name,
-            one.uuid,
-            report.Cell(one.traits),
-            report.Cell(one.hosts),
-            report.Cell(
-                [finding.make_document() for finding in findings],
-                '\n'.join(f'{f.kind}: {describe(f)}' for f in findings),
-            ),
-            report.Cell(
-                [place._asdict() for place in mine],
-                ', '.join(place.trait for place in mine),
-            ),
-        )
-        for (one, findings), mine in zip((*faulty, *fine), places, strict=True)
-    ]
-    rows += [
-        (
-            '',
-            '',
-            '',
-            report.Cell([]),
-            report.Cell(finding.hosts),
-            report.Cell(
-                [finding.make_document()],
-                f'{finding.kind}: {describe(finding)}',
-            ),
-            report.Cell([]),
-        )
-        for finding in deserted
-    ]
-    status = base.SOME_FOUND if faulty or deserted else base.FINE
-    return report.Report(sentence, sections, rows, status=status)
+        yield report.Section(text, [*lines], _FEW, 'trait')
 
 
 def _tell_deserted(finding: isolation_findings.Finding) -> str:

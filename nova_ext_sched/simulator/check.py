@@ -90,6 +90,65 @@ def check(path: str, data: typing.Any, keywords: Keywords) -> None:
         raise exception.ScenarioInvalid(path=path, findings=found)
 
 
+# What is expected in place of a name that is there already.
+_ONCE = {'host': 'each host once', 'server': 'a name that no server had'}
+
+
+class _Names:
+    """The names of a scenario, gathered while its parts are read.
+
+    Its methods are keywords of the schema.
+    """
+
+    def __init__(self) -> None:
+        self._there: dict[str, set[str]] = collections.defaultdict(set)
+        self._there['project'].add(scenario.DEFAULT_PROJECT)
+        # nova's own, of hosts that are in no other.
+        self._there['availability zone'].add('nova')
+        self._deleted: set[str] = set()
+
+    def declares(
+        self, _: object, kind: str, value: object, form: Form
+    ) -> Errors:
+        found = _names(value, form)
+        for name in found:
+            if kind in _ONCE and name in self._there[kind]:
+                path = ['boot'] if isinstance(value, dict) else []
+                yield schema.KeywordError(_ONCE[kind], schema.show(name), path)
+        # A list that is too long is read to its end.
+        if len(self._there[kind]) < hostnames.MAX_NAMES**2:
+            self._there[kind].update(found)
+
+    def declared(
+        self, _: object, kind: str, value: object, form: Form
+    ) -> Errors:
+        for name in _names(value, form):
+            if name not in self._there[kind]:
+                yield _Undeclared(kind, name, self._there[kind])
+            elif kind == 'server' and name in self._deleted:
+                yield schema.KeywordError(
+                    'a server that still exists',
+                    messages.clean(f'{name}, which a step deletes'),
+                )
+
+    def zone(self, _: object, on: bool, value: object, form: Form) -> Errors:
+        # nova's ZONE:HOST:NODE forces the host and the node, each of which
+        # may be missing; a simulated host's node has the host's name.
+        if not isinstance(value, str):
+            return
+        name, *forced = value.split(':', 2)
+        if name:
+            yield from self.declared(None, 'availability zone', name, {})
+        for host in filter(None, dict.fromkeys(forced)):
+            yield from self.declared(None, 'host', host, {})
+
+    def deletes(
+        self, _: object, on: bool, value: object, form: Form
+    ) -> Errors:
+        self._deleted.update(_names(value, form))
+        yield from ()
+
+
 def findings(
     data: typing.Any, nova_keywords: Keywords = types.MappingProxyType({})
 ) -> Findings:
@@ -101,56 +160,14 @@ def findings(
 
     :param nova_keywords: the keywords of the schema that nova alone can check
     """
-    names: dict[str, set[str]] = collections.defaultdict(set)
-    names['project'].add(scenario.DEFAULT_PROJECT)
-    # nova's own, of hosts that are in no other.
-    names['availability zone'].add('nova')
-    deleted: set[str] = set()
-    # What is expected in place of a name that is there already.
-    once = {'host': 'each host once', 'server': 'a name that no server had'}
-
-    def declares(_: object, kind: str, value: object, form: Form) -> Errors:
-        found = _names(value, form)
-        for name in found:
-            if kind in once and name in names[kind]:
-                path = ['boot'] if isinstance(value, dict) else []
-                yield schema.KeywordError(once[kind], schema.show(name), path)
-        # A list that is too long is read to its end.
-        if len(names[kind]) < hostnames.MAX_NAMES**2:
-            names[kind].update(found)
-
-    def declared(_: object, kind: str, value: object, form: Form) -> Errors:
-        for name in _names(value, form):
-            if name not in names[kind]:
-                yield _Undeclared(kind, name, names[kind])
-            elif kind == 'server' and name in deleted:
-                yield schema.KeywordError(
-                    'a server that still exists',
-                    messages.clean(f'{name}, which a step deletes'),
-                )
-
-    def zone(_: object, on: bool, value: object, form: Form) -> Errors:
-        # nova's ZONE:HOST:NODE forces the host and the node, each of which
-        # may be missing; a simulated host's node has the host's name.
-        if not isinstance(value, str):
-            return
-        name, *forced = value.split(':', 2)
-        if name:
-            yield from declared(None, 'availability zone', name, {})
-        for host in filter(None, dict.fromkeys(forced)):
-            yield from declared(None, 'host', host, {})
-
-    def deletes(_: object, on: bool, value: object, form: Form) -> Errors:
-        deleted.update(_names(value, form))
-        yield from ()
-
+    names = _Names()
     validator = jsonschema.validators.extend(
         schema.Validator,
         {
-            'declares': declares,
-            'declared': declared,
-            'zone': zone,
-            'deletes': deletes,
+            'declares': names.declares,
+            'declared': names.declared,
+            'zone': names.zone,
+            'deletes': names.deletes,
             'step': _check_step,
             **nova_keywords,
         },

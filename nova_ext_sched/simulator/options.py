@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import importlib.metadata
 import typing
 
@@ -74,10 +75,7 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
         _LIST(scheduler.get(name, value)) for name, value in lines.items()
     )
     enabled += [name for name in host_filters if name not in enabled]
-    host_filter_names, request_filter_names = (
-        importlib.metadata.entry_points(group=group).names
-        for group in (plugins.HOST_FILTERS, plugins.REQUEST_FILTERS)
-    )
+    ours = importlib.metadata.entry_points(group=plugins.HOST_FILTERS).names
     classes = nova_filters.HostFilterHandler().get_matching_classes(
         _without_ours(available)
     )
@@ -85,8 +83,28 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     if plain:
         options.pop(_PACKAGE, None)
         available = _without_ours(available)
-        missing = host_filter_names - others
+        missing = ours - others
         enabled = [name for name in enabled if name not in missing]
+    _check_installed(enabled, others | ours, options.get(_PACKAGE, {}))
+    if filters.ALL_FILTERS not in available:
+        weighers = _without_ours(weighers)
+    if declared.prefer:
+        weighers.append(_WEIGHER)
+    scheduler.update(zip(lines, (available, enabled, weighers), strict=True))
+    return options
+
+
+def _check_installed(
+    enabled: Iterable[str], there: set[str], package: Mapping[str, typing.Any]
+) -> None:
+    """Refuse filters that are not installed.
+
+    :param enabled: names of host filters
+    :param there: names of those that are installed
+    :param package: our options
+    :raises exception.ScenarioInvalid: there is one
+    """
+    group = plugins.REQUEST_FILTERS
     findings = [
         schema.Finding(
             path,
@@ -94,11 +112,11 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
             schema.show(name) + schema.suggest([name], installed),
         )
         for path, names, installed in (
-            (('host_filters',), enabled, others | host_filter_names),
+            (('host_filters',), enabled, there),
             (
                 ('nova_conf', _PACKAGE, 'request_filters'),
-                _LIST(options.get(_PACKAGE, {}).get('request_filters', [])),
-                request_filter_names,
+                _LIST(package.get('request_filters', [])),
+                importlib.metadata.entry_points(group=group).names,
             ),
         )
         for name in names
@@ -106,12 +124,6 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     ]
     if findings:
         raise exception.ScenarioInvalid(path='the scenario', findings=findings)
-    if filters.ALL_FILTERS not in available:
-        weighers = _without_ours(weighers)
-    if declared.prefer:
-        weighers.append(_WEIGHER)
-    scheduler.update(zip(lines, (available, enabled, weighers), strict=True))
-    return options
 
 
 def _without_ours(names: Iterable[str]) -> list[str]:

@@ -122,6 +122,8 @@ WITH_NOVA = {
     'watch',
     'weighers',
 }
+# Lines of a function.
+LONGEST = 60
 LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {'oslo_utils'}
 
 
@@ -219,6 +221,20 @@ class LayersTestCase(testtools.TestCase):
         self.assert_stands_on('cmd', room, SHARED | own)
         for name in own & {path.stem for path in files('cmd')}:
             self.assert_stands_on('cmd', name, SHARED)
+
+    @ddt.data('cli', 'cmd', 'osc', 'simulator', 'watch')
+    def test_functions_are_short(self, room):
+        """Sixty lines, besides the docstring."""
+        long = []
+        for path in files(room):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.FunctionDef):
+                    first, *others = node.body
+                    if others and ast.get_docstring(node):
+                        first = others[0]
+                    if node.end_lineno - first.lineno >= LONGEST:
+                        long.append(f'{path.name}: {node.name}')
+        self.assertEqual([], long)
 
     def test_policy_knows_no_configuration_and_does_no_io(self):
         faults = [

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import functools
 import importlib.metadata
 import re
@@ -79,6 +80,22 @@ def _warnings(sentences: Iterable[str], *remedy: str) -> upgradecheck.Result:
 _NOT_CHECKED = _warning(
     'Not checked, because the API database cannot be read.'
 )
+
+
+def _refuse(unknown: Sequence[str]) -> upgradecheck.Result:
+    """Return what is said of enabled filters that there are not."""
+    if gone := [name for name in unknown if name in _REMOVED]:
+        return _failure(
+            f'nova-scheduler will not start: [filter_scheduler] '
+            f'enabled_filters names {messages.first_few(gone)}, which '
+            f'nova no longer has. Remove the name.'
+        )
+    return _failure(
+        f'nova-scheduler will not start: [filter_scheduler] '
+        f'enabled_filters names {messages.first_few(unknown)}, which '
+        f'no line of available_filters has. Correct the name or add '
+        f'the line.'
+    )
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -193,20 +210,12 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'[filter_scheduler] available_filters cannot be imported: '
                 f'{exc}. Correct the line or install the package that has it.'
             )
-        enabled = CONF.filter_scheduler.enabled_filters
-        if unknown := [name for name in enabled if name not in in_use]:
-            if gone := [name for name in unknown if name in _REMOVED]:
-                return _failure(
-                    f'nova-scheduler will not start: [filter_scheduler] '
-                    f'enabled_filters names {messages.first_few(gone)}, which '
-                    f'nova no longer has. Remove the name.'
-                )
-            return _failure(
-                f'nova-scheduler will not start: [filter_scheduler] '
-                f'enabled_filters names {messages.first_few(unknown)}, which '
-                f'no line of available_filters has. Correct the name or add '
-                f'the line.'
-            )
+        if unknown := [
+            name
+            for name in CONF.filter_scheduler.enabled_filters
+            if name not in in_use
+        ]:
+            return _refuse(unknown)
         problems = filters.find_contradictions(self._host_filters, in_use)
         if filters.NOVA_FILTERS not in lines:
             problems.append(

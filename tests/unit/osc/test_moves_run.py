@@ -9,8 +9,11 @@ import fixtures
 from openstack import exceptions
 import testtools
 
+from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
+from nova_ext_sched.osc.moves_making import HELD
+from nova_ext_sched.osc.moves_making import LOST
 from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
 from tests.unit.osc import test_moves_step
@@ -168,7 +171,7 @@ class RunTestCase(testtools.TestCase):
         if arrives:
             self.assertEqual([0], times)
         else:
-            self.assertEqual([0, moves_run.QUIET], times)
+            self.assertEqual([0, moves_making.QUIET], times)
 
     def test_a_request_that_arrived_and_failed(self):
         """It is not made again: nova has an answer."""
@@ -190,9 +193,9 @@ class RunTestCase(testtools.TestCase):
         found = self.run_moves(cloud, 1)
         self.assertEqual((False, [Result.FAILED]), found)
         self.assertIn('has not answered', self.moves[0].reason)
-        self.assertIn(self.now, range(moves_run.LOST, moves_run.LOST + 9))
+        self.assertIn(self.now, range(LOST, LOST + 9))
         self.assertEqual(
-            moves_run.LOST // moves_run.QUIET + 1, cloud.begin.call_count
+            moves_making.LOST // moves_making.QUIET + 1, cloud.begin.call_count
         )
 
     @ddt.data(
@@ -317,7 +320,7 @@ class RunTestCase(testtools.TestCase):
         self.assertEqual(
             (True, [Result.MOVED, Result.NOT_TRIED, Result.MOVED]), found
         )
-        self.assertIn(self.now, range(moves_run.HELD, moves_run.HELD + 9))
+        self.assertIn(self.now, range(HELD, HELD + 9))
         self.assertEqual(
             'the allocation of its live-migration, None (completed), still '
             'holds its room on a: openstack resource provider allocation '
@@ -343,7 +346,7 @@ class RunTestCase(testtools.TestCase):
 
     def test_a_migration_that_does_not_end(self):
         self.useFixture(
-            fixtures.MonkeyPatch(f'{moves_run.__name__}.LONGEST', 700)
+            fixtures.MonkeyPatch(f'{moves_making.__name__}.LONGEST', 700)
         )
         found = self.run_moves(Cloud(server_1=10**9), 1)
         self.assertEqual((False, [Result.FAILED]), found)
@@ -351,18 +354,18 @@ class RunTestCase(testtools.TestCase):
             'it does not end: its live-migration is running',
             self.moves[0].reason,
         )
-        self.assertLessEqual(moves_run.LONGEST, self.now)
+        self.assertLessEqual(moves_making.LONGEST, self.now)
 
     def test_what_nova_has_lost(self):
         """A task without a migration."""
         cloud = Cloud(server_1=10**9)
         cloud.read_migrations = lambda one: []
         self.assertEqual((False, [Result.FAILED]), self.run_moves(cloud, 1))
-        self.assertIn(self.now, range(moves_run.LOST, moves_run.LOST + 9))
+        self.assertIn(self.now, range(LOST, LOST + 9))
         self.assertIn('its task is migrating', self.moves[0].reason)
 
     def test_time_in_which_services_were_away_does_not_count(self):
-        cloud = Cloud(server_1=moves_run.LOST)
+        cloud = Cloud(server_1=moves_making.LOST)
         cloud.read_migrations = lambda one: []
         type(cloud).lost = property(lambda _: self.now)
         self.addCleanup(setattr, Cloud, 'lost', 0)
