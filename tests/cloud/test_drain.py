@@ -146,7 +146,9 @@ class DrainTestCase(moves.MovesTestCase):
         one, said = made[failed], ' '.join(said.split())
         self.assertEqual('big', self.row_of[one['Server']].flavor)
         self.assertIn('No valid host was found', one['Reason'])
-        self.assertIn(f'{one["Server"]}: No valid host was found', said)
+        self.assertIn(
+            f'Turn {one["Turn"]}, {one["Name"]}: No valid host was found', said
+        )
         self.assertIn('then make a new plan: nova-ext-sched drain', said)
 
     def test_killed_again_and_again(self):

@@ -80,26 +80,29 @@ class MaintainTestCase(moves.MovesTestCase):
         """Let the hosts of the next round be empty; return them."""
         named = ' '.join(f'--done {host}' for host in sorted(done))
         command = f'maintain {named} --round 1'
-        hosts = {*self.plan(command, 'round.json', status=0)['to_be_empty']}
+        plan = self.plan(command, 'round.json', status=0)
+        hosts = {*plan['to_be_empty']}
         self.assertLess(set(), hosts)
-        self.go(done, 'round.json', '--disable')
+        self.go(done, plan, 'round.json', '--disable')
         for _ in range(TRIES):
             if not self.held(hosts):
                 break
             time.sleep(TRY_SECONDS)
             names = ' '.join(sorted(hosts))
-            self.plan(f'drain {names}', 'rest.json', status=None)
-            self.go(done, 'rest.json')
+            plan = self.plan(f'drain {names}', 'rest.json', status=None)
+            self.go(done, plan, 'rest.json')
         self.assertEqual(set(), self.held(hosts))
         self.assertEqual(hosts, self.disabled())
         self.carry_out('round.json', '--enable')
         self.assertEqual(set(), self.disabled())
         return hosts
 
-    def go(self, done, name, options=''):
+    def go(self, done, plan, name, options=''):
         """Carry a plan out; nova refuses none of it."""
         status, said, made = self.carry_out(name, f'{AT_ONCE} {options}')
-        self.assertEqual(0, status, (said, made))
+        # One that was being built has no place yet.
+        left = 3 if plan['without_place'] else 0
+        self.assertEqual(left, status, (said, made))
         results = {one['Result'] for one in made}
         self.assertLessEqual(results, {'moved', 'gone'})
         self.made += made
