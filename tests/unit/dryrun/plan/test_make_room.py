@@ -6,8 +6,11 @@ from unittest import mock
 
 import ddt
 import fixtures
+from nova import objects
+import nova.conf
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import gone
@@ -20,6 +23,8 @@ from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import make_room
 from nova_ext_sched.dryrun.plan import movable
 from tests.unit.dryrun.cloud import clouds
+
+conf.register_opts(nova.conf.CONF)
 
 #: What becomes of a server: how it is moved, and why cold.
 KINDS = {
@@ -40,11 +45,44 @@ class KeptFilter(clouds.KnownFilter):
         )
 
 
+class CrowdedFilter(clouds.KnownFilter):
+    """Nobody new comes to a host with more than two servers."""
+
+    __module__ = 'nova.x'
+
+    def host_passes(self, host_state, spec_obj):
+        return len(host_state.instances) < 3 or spec_obj.user_id != 'new'
+
+
+class UnknownFilter(clouds.AtMostFilter):
+    """It may look at anything of a server; of the first it is wrong."""
+
+    def host_passes(self, host_state, spec_obj):
+        return spec_obj.instance_uuid != 'server' or spec_obj.user_id != 'new'
+
+
+class ArrivingFilter(clouds.KnownFilter):
+    """Nobody new comes where a server arrives."""
+
+    __module__ = 'nova.x'
+
+    def host_passes(self, host_state, spec_obj):
+        return 'arriving' not in host_state.instances
+
+
 class Rooms(fixtures.Fixture):
-    """Clouds of servers that take CPUs, 64 MiB for each."""
+    """Clouds of servers that take CPUs, 64 MiB for each unless it is said.
+
+    :ivar filter: the host filter
+    :ivar change: is called with a cloud before the moves are made
+    :ivar groups: of servers, by UUID
+    :ivar units: of 64 MiB that a host has
+    """
 
     def _setUp(self):
         self.size, self.hints, self.forced = 1, {}, []
+        self.filter, self.change, self.groups = KeptFilter(), None, {}
+        self.units = 100
         for name, fake in (
             ('nova.scheduler.request_filter.ALL_REQUEST_FILTERS', []),
             (f'{request.__name__}.get_image', mock.Mock()),
@@ -54,7 +92,7 @@ class Rooms(fixtures.Fixture):
             (f'{departures.__name__}.prepare', self._prepare),
             (
                 f'{request.__name__}.build',
-                lambda *_: clouds.make_spec(
+                lambda *_: make_spec(
                     self.size,
                     user_id='new',
                     scheduler_hints=self.hints,
@@ -75,23 +113,26 @@ class Rooms(fixtures.Fixture):
         """
         self.size, self.kinds = size, kinds or {}
         cloud = self.cloud = clouds.Cloud('')
-        cloud.enabled_filters = [KeptFilter()]
+        cloud.enabled_filters = [self.filter]
         self.instances, self.sizes = {}, {}
         for host, each in hosts.items():
             cpus = room[host] if isinstance(room, dict) else room
-            cloud.add_node(host, host, VCPU=cpus, MEMORY_MB=9999)
+            cloud.add_node(host, host, VCPU=cpus, MEMORY_MB=64 * self.units)
             cloud.states[host].hypervisor_type = 'fake'
             cloud.states[host].hypervisor_version = 1
             for number, one in enumerate(each):
                 uuid = f'{host}{number}'
-                taken = {'VCPU': one, 'MEMORY_MB': 64 * one}
+                cpus, units = read_size(one)
+                taken = {'VCPU': cpus, 'MEMORY_MB': 64 * units}
                 self.instances[uuid] = cloud.stand(uuid, host, **{host: taken})
                 node = self.instances[uuid].node
                 self.sizes[uuid] = servers.Size(
-                    uuid, uuid, 'p', host, node, one, 64 * one, 0
+                    uuid, uuid, 'p', host, node, cpus, 64 * units, 0
                 )
         cloud.ask_cells = lambda _: {'cell1': [*self.sizes.values()]}
         cloud.services_of = lambda hosts: dict.fromkeys(hosts, '')
+        if self.change:
+            self.change(cloud)
         before = cloud.describe()
         found = make_room.make(cloud, question.Question(), count, **more)
         self.is_left = before == cloud.describe()
@@ -105,14 +146,28 @@ class Rooms(fixtures.Fixture):
         if kind not in KINDS:
             return admission.NotMovable(kind, '')
         method, why = KINDS[kind]
-        cpus = self.sizes[one.server].vcpus
-        spec = clouds.make_spec(cpus)
+        size = self.sizes[one.server]
+        spec = make_spec((size.vcpus, size.memory_mb // 64))
         found = movable.Migration(
             self.cloud, self.instances[one.server], method, spec, why
         )
-        key = likeness.Key(f'{cpus}', True)
+        key = likeness.Key(f'{size.vcpus, size.memory_mb}', True)
+        spec.instance_group = self.groups.get(one.server)
         found.like = places.find_like(key, spec.obj_clone)
         return found
+
+
+def read_size(size):
+    """Return CPUs, and how often 64 MiB; as many if only they are said."""
+    return size if isinstance(size, tuple) else (size, size)
+
+
+def make_spec(size, **fields):
+    """Return the nova RequestSpec of a server of a size."""
+    cpus, units = read_size(size)
+    spec = clouds.make_spec(cpus, **fields)
+    spec.flavor.memory_mb = 64 * units
+    return spec
 
 
 @ddt.ddt
@@ -126,7 +181,7 @@ class MakeRoomTestCase(testtools.TestCase):
         ({'a': [4], 'b': [9]}, 6, 1, [], 'a'),
         ({'a': [4], 'b': [2, 6]}, 6, 2, [], 'a'),
         # The smallest of those that are enough.
-        ({'a': [5, 2, 1], 'b': [7], 'k': [10]}, 4, 1, ['a1 b'], 'a'),
+        ({'a': [5, 2, 1], 'b': [7], 'k': [5]}, 4, 1, ['a1 k'], 'a'),
         # The largest share first, and the smallest of those that are enough.
         (
             {'a': [1, 1, 3, 2], 'k': [3]},
@@ -147,6 +202,55 @@ class MakeRoomTestCase(testtools.TestCase):
             ['a1 c', 'b1 a', 'b2 c'],
             'cab',
         ),
+        # As few as can be enough are counted of the largest.
+        ({'a': [1, 1, 8], 'b': [5, 5], 'k': []}, 8, 1, ['a2 k'], 'a'),
+        # The host of fewer that is ranked later: of the first the largest
+        # finds no place.
+        (
+            {
+                'a': [5, 3, 2],
+                'b': [2] * 5,
+                'c': [4, 3, 2],
+                'k': [6],
+                'k2': [8],
+            },
+            5,
+            1,
+            ['c0 k'],
+            'c',
+        ),
+        # The host of more that is ranked later is left alone.
+        (
+            {'a': [5, 3, 2], 'b': [5, 2, 2, 1], 'k': [6], 'k2': [8]},
+            5,
+            1,
+            ['a1 k', 'a2 k2'],
+            'a',
+        ),
+        # What leaves does not go to a host that was tried and given up.
+        (
+            {'a': [5, 3, 2], 'b': [5, 1, 1, 1], 'd': [1] * 8, 'k': [6]},
+            5,
+            1,
+            ['a1 k', 'a2 d'],
+            'a',
+        ),
+        # Nor to one that may take a new server, if others do not.
+        (
+            {'a': [5], 'b': [5], 'c': [5], 'k': [1]},
+            6,
+            1,
+            ['a0 k'],
+            'a',
+        ),
+        # Room of one that nobody wants next goes before that of one that took.
+        (
+            {'a': [5], 'b': [4, 1], 'c': [5], 'd': [5], 'e': [9]},
+            6,
+            2,
+            ['a0 d', 'b1 e'],
+            'ab',
+        ),
     )
     @ddt.unpack
     def test_moves(self, hosts, size, count, moves, room_on):
@@ -160,6 +264,78 @@ class MakeRoomTestCase(testtools.TestCase):
             ),
         )
         self.assertEqual(len(room_on) < count, bool(found.in_the_way))
+        vacated = {}
+        for one in found.moves:
+            self.assertEqual(vacated.get(one.to, []), one.needs)
+            vacated.setdefault(one.host, []).append(one.server)
+
+    def test_one_that_is_of_no_use_in_the_end(self):
+        """Of both CPUs and memory the first has most, but not enough."""
+        self.rooms.units = 10
+        hosts = {'a': [(3, 2), (4, 1), (1, 4)], 'k': []}
+        found = self.rooms.make(hosts, (7, 8), 1)
+        self.assertEqual(
+            (['a2', 'a1'], ['a']),
+            ([one.server for one in found.moves], found.room_on),
+        )
+
+    def test_what_lacks_nothing(self):
+        """Where something else is in the way the largest one leaves."""
+        self.rooms.filter = CrowdedFilter()
+        found = self.rooms.make({'a': [1, 2, 1], 'b': [10]}, 1, 1, room=20)
+        self.assertEqual([], found.moves)
+        found = self.rooms.make(
+            {'a': [1, 2, 1], 'b': [8]}, 3, 1, room={'a': 10, 'b': 10}
+        )
+        self.assertEqual(
+            (['a1 b'], ['a']),
+            ([f'{one.server} {one.to}' for one in found.moves], found.room_on),
+        )
+
+    def test_a_filter_that_nobody_knows(self):
+        self.rooms.filter = UnknownFilter()
+        found = self.rooms.make({'a': [3], 'b': [4]}, 8, 1)
+        self.assertEqual(['a'], found.room_on)
+
+    def test_servers_that_arrive(self):
+        self.rooms.filter = ArrivingFilter()
+        self.rooms.change = lambda cloud: cloud.under_way.update(
+            arriving={'a'}
+        )
+        found = self.rooms.make({'a': [1], 'b': [3]}, 8, 1)
+        self.assertEqual([], found.room_on)
+        found = self.rooms.make({'a': [1], 'b': [3], 'c': [4]}, 8, 1)
+        self.assertEqual(['b'], found.room_on)
+
+    def test_a_host_in_no_cell_mapping(self):
+        self.rooms.change = lambda cloud: cloud.unmapped.add('a')
+        found = self.rooms.make({'a': [1, 2], 'b': [3], 'k': []}, 8, 1)
+        self.assertEqual(
+            (['b0 k'], ['b']),
+            ([f'{one.server} {one.to}' for one in found.moves], found.room_on),
+        )
+
+    def test_groups_that_stand_less_apart(self):
+        group = objects.InstanceGroup(
+            uuid='g',
+            name='web',
+            policy='soft-anti-affinity',
+            members=['a0', 'k0'],
+            hosts=[],
+        )
+        self.rooms.groups = {'a0': group}
+        found = self.rooms.make({'a': [4], 'k': [4]}, 8, 1)
+        self.assertEqual(['a0'], [one.server for one in found.moves])
+        [one] = found.groups
+        self.assertEqual(
+            ('web', 1, 2), (one.name, one.hosts, one.hosts_before)
+        )
+
+    def test_services(self):
+        """Of hosts where one fits now, too: they are disabled meanwhile."""
+        found = self.rooms.make({'a': [4], 'b': [6], 'k': [1]}, 6, 2)
+        self.assertEqual(['a', 'b'], found.room_on)
+        self.assertEqual({'a', 'b', 'k'}, {*found.services})
 
     @ddt.data(
         ('live', {}, 1, ''),
@@ -178,7 +354,12 @@ class MakeRoomTestCase(testtools.TestCase):
             '1 server of the hosts that were looked at cannot be moved: '
             'its vm_state is error.',
         ),
-        ('live', {'where': {'b'}}, 0, 'hosts can take it'),
+        (
+            'live',
+            {'where': {'b'}},
+            0,
+            '1 is full (MEMORY_MB), 1 is excluded by the request.',
+        ),
         ('live', {'not_to': {'b'}}, 0, ''),
     )
     @ddt.unpack
@@ -206,6 +387,24 @@ class MakeRoomTestCase(testtools.TestCase):
             'The largest host has 10 of VCPU, and the server takes 12.',
             found.in_the_way,
         )
+        found = self.rooms.make(
+            {'a': [1], 'b': [1]}, 12, 1, room={'a': 9, 'b': 12}, where={'a'}
+        )
+        self.assertIn(
+            'The largest host has 9 of VCPU, and the server takes 12.',
+            found.in_the_way,
+        )
+
+    def test_each_reason_is_said(self):
+        found = self.rooms.make(
+            {'a': [5], 'b': [4]}, 8, 1, {'a0': 'it is odd', 'b0': 'it is even'}
+        )
+        for one in ('it is odd', 'it is even'):
+            self.assertIn(
+                '1 server of the hosts that were looked at cannot be moved: '
+                f'{one}.',
+                found.in_the_way,
+            )
 
     def test_the_bound_is_said(self):
         hosts = {letter: [3, 4] for letter in 'abcd'} | {'k': [10]}
