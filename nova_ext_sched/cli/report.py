@@ -101,27 +101,22 @@ def begin(
     ]
 
 
-def insert(made: Report, drawn: typing.Any) -> Report:
-    """Return a report with what rich draws behind its answer."""
-    sections = list(made.sections)
-    ends = (n for n, one in enumerate(sections) if n and one.apart)
-    place = next(ends, len(sections))
-    sections.insert(place, Section(body=drawn))
-    return dataclasses.replace(made, sections=sections)
-
-
 def add_map(
     made: Report,
     parsed_args: argparse.Namespace,
     draw: Callable[[str | None], typing.Any],
 ) -> Report:
-    """Return a report with the map of the hosts, where one is asked for.
+    """Return a report with a map of hosts behind its answer, if asked for.
 
-    :param draw: takes what ``--map-by`` says
+    :param draw: returns what rich draws, by what ``--map-by`` says
     """
     if not topology.is_wanted(parsed_args):
         return made
-    return insert(made, draw(parsed_args.map_by))
+    sections = list(made.sections)
+    ends = (n for n, one in enumerate(sections) if n and one.apart)
+    place = next(ends, len(sections))
+    sections.insert(place, Section(body=draw(parsed_args.map_by)))
+    return dataclasses.replace(made, sections=sections)
 
 
 def append(made: Report, *drawn: typing.Any) -> Report:

@@ -12,7 +12,7 @@ from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun import progress
 
 
-class Drain(plan_command.Command):
+class Drain(plan_command.Planner):
     """Plan the moves that empty hosts, in an order that works.
 
     Asks nova-scheduler's own code where each server can go when its turn

@@ -14,7 +14,7 @@ from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun import progress
 
 
-class Maintain(plan_command.Command):
+class Maintain(plan_command.Planner):
     """Plan a rolling maintenance: rounds that empty every host once.
 
     The hosts of a round are empty together; then they take servers again.

@@ -23,7 +23,7 @@ from nova_ext_sched.dryrun.plan import plans
 _ROOM = topology.Sign('n', style=terminal.GOOD)
 
 
-class MakeRoom(plan_command.Command):
+class MakeRoom(plan_command.Planner):
     """Plan the moves that let new servers fit, in an order that works.
 
     New servers that already fit are placed first, so that no move takes their

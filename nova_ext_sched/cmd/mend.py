@@ -12,7 +12,7 @@ from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun import progress
 
 
-class Mend(plan_command.Command):
+class Mend(plan_command.Planner):
     """Plan the moves that fix what audit found, in an order that works.
 
     Checks servers as audit does, and asks nova-scheduler's own code where each

@@ -13,7 +13,7 @@ from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.cmd import scheduler
 
 
-class Command(scheduler.Lister):
+class Planner(scheduler.Lister):
     """A command that plans moves, one after the other."""
 
     _epilog = (

@@ -364,19 +364,6 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             time.sleep(0.1)
         self.fail(f'{server["id"]} is not deleted')
 
-    def be_keystone(self, *projects):
-        """Tell which projects there are; each is named by its ID.
-
-        nova's own fixtures have no keystone.
-        """
-        told = [{'id': one, 'name': one} for one in projects]
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.dryrun.cloud.projects._list_projects',
-                lambda: told,
-            )
-        )
-
     def boot_from_volume(self, volume, flavor=None):
         """Boot a server from a volume of CinderFixture; return it, ACTIVE."""
         server = self._build_server(

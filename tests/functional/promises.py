@@ -26,6 +26,7 @@ from tests.functional import base
 from tests.functional import capacity
 from tests.functional import decisions
 from tests.functional import explain
+from tests.functional import keystone
 from tests.functional import openstackclient
 from tests.functional import plans
 from tests.functional import test_survive
@@ -71,8 +72,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         )
 
     def test_promises(self):
-        # Rows of nova's own test cases have no such method.
-        base.CloudTestCase.be_keystone(self, self.api.project_id, 'other')
+        self.useFixture(keystone.Projects(self.api.project_id, 'other'))
         self.build()
         for name in PROMISES:
             if name not in self.meaningless and name not in self.broken:

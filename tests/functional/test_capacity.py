@@ -9,6 +9,7 @@ the answer says, and one more finds no host.
 from nova.tests import fixtures as nova_fixtures
 
 from tests.functional import capacity
+from tests.functional import keystone
 from tests.functional import nodes
 from tests.functional import reservations
 
@@ -62,7 +63,7 @@ class SituationsTestCase(capacity.CapacityTestCase):
             },
         )
         flavor = self.large(specs={'reservation:gpu': 'true'})
-        self.be_keystone('p', reservations.OTHER_PROJECT)
+        self.useFixture(keystone.Projects('p', reservations.OTHER_PROJECT))
         answer = self.capacity('--flavor', flavor, '--project', 'p')
         self.assertEqual({}, answer.rooms)
         self.assertEqual([], answer.document['remarks'])

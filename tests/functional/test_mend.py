@@ -6,6 +6,7 @@ import fixtures
 
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
+from tests.functional import keystone
 from tests.functional import plans
 
 
@@ -110,7 +111,7 @@ class PlanTestCase(plans.PlanTestCase):
         for kind in (None, flavor):
             self.boot(flavor=kind, host='host3')
         self.isolate('more', ['host2', 'host3'], 'CUSTOM_WINDOWS')
-        self.be_keystone('empty')
+        self.useFixture(keystone.Projects('empty'))
         for argv, number in (
             (('--host', 'host2'), 1),
             (('--project', 'empty'), 0),

@@ -21,6 +21,7 @@ from oslo_utils import uuidutils
 
 from tests.functional import explain
 from tests.functional import explain_cloud
+from tests.functional import keystone
 
 CASES = int(os.environ.get('NOVA_EXT_SCHED_TEST_CASES', '10'))
 CASES_OF_A_CLOUD = 25
@@ -77,7 +78,7 @@ OPERATIONS = (
 class AgreementTestCase(explain_cloud.RandomCloudTestCase):
     def setUp(self):
         super().setUp()
-        self.be_keystone(self.api.project_id)
+        self.useFixture(keystone.Projects(self.api.project_id))
         self.counts = collections.Counter()
         self.groups = [
             self.api.post_server_groups({'name': 'g', 'policy': policy})['id']

@@ -27,6 +27,7 @@ from nova_ext_sched.dryrun.plan import stuck
 from tests.functional import capacity
 from tests.functional import explain
 from tests.functional import explain_driver
+from tests.functional import keystone
 from tests.functional import plans
 from tests.functional import test_survive
 from tests.long import test_capacity_devices
@@ -277,7 +278,7 @@ class FlavorTestCase(test_survive.SurviveTestCase):
     def test_a_project(self):
         """As many as nova makes for it; for no project why there is none."""
         mine = self.api.project_id
-        self.be_keystone(mine)
+        self.useFixture(keystone.Projects(mine))
         reservation = {'reservation:gpu': 'true'}
         self.aggregate(
             'gpu',

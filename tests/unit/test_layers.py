@@ -3,6 +3,7 @@
 """Imports point one way: commands -> library -> scheduler -> policy."""
 
 import ast
+import collections
 import graphlib
 import pathlib
 import sys
@@ -221,6 +222,15 @@ class LayersTestCase(testtools.TestCase):
         self.assert_stands_on('cmd', room, SHARED | own)
         for name in own & {path.stem for path in files('cmd')}:
             self.assert_stands_on('cmd', name, SHARED)
+
+    def test_public_classes_of_commands_have_names_of_their_own(self):
+        names = collections.Counter(
+            node.name
+            for path in files('cmd')
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ClassDef) and node.name[0] != '_'
+        )
+        self.assertEqual([], [one for one, n in names.items() if n > 1])
 
     @ddt.data('cli', 'cmd', 'osc', 'simulator', 'watch')
     def test_functions_are_short(self, room):

@@ -285,16 +285,22 @@ class WriteTestCase(testtools.TestCase):
         )
 
 
-class InsertTestCase(testtools.TestCase):
+class MapTestCase(testtools.TestCase):
     def test_place(self):
         """Behind the answer and its remarks, in their order."""
+        wanted = argparse.Namespace(map=True, map_by='a')
         answer = report.begin('1 of 2 fails', 'x', counts=[(1, 'y')])[1]
         for rest, end in (([Section('z')], '\nz\n'), ([], '')):
             made = report.Report('', iter([*answer, *rest]), [])
             self.assertEqual(
                 f'1 of 2 fails:\n  1  y\nx\n\na\n{end}',
-                write(*report.insert(made, 'a').sections),
+                write(*report.add_map(made, wanted, str).sections),
             )
+
+    def test_none_is_asked_for(self):
+        made = report.Report('', [], [])
+        unwanted = argparse.Namespace(map=False, map_by=None)
+        self.assertIs(made, report.add_map(made, unwanted, self.fail))
 
     def test_end(self):
         made = report.Report('', iter([Section('z')]), [])
