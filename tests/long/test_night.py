@@ -20,7 +20,7 @@ from nova_ext_sched import waiting
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import maintain
 from nova_ext_sched.osc import moves_cloud
-from nova_ext_sched.osc import moves_run
+from nova_ext_sched.osc import moves_making
 from tests.functional import explain
 from tests.functional import test_osc_moves
 
@@ -48,8 +48,8 @@ class NightTest(test_osc_moves.ApplyTestCase):
         super().setUp()
         for where, name, value in (
             (waiting, 'SECONDS', 0),
-            (moves_run, 'QUIET', 0.2),
-            (moves_run, 'HELD', 2),
+            (moves_making, 'QUIET', 0.2),
+            (moves_making, 'HELD', 2),
         ):
             self.useFixture(fixtures.MockPatchObject(where, name, new=value))
         self.count = itertools.count(1)
