@@ -28,7 +28,7 @@ class RoomTestCase(moves.MovesTestCase):
                 (0, number), (plan['fit_now'], len(plan['room_on']))
             )
             self.assertEqual(
-                kinds, sorted(one['kind'] for one in plan['moves'])
+                kinds, sorted(one['method'] for one in plan['moves'])
             )
             status, said, made = self.carry_out(options='--disable')
             self.assertEqual(0, status, said)
