@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from tests import samples
 from tests.benchmarks import many_hosts
 from tests.benchmarks import standing
+from tests.functional import test_look_first
 from tests.long import pages
 
 RACKS = 12
@@ -22,8 +23,12 @@ def count_servers(number, chance):
 
 
 class DayTestCase(pages.PagesMixin, many_hosts.ManyHostsTestCase):
-    """host0 and 299 copies of it, in twelve racks of 25; no policy is on."""
+    """host0 and 299 copies of it, in twelve racks of 25.
 
+    nova.conf has no line of the package, as on the first day.
+    """
+
+    plugin = test_look_first.NovaConf
     hosts = 299
     servers_of_a_host = 0
     racks = RACKS
