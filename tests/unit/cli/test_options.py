@@ -63,7 +63,10 @@ class SupposedTestCase(testtools.TestCase):
     def test_said(self, argv, clause, supposed):
         parsed = self.parse(*argv)
         self.assertEqual(clause, options.say_supposed(parsed))
-        self.assertEqual(supposed, options.list_supposed(parsed))
+        self.assertEqual(
+            supposed,
+            [(one.option, one.value) for one in options.list_supposed(parsed)],
+        )
 
     def test_a_report(self):
         """The first line, the sentence and the document say it."""
