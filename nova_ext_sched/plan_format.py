@@ -89,7 +89,7 @@ _MOVES = {
 _HOSTS = {'type': 'array', 'description': 'hosts', 'items': _NAME}
 _STUCK = {
     'type': 'array',
-    'description': 'servers without a place',
+    'description': 'servers that cannot be moved',
     'items': {
         'type': 'object',
         'description': 'a server',

@@ -100,8 +100,8 @@ def write(
         figures += [
             Figure(
                 'success_timestamp_seconds',
-                'When the run ended that all other figures are of, in '
-                'seconds since the epoch.',
+                'When the last successful run ended, in seconds since the '
+                'epoch; all other metrics are from it.',
                 'command',
                 {command: time.time()},
             ),

@@ -318,7 +318,7 @@ class Lister(base.Command, lister.Lister):
         found, format_ = self._report, parsed_args.formatter
         assert found is not None
         has_chosen = parsed_args.columns or parsed_args.sort_columns
-        if format_ == _TEXT and not has_chosen:
+        if self.is_text(parsed_args):
             self._write(self.app.stdout, found.sections, parsed_args)
         elif format_ in _DOCUMENTS and found.document and not has_chosen:
             document = found.document()
@@ -336,6 +336,21 @@ class Lister(base.Command, lister.Lister):
             said = [Section(found.sentence)]
             self._write(sys.stderr, said, parsed_args)
         return 0
+
+    def is_text(self, parsed_args: argparse.Namespace) -> bool:
+        """Return whether people read the answer."""
+        has_chosen = parsed_args.columns or parsed_args.sort_columns
+        return parsed_args.formatter == _TEXT and not has_chosen
+
+    def write_part(
+        self, made: Report, parsed_args: argparse.Namespace
+    ) -> None:
+        """Write what was found until now to people, and to nobody else."""
+        if self.is_text(parsed_args):
+            made = say_origin(made, parsed_args, self.command_line)
+            self._report, self.status = made, made.status
+            self._write(self.app.stdout, made.sections, parsed_args)
+            self.app.stdout.flush()
 
     def _write(
         self,

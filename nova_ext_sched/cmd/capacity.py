@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
 import math
+import sys
+import typing
 
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
@@ -37,7 +39,10 @@ class Capacity(metrics.Command, scheduler.Lister):
         '--flavor m1.small --aggregate-host windows cmp-0101',
     )
     label = 'Counting servers of flavors'
-    _document: capacity_report.Document
+
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._document: capacity_report.Document = {}
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -78,7 +83,21 @@ class Capacity(metrics.Command, scheduler.Lister):
             raise base.UsageError(
                 'Name a --flavor: the map shows the room for it on each host.'
             )
-        self._document, is_complete = self.ask(count, parsed_args)
+        try:
+            is_complete = self.ask(self._count, parsed_args)
+        except KeyboardInterrupt:
+            if self._document:
+                self.write_part(
+                    capacity_report.make(
+                        self._document,
+                        parsed_args.hosts,
+                        base.FAULT,
+                        parsed_args.long,
+                        is_part=True,
+                    ),
+                    parsed_args,
+                )
+            raise
         flavors = self._document['flavors']
         status = base.FINE
         if not is_complete or any(one['fault'] for one in flavors):
@@ -95,6 +114,27 @@ class Capacity(metrics.Command, scheduler.Lister):
             made = report.append(made, *drawn)
         return made
 
+    def _count(
+        self, parsed_args: argparse.Namespace, advance: progress.Advance
+    ) -> bool:
+        """Return whether every enabled cell answered.
+
+        To people each of several flavors is said as soon as it is counted.
+        """
+        is_said = len(parsed_args.flavor) != 1 and self.is_text(parsed_args)
+        told: set[str] = set()
+        is_complete = True
+        for counted in count(parsed_args, advance):
+            self._document, is_complete = counted
+            for one in self._document['flavors'] if is_said else ():
+                if one['id'] not in told:
+                    said = capacity_report.say_flavor(
+                        one, self._document['hosts']
+                    )
+                    print(f'{said}.', file=sys.stderr, flush=True)
+                    told.add(one['id'])
+        return is_complete
+
     def measure(self) -> Iterator[metrics.Figure]:
         yield metrics.Figure(
             'capacity_servers',
@@ -110,13 +150,16 @@ class Capacity(metrics.Command, scheduler.Lister):
 
 def count(
     parsed_args: argparse.Namespace, advance: progress.Advance
-) -> tuple[capacity_report.Document, bool]:
-    """Return the document, and whether every enabled cell answered."""
+) -> Iterator[tuple[capacity_report.Document, bool]]:
+    """Yield documents, and whether every enabled cell answered.
+
+    See :func:`.survey.make_documents`.
+    """
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.fit import survey
 
     with arguments.read_cloud(parsed_args) as cloud:
-        return survey.make_document(
+        yield from survey.make_documents(
             cloud,
             arguments.make_question(parsed_args),
             parsed_args.flavor,

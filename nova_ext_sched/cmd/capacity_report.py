@@ -52,13 +52,21 @@ def make(
     by_host: bool,
     status: int = base.FINE,
     is_long: bool = False,
+    is_part: bool = False,
 ) -> report.Report:
     """Return the report of a document, the most room first.
 
     :param by_host: of the room of each host
     :param is_long: show all that ends the room of a flavor
+    :param is_part: whether there are flavors that were not counted
     """
-    sentence, sections = report.begin(*_list_sentences(found))
+    sentences = [*_list_sentences(found)]
+    if is_part:
+        counted = messages.count('flavor', len(found['flavors']))
+        sentences.insert(
+            1, f'Interrupted after {counted}; the others were not counted.'
+        )
+    sentence, sections = report.begin(*sentences)
     rows: list[Sequence[typing.Any]] = []
     by = found['by']
     columns: Sequence[str]
@@ -128,7 +136,7 @@ def draw(found: Document, by: str | None) -> Iterator[topology.Map]:
             {
                 topology.LEVELLED: f'room for 1 to {most}',
                 topology.NOTHING.shown: 'no room',
-                _UNKNOWN.shown: 'not known by itself',
+                _UNKNOWN.shown: 'only the sum is known',
             },
             by,
             terminal.GOOD,
@@ -188,17 +196,9 @@ def _list_sentences(found: Document) -> Iterator[str]:
     """Yield the answer, without its stop, and what is to be said besides."""
     flavors = found['flavors']
     hosts = messages.count('host', found['hosts'])
-    faults = {one['name']: one['fault'] for one in flavors if one['fault']}
+    faults = [one for one in flavors if one['fault']]
     if len(flavors) == 1 and not faults:
-        [one] = flavors
-        number = _number(one)
-        fit = messages.agree(number, 'fits', 'fit')
-        fitting = one['hosts']
-        on = '' if fitting is None else f', on {fitting} of {hosts}'
-        yield (
-            f'{messages.count("more server", number)} of flavor '
-            f'{one["name"]} {fit}{on}'
-        )
+        yield say_flavor(flavors[0], found['hosts'])
     else:
         roomy = sum(
             one['unlimited'] or bool(one['servers']) for one in flavors
@@ -206,13 +206,33 @@ def _list_sentences(found: Document) -> Iterator[str]:
         counted = len(flavors) - len(faults)
         have = messages.part(roomy, counted, 'flavor', 'has', 'have')
         yield (
-            f'{have} room on {hosts}. Each number is what fits if nothing '
-            f'else is created'
+            f'{have} room on {hosts}. Each number assumes that nothing else '
+            'is created'
         )
     for remark in found['remarks']:
         yield f'{remark.rstrip(".")}.'
-    for name, fault in faults.items():
-        yield f'{name} could not be counted: {fault.rstrip(".")}.'
+    for one in faults:
+        yield f'{say_flavor(one, found["hosts"])}.'
+
+
+def say_flavor(one: Document, hosts: int) -> str:
+    """Return what was found of a flavor, without the stop.
+
+    :param hosts: how many there are
+    """
+    if one['fault']:
+        return (
+            f'{one["name"]} could not be counted: {one["fault"].rstrip(".")}'
+        )
+    number = _number(one)
+    fit = messages.agree(number, 'fits', 'fit')
+    on = ''
+    if (fitting := one['hosts']) is not None:
+        on = f', on {fitting} of {messages.count("host", hosts)}'
+    more = messages.count('more server', number)
+    if not number:
+        return f'No more servers of flavor {one["name"]} fit'
+    return f'{more} of flavor {one["name"]} {fit}{on}'
 
 
 def _number(one: Document) -> typing.Any:

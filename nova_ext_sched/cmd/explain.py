@@ -182,8 +182,9 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
         given += ['operation'] * (operation != 'boot')
         if given:
             wrong = (
-                f'{_options(given)} cannot be beside --recorded: a record '
-                f'has its own request, and its answer without the hosts.'
+                f'{_options(given)} cannot be combined with --recorded: a '
+                'record has its own request, and no answer for single '
+                'hosts.'
             )
     elif parsed_args.server is not None:
         if extra := [name for name in given if name not in wanted]:
@@ -197,10 +198,10 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
         elif not given and operation in ('resize', 'rebuild'):
             wrong = f'To {operation} a server, say to what: --{wanted[0]}.'
     elif operation != 'boot':
-        wrong = f'To {operation} a server, say which: --server UUID.'
+        wrong = f'To {operation} a server, say which: --server SERVER.'
     elif parsed_args.flavor is None:
         wrong = (
-            'Say which request: --server UUID for an existing server, '
+            'Name a request: --server SERVER for an existing server, '
             '--flavor FLAVOR for a new one, --recorded ID for a refusal that '
             'watch recorded.'
         )

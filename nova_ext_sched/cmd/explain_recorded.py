@@ -13,8 +13,8 @@ from nova_ext_sched.watch import records
 # What nova itself said of the cause, by the record's constraint.
 _SAID = {
     'cannot decide': 'When nova refused it, a request filter could not decide',
-    'no candidates': 'When nova refused it, placement was away or offered no '
-    'host',
+    'no candidates': 'When nova refused it, placement did not answer or '
+    'offered no host',
 }
 
 
@@ -46,8 +46,8 @@ def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
     if record is None:
         raise base.UsageError(
             f'{path} has no record of {messages.quoted(wanted)}, nor has a '
-            f'file that logrotate moved. What it compressed is not read: '
-            f'unpack it, and name it with --records. Give the ID of a request '
+            'rotated file beside it. Compressed files are not read: unpack '
+            'one and name it with --records. Give the ID of a request '
             f'(req-...) that nova refused, or the UUID of its server.'
         )
     request = record['request_id'] or 'unknown'

@@ -175,7 +175,7 @@ def _tell_answer(found: Document) -> Iterator[report.Section]:
         yield report.Section(f'{unheld["sentence"]}.')
     if elsewhere := found.get('elsewhere'):
         yield report.Section(
-            'Held on full hosts by servers that run elsewhere:',
+            'Stale allocations on full hosts:',
             [one['sentence'] for one in elsewhere],
             _MOST_REASONS,
             'allocation',
@@ -197,10 +197,10 @@ def _tell_freed(found: Document) -> Iterator[report.Section]:
         for one in found['constraints']
         if one['capacity'] and one['capacity']['fits']
     }
-    title = 'Hosts that lifting one constraint alone would free:'
+    title = 'Hosts that lifting a single constraint would free:'
     if not freed:
-        title = 'No constraint lifted alone would free a host'
-        title += '; a smaller flavor would.' if capacities else '.'
+        title = 'Lifting any single constraint frees no host'
+        title += '; a smaller flavor would fit.' if capacities else '.'
     yield report.Section(
         title,
         [
@@ -217,7 +217,7 @@ def _tell_freed(found: Document) -> Iterator[report.Section]:
             f'A flavor of at most {_amount(resource, capacity["most_free"])} '
             f'would fit {messages.count("host", capacity["fits"])}, '
             f'{messages.clean(capacity["most_free_host"])}{others}; '
-            f'{_amount(resource, capacity["requested"])} asked.',
+            f'{_amount(resource, capacity["requested"])} requested.',
             apart=False,
         )
 
@@ -345,12 +345,12 @@ def _judge(found: Document, host: Document) -> str:
         refusing,
         judging,
         'constraint',
-        'that judged it refuses it',
-        'that judged it refuse it',
+        'refuses it',
+        'refuse it',
     )
     if judging and not refusing:
         refuse_it = f'passes {messages.count("constraint", judging)}'
-    return refuse_it + (f'; {unjudged} did not judge it' if unjudged else '')
+    return refuse_it + (f'; {unjudged} did not check it' if unjudged else '')
 
 
 def _find_place(found: Document, host: Document) -> str:
@@ -380,21 +380,19 @@ def _tell_ranks(found: Document, hosts: Sequence[Document]) -> str:
     order = found['order']
     first, mine = order[0], [order[rank - 1] for rank in ranks]
     is_one = len(hosts) == 1
-    text = f'. It is choice {ranks[0]} of {len(order)}'
+    text = f'; choice {ranks[0]} of {len(order)}'
     if not is_one:
         low, high = min(ranks), max(ranks)
         among = 'among ' * (high - low >= len(ranks))
-        text = f'. They are {among}choices {low} to {high} of {len(order)}'
+        text = f'; {among}choices {low} to {high} of {len(order)}'
     behind = [first['weight'] - one['weight'] for one in mine]
     if ranks[0] > 1 and not any(behind):
-        weigh = 'weighs' if is_one else 'weigh'
-        return f'{text}, and {weigh} as much as {first["host"]}'
+        return f'{text}, with the same weight as {first["host"]}'
     if weigher := _find_weigher(hosts[0]):
-        lose = 'it loses' if is_one else 'they lose'
         lost = [host['loses'][weigher] for host in hosts]
         text += (
-            f', {_say_span(behind)} behind {first["host"]}; {lose} most by '
-            f'{weigher}, {_say_span(lost)}'
+            f', {_say_span(behind)} behind {first["host"]}; {weigher} costs '
+            f'{"it" if is_one else "them"} most ({_say_span(lost)})'
         )
     return text
 

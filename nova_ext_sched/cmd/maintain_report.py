@@ -23,7 +23,7 @@ from nova_ext_sched.dryrun.plan import plans
 COLUMNS = ('Round', *plan_report.COLUMNS)
 
 # The columns of the rounds that people read.
-_HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Closer together')
+_HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Less redundancy')
 
 # Rounds that people see, hosts that cannot be emptied, and of these those of
 # which they see servers.
@@ -90,7 +90,7 @@ def make_rounds(
         sections.append(report.Section(title, lines, _MOST_HOSTS, 'host'))
     if crowded := [one for one in kept if one.without_place][:_MOST_DETAILED]:
         of_these = messages.first_few([one.host for one in crowded])
-        title = f'No place for these of {of_these}:'
+        title = f'Cannot be moved from {of_these}:'
         stuck = [each for one in crowded for each in one.without_place]
         sections.append(plan_report.list_stuck(title, stuck, names))
     rows = [
@@ -148,12 +148,11 @@ def make_round(
 def _say_kept(one: plans.NotEmptied) -> str:
     if one.without_place:
         number = messages.count('server', len(one.without_place))
-        verb = messages.agree(len(one.without_place), 'has', 'have')
         causes = plan_report.count_causes(one.without_place)
-        return f'{number} {verb} no place: {causes}'
+        return f'{number} cannot be moved: {causes}'
     if one.lost:
         return f'while it is empty, {messages.clean(one.lost)} cannot fail'
-    return 'what kept it was deleted meanwhile: make the plan again'
+    return 'what blocked it was deleted meanwhile: make a new plan'
 
 
 def _say_empty(
@@ -205,7 +204,7 @@ def draw(
         'Moves',
         {
             topology.COUNTED: topology.say_counted(
-                stuck, 'servers without a place'
+                stuck, 'servers that cannot be moved'
             ),
             topology.LEVELLED: f'empty in round 1 to {last}',
             topology.NOTHING.shown: 'not asked about',

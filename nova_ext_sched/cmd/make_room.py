@@ -141,12 +141,12 @@ def tell(
             f'{messages.agree(now, "The one", f"The {now}")} that '
             f'{messages.agree(now, "fits", "fit")} now '
             f'{messages.agree(now, "is", "are")} placed first, so that no '
-            f'move spends that room.'
+            'move takes that room.'
         )
     if made:
         found.append(
-            'Nothing keeps the room: create the servers at once after the '
-            'moves, and name the host of each (room_on of the document).'
+            'Nothing reserves the room: create the servers right after the '
+            'moves, each on its own host (room_on in the document).'
         )
     whole = plan_report.make(room, found, faults, hosts=hosts, head=head)
     status = whole.status
@@ -166,5 +166,5 @@ def draw(
     return dataclasses.replace(
         drawn,
         signs={**drawn.signs, **taking},
-        legend={_ROOM.shown: 'room for new servers then', **drawn.legend},
+        legend={_ROOM.shown: 'room for new servers', **drawn.legend},
     )

@@ -41,9 +41,9 @@ def draw_moves(
         'Gets',
         {
             topology.COUNTED: topology.say_counted(
-                stuck, 'servers without a place'
+                stuck, 'servers that cannot be moved'
             ),
-            _EMPTY.shown: 'empty then',
+            _EMPTY.shown: 'will be empty',
             _LEFT.shown: 'servers move away',
             topology.LEVELLED: f'gets 1 to {most} servers',
             topology.NOTHING.shown: 'as it is',

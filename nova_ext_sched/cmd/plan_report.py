@@ -90,12 +90,17 @@ def make(
     if plan.moves:
         sections.append(list_moves(plan.moves))
     if plan.without_place:
-        sections.append(list_stuck('No place:', plan.without_place, names))
+        sections.append(
+            list_stuck('Cannot be moved:', plan.without_place, names)
+        )
     if plan.groups:
         groups = list(map(compare, plan.groups))
         sections.append(
             report.Section(
-                'Closer together:', groups, _MOST_GROUPS, 'server group'
+                'Server groups with less redundancy:',
+                groups,
+                _MOST_GROUPS,
+                'server group',
             )
         )
     status = find_status(plan.without_place)
@@ -226,7 +231,7 @@ def list_stuck(
     lines = [
         report.Line(
             f'{names.put_into(reason)}.',
-            notes=[f'What would help: {helps}.'] if helps else [],
+            notes=[f'Fix: {helps}.'] if helps else [],
             below=report.Section(
                 rows=[*servers.values()], most=most, noun='server'
             ),
@@ -255,7 +260,7 @@ def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
     if whole := moving + stuck:
         text = f'{moving} of {messages.count("server", whole)} can be moved'
     if stuck:
-        text += f'; {stuck} cannot be placed: '
+        text += f'; {stuck} cannot: '
         text += count_causes(plan.without_place)
     if mended := len(plan.mended_by_others):
         becomes = messages.agree(mended, 'becomes', 'become')
@@ -268,7 +273,7 @@ def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
 
 def _to(one: plans.Move) -> str:
     if one.to is None:
-        return f'to where nova chooses ({one.expected} now)'
+        return f'to a host that nova chooses ({one.expected} now)'
     return f'to {one.to}'
 
 
@@ -302,7 +307,13 @@ def say_hosts(hosts: Sequence[str]) -> str:
 
 def compare(one: plans.Group) -> str:
     """Return on how many hosts a group stands before and after."""
-    text = f'{one.name}: hosts {one.hosts_before} -> {one.hosts}'
-    if one.domains < one.domains_before:
-        text += f', failure domains {one.domains_before} -> {one.domains}'
-    return text
+    counts = (
+        ('hosts', one.hosts_before, one.hosts),
+        ('failure domains', one.domains_before, one.domains),
+    )
+    said = [
+        f'{noun} {before} -> {after}'
+        for noun, before, after in counts
+        if after < before
+    ]
+    return f'{one.name}: {", ".join(said)}'

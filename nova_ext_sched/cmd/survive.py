@@ -107,16 +107,16 @@ class Survive(metrics.Command, scheduler.Lister):
         bad = sum(bool(one.lost) for one in failures)
         yield metrics.Figure(
             'failures',
-            'Hosts or failure domains that can fail one at a time, so that '
-            'each server finds another host, and those that cannot.',
+            'Hosts or failure domains, by whether every server could be '
+            'restarted elsewhere if that one failed.',
             'survived',
             {'yes': len(failures) - bad, 'no': bad},
         )
         yield metrics.Figure(
             'stranded_servers',
-            'Servers that find no host when theirs fails (room), those that '
-            'nova would not evacuate as they are (state), and those that it '
-            'evacuates in no state (never).',
+            'Servers that could not be restarted if their host failed: for '
+            'lack of room, for a state in which nova does not evacuate them, '
+            'or because it never does.',
             'reason',
             {
                 'room': len(outcome.without_room),

@@ -77,12 +77,15 @@ def make(
     if bad:
         detailed = bad[:_MOST_DETAILED]
         of_these = messages.first_few([one.failure for one in detailed])
-        title = f'No host for these of {of_these}:'
+        title = f'Cannot be placed, from {of_these}:'
         stuck = [each for one in detailed for each in one.lost]
         sections.append(plan_report.list_stuck(title, stuck, names))
     as_they_are = [one for one in outcome.refused.values() if not one.is_lost]
     if as_they_are:
-        title = 'There is a host for these, once nova evacuates them:'
+        title = (
+            'There is room for these, but nova does not evacuate them in '
+            'their state:'
+        )
         sections.append(plan_report.list_stuck(title, as_they_are, names))
     stuck = [stuck for one in failures for stuck in one.without_place]
     status = plan_report.find_status(stuck)
@@ -111,7 +114,7 @@ def _list_bad(
     for one in bad:
         number = f'{len(one.lost)} of {one.servers}'
         if not lines:
-            number += ' servers find no host'
+            number += ' servers cannot be placed'
         lines.append(
             report.Line(
                 f'{number}: {plan_report.count_causes(one.lost)}',
@@ -156,15 +159,15 @@ def _make_rows(
 
 def _count_refused(outcome: plans.Outcome) -> Iterator[str]:
     if number := len(outcome.refused):
-        are = messages.agree(number, 'it is', 'they are')
+        its = messages.agree(number, 'its', 'their')
         yield (
-            f'nova would not evacuate {messages.count("server", number)} as '
-            f'{are}.'
+            f'nova would not evacuate {messages.count("server", number)} in '
+            f'{its} state.'
         )
     if never := len(outcome.never_evacuated):
         yield (
             f'nova never evacuates {messages.count("server", never)}, '
-            f'whatever the state.'
+            f'in any state.'
         )
 
 
@@ -231,7 +234,7 @@ def _list_flavors(
 
 
 def draw(outcome: plans.Outcome, by: str | None, of_all: bool) -> topology.Map:
-    """Return the map of servers that find no host, and of what is left.
+    """Return the map of servers that cannot be placed, and of what is left.
 
     :param of_all: whether each host of the cloud was to fail
     """
@@ -252,9 +255,9 @@ def draw(outcome: plans.Outcome, by: str | None, of_all: bool) -> topology.Map:
         'No host',
         {
             topology.COUNTED: topology.say_counted(
-                stuck, 'servers that find no host'
+                stuck, 'servers that cannot be placed'
             ),
-            topology.LEVELLED: f'1 to {most} hosts for the last server',
+            topology.LEVELLED: f'1 to {most} choices for the last server',
             topology.NOTHING.shown: (
                 'holds no server' if of_all else 'not asked about'
             ),

@@ -167,7 +167,7 @@ def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
                 f'[nova_ext_sched] '
                 f'placement_req_default_forbidden_member_prefix has '
                 f'{prefix}, but placement_req_required_member_prefix does '
-                f'not: a request with any key of this prefix may use every '
+                'not: a request with any key of this prefix can use every '
                 f'aggregate that such a key reserves. Add {prefix} to both '
                 f'options.'
             )
@@ -181,7 +181,7 @@ def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
     ):
         yield (
             '[nova_ext_sched] member_sources lets end users name reserved '
-            'aggregates, but member_project_keys is empty: every project may '
+            'aggregates, but member_project_keys is empty: every project can '
             'use every reserved aggregate. Set member_project_keys to the '
             'metadata keys that hold the projects.'
         )

@@ -156,7 +156,7 @@ class SyncIsolation(Command):
         said = []
         if parsed_args.prune and selected:
             said = [
-                'Of hosts outside these aggregates no trait was looked at: '
+                'Traits of hosts outside these aggregates were not checked: '
                 'sync --prune without a name does that.'
             ]
         if parsed_args.dry_run:

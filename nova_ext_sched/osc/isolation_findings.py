@@ -97,9 +97,7 @@ KINDS = {
     'force-metadata-check': Kind(
         'The aggregate forces nothing', f'Correct the value with {_SET}'
     ),
-    'misspelt': Kind(
-        'The item isolates all the same', f'Correct it with {_SET}'
-    ),
+    'misspelt': Kind('The item isolates anyway', f'Correct it with {_SET}'),
 }
 
 #: The kinds that let no server land on the hosts.

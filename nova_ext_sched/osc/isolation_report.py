@@ -272,8 +272,8 @@ def make_of_steps(
     if any(name.startswith(record) for step in steps for name in step.names):
         sections.append(
             report.Section(
-                f'With a trait sync gives {record}<trait>, by which sync '
-                f'--prune takes back what sync gave and nothing else.'
+                f'With a trait sync gives {record}<trait>, so that sync '
+                '--prune removes what sync gave and nothing else.'
             )
         )
     rows = [

@@ -66,18 +66,19 @@ class ApplyPlan(report.Lister, command.Lister):
             metavar='<number>',
             type=base.read_amount,
             default=1,
-            help='how many moves that do not need each other may be under way '
-            'at once (default: 1)',
+            help='the most independent moves under way at once (default: 1)',
         )
         parser.add_argument(
             '--yes',
             action='store_true',
-            help='do not ask; where there is no terminal, nobody is asked',
+            help='do not ask for confirmation; without a terminal nobody is '
+            'asked',
         )
         parser.add_argument(
             '--keep-going',
             action='store_true',
-            help='after a move that fails, make those that need nothing of it',
+            help='after a move fails, go on with those that do not depend on '
+            'it',
         )
         parser.add_argument(
             '--skip',
@@ -85,7 +86,7 @@ class ApplyPlan(report.Lister, command.Lister):
             action='append',
             default=[],
             help='leave out this server (name or UUID), and the moves that '
-            'need its own (may be repeated)',
+            'depend on it (repeatable)',
         )
         parser.add_argument(
             '--dry-run',
@@ -96,8 +97,8 @@ class ApplyPlan(report.Lister, command.Lister):
         group.add_argument(
             '--disable',
             action='store_true',
-            help='first disable the hosts that are to be empty, or of '
-            'make-room those where there is room then',
+            help='first disable the hosts to be emptied, or for make-room '
+            'those where room is made',
         )
         group.add_argument(
             '--enable',

@@ -58,7 +58,7 @@ class Progress(moves_run.Progress):
             self._waits[move.turn] = since, now + (now - since)
             name = messages.clean(move.name) or move.server
             self._say(
-                f'Turn {move.turn}, {name}: {messages.clean(reason, 1000)}, '
+                f'Move {move.turn} ({name}): {messages.clean(reason, 1000)}, '
                 f'since {_say_time(now - since)}.'
             )
 

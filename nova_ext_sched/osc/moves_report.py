@@ -173,8 +173,8 @@ def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:
             for one in plan.supposed
         )
         said.append(
-            f'The plan supposes {named}: make that so before, or nova may '
-            f'refuse its moves.'
+            f'The plan assumes {named}: apply that first, or nova can refuse '
+            'its moves.'
         )
     return said
 
@@ -195,10 +195,7 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
                 for one in plan.stranded
             ]
         )
-        yield (
-            f'{number} had no place when the plan was made, and stayed: '
-            f'{names}.'
-        )
+        yield (f'{number} could not be moved when the plan was made: {names}.')
         helps = dict.fromkeys(
             messages.clean(one.would_help, 1000)
             for one in plan.stranded
@@ -206,7 +203,7 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
         )
         if helps:
             shown = messages.first_few([*helps], _MOST_HELPS, str)
-            yield f'What would help: {shown}.'
+            yield f'Fix: {shown}.'
 
 
 def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
@@ -244,7 +241,7 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
 
 
 def _say_turn(one: moves_plan.Move) -> str:
-    return f'Turn {one.turn}, {messages.clean(one.name) or one.server}'
+    return f'Move {one.turn} ({messages.clean(one.name) or one.server})'
 
 
 def _say_why(one: moves_plan.Move) -> str:
@@ -258,7 +255,7 @@ def _say_why(one: moves_plan.Move) -> str:
 
 def _to(one: moves_plan.Move) -> str:
     name = _clean(one.expected)
-    return name if one.to else f'where nova chooses ({name})'
+    return name if one.to else f'a host that nova chooses ({name})'
 
 
 def _clean(text: str) -> str:

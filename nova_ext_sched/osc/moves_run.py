@@ -111,7 +111,7 @@ class Run:
         moves = self.plan.moves
         missing = [turn for turn in move.needs if not moves[turn - 1].is_over]
         if missing:
-            move.reason = f'it needs turn {missing[0]}'
+            move.reason = f'it depends on move {missing[0]}'
         return bool(missing)
 
     def _make(self, move: moves_plan.Move) -> _Making:

@@ -92,7 +92,7 @@ DECLARATION = declaration.Policy(
     'requests that ask to be spread, and without that filter they are not '
     'spread',
     without_host_filter='hosts in no failure domain are accepted, and several '
-    'servers of one request may land in one domain',
+    'servers of one request can land in one domain',
     counts_group=True,
 )
 

@@ -60,7 +60,7 @@ DECLARATION = declaration.Policy(
     without_host_filter='a server on an isolated host keeps its host when it '
     'is rebuilt with an image that does not require the traits, and '
     'max_forbidden_aggregates and forbid_by_trait have no effect: from about '
-    'a hundred isolated aggregates on, a web server in front of placement may '
+    'a hundred isolated aggregates on, a web server in front of placement can '
     'refuse every query',
 )
 
@@ -143,7 +143,7 @@ def read_item(key: str, value: str | None) -> Item:
             trait,
             f"metadata {messages.clean(key)}: expected '{PREFIX}{trait}="
             f"{REQUIRED}', got '{messages.clean(key)}="
-            f"{messages.clean(value)}'; it isolates all the same, but "
+            f"{messages.clean(value)}'; it isolates anyway, but "
             f"with nova's own filter on some databases only: correct it",
         )
     return Item(trait)

@@ -238,8 +238,8 @@ class Query:
             f'{messages.count(f"{kind} aggregate", number)}, although '
             f'max_forbidden_aggregates has room for {room} only, because '
             f'{host_filter} is not in [filter_scheduler] enabled_filters to '
-            f'check the hosts of the rest. A web server in front of placement '
-            f'may refuse the query, and the request then ends in NoValidHost. '
+            'check the hosts of the rest. A web server in front of placement '
+            'can refuse the query, and the request then ends in NoValidHost. '
             f'Add {host_filter} to enabled_filters.',
             key=(host_filter, kind, 'unbounded'),
         )
@@ -306,7 +306,8 @@ def _warn_left_out(
         names = 'none of them'
         effect = (
             f'{host_filter} checks the hosts that placement returns. If '
-            f'servers find no host, raise [scheduler] max_placement_results.'
+            'servers cannot be placed, raise [scheduler] '
+            'max_placement_results.'
         )
     LOG_ONCE.warning(
         f'A request must land in one of {_Names(items, part.whole)}. Its '

@@ -32,24 +32,23 @@ class Metrics:
         histogram = functools.partial(prometheus.Histogram, registry=registry)
         self.refusals = counter(
             'nova_ext_sched_refusals',
-            'Operations that nova refused for want of a host, by the cause '
-            'that explain ranks first.',
+            'Operations that nova refused with NoValidHost, by the cause that '
+            'explain ranks first.',
             ['operation', 'constraint'],
         )
         self.explanations = histogram(
             'nova_ext_sched_explanation_duration_seconds',
-            'Time that an explanation took.',
+            'Time taken by an explanation.',
             buckets=(0.1, 0.3, 1, 3, 10, 30, 100),
         )
         self.delay = histogram(
             'nova_ext_sched_record_delay_seconds',
-            'Time from a refusal, by the clock that nova noted it by, to its '
-            'record.',
+            'Time from a refusal, as timestamped by nova, to its record.',
             buckets=(1, 3, 10, 30, 60, 100, 300, 1000, 3000),
         )
         self.waiting = gauge(
             'nova_ext_sched_refusals_waiting',
-            'Refusals that were read and are not recorded yet.',
+            'Refusals that were read but are not recorded yet.',
         )
         self.unexplained = counter(
             'nova_ext_sched_refusals_unexplained',
@@ -58,12 +57,12 @@ class Metrics:
         )
         self.unread = gauge(
             'nova_ext_sched_cells_unread',
-            'Cells whose database did not answer when it was read last.',
+            'Cells whose database did not answer the last poll.',
         )
         # Registered when it has a value.
         self._looked = prometheus.Gauge(
             'nova_ext_sched_look_timestamp_seconds',
-            'When the watcher last read the cells or recorded a refusal, in '
+            'When watch last polled the cells or recorded a refusal, in '
             'seconds since the epoch.',
             registry=None,
         )

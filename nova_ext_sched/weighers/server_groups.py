@@ -300,8 +300,8 @@ def _warn(exc: Exception) -> None:
     LOG_ONCE.warning(
         f'Where servers of a server group go that nova-compute has not '
         f'claimed yet is not known, because nova or placement did not '
-        f'answer: {messages.clean(exc)}. Servers that are created at the '
-        f'same time may choose the same host.',
+        f'answer: {messages.clean(exc)}. Servers that are created at the same '
+        'time can choose the same host.',
         key=type(exc).__name__,
     )
 

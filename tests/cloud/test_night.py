@@ -159,7 +159,7 @@ class NightTestCase(moves.MovesTestCase):
         self.fail(plan)
 
     def do_what_helps(self, stuck):
-        """Do what a plan names of servers without a place."""
+        """Do what a plan names of servers that cannot be moved."""
         for one in stuck:
             self.say(f'NO PLACE: {json.dumps(one)}')
             helps = one['would_help']

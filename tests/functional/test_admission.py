@@ -76,7 +76,7 @@ class NeverTestCase(AdmissionTestCase):
         )
         self.assertEqual(
             '1 of 2 hosts can fail, one at a time; 1 cannot. nova never '
-            'evacuates 1 server, whatever the state.',
+            'evacuates 1 server, in any state.',
             document['answer']['sentence'],
         )
 
@@ -100,9 +100,9 @@ class StateTestCase(AdmissionTestCase):
         )
         self.assertEqual(
             'nova-api refuses to live-migrate it: its vm_state is stopped. '
-            'First, bring it to another status. Then 2 of 3 hosts can take '
-            'it. The scheduler prefers host2, then host3; it may be host3 '
-            'without HostNameWeigher. 1 is excluded by the request.',
+            'First, bring it into another state. Then 2 of 3 hosts can take '
+            'it. The scheduler prefers host2, then host3. Without '
+            'HostNameWeigher it would be host3. 1 is excluded by the request.',
             found['sentence'],
         )
         for operation in ('migrate', 'evacuate'):

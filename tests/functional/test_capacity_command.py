@@ -2,8 +2,10 @@
 
 """The options and answers of capacity, beside a real nova and placement."""
 
+import contextlib
 import csv
 import io
+from unittest import mock
 
 import fixtures
 from nova import context as nova_context
@@ -13,6 +15,7 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_db import exception as db_exception
 from oslo_utils import fixture as utils_fixture
 
+from nova_ext_sched.cmd.capacity import command
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import question
@@ -25,6 +28,8 @@ class CommandTestCase(capacity.CapacityTestCase):
 
     def test_command(self):
         self.every_flavor()
+        self.as_it_comes()
+        self.interrupted()
         self.usage()
         self.faults()
         self.explain_in_the_same_snapshot()
@@ -100,6 +105,52 @@ class CommandTestCase(capacity.CapacityTestCase):
         )
         self.assertNoValidHost(flavor=by_name['none']['id'])
 
+    def as_it_comes(self):
+        """Of several flavors people read each at once, programs the whole."""
+        self.assertEqual('', capacity.run('-f', 'json').err)
+        self.assertEqual('', capacity.run('--flavor', 'large').err)
+        answer = capacity.run()
+        lines = sorted(answer.err.splitlines())
+        self.assertEqual(5, len(lines), lines)
+        self.assertIn(
+            '6 more servers of flavor large fit, on 3 of 3 hosts.', lines
+        )
+        self.assertIn('No more servers of flavor huge fit.', lines)
+        self.assertIn('2 of 5 flavors have room on 3 hosts.', answer.out)
+
+    def interrupted(self):
+        """People read what is known by then; nobody else reads a part."""
+        count, counted = survey.Survey.count, []
+
+        def count_two(surveying, flavor):
+            if len(counted) == 2:
+                raise KeyboardInterrupt
+            counted.append(flavor.name)
+            return count(surveying, flavor)
+
+        for format_ in ((), ('-f', 'json')):
+            counted.clear()
+            out = io.StringIO()
+            app = mock.Mock(stdout=out)
+            called = command.Capacity(app, None, cmd_name='capacity')
+            parsed = called.get_parser('capacity').parse_args(format_)
+            with (
+                fixtures.MonkeyPatch(
+                    'nova_ext_sched.dryrun.fit.survey.Survey.count', count_two
+                ),
+                mock.patch.object(called, 'configure'),
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
+                self.assertRaises(KeyboardInterrupt, called.run, parsed)
+            said = out.getvalue()
+            if format_:
+                self.assertEqual('', said)
+                continue
+            self.assertIn('Interrupted after 2 flavors; ', said)
+            for name in counted:
+                self.assertRegex(said, rf'(?m)^{name} ')
+            self.assertEqual(2, len(counted))
+
     def usage(self):
         for args, message in (
             (['--flavor', 'gone'], "ID or name of a flavor, got 'gone'"),
@@ -134,7 +185,7 @@ class CommandTestCase(capacity.CapacityTestCase):
     def explain_in_the_same_snapshot(self):
         asked = question.Question(flavor='large')
         with snapshot.read(settled=True) as cloud:
-            survey.make_document(cloud, question.Question())
+            [*survey.make_documents(cloud, question.Question())]
             found = explanation.explain(cloud, asked).describe()
         self.assertEqual(
             ['host1', 'host2', 'host3'],

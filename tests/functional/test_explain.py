@@ -106,7 +106,7 @@ class MatrixTestCase(ExplainTestCase):
         self.assertEqual(['host1', 'host2', 'host3'], answer.order)
         self.assertEqual(
             '3 of 3 hosts can take it. The scheduler prefers host1, then '
-            'host2, host3; it may be host2 without HostNameWeigher.',
+            'host2, host3. Without HostNameWeigher it would be host2.',
             answer.sentence,
         )
         self.assertEqual('', answer.err)
@@ -736,7 +736,7 @@ class KnownTestCase(ExplainTestCase):
         """host3, the third best, gets none."""
         self.flags(host_subset_size=2, group='filter_scheduler')
         self.assertEqual(
-            '3 of 3 hosts can take it. nova draws one of the best 2 '
+            '3 of 3 hosts can take it. nova picks at random one of the best 2 '
             '(host_subset_size): host1, host2.',
             self.explain('--flavor', self.flavor()).sentence,
         )

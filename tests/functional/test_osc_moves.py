@@ -299,9 +299,9 @@ class NightTest(ApplyTestCase):
         plan['time'] = '2026-01-01T00:00:00Z'
         self.assertEqual([], self.apply(plan, status=3))
         for said in (
-            '1 server had no place when the plan was made, and stayed: db on',
-            'What would help: unrescue it.',
-            'The plan supposes --aggregate-host lab a: make',
+            '1 server could not be moved when the plan was made: db on',
+            'Fix: unrescue it.',
+            'The plan assumes --aggregate-host lab a: make',
             'The plan is ',
             'Planned 2026-01-01T00:00:00Z, for functional',
         ):

@@ -228,6 +228,6 @@ class CellsTestCase(audits.AuditTestCase):
         self.assertEqual(['host1'], found)
         (fault,) = auditing.faults
         self.assertIn(
-            'Cell cell2 cannot be read, and its servers are not judged',
+            'Cell cell2 cannot be read, and its servers are not checked',
             fault,
         )

@@ -85,7 +85,7 @@ class ProvidersTestCase(sharing.StorageMixin, capacity.CapacityTestCase):
         # No host gives one server more than max_unit, or parts of a step.
         for amount, why in (
             ('9', 'are too small (CUSTOM_MAGIC)'),
-            ('4', 'give no server such an amount (CUSTOM_MAGIC)'),
+            ('4', 'cannot give one server such an amount (CUSTOM_MAGIC)'),
         ):
             flavor = self.large(specs={'resources:CUSTOM_MAGIC': amount})
             answer = self.capacity('--flavor', flavor)

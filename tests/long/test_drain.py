@@ -164,7 +164,7 @@ class PlanTestCase(test_drain.DrainTestCase):
         plan = self.drain('host1')
         self.assertEqual(
             'No server has to move. The host will be empty. '
-            'host1 is not disabled, and may get new servers.',
+            'host1 is still enabled and can get new servers.',
             plan['answer']['sentence'],
         )
         self.disable_others('host2', 'host3')

@@ -32,7 +32,7 @@ class AnswersTestCase(base.CloudTestCase):
         answer = self.explain(*args, '--num-instances', '3')
         self.assertEqual(3, answer.status)
         self.assertIn(
-            'Only 2 of 3 instances find a host, and nova then creates none.',
+            'Only 2 of 3 instances find a host, so nova creates none.',
             answer.sentence,
         )
 
@@ -65,7 +65,7 @@ class AnswersTestCase(base.CloudTestCase):
         [remark] = answer.document['remarks']
         self.assertIn('"host"', remark)
         self.assertIn('the cloud has changed since', remark)
-        self.assertIn("UTC nova noted 'No valid host was found. ", remark)
+        self.assertIn("UTC nova recorded 'No valid host was found. ", remark)
 
     def conductor_never_got_it(self):
         """nova notes no end of it."""
@@ -113,7 +113,7 @@ class AnswersTestCase(base.CloudTestCase):
             self.remark(server),
             r'^The server is in ERROR\. nova chose a host, and the build '
             r'failed there \(host1, host2, host3\): see the log of '
-            r"nova-compute\. At [\d-]+ [\d:]+ UTC nova noted 'Exceeded "
+            r"nova-compute\. At [\d-]+ [\d:]+ UTC nova recorded 'Exceeded "
             r'maximum number of retries\. .*no space left on the image store',
         )
 

@@ -189,11 +189,12 @@ class FreedTestCase(UnheldTestCase):
         )
         self.assertEqual({'host1': (True, [server['id']])}, self.found())
         sentence = (
-            '1 of 1 full host holds allocations of no server and no migration '
-            'of nova: host1. Full by these alone: 1 (host1). "nova-manage '
-            'placement audit --delete --resource_provider" deletes those of '
-            'the host with the UUID that it is given, while no server moves, '
-            'and "heal_allocations" gives servers what they lack then.'
+            '1 of 1 full host holds leaked allocations, of no server or '
+            'migration: host1. Full only because of them: 1 (host1). '
+            '"nova-manage '
+            'placement audit --delete --resource_provider" with the UUID of a '
+            'host deletes them there, as long as no server moves; '
+            '"heal_allocations" then restores what servers lack.'
         )
         self.assertIn(
             sentence,

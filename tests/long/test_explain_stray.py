@@ -165,8 +165,8 @@ class LostTestCase(StrayTestCase):
             f'openstack server set --state active {server["id"]}; '
             f'{delete} {migration}; {delete} {server["id"]}; nova-manage '
             f'placement heal_allocations --instance {server["id"]}',
-            'runs on host1; its live-migration is accepted, and nova goes '
-            'no further: openstack',
+            'runs on host1; its live-migration is accepted, and nova does '
+            'nothing more: openstack',
         )
         with base.table_away(self.cell_engine(), 'migrations'):
             self.assertEqual([], self.elsewhere())
@@ -197,7 +197,7 @@ class LostTestCase(StrayTestCase):
             server,
             'host3',
             f'openstack resource provider allocation delete {first}',
-            'its live-migration is accepted, and nova goes no further',
+            'its live-migration is accepted, and nova does nothing more',
         )
         self.assertFreed(remedy, server)
         deleted = self.lose()
@@ -263,7 +263,7 @@ class EvacuatedTestCase(nodes.NodesMixin, StrayTestCase):
             'host1',
             server,
             'host2',
-            f'start nova-compute there anew, which clears it; or {unset}',
+            f'restart nova-compute there, which clears it; or {unset}',
             'runs on host2; its evacuation is done: start',
         )
         with self.patch(

@@ -132,8 +132,8 @@ class MaintainTestCase(RoundsTestCase):
         plan = self.read()
         self.assertEqual(
             '6 of 6 hosts can be emptied, in 6 rounds. 1 move of 1 server. '
-            '1 server is being built: ask drain when the hosts of a round are '
-            'disabled. 1 server was deleted meanwhile.',
+            '1 server is still being built: run drain once the hosts of a '
+            'round are disabled. 1 server was deleted meanwhile.',
             plan['answer']['sentence'],
         )
         for name, server in (

@@ -91,7 +91,7 @@ class OthersTest(test_osc_moves.ApplyTestCase):
                 ['failed', 'not tried'], self.apply(plan, status=1)
             )
             name = self.made['moves'][0]['name']
-            self.assertIn(f'Turn 1, {name}: ', self.said)
+            self.assertIn(f'Move 1 ({name}): ', self.said)
             self.assertIn('No valid host was found', self.said)
         self.set_metadata('closed', {'trait:CUSTOM_CLOSED': None})
         self.assertEqual(['moved', 'moved'], self.apply(plan))

@@ -329,17 +329,17 @@ class UnmappedRow(promises.CloudRow):
         self.assertEqual(['host2', 'host3', 'host4'], answer.order)
         self.assertIn(
             '3 of 4 hosts can take it. The scheduler prefers host2, then '
-            'host3, host4; it may be host3 without HostNameWeigher. 1 is in '
+            'host3, host4. Without HostNameWeigher it would be host3. 1 is in '
             'no cell mapping (run nova-manage cell_v2 discover_hosts). No '
-            'cell mapping has host1. nova-scheduler may choose such a host '
-            'all the same, and the server then ends in ERROR: run ',
+            'cell mapping has host1. nova-scheduler can still choose such a '
+            'host, and the server then ends in ERROR: run ',
             answer.sentence,
         )
         server = self.boot(expected_state='ERROR')
         self.assertIn('not mapped to any cell', server['fault']['message'])
         answer = explain.run('--server', server['id'], '-f', 'json')
         self.assertIn(
-            'nova-conductor ended the build before it began. At ',
+            'nova-conductor gave up the build before it began. At ',
             answer.remarks[-1],
         )
         self.assertEqual(2, len(answer.remarks))

@@ -83,7 +83,7 @@ class OperatorsData(typing.NamedTuple):
         if blazar.DECLARATION.is_on(self.conf) and pool not in self.aggregates:
             yield (
                 f'BlazarFilter is enabled, but there is no aggregate '
-                f'{messages.clean(pool)}: any server may land on the hosts '
+                f'{messages.clean(pool)}: any server can land on the hosts '
                 f'that Blazar manages and nobody has reserved. Set [{group}] '
                 f"aggregate_freepool_name to the name of Blazar's pool of "
                 f'free hosts.'

@@ -23,7 +23,7 @@ from nova_ext_sched.filters import base
 
 CONF = nova.conf.CONF
 
-#: Stands for the policy of a server that cannot be judged.
+#: Stands for the policy of a server that could not be checked.
 NOT_JUDGED = 'not-judged'
 
 #: Follows the name of a policy where only the scheduler hint of a server asks

@@ -110,12 +110,12 @@ class Totals:
             'violate a policy',
         )
         if not self.violating:
-            head += f' (judged by {", ".join(self.policies)})'
+            head += f' (policies checked: {", ".join(self.policies)})'
         return head
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences on servers that count twice, or cannot be judged."""
+        """Sentences on servers that count twice, or could not be checked."""
         said = []
         if several := self.several:
             verb = messages.agree(several, 'violates', 'violate')
@@ -126,7 +126,7 @@ class Totals:
             )
         if self.policies and self.not_judged:
             servers = messages.count('server', self.not_judged)
-            said.append(f'{servers} cannot be judged.')
+            said.append(f'{servers} could not be checked.')
         return said
 
     @property

@@ -365,7 +365,7 @@ class Snapshot(host_manager.HostManager):
         """What could not be read, a sentence each."""
         return [
             f'Cell {self.cell_name(cell)} cannot be read, and its servers are '
-            f'not judged: {messages.without_secrets(problem)}.'
+            f'not checked: {messages.without_secrets(problem)}.'
             for cell, problem in self.silent_cells.items()
         ] + self.doubts
 

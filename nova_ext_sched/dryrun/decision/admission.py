@@ -53,7 +53,7 @@ _LONG = 3600
 # What has to be done first, by the state that keeps nova from a move.
 _BEFORE_MOVE = {
     'building': 'wait until it is built, or delete it',
-    'error': f'mend its fault and {_SET_STATE}',
+    'error': f'fix its fault and {_SET_STATE}',
     'rescued': 'unrescue it',
     'resized': 'confirm or revert its resize (openstack server resize '
     'confirm)',
@@ -221,18 +221,21 @@ def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
         if not long:
             return 'wait until that has ended'
         return (
-            f'look in the log of nova-compute whether it goes on, and if it '
-            f'does not, {_SET_STATE}'
+            'check in the nova-compute log whether it goes on, and if '
+            f'not, {_SET_STATE}'
         )
     if state == vm_states.BUILDING and long:
-        return 'delete it, unless the log of nova-compute says it is built'
-    return _BEFORE_MOVE.get(state, 'bring it to another status')
+        return (
+            'delete it, unless the nova-compute log says that it is being '
+            'built'
+        )
+    return _BEFORE_MOVE.get(state, 'bring it into another state')
 
 
 def _say_before_evacuation(_: typing.Any, attr: str, state: str) -> str:
     """Return what has to be done before nova evacuates a server."""
     if attr == 'launched_at':
-        return 'delete it, and create it anew: it has never run'
+        return 'delete it and create it again: it has never run'
     return _BEFORE_EVACUATION.get(state, _SET_ANY_STATE)
 
 
@@ -245,7 +248,7 @@ def _is_long(instance: typing.Any) -> bool:
 def _say_first_of_down(ctxt: typing.Any, instance: typing.Any) -> str:
     """Return what helps a server of a nova-compute that is down."""
     if instance.vm_state == vm_states.BUILDING:
-        return 'start it, or delete the server: nothing builds it'
+        return 'start it, or delete the server: nothing is building it'
     first = _SET_STATE if instance.task_state else ''
     try:
         ask('evacuate', ctxt, instance)

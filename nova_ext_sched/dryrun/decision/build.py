@@ -65,23 +65,23 @@ class Build(typing.NamedTuple):
         if self.time is None:
             where = f' that nova-compute began on {hosts}' if hosts else ''
             return (
-                f'nova has noted no fault of the build{where}. A service was '
-                f'started anew meanwhile, or somebody set the state'
+                f'nova recorded no fault for the build{where}. A service '
+                'was restarted meanwhile, or somebody set the state'
             )
         noted = (
-            f'At {self.time:%Y-%m-%d %H:%M:%S} UTC nova noted '
+            f'At {self.time:%Y-%m-%d %H:%M:%S} UTC nova recorded '
             f'{messages.quoted(messages.without_secrets(self.message))}'
         )
         if self.found_no_host:
-            return f'nova found no host when it was created. {noted}'
+            return f'nova found no host when the server was created. {noted}'
         if hosts:
             return (
                 f'nova chose a host, and the build failed there ({hosts}): '
-                f'see the log of nova-compute. {noted}'
+                f'see the nova-compute log. {noted}'
             )
         if self.message.endswith(_IN_NO_CELL):
             noted += '. "nova-manage cell_v2 discover_hosts" maps it'
-        return f'nova-conductor ended the build before it began. {noted}'
+        return f'nova-conductor gave up the build before it began. {noted}'
 
 
 @main_db.pick_context_manager_reader

@@ -142,8 +142,8 @@ def _leave_out_full(
         found.remarks.append(
             f'Whether {messages.first_few(names)} '
             f'{messages.agree(len(names), "has", "have")} room is not known, '
-            f'because servers left and the request has numbered groups of '
-            f'resources.'
+            'because servers left and the request has numbered resource '
+            'groups.'
         )
     return fitting
 
@@ -332,7 +332,7 @@ class _Attribution:
         It refuses hosts that satisfy each part and are no candidates.
         """
         rest = self._outside & self._matrix.remaining
-        kind = 'have no set of providers that fits the query as a whole'
+        kind = 'have no set of providers that fits the whole query'
         if self.answer.refusals:
             refused_it = '; '.join(self.answer.refusals)
             kind = f'get no candidates: placement answered {refused_it}'

@@ -159,8 +159,14 @@ def _tell_drawn(found: Document) -> str:
     best = found['order'][:number]
     hosts = messages.first_few([one['host'] for one in best], _MOST_HOSTS)
     if len({one['weight'] for one in best}) == 1:
-        return f'nova draws one of {number} that weigh the same: {hosts}'
-    return f'nova draws one of the best {number} (host_subset_size): {hosts}'
+        return (
+            f'nova picks at random one of {number} with the same weight: '
+            f'{hosts}'
+        )
+    return (
+        f'nova picks at random one of the best {number} '
+        f'(host_subset_size): {hosts}'
+    )
 
 
 def _tell_deciders(found: Document) -> str:
@@ -170,9 +176,12 @@ def _tell_deciders(found: Document) -> str:
         weigh = messages.agree(even, 'weighs', 'weigh')
         return f'; {messages.count("other host", even)} {weigh} as much'
     if deciders := found['answer']['deciders']:
-        shown = [f'{one["best"]} without {one["weigher"]}' for one in deciders]
-        return f'; it may be {messages.first_few(shown, _MOST_DECIDERS)}'
-    return '; no weigher alone decides it' if first['weights'] else ''
+        shown = [f'{one["weigher"]}: {one["best"]}' for one in deciders]
+        if len(shown) > 1:
+            few = messages.first_few(shown, _MOST_DECIDERS, str)
+            return f'. It would be, without {few}'
+        return '. Without {weigher} it would be {best}'.format(**deciders[0])
+    return '; no single weigher decides it' if first['weights'] else ''
 
 
 def count_reason(reason: Document) -> str:

@@ -162,7 +162,7 @@ class Hosts:
                     number, len(self._servers), 'instance', 'finds', 'find'
                 )
                 self._matrix.shortage = (
-                    f'Only {some} a host, and nova then creates none'
+                    f'Only {some} a host, so nova creates none'
                 )
                 return
             if not is_rebuild:

@@ -49,9 +49,9 @@ _MOST_NAMES = 5
 _MOST_STRAY = 20
 
 _OTHERS = (
-    '. What they hold of providers below a host, or of one that hosts share, '
-    '"openstack resource provider allocation delete" deletes, with all that '
-    'the consumer has'
+    '. On providers below a host, or shared by hosts, "openstack resource '
+    'provider allocation delete" deletes them, with everything else that the '
+    'consumer has'
 )
 
 # The types of nova's consumers; it writes none.
@@ -142,13 +142,11 @@ def _say(hosts: list[dict[str, typing.Any]], asked: int, others: bool) -> str:
     full = [one['host'] for one in hosts if one['freed']]
     alone = messages.first_few(full, _MOST_NAMES) or 'none'
     return (
-        f'{have} allocations of no server and no migration of nova: {names}. '
-        f'Full by these alone: {len(full)} ({alone}). "nova-manage placement '
-        f'audit --delete --resource_provider" deletes those of the host with '
-        f'the UUID that it is given, while no server moves, and '
-        f'"heal_allocations" gives servers what they lack then'
-        + others
-        * _OTHERS
+        f'{have} leaked allocations, of no server or migration: {names}. Full '
+        f'only because of them: {len(full)} ({alone}). "nova-manage placement '
+        'audit --delete --resource_provider" with the UUID of a host deletes '
+        'them there, as long as no server moves; "heal_allocations" then '
+        'restores what servers lack' + others * _OTHERS
     )
 
 

@@ -70,7 +70,7 @@ UNMAPPED = refusals.Refusal(
 
 #: Why nova-scheduler passes over a compute node.
 NO_SERVICE = refusals.Refusal(
-    'have no service record of nova-compute',
+    'have no nova-compute service record',
     'service record',
     detail='restart nova-compute there',
 )

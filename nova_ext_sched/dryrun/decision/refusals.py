@@ -72,7 +72,7 @@ IGNORED = Refusal(
 
 #: Why a host is refused that servers left, of which nobody knows whether
 #: placement would offer it.
-NOT_KNOWN = Refusal('have room, or not: that is not known', 'not known')
+NOT_KNOWN = Refusal('may or may not have room', 'not known')
 
 
 @dataclasses.dataclass

@@ -61,7 +61,7 @@ def add(
         names = sorted(cloud.unmapped, key=messages.in_order)
         found.remarks.append(
             f'No cell mapping has {messages.first_few(names)}. nova-scheduler '
-            f'may choose such a host all the same, and the server then ends '
+            'can still choose such a host, and the server then ends '
             f'in ERROR: run nova-manage cell_v2 discover_hosts'
         )
     if fields.pretends_rebuild(spec_obj):
@@ -69,7 +69,7 @@ def add(
             f'The request has the scheduler hint {fields.CHECK_TYPE}=rebuild '
             f'and is no rebuild. nova asks neither its request filters nor '
             f'placement, and skips host filters that do not run on rebuild. '
-            f'Those of nova-ext-sched judge every host all the same'
+            f'Those of nova-ext-sched still check every host'
         )
     if existing is None:
         return

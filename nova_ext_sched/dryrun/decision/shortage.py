@@ -50,7 +50,7 @@ class _Room(enum.IntEnum):
 _WORDS = {
     _Room.FULL: 'are full ({})',
     _Room.UNSURE: 'lack {}',
-    _Room.OTHER_UNITS: 'give no server such an amount ({})',
+    _Room.OTHER_UNITS: 'cannot give one server such an amount ({})',
     _Room.RESERVED: 'have {} reserved',
     _Room.TOO_SMALL: 'are too small ({})',
     _Room.WITHOUT: 'have no {}',

@@ -215,7 +215,7 @@ def _judge(
     last = of_it.get(one.consumer) or (of_host[-1] if of_host else None)
     why = f'; its {last.kind} is {last.status}' if last else ''
     if last and last.status not in (*_ENDED, 'finished'):
-        why += ', and nova goes no further'
+        why += ', and nova does nothing more'
     if one.vm_state == vm_states.RESIZED:
         if one.consumer == one.uuid or not last or last.status != 'finished':
             return None
@@ -235,13 +235,13 @@ def _judge(
             and last.status in _CLEARED_AT_START
         ):
             remedy = (
-                f'start nova-compute there anew, which clears it; or {remedy}'
+                f'restart nova-compute there, which clears it; or {remedy}'
             )
     name, stands_on = messages.clean(host.name), None
     if one.host:
         stands_on = messages.clean(one.host)
     sentence = (
-        f'{name}: server {one.uuid} holds room there and runs on '
+        f'{name}: server {one.uuid} has a stale allocation there and runs on '
         f'{stands_on or "no host"}{messages.clean(why)}: {remedy}'
     )
     return Stray(

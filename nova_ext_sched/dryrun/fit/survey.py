@@ -41,20 +41,22 @@ CONF = nova.conf.CONF
 _MOST_ELSEWHERE = 5
 
 
-def make_document(
+def make_documents(
     cloud: snapshot.Snapshot,
     wanted: question.Question,
     flavors: Sequence[str] = (),
     by_host: bool = False,
     by: str | None = None,
     advance: progress.Advance = progress.silent,
-) -> tuple[dict[str, typing.Any], bool]:
-    """Return the document of how many servers fit.
+) -> Iterator[tuple[dict[str, typing.Any], bool]]:
+    """Yield documents of how many servers fit: after each flavor, and whole.
+
+    The last one is whole; a caller that is interrupted has one before it.
 
     :param wanted: see :class:`Survey`; ``by_host`` and ``by`` too
     :param flavors: names or IDs; empty for every one that is not disabled
     :param advance: called after each flavor
-    :returns: it, and whether every enabled cell answered
+    :returns: each with whether every enabled cell answered
     :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
@@ -65,23 +67,24 @@ def make_document(
         # They stay until the process ends. Python would else look for garbage
         # among them again and again, for a fifth of the time.
         gc.freeze()
-    described = []
+    described: list[dict[str, typing.Any]] = []
+    described_hosts = topology.describe(cloud)
+
+    def build() -> tuple[dict[str, typing.Any], bool]:
+        found = document.build(
+            wanted, by, described, hosts, survey.remarks, described_hosts
+        )
+        return found, not cloud.doubts and not any(
+            cell.uuid in cloud.silent_cells for cell in cloud.enabled_cells
+        )
+
     advance(total=len(counted))
     for flavor in counted:
         described.append(survey.count(flavor))
         advance()
+        yield build()
     survey.look_for_orphaned()
-    found = document.build(
-        wanted,
-        by,
-        described,
-        hosts,
-        survey.remarks,
-        topology.describe(cloud),
-    )
-    return found, not cloud.doubts and not any(
-        cell.uuid in cloud.silent_cells for cell in cloud.enabled_cells
-    )
+    yield build()
 
 
 @dataclasses.dataclass
@@ -143,8 +146,8 @@ class Survey:
         self.remarks |= dict.fromkeys(one.sentence for one in shown)
         if more := len(elsewhere) - len(shown):
             self.remarks[
-                f'{more} more hold room on full hosts and run elsewhere: '
-                '"nova-ext-sched explain -f json" names them'
+                f'{more} more servers that run elsewhere hold allocations on '
+                'full hosts: "nova-ext-sched explain -f json" names them'
             ] = None
 
     def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
@@ -214,8 +217,9 @@ class Survey:
             is_grouped = spec_obj.instance_group is not None
             what = 'a server group' if is_grouped else 'what hosts share'
             self.remarks[
-                f'The order in which the scheduler takes hosts for {what} '
-                f'decides how many each gets: only the sum is counted'
+                f'How many servers each host gets depends on the order in '
+                f'which the scheduler chooses hosts for {what}: only the sum '
+                f'is counted'
             ] = None
         return counted
 
@@ -234,17 +238,17 @@ class Survey:
         limit = CONF.scheduler.max_placement_results
         if len(offered.requests) > limit:
             self.remarks[
-                'A request gets at most '
-                f'{messages.count("allocation candidate", limit)} of '
-                'placement (max_placement_results), and there are more: '
-                'nova may refuse a request while hosts have room'
+                'Nova takes at most '
+                f'{messages.count("allocation candidate", limit)} per request '
+                '(max_placement_results), and there are more: it can refuse a '
+                'request although hosts have room'
             ] = None
 
         if offered.is_lifted:
             self.remarks[
-                'Placement names some of the allocation candidates at a time '
-                '([placement] max_allocation_candidates of placement.conf): '
-                'nova may refuse a request while hosts have room'
+                'Placement returns only some of the allocation candidates '
+                '([placement] max_allocation_candidates in placement.conf): '
+                'nova can refuse a request although hosts have room'
             ] = None
 
     @contextlib.contextmanager

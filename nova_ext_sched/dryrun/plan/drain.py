@@ -138,7 +138,7 @@ def _list_kept(
                 host,
                 [],
                 reason=f'its {one.kind} is {one.status}, and nova has not '
-                f'given its room back',
+                'freed its room',
                 cause=plans.STATE,
                 would_help=f'openstack resource provider allocation delete '
                 f'{one.uuid}',
@@ -263,7 +263,7 @@ def describe(
     if open_:
         names = messages.first_few(sorted(open_, key=messages.in_order))
         verb = messages.agree(len(open_), 'is', 'are')
-        yield f'{names} {verb} not disabled, and may get new servers.'
+        yield f'{names} {verb} still enabled and can get new servers.'
 
 
 def describe_unread(unread: Set[str]) -> Iterator[str]:

@@ -367,15 +367,17 @@ def describe(
     )
     moves = messages.count('move', times.total())
     twice = sum(number > 1 for number in times.values())
-    again = f': {twice} {messages.agree(twice, "moves", "move")} twice'
     if times and is_whole:
-        number = messages.count('server', len(times))
-        yield f'{moves} of {number}{again * bool(twice)}.'
+        again = 'no server moves twice'
+        if twice:
+            verb = messages.agree(twice, 'moves', 'move')
+            again = f'{messages.count("server", twice)} {verb} twice'
+        yield f'{moves}; {again}.'
     if builds := len(found.being_built):
         verb = messages.agree(builds, 'is', 'are')
         yield (
-            f'{messages.count("server", builds)} {verb} being built: ask '
-            f'drain when the hosts of a round are disabled.'
+            f'{messages.count("server", builds)} {verb} still being built: '
+            'run drain once the hosts of a round are disabled.'
         )
     disabled = {
         messages.clean(state.host)

@@ -479,12 +479,15 @@ class _Search:
                 f'looked at cannot be moved: {said}.'
             )
         if self._cloud.providers.served.keys() - self._cloud.states.keys():
-            yield 'No server was moved of which only nova can choose the host.'
-        yield 'Moving a third server so that a second can go was not tried.'
+            yield 'Servers whose host only nova can choose were not moved.'
+        yield (
+            'Chains were not tried: moving a third server so that a second '
+            'can go.'
+        )
         if self._is_bounded:
             yield (
-                f'Only the {len(self._takers)} hosts were tried of which the '
-                f'fewest servers would have to leave.'
+                f'Only the {len(self._takers)} hosts that need the fewest '
+                'moves were tried.'
             )
 
     def _compare_largest(self) -> Iterator[str]:

@@ -190,7 +190,7 @@ class _Rounds:
     :param may_stay: as of :class:`Goal`
     :param advance: as of :func:`plan`
     :param last: the UUID of the server of which the room is counted
-    :ivar remaining: servers without a place
+    :ivar remaining: servers that cannot be moved
     :ivar mended: those that may stay
     :ivar room_for_last: how many hosts that one could go to when it was asked
         last, about; None where it was not

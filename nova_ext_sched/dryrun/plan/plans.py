@@ -257,7 +257,7 @@ class Failure:
 
     :ivar failure: host or failure domain
     :ivar moves: in the order in which each is valid
-    :ivar without_place: servers that find no host
+    :ivar without_place: servers that cannot be placed
     :ivar room_for_last: hosts that the last server could go to when its turn
         came, about; null where nobody knows
     """
@@ -347,7 +347,7 @@ class Outcome:
 
     @property
     def without_room(self) -> dict[str, Stuck]:
-        """The servers that find no host, by UUID."""
+        """The servers that cannot be placed, by UUID."""
         return self._find(lambda one: one.has_no_room)
 
     @property

@@ -86,7 +86,7 @@ class StuckExplainer:
             then and self.places.send(then, self.future) is None
         ):
             why = self._ask(server.server, then)
-            reason += f'. If it could: {why.reason}'
+            reason += f'. Even then: {why.reason}'
             helps, cause_then = [why.would_help], why.cause
         return plans.Stuck(
             **vars(server),
@@ -119,7 +119,7 @@ class StuckExplainer:
             helps = f'{explanation.UNITS} of {cause}'
             return _Why(reason, cause, would_help=helps)
         return _Why(
-            'nova-scheduler leaves hosts, and can claim none of them',
+            'nova-scheduler has hosts left, but can claim none of them',
             plans.FAULT,
             would_help=why.would_help,
         )

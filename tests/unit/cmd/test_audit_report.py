@@ -64,7 +64,7 @@ class TextTestCase(ReportTestCase):
                 '3 of 5 servers violate a policy:',
                 '  2  isolation',
                 '  1  anti-affinity',
-                '1 server cannot be judged.',
+                '1 server could not be checked.',
                 'Cell a is silent.',
                 '',
                 f'isolation, 2 servers of project {PROJECT}: aggregate',
@@ -89,7 +89,7 @@ class TextTestCase(ReportTestCase):
         )
         self.assertEqual(
             '3 of 5 servers violate a policy: isolation 2, anti-affinity 1. '
-            '1 server cannot be judged. Cell a is silent.',
+            '1 server could not be checked. Cell a is silent.',
             self.make(rows).sentence,
         )
 
@@ -267,7 +267,7 @@ class DocumentTestCase(ReportTestCase):
         self.assertEqual(
             {
                 'sentence': '1 of 2 servers violates a policy: isolation 1. '
-                '1 server cannot be judged.',
+                '1 server could not be checked.',
                 'servers': 2,
                 'violating': 1,
                 'not_judged': 1,

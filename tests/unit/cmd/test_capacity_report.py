@@ -77,7 +77,7 @@ class AnswerTestCase(testtools.TestCase):
 
     def test_one_flavor(self):
         for servers, sentence in (
-            (0, '0 more servers of flavor f fit, on 0 of 9 hosts.'),
+            (0, 'No more servers of flavor f fit.'),
             (1, '1 more server of flavor f fits, on 1 of 9 hosts.'),
             (2, '2 more servers of flavor f fit, on 2 of 9 hosts.'),
         ):
@@ -89,7 +89,7 @@ class AnswerTestCase(testtools.TestCase):
             UNLIMITED, SMALL, FULL, FAULTY, remarks=['A cell is silent']
         )
         lines = [
-            '2 of 3 flavors have room on 9 hosts. Each number is what fits if '
+            '2 of 3 flavors have room on 9 hosts. Each number assumes that '
             'nothing else is created.',
             'A cell is silent.',
             'bad could not be counted: MyFilter: expected an answer, got X.',

@@ -91,7 +91,7 @@ class ReadTestCase(testtools.TestCase):
         ({'asked_after': 61},
          'This is the cloud of {time}, 1 minute after the refusal'),
         ({'asked_after': 9, 'constraint': 'no candidates'},
-         'When nova refused it, placement was away or offered no host'),
+         'When nova refused it, placement did not answer or offered no host'),
         ({'asked_after': 150, 'constraint': 'cannot decide'},
          'When nova refused it, a request filter could not decide. This is '
          'the cloud of {time}, 2 minutes after the refusal'),

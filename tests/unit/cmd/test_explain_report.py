@@ -125,8 +125,8 @@ To create server db-1 ({SERVER}):
 No host: 0 of 300 hosts can take it.
   300 are too small (MEMORY_MB)
 
-No constraint lifted alone would free a host; a smaller flavor would.
-A flavor of at most 8192 MB would fit 1 host, host212; 9999 MB asked.
+Lifting any single constraint frees no host; a smaller flavor would fit.
+A flavor of at most 8192 MB would fit 1 host, host212; 9999 MB requested.
 
 The request:
   flavor large: 4 VCPU, 9999 MB, 12 GB of disk
@@ -169,10 +169,10 @@ host filter:
         )
         built = document.build(found, request())
         self.assertIn(
-            'Hosts that lifting one constraint alone would free:\n'
+            'Hosts that lifting a single constraint would free:\n'
             '  3  free DISK_GB on host1, host2, host3\n'
             'A flavor of at most 39 GB of disk would fit 1 host, host1; 50 '
-            'GB of disk asked.\n',
+            'GB of disk\n  requested.\n',
             write(built),
         )
         found = built['constraints'][1]['capacity']
@@ -217,8 +217,8 @@ host filter:
             made.rows[all_],
         )
         self.assertIn(
-            '\nhost299: 1 of 3 constraints that judged it refuses it; 1 did '
-            'not judge it\nStage',
+            '\nhost299: 1 of 3 constraints refuses it; 1 did not check '
+            'it\nStage',
             write(built, all_=all_, by_host=True),
         )
 
@@ -280,27 +280,27 @@ host filter:
     @ddt.data(
         (
             {'a': (2, 1, 0), 'b': (0, 0.5, 1)},
-            '; it may be host2 without a',
-            ('1', 'a, 2'),
+            '. Without a it would be host2',
+            ('1', 'a', '2'),
         ),
         # Each alone is enough for the first, or both together.
         (
             {'a': (2, 1, 0), 'b': (2, 1, 0)},
-            '; no weigher alone decides it',
-            ('4', 'a, 2'),
+            '; no single weigher decides it',
+            ('4', 'a', '2'),
         ),
         (
             {'a': (2, 0, 1), 'b': (2, 3, 0)},
-            '; it may be host1 without a',
-            ('3', 'b, 2'),
+            '. Without a it would be host1',
+            ('3', 'b', '2'),
         ),
         (
             {'a': (2, 0, 0), 'b': (2, 3, 0), 'c': (0, 0, 3)},
-            '; it may be host1 without a, host2 without b',
-            ('1', 'a, 2'),
+            '. It would be, without a: host1, b: host2',
+            ('1', 'a', '2'),
         ),
         ({'a': (1, 1, 1)}, '; 2 other hosts weigh as much', ''),
-        ({'a': (1, 1, 0)}, '; 1 other host weighs as much', ('1', 'a, 1')),
+        ({'a': (1, 1, 0)}, '; 1 other host weighs as much', ('1', 'a', '1')),
     )
     @ddt.unpack
     def test_which_weigher_decides(self, weights, decided, last):
@@ -312,13 +312,15 @@ host filter:
         built = document.build(found, request())
         text = ' '.join(write(built, by_host=True).split())
         self.assertIn(f'then host1, host2{decided}. ', text)
-        self.assertIn('passes 1 constraint. It is choice 1 of 3 host1: ', text)
-        place = 'passes 1 constraint. It is choice 3 of 3'
+        self.assertIn('passes 1 constraint; choice 1 of 3 host1: ', text)
+        place = 'passes 1 constraint; choice 3 of 3'
         if not last:
-            place += ', and weighs as much as host0'
+            place += ', with the same weight as host0'
         else:
-            behind, lost = last
-            place += f', {behind} behind host0; it loses most by {lost}'
+            behind, weigher, lost = last
+            place += (
+                f', {behind} behind host0; {weigher} costs it most ({lost})'
+            )
         self.assertTrue(text.partition('request:')[2].endswith(place), text)
 
     def test_many_hosts_that_are_left(self):
@@ -336,14 +338,14 @@ host filter:
             write(document.build(found, request()), by_host=True).split()
         )
         for said in (
-            'host0: passes 1 constraint. It is choice 1 of 12 host',
-            'host1: passes 1 constraint. It is choice '
-            '2 of 12, and weighs as much as host0 host',
-            '. They are among choices 3 to 5 of 12, 2 to 3 behind host0; they '
-            'lose most by b, 2 to 3 host',
-            'host[4-11], each of 8 hosts: passes 1 constraint. They are among '
-            'choices 4 to 12 of 12, 2 to 5.5 '
-            'behind host0; they lose most by a, 2 to 5.5',
+            'host0: passes 1 constraint; choice 1 of 12 host',
+            'host1: passes 1 constraint; choice 2 of 12, with the same weight '
+            'as host0 host',
+            '; among choices 3 to 5 of 12, 2 to 3 behind host0; b costs them '
+            'most (2 to 3) host',
+            'host[4-11], each of 8 hosts: passes 1 constraint; among choices '
+            '4 to 12 of 12, 2 to 5.5 behind host0; a costs them most (2 to '
+            '5.5)',
         ):
             self.assertIn(said, text)
 
@@ -354,9 +356,9 @@ host filter:
             found.prefer(str(n), 1.0).weights = {'a': 1.0}
         text = write(document.build(found, request()), by_host=True)
         self.assertIn(
-            '\nhost[1-11], each of 11 hosts: passes 1 constraint. They are '
-            'choices 2 to 12 of\n  12, and weigh as much as host0\n',
-            text,
+            'host[1-11], each of 11 hosts: passes 1 constraint; choices 2 to '
+            '12 of 12, with the same weight as host0',
+            ' '.join(text.split()),
         )
 
     def test_names_of_hosts_wrap(self):
@@ -408,9 +410,9 @@ host filter:
         self.assertIn('request filter:\n  f       ', write(built))
         self.assertIn('  -      -     0  ░░', write(built))
         self.assertIn(
-            '\nhost[0-1], each of 2 hosts: 0 of 0 constraints that judged it '
-            'refuse it; 2 did\n  not judge it\n',
-            write(built, by_host=True),
+            'host[0-1], each of 2 hosts: 0 of 0 constraints refuse it; 2 did '
+            'not check it',
+            ' '.join(write(built, by_host=True).split()),
         )
 
     def test_a_filter_that_had_no_host_to_judge(self):
@@ -447,11 +449,16 @@ host filter:
     @ddt.data(
         (1, (3, 2, 1), 'The scheduler prefers host0, then host1, host2'),
         (1, (3, 3, 1), 'The scheduler prefers host0, then host1, host2; 1 '),
-        (2, (3, 3, 1), 'nova draws one of 2 that weigh the same: host0, hos'),
+        (
+            2,
+            (3, 3, 1),
+            'nova picks at random one of 2 with the same weight: host0, hos',
+        ),
         (
             2,
             (3, 2, 1),
-            'nova draws one of the best 2 (host_subset_size): host0, host1.',
+            'nova picks at random one of the best 2 (host_subset_size): '
+            'host0, host1.',
         ),
     )
     @ddt.unpack

@@ -93,18 +93,18 @@ class RoundsTestCase(testtools.TestCase):
 2 of 5 hosts can be emptied, in 2 rounds; 3 cannot.
 Remark.
 
-Round  Hosts  Moves  Live  Cold  Closer together
+Round  Hosts  Moves  Live  Cold  Less redundancy
     1  host1      2     2     0
     2  host1      1     1     0  db: hosts 3 -> 2; 1 more group
 
 Cannot be emptied:
-  host4   1 server has no place: VCPU
+  host4   1 server cannot be moved: VCPU
   host10  while it is empty, host5 cannot fail
-  host11  what kept it was deleted meanwhile: make the plan again
+  host11  what blocked it was deleted meanwhile: make a new plan
 
-No place for these of host4:
+Cannot be moved from host4:
   why.
-    What would help: that.
+    Fix: that.
     x  host1  af497212-0000-4000-8000-000000000002
 """,
             self.text,

@@ -19,8 +19,8 @@ class RoomTestCase(testtools.TestCase):
             5,
             4,
             '3 of 5 fit now. 4 moves make room for the other 2, on h4 and h5. '
-            'The 3 that fit now are placed first, so that no move spends that '
-            'room. Nothing keeps the room: ',
+            'The 3 that fit now are placed first, so that no move takes that '
+            'room. Nothing reserves the room: ',
             0,
         ),
         (
@@ -71,6 +71,6 @@ class MapTestCase(testtools.TestCase):
             {host: sign.shown for host, sign in made.signs.items()},
         )
         self.assertIn(
-            ('n', 'room for new servers then'),
+            ('n', 'room for new servers'),
             [*made.explain(made.signs.values())],
         )

@@ -66,7 +66,8 @@ class MendTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 'No server has to move.',
-                '0 of 9 servers violate a policy (judged by isolation).',
+                '0 of 9 servers violate a policy (policies checked: '
+                'isolation).',
                 'Cell a is down.',
             ],
             self.out.getvalue().splitlines(),

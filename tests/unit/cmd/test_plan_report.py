@@ -30,7 +30,7 @@ class SentenceTestCase(testtools.TestCase):
                     for n in range(2)
                 ],
             ),
-            '38 of 40 servers can be moved; 2 cannot be placed: MEMORY_MB.',
+            '38 of 40 servers can be moved; 2 cannot: MEMORY_MB.',
         ),
         (
             plan_cases.make_plan(
@@ -38,11 +38,11 @@ class SentenceTestCase(testtools.TestCase):
                 [plan_cases.make_stuck(n, cause='a') for n in range(2)]
                 + [plan_cases.make_stuck(3, cause='b')],
             ),
-            '0 of 3 servers can be moved; 3 cannot be placed: a 2, b 1.',
+            '0 of 3 servers can be moved; 3 cannot: a 2, b 1.',
         ),
         (
             plan_cases.FULL,
-            '2 of 3 servers can be moved; 1 cannot be placed: VCPU. 1 more '
+            '2 of 3 servers can be moved; 1 cannot: VCPU. 1 more '
             'server becomes compliant through these moves.',
         ),
     )
@@ -69,18 +69,19 @@ class ReportTestCase(testtools.TestCase):
                 '',
                 'Moves, in order:',
                 '  1  web  host1 to host2, live'
-                f'{" " * 27}{plan_cases.UUID.format(1)}',
-                '  2  web  host1 to where nova chooses (host2 now), cold  '
+                f'{" " * 33}{plan_cases.UUID.format(1)}',
+                '  2  web  host1 to a host that nova chooses (host2 now), '
+                'cold  '
                 f'{plan_cases.UUID.format(2)}',
                 '',
-                'No place:',
+                'Cannot be moved:',
                 '  0 of 9 hosts can take it. 9 are full (VCPU).',
-                '    What would help: VCPU on 9 hosts.',
+                '    Fix: VCPU on 9 hosts.',
                 f'    db  host1  {plan_cases.UUID.format(4)}',
                 '',
-                'Closer together:',
+                'Server groups with less redundancy:',
                 '  web: hosts 3 -> 2',
-                '  db: hosts 1 -> 1, failure domains 2 -> 1',
+                '  db: failure domains 2 -> 1',
             ],
             lines[lines.index('Two of three.') :],
         )
@@ -122,7 +123,7 @@ class ReportTestCase(testtools.TestCase):
         cli_report.write(stream, made.sections[1:], 100)
         self.assertEqual(
             [
-                'No place:',
+                'Cannot be moved:',
                 '  a is down.',
                 *(
                     f'    web-{n}  host1  {plan_cases.UUID.format(n)}'
@@ -130,7 +131,7 @@ class ReportTestCase(testtools.TestCase):
                 ),
                 '    and 6 more servers (--all lists all)',
                 '  a is down.',
-                '    What would help: start it.',
+                '    Fix: start it.',
                 f'    db  host1  {plan_cases.UUID.format(9)}',
                 '  it is in error.',
                 f'    db  host1  {plan_cases.UUID.format(10)}',

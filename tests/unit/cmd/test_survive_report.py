@@ -48,7 +48,7 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 '1 of 3 hosts can fail, one at a time; 2 cannot:',
-                '  gpu-01      3 of 4 servers find no host: PCI_DEVICE',
+                '  gpu-01      3 of 4 servers cannot be placed: PCI_DEVICE',
                 '  compute-09  2 of 3: isolation (windows) 1, MEMORY_MB 1',
                 'More.',
                 'Cell a is silent.',
@@ -58,7 +58,7 @@ class SurvivalTestCase(testtools.TestCase):
                 'compute-09        3       1                        -',
                 'a                 1       1                        -',
                 '',
-                'No host for these of gpu-01, compute-09:',
+                'Cannot be placed, from gpu-01, compute-09:',
                 '  why.',
             ],
             lines[:13],
@@ -83,8 +83,8 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 '1 of 2 hosts can fail, one at a time; 1 cannot:',
-                '  b  2 of 3 servers find no host: VCPU',
-                'nova would not evacuate 1 server as it is.',
+                '  b  2 of 3 servers cannot be placed: VCPU',
+                'nova would not evacuate 1 server in its state.',
                 '',
                 'Host  Servers  Placed  Choices for last server',
             ],
@@ -97,12 +97,14 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 '1 of 1 host can fail, one at a time.',
-                'nova would not evacuate 1 server as it is.',
+                'nova would not evacuate 1 server in its state.',
             ],
             lines[:2],
         )
         self.assertIn(
-            'There is a host for these, once nova evacuates them:', lines
+            'There is room for these, but nova does not evacuate them in '
+            'their state:',
+            lines,
         )
 
     def test_servers_that_nova_never_evacuates(self):
@@ -118,9 +120,10 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(
             [
                 '1 of 2 hosts can fail, one at a time; 1 cannot:',
-                '  b  2 of 5 servers find no host: never evacuated 1, VCPU 1',
-                'nova would not evacuate 2 servers as they are.',
-                'nova never evacuates 1 server, whatever the state.',
+                '  b  2 of 5 servers cannot be placed: never evacuated 1, '
+                'VCPU 1',
+                'nova would not evacuate 2 servers in their state.',
+                'nova never evacuates 1 server, in any state.',
                 '',
                 'Host  Servers  Placed  Choices for last server',
             ],

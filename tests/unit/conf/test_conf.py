@@ -208,11 +208,11 @@ class ContradictionsTestCase(testtools.TestCase):
             [],
             ['required_member_prefix has r:, .*no other is kept'],
         ),
-        ([], ['r:'], ['forbidden_member_prefix has r:, .*may use every']),
+        ([], ['r:'], ['forbidden_member_prefix has r:, .*can use every']),
         (
             ['r:gold:'],
             ['r:'],
-            ['forbidden_member_prefix has r:, .*may use every'],
+            ['forbidden_member_prefix has r:, .*can use every'],
         ),
         (
             ['r:'],
@@ -232,7 +232,7 @@ class ContradictionsTestCase(testtools.TestCase):
         ({'member_sources': []}, 'member_sources is empty'),
         (
             {'member_sources': ['hint'], 'member_project_keys': []},
-            'every project may use every reserved',
+            'every project can use every reserved',
         ),
     )
     @ddt.unpack

@@ -366,8 +366,8 @@ Planned: add traits (1).
 planned:
   add traits CUSTOM_X (1): a
 
-With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, by which sync
-  --prune takes back what sync gave and nothing else.
+With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, so that sync
+  --prune removes what sync gave and nothing else.
 """,
             self.out.getvalue(),
         )

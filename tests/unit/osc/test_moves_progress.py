@@ -53,9 +53,9 @@ class ProgressTestCase(testtools.TestCase):
             self.progress.wait(self.moves[0], 'its migration is running')
         self.assertEqual(
             [
-                'Turn 1, web: its migration is running, since 60 seconds.',
-                'Turn 1, web: its migration is running, since 2 minutes.',
-                'Turn 1, web: its migration is running, since 4 minutes.',
+                'Move 1 (web): its migration is running, since 60 seconds.',
+                'Move 1 (web): its migration is running, since 2 minutes.',
+                'Move 1 (web): its migration is running, since 4 minutes.',
             ],
             self.said,
         )

@@ -62,7 +62,7 @@ class ReportTestCase(testtools.TestCase):
   1  failed
   1  not tried
   1  moved
-Turn 2, '[bold]x[/] :smile:\\n': No host.
+Move 2 ('[bold]x[/] :smile:\\n'): No host.
 Fix that, then run the command again to go on from there.
 To go on without: --skip SERVER, or --keep-going; or make a new plan:
   nova-ext-sched drain a --not-to b.
@@ -72,7 +72,7 @@ Failed:
   2  '[bold]x[/] :smile:\\n'  a to b, live  server 2
 
 Not tried:
-  3  web  a to where nova chooses (b), cold (has a device)
+  3  web  a to a host that nova chooses (b), cold (has a device)
 
 Moved:
   1  web  a to b, cold (cold: it is stopped now)
@@ -110,7 +110,7 @@ Moved:
     def test_what_is_left(self):
         moves = make_moves(3)
         moves[0].held = 'the allocation x'
-        moves[1].reason = 'it needs turn 1'
+        moves[1].reason = 'it depends on move 1'
         moves[2].reason = 'by --skip'
         plan = make_plan(
             *(moves, Result.MOVED, Result.NOT_TRIED, Result.LEFT_OUT),
@@ -118,12 +118,12 @@ Moved:
         )
         text = ' '.join(self.tell(plan).split())
         for said in (
-            'Turn 1, web: the allocation x. ',
-            'Turn 3, web was left out: by --skip. ',
-            '1 server had no place when the plan was made, and stayed: db on '
-            'a. What would help: unrescue it. ',
+            'Move 1 (web): the allocation x. ',
+            'Move 3 (web) was left out: by --skip. ',
+            '1 server could not be moved when the plan was made: db on '
+            'a. Fix: unrescue it. ',
             'For what was left, make a new plan: nova-ext-sched drain a. ',
-            'Not tried: 2 web a to b, live (it needs turn 1)',
+            'Not tried: 2 web a to b, live (it depends on move 1)',
         ):
             self.assertIn(said, text)
         moves[2].result = Result.MOVED
@@ -146,7 +146,7 @@ Moved:
         for what in ('moved', 'there before'):
             self.assertIn(f'  1  {what}\n', text)
         self.assertIn('  1  planned\n', text)
-        self.assertIn('Turn 4, server 4: .', text)
+        self.assertIn('Move 4 (server 4): .', text)
 
     def test_no_move(self):
         self.assertEqual('0 of 0 moves are done.\n', self.tell(make_plan([])))
@@ -196,8 +196,8 @@ class PlanTestCase(testtools.TestCase):
         plan = make_plan([], supposed=[SUPPOSED, SUPPOSED])
         self.assertEqual(
             [
-                'The plan supposes --aggregate-host lab a; --aggregate-host '
-                'lab a: make that so before, or nova may refuse its moves.'
+                'The plan assumes --aggregate-host lab a; --aggregate-host '
+                'lab a: apply that first, or nova can refuse its moves.'
             ],
             moves_report.warn(plan, soon),
         )

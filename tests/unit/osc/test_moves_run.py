@@ -259,7 +259,7 @@ class RunTestCase(testtools.TestCase):
             'it runs now, and nova does not live-migrate it: ', first.reason
         )
         self.assertEqual(End.NEW_PLAN, first.end)
-        self.assertEqual('it needs turn 1', second.reason)
+        self.assertEqual('it depends on move 1', second.reason)
 
     @ddt.data(
         (False, {}, '- . . .'),

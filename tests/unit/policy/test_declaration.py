@@ -105,7 +105,7 @@ class DeclarationsTestCase(testtools.TestCase):
             'its host when it is rebuilt with an image that does not require '
             'the traits, and max_forbidden_aggregates and forbid_by_trait '
             'have no effect: from about a hundred isolated aggregates on, a '
-            'web server in front of placement may refuse every query. Add '
+            'web server in front of placement can refuse every query. Add '
             'IsolatedAggregatesFilter to '
             '[filter_scheduler] enabled_filters.',
             found,

@@ -112,8 +112,8 @@ class ReadItemTestCase(testtools.TestCase):
             'Trait:X',
             'Required ',
             'aggregate windows: metadata Trait:X: expected '
-            "'trait:X=required', got 'Trait:X=Required '; it isolates all "
-            "the same, but with nova's own filter on some databases only: "
+            "'trait:X=required', got 'Trait:X=Required '; it isolates anyway, "
+            "but with nova's own filter on some databases only: "
             'correct it',
         ),
         (

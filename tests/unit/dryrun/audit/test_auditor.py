@@ -128,8 +128,9 @@ class AuditorTestCase(testtools.TestCase):
         self.assertEqual(['1', '5'], [one.uuid for one in auditing.judge()])
         self.assertEqual(
             [
-                'Cell a cannot be read, and its servers are not judged: gone.',
-                'Cell b cannot be read, and its servers are not judged: '
+                'Cell a cannot be read, and its servers are not checked: '
+                'gone.',
+                'Cell b cannot be read, and its servers are not checked: '
                 'going.',
             ],
             auditing.faults,

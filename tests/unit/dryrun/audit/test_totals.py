@@ -63,7 +63,7 @@ class TotalsTestCase(testtools.TestCase):
         self.assertEqual((2, 1, 2), self.counts())
         self.assertTold(
             '1 of 2 servers violates a policy',
-            ['2 servers cannot be judged.'],
+            ['2 servers could not be checked.'],
             [(1, 'a')],
         )
         self.assertEqual(
@@ -85,11 +85,13 @@ class TotalsTestCase(testtools.TestCase):
 
     def test_nothing_found(self):
         self.add([])
-        self.assertTold('0 of 1 server violates a policy (judged by a, b, c)')
+        self.assertTold(
+            '0 of 1 server violates a policy (policies checked: a, b, c)'
+        )
         self.add([policies.NOT_JUDGED])
         self.assertTold(
-            '0 of 2 servers violate a policy (judged by a, b, c)',
-            ['1 server cannot be judged.'],
+            '0 of 2 servers violate a policy (policies checked: a, b, c)',
+            ['1 server could not be checked.'],
         )
 
     def test_no_policy(self):

@@ -116,8 +116,12 @@ class AskTestCase(testtools.TestCase):
 
     @ddt.data(
         (vm_states.RESIZED, {}, 'confirm or revert its resize'),
-        (vm_states.ERROR, {}, f'mend its fault and {SET_ACTIVE}'),
-        (vm_states.BUILDING, {'hours': 2}, 'delete it, unless the log'),
+        (vm_states.ERROR, {}, f'fix its fault and {SET_ACTIVE}'),
+        (
+            vm_states.BUILDING,
+            {'hours': 2},
+            'delete it, unless the nova-compute log',
+        ),
         (
             vm_states.BUILDING,
             {'task_state': task_states.SPAWNING},
@@ -127,14 +131,14 @@ class AskTestCase(testtools.TestCase):
         (
             vm_states.ACTIVE,
             {'task_state': task_states.REBOOTING, 'hours': 2},
-            f'if it does not, {SET_ACTIVE}',
+            f'if not, {SET_ACTIVE}',
         ),
         (
             vm_states.ACTIVE,
             {'task_state': task_states.REBOOTING},
             'wait until that has ended',
         ),
-        (vm_states.DELETED, {}, 'bring it to another status'),
+        (vm_states.DELETED, {}, 'bring it into another state'),
     )
     @ddt.unpack
     def test_what_has_to_be_done_before_a_move(self, state, others, first):

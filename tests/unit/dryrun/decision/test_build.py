@@ -14,7 +14,7 @@ from nova_ext_sched.dryrun.decision import build
 from tests import databases
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
-AT = 'At 2026-01-02 03:04:05 UTC nova noted '
+AT = 'At 2026-01-02 03:04:05 UTC nova recorded '
 BEGAN = 'compute__do_build_and_run_instance'
 TABLES = [
     model.__table__
@@ -40,7 +40,8 @@ class BuildTestCase(testtools.TestCase):
             [(0, 'No valid host was found. ')],
             [],
             None,
-            f"nova found no host when it was created. {AT}'No valid host was "
+            f"nova found no host when the server was created. {AT}'No valid "
+            'host was '
             f"found. '",
         ),
         # A NoValidHost in nova's code.
@@ -49,7 +50,7 @@ class BuildTestCase(testtools.TestCase):
             ['h1', 'h2', 'h1'],
             None,
             f'nova chose a host, and the build failed there (h1, h2): see the '
-            f"log of nova-compute. {AT}'Exceeded maximum number of retries. "
+            f"nova-compute log. {AT}'Exceeded maximum number of retries. "
             f"Last exception: full'",
         ),
         # The last one counts.
@@ -57,21 +58,21 @@ class BuildTestCase(testtools.TestCase):
             [(-9, 'No valid host was found. '), (0, 'no space left')],
             ['h1'],
             None,
-            f'nova chose a host, and the build failed there (h1): see the log '
-            f"of nova-compute. {AT}'no space left'",
+            f'nova chose a host, and the build failed there (h1): see the '
+            f"nova-compute log. {AT}'no space left'",
         ),
         (
             [(0, 'Quota exceeded for instances'), (5, 'A volume is in use')],
             [],
             5,
-            f'nova-conductor ended the build before it began. {AT}'
+            f'nova-conductor gave up the build before it began. {AT}'
             f"'Quota exceeded for instances'",
         ),
         (
             [(0, "Host 'h1' is not mapped to any cell")],
             [],
             None,
-            f'nova-conductor ended the build before it began. {AT}'
+            f'nova-conductor gave up the build before it began. {AT}'
             f"'Host 'h1' is not mapped to any cell'. \"nova-manage "
             f'cell_v2 discover_hosts" maps it',
         ),
@@ -79,15 +80,15 @@ class BuildTestCase(testtools.TestCase):
             [],
             ['h1'],
             None,
-            'nova has noted no fault of the build that nova-compute began on '
-            'h1. A service was started anew meanwhile, or somebody set the '
+            'nova recorded no fault for the build that nova-compute began on '
+            'h1. A service was restarted meanwhile, or somebody set the '
             'state',
         ),
         (
             [],
             [],
             None,
-            'nova has noted no fault of the build. A service was started anew '
+            'nova recorded no fault for the build. A service was restarted '
             'meanwhile, or somebody set the state',
         ),
         # What a member or a driver wrote forges no line, and has no secret.
@@ -95,8 +96,8 @@ class BuildTestCase(testtools.TestCase):
             [(0, 'a\nrabbit://nova:s3cret@r')],
             ['h1'],
             None,
-            f'nova chose a host, and the build failed there (h1): see the log '
-            f"of nova-compute. {AT}'a\\nrabbit://nova:***@r'",
+            f'nova chose a host, and the build failed there (h1): see the '
+            f"nova-compute log. {AT}'a\\nrabbit://nova:***@r'",
         ),
     )
     @ddt.unpack

@@ -277,7 +277,7 @@ class ClaimsTestCase(HostsTestCase):
     @ddt.data(
         # Two of 4 VCPUs fit into 9, on each of four hosts.
         (8, ''),
-        (9, 'Only 8 of 9 instances find a host, and nova then creates none'),
+        (9, 'Only 8 of 9 instances find a host, so nova creates none'),
     )
     @ddt.unpack
     def test_shortage(self, number, expected):

@@ -62,14 +62,14 @@ class UnheldTestCase(testtools.TestCase):
         found = self.find()
         self.assertEqual((50, 50), (found['asked'], len(found['hosts'])))
         self.assertIn(
-            '50 of 50 full hosts hold allocations of no server and no '
-            'migration of nova: host00, host01, host02, host03, host04 and '
-            '45 more. Full by these alone: 50 (host00, ',
+            '50 of 50 full hosts hold leaked allocations, of no server or '
+            'migration: host00, host01, host02, host03, host04 and '
+            '45 more. Full only because of them: 50 (host00, ',
             found['sentence'],
         )
 
     def test_less_than_what_is_missing(self):
-        self.assertIn('alone: 0 (none). ', self.find(3)['sentence'])
+        self.assertIn('because of them: 0 (none). ', self.find(3)['sentence'])
 
     def test_fifty_consumers_are_asked_about(self):
         self.hold(
@@ -89,14 +89,14 @@ class UnheldTestCase(testtools.TestCase):
         )
         found = self.find()
         self.assertTrue(found['hosts'][0]['freed'])
-        self.assertIn('allocation delete" deletes, ', found['sentence'])
+        self.assertIn('allocation delete" deletes them, ', found['sentence'])
         # Of the host itself nobody holds anything.
         self.hold(lambda uuid: {})
         self.hold(lambda uuid: {'one': {'pool': {'VCPU': 2}}}, shared=True)
         found = self.find()
         self.assertEqual(50, len(found['hosts']))
         self.assertEqual(['one'], found['hosts'][0]['consumers'])
-        self.assertIn('allocation delete" deletes, ', found['sentence'])
+        self.assertIn('allocation delete" deletes them, ', found['sentence'])
 
     def test_types(self):
         for type_, expected in (

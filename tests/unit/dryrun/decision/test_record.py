@@ -81,7 +81,7 @@ class RecordTestCase(testtools.TestCase):
         ),
         (
             {},
-            'have no service record of nova-compute',
+            'have no nova-compute service record',
             'service record',
             'restart nova-compute there',
         ),

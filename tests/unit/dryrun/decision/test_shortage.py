@@ -173,8 +173,8 @@ class ShortagesTestCase(testtools.TestCase):
 
     @ddt.data(
         # The amount; why not, and what one server could get.
-        (1, 'give no server such an amount (DISK_GB)', 6),
-        (4, 'give no server such an amount (DISK_GB)', 6),
+        (1, 'cannot give one server such an amount (DISK_GB)', 6),
+        (4, 'cannot give one server such an amount (DISK_GB)', 6),
         (9, 'are full (DISK_GB)', 6),
         (12, 'are too small (DISK_GB)', 6),
     )

@@ -330,8 +330,8 @@ class RoundsTestCase(MaintainTestCase):
         )
 
     @ddt.data(
-        ('1 move of 1 server.', 'abc', 'a1'),
-        ('3 moves of 2 servers: 1 moves twice.', 'ab', 'a1', 'b2'),
+        ('1 move; no server moves twice.', 'abc', 'a1'),
+        ('3 moves; 1 server moves twice.', 'ab', 'a1', 'b2'),
     )
     def test_what_is_said(self, args):
         sentence, hosts, *servers = args

@@ -375,7 +375,7 @@ class PlannerTestCase(PlanTestCase):
         # The scheduler leaves hosts.
         for self.told, reason, cause in (
             ('their hypervisors are older', 'their hyper', 'hypervisor'),
-            ('', 'nova-scheduler leaves hosts, and can claim', 'fault'),
+            ('', 'nova-scheduler has hosts left, but can claim', 'fault'),
         ):
             with mock.patch.object(Toy, 'find', lambda *_: None):
                 [one] = self.empty(
@@ -439,7 +439,7 @@ class PlannerTestCase(PlanTestCase):
             (then.cause, then.cause_then, then.would_help),
         )
         self.assertTrue(then.has_no_room)
-        self.assertTrue(then.reason.endswith(f'. If it could: {reason}'))
+        self.assertTrue(then.reason.endswith(f'. Even then: {reason}'))
 
     @ddt.data(
         # What it takes of a host, where the move is to go.
@@ -535,7 +535,7 @@ class PlannerTestCase(PlanTestCase):
         self.assertEqual(
             (why, 'unshelve it'), (found['a'].reason, found['a'].would_help)
         )
-        self.assertIn(f'{why}. If it could: 0 of 2 hosts', found['d'].reason)
+        self.assertIn(f'{why}. Even then: 0 of 2 hosts', found['d'].reason)
         self.assertEqual(
             'unshelve it; then lift VCPU on h2', found['d'].would_help
         )

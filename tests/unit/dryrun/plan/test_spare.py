@@ -104,7 +104,7 @@ class SpareTestCase(testtools.TestCase):
         return movable.Evacuation(uuid, spec, like)
 
     def find_stuck(self, hosts, movables):
-        """Return the servers that find no host, of hosts that fail."""
+        """Return the servers that cannot be placed, of hosts that fail."""
         self.places.begin(hosts)
         leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
         with self.places.cloud.fork() as future:
