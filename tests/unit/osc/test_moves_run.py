@@ -173,6 +173,101 @@ class RunTestCase(testtools.TestCase):
         else:
             self.assertEqual([0, moves_making.QUIET], times)
 
+    def test_a_request_that_did_not_arrive_after_a_run_that_failed(self):
+        """What an earlier run left is no answer to it."""
+        cloud = Cloud()
+        begin, look = cloud.begin, cloud.read_migrations
+        old = test_moves_step.make_migration(0, 'error')
+        cloud.read_migrations = lambda uuid: [old, *look(uuid)]
+        times = []
+
+        def begin_later(move):
+            times.append(self.now)
+            if len(times) == 1:
+                raise UNANSWERED
+            begin(move)
+
+        cloud.begin = begin_later
+        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
+
+    @ddt.data(
+        (End.RUN_AGAIN, 'its task is image_snapshot', 'image_snapshot', 'a'),
+        (End.FIX, 'it is on a in ERROR', None, 'a', 'ERROR'),
+        (
+            *(End.RUN_AGAIN, 'its live-migration was cancelled; it is on a'),
+            *(None, 'a', 'ACTIVE', 'cancelled'),
+        ),
+        (End.FIX, 'why', None, 'a', 'ACTIVE', 'error'),
+        (
+            *(End.NEW_PLAN, 'No valid host was found. Why.'),
+            *(None, 'a', 'ACTIVE', 'error', 'No valid host was found. Why.'),
+        ),
+        (
+            *(End.NEW_PLAN, 'it is on b in ERROR (why)'),
+            *(None, 'b', 'ERROR', 'error'),
+        ),
+    )
+    @ddt.unpack
+    def test_what_is_to_be_done(
+        self, end, reason, task, host, status='ACTIVE', own='', why='why'
+    ):
+        """It depends on how a move ended.
+
+        :param host: where the server is, once nova was asked for the move
+        :param own: the status of its migration then
+        """
+        cloud = Cloud()
+        cloud.find_reason = lambda uuid: why
+        cloud.read_server = lambda uuid: test_moves_step.make_server(
+            host if cloud.log or not own else 'a',
+            status if cloud.log or not own else 'ACTIVE',
+            task,
+        )
+        cloud.read_migrations = lambda uuid: (
+            [test_moves_step.make_migration(status=own)] * bool(cloud.log)
+        )
+        found = self.run_moves(cloud, 1)
+        self.assertEqual((False, [Result.FAILED]), found)
+        self.assertEqual(
+            (end, reason), (self.moves[0].end, self.moves[0].reason)
+        )
+
+    @ddt.data(
+        (Result.MOVED, REFUSED),
+        (Result.MOVED, UNANSWERED),
+        (
+            Result.FAILED,
+            exceptions.ForbiddenException(details='no', http_status=403),
+        ),
+    )
+    @ddt.unpack
+    def test_a_confirmation(self, result, raised):
+        """nova may have heard of it already, or does not answer."""
+        cloud, confirmed = Cloud(), []
+
+        def show(uuid):
+            waits = cloud.log and len(confirmed) < 2
+            return test_moves_step.make_server(
+                'b' if cloud.log else 'a',
+                'VERIFY_RESIZE' if waits else 'SHUTOFF',
+            )
+
+        def list_migrations(uuid):
+            status = 'confirmed' if len(confirmed) > 1 else 'finished'
+            return [test_moves_step.make_migration(status=status)] * bool(
+                cloud.log
+            )
+
+        def confirm(move):
+            confirmed.append(move)
+            if len(confirmed) == 1:
+                raise raised
+
+        cloud.read_server, cloud.confirm = show, confirm
+        cloud.read_migrations = list_migrations
+        found = self.run_moves(cloud, 1, method='cold', actual='cold')
+        self.assertEqual([result], found[1])
+
     def test_a_request_that_arrived_and_failed(self):
         """It is not made again: nova has an answer."""
         cloud = Cloud()
@@ -332,6 +427,13 @@ class RunTestCase(testtools.TestCase):
         found = self.run_moves(cloud, 1, 1, needs={2: [1]})
         self.assertEqual((True, [Result.THERE, Result.NOT_TRIED]), found)
         self.assertEqual(0, self.now)
+
+    def test_room_that_is_given_back_after_a_long_migration(self):
+        """The minute begins when the server is there."""
+        cloud, times = Cloud(server_1=HELD), []
+        cloud.holds = lambda one: times.append(1) or len(times) < 3
+        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
+        self.assertEqual('', self.moves[0].held)
 
     def test_what_waits_is_told(self):
         self.run_moves(Cloud(server_1=3), 1)
