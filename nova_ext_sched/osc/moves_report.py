@@ -222,22 +222,32 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
         end = max(one.end for one in failed)
         text = _SAID[end]
         yield f'{text}{again}.' if end == End.NEW_PLAN else text
-        hosts = sorted(
-            {one.expected for one in failed if end == End.FIX == one.end},
-            key=messages.in_order,
-        )
-        if hosts and plan.command:
-            options = ' '.join(f'--not-to {host}' for host in hosts)
-            yield (
-                f'To go on without: --skip SERVER, or --keep-going; or make '
-                f'a new plan{again} {messages.clean(options)}.'
-            )
+        if end == End.FIX:
+            yield f'{_say_without(plan, failed, again)}.'
     elif missed or waits:
         yield (
             f'For what was left, make a new plan{again}.'
             if missed
             else 'When that room is free, run the command again.'
         )
+
+
+def _say_without(
+    plan: moves_plan.Plan, failed: list[moves_plan.Move], again: str
+) -> str:
+    """Say how to go on without what nova refuses."""
+    text = 'To go on without: --skip SERVER, or --keep-going'
+    # survive, which plans evacuations, takes no --not-to.
+    hosts = {
+        one.expected
+        for one in failed
+        if one.end == End.FIX and one.method != plan_format.EVACUATE
+    }
+    if not hosts or not plan.command:
+        return text
+    ordered = sorted(hosts, key=messages.in_order)
+    options = ' '.join(f'--not-to {host}' for host in ordered)
+    return f'{text}; or make a new plan{again} {messages.clean(options)}'
 
 
 def _say_turn(one: moves_plan.Move) -> str:

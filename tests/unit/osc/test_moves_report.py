@@ -85,6 +85,16 @@ Moved:
             self.rows[1],
         )
 
+    def test_an_evacuation_is_planned_without_not_to(self):
+        """survive does not take it."""
+        moves = [test_moves_step.make_move(method='evacuate')]
+        moves[0].end = End.FIX
+        text = self.tell(make_plan(moves, Result.FAILED))
+        self.assertIn(
+            '\nTo go on without: --skip SERVER, or --keep-going.\n', text
+        )
+        self.assertNotIn('--not-to', text)
+
     @ddt.data(
         ([End.RUN_AGAIN], 'Run the command again to go on from there.'),
         (
