@@ -31,6 +31,7 @@ class Thing(Shelf):
     """
 
     turn: typing.Annotated[int, {'minimum': 1}]
+    is_new: bool
     to: str | None
     parts: Sequence[Shelf]
     on: Shelf | None
@@ -51,6 +52,7 @@ THING = {
     'format': 3,
     'name': 'x',
     'turn': 1,
+    'is_new': True,
     'to': None,
     'parts': [{'name': 'y'}],
     'on': None,
@@ -76,6 +78,10 @@ class SchemaTestCase(testtools.TestCase):
         ({'parts': [{}]}, False),
         ({'on': {'name': 1}}, False),
         ({'weights': {'z': 'heavy'}}, False),
+        ({'weights': []}, False),
+        ({'parts': {}}, False),
+        ({'on': []}, False),
+        ({'is_new': 1}, False),
         ({'other': 1}, False),
     )
     @ddt.unpack
@@ -89,6 +95,15 @@ class SchemaTestCase(testtools.TestCase):
         validator = jsonschema.Draft202012Validator(self.schema)
         rest = {name: value for name, value in THING.items() if name != key}
         self.assertFalse(validator.is_valid(rest))
+
+    def test_simple_types_stand_together(self):
+        self.assertEqual('Things', self.schema['title'])
+        self.assertIn('2020-12', self.schema['$schema'])
+        self.assertEqual(
+            {'type': ['string', 'null']}, self.schema['properties']['to']
+        )
+        validator = jsonschema.Draft202012Validator(self.schema)
+        self.assertFalse(validator.is_valid([]))
 
     def test_what_it_means(self):
         """Bases too, on one line, without marks of Sphinx."""

@@ -8,6 +8,7 @@ import testtools
 
 from nova_ext_sched import document
 from nova_ext_sched.cmd import audit_report as audit
+from nova_ext_sched.cmd import documents
 from nova_ext_sched.cmd import plan_report as plan
 from tests import schemas
 
@@ -23,3 +24,40 @@ class SchemaTestCase(testtools.TestCase):
         if os.environ.get('NOVA_EXT_SCHED_TEST_WRITE'):
             path.write_text(text)
         self.assertEqual(text, path.read_text())
+
+
+class FinishTestCase(testtools.TestCase):
+    def finish(self, faults=()):
+        return documents.finish(
+            'One of two',
+            ['More.'],
+            [],
+            [],
+            lambda: {'answer': {'number': 1}, 'found': ['x']},
+            format_=7,
+            topology=[{'host': 'a'}],
+            faults=faults,
+            status=3,
+        )
+
+    def test_what_could_not_be_read(self):
+        """It is told, is no part of the answer, and is the status."""
+        made = self.finish(['Cell b is silent.'])
+        self.assertEqual(
+            ('One of two. More. Cell b is silent.', 1, ['a']),
+            (made.sentence, made.status, made.hosts),
+        )
+        found = made.document()
+        self.assertEqual(7, found['format'])
+        self.assertEqual(
+            {
+                'answer': {'sentence': 'One of two. More.', 'number': 1},
+                'topology': [{'host': 'a'}],
+                'found': ['x'],
+                'faults': ['Cell b is silent.'],
+            },
+            {key: found[key] for key in [*found][3:]},
+        )
+
+    def test_everything_was_read(self):
+        self.assertEqual(3, self.finish().status)
