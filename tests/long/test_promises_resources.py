@@ -81,6 +81,13 @@ class StorageRow(sharing.StorageMixin, promises.CloudRow):
         for one in (self.running, stopped):
             self.assertIsNone(to.pop(one['id']))
         self.assertIn('host2', to.values())
+        # It moves only what can be told its host.
+        plan, made = self.assertRoom(4, flavor=self.flavor(vcpu=9))
+        moved = {one['server'] for one in plan['moves']}
+        self.assertEqual(set(), moved & {self.running['id'], stopped['id']})
+        self.assertEqual([*filter(None, plan['room_on'])], plan['room_on'])
+        for server in made:
+            self._delete_server(server)
 
     def promise_survive(self):
         self.assertFails('--host', 'host2')

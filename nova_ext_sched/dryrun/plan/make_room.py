@@ -463,7 +463,6 @@ class _Search:
 
     def _explain(self) -> Iterator[str]:
         """Yield sentences on why no more fit, in the fork with the moves."""
-        self._places.barred = self._elsewhere
         yield self._coming.explain().sentence
         yield from self._compare_largest()
         why = collections.Counter(

@@ -129,9 +129,16 @@ class NothingIsLeftTestCase(ForkTestCase):
             self.assertTrue(getattr(self, name)(future))
 
     def test_one_that_leaves(self):
+        # The servers of a nova-compute count for each of its nodes.
+        self.cloud.add_node('a2', 'hosta')
+        self.cloud.states['a2'].instances['one'] = mock.sentinel.one
+        group = objects.InstanceGroup(members=['one'], hosts=['hosta'])
         before = self.look()['a']
         with self.cloud.fork() as future:
             self.leave(future)
+            self.assertEqual([], self.look()['a2'][0])
+            future.correct_group(group)
+            self.assertEqual([], group.hosts)
             _, number, memory = self.look()['a']
             self.assertEqual(([], 0), (self.look()['a'][0], number))
             self.assertEqual(before[2] + self.spec.memory_mb, memory)

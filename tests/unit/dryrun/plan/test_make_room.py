@@ -245,10 +245,10 @@ class MakeRoomTestCase(testtools.TestCase):
         ),
         # Room of one that nobody wants next goes before that of one that took.
         (
-            {'a': [5], 'b': [4, 1], 'c': [5], 'd': [5], 'e': [9]},
+            {'a': [9], 'b': [4, 2], 'c': [5], 'e': [8], 'k': []},
             6,
             2,
-            ['a0 d', 'b1 e'],
+            ['a0 k', 'b1 e'],
             'ab',
         ),
     )
@@ -297,6 +297,23 @@ class MakeRoomTestCase(testtools.TestCase):
         found = self.rooms.make({'a': [3], 'b': [4]}, 8, 1)
         self.assertEqual(['a'], found.room_on)
 
+    def test_only_nova_can_choose_the_host(self):
+        """Where hosts share a provider, no server is told its host."""
+
+        def share(cloud):
+            traits = (clouds.SHARES,)
+            cloud.server.add('pool', traits=traits, MEMORY_MB=9999)
+            for host in 'abk':
+                del cloud.server.providers[host].inventory['MEMORY_MB']
+
+        self.rooms.change = share
+        found = self.rooms.make({'a': [4], 'b': [7], 'k': []}, 6, 2)
+        self.assertEqual(([], [None]), (found.moves, found.room_on))
+        self.assertIn(
+            'No server was moved of which only nova can choose the host.',
+            found.in_the_way,
+        )
+
     def test_servers_that_arrive(self):
         self.rooms.filter = ArrivingFilter()
         self.rooms.change = lambda cloud: cloud.under_way.update(
@@ -324,7 +341,7 @@ class MakeRoomTestCase(testtools.TestCase):
             hosts=[],
         )
         self.rooms.groups = {'a0': group}
-        found = self.rooms.make({'a': [4], 'k': [4]}, 8, 1)
+        found = self.rooms.make({'a': [4], 'k': [4]}, 4, 2)
         self.assertEqual(['a0'], [one.server for one in found.moves])
         [one] = found.groups
         self.assertEqual(
@@ -376,6 +393,8 @@ class MakeRoomTestCase(testtools.TestCase):
         hosts = {'a': [7], 'c': [1], 'k': [9]}
         found = self.rooms.make(hosts, 8, 1, room={'a': 10, 'c': 7, 'k': 10})
         self.assertEqual([], found.moves)
+        # No host is left out that was no destination of the last move tried.
+        self.assertNotIn('excluded', found.in_the_way[0])
         self.assertIn(
             'Chains were not tried: moving a third server so that a second '
             'can go.',
