@@ -12,6 +12,7 @@ from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import explain as explain_command
 from nova_ext_sched.cmd import maintain
+from nova_ext_sched.cmd import make_room
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
 from tests import documentation
@@ -23,6 +24,7 @@ COMMANDS = {
     'capacity': capacity.Capacity,
     'drain': drain.Drain,
     'maintain': maintain.Maintain,
+    'make-room': make_room.MakeRoom,
     'explain': explain_command.Explain,
     'mend': mend.Mend,
     'survive': survive.Survive,

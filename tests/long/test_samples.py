@@ -388,6 +388,26 @@ class CapacityTestCase(pages.PagesMixin, capacity.CapacityTestCase):
         self.show('cli/capacity/aggregates.txt', f'{command} --by aggregate')
 
 
+class MakeRoomTestCase(pages.PagesMixin, capacity.CapacityTestCase):
+    """Ten CPUs on each host."""
+
+    @samples.compares('cli/make-room/make-room.txt')
+    def test_the_page(self):
+        for name, host, vcpu in (
+            ('db', 'host1', 4),
+            ('web', 'host2', 5),
+            ('batch', 'host3', 2),
+        ):
+            flavor = self.large(vcpu=vcpu)
+            self.boot(az=f'nova:{host}', flavor=flavor, name=name)
+        self.large(name='large', vcpu=8)
+        self.show(
+            'cli/make-room/make-room.txt',
+            'nova-ext-sched make-room --flavor large --count 2',
+            'echo $?',
+        )
+
+
 class WeighersTestCase(pages.PagesMixin, base.CloudTestCase):
     """nova's own weighers."""
 
