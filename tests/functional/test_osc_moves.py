@@ -12,6 +12,7 @@ from nova.compute import manager
 from nova.virt import fake
 
 from nova_ext_sched.cmd import drain as drain_command
+from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_run
 from tests.functional import explain
 from tests.functional import openstackclient
@@ -227,7 +228,7 @@ class NightTest(ApplyTestCase):
 
     def test_room_that_nova_never_gives_back(self):
         """It is named, drain names it, and what is said frees it."""
-        self.useFixture(fixtures.MockPatchObject(moves_run, 'HELD', new=1))
+        self.useFixture(fixtures.MockPatchObject(moves_making, 'HELD', new=1))
         plan = self.drain()
         for move in plan['moves']:
             move['needs'] = []
@@ -301,7 +302,7 @@ class NightTest(ApplyTestCase):
         for said in (
             '1 server could not be moved when the plan was made: db on',
             'Fix: unrescue it.',
-            'The plan assumes --aggregate-host lab a: make',
+            'The plan assumes --aggregate-host lab a: apply',
             'The plan is ',
             'Planned 2026-01-01T00:00:00Z, for functional',
         ):
