@@ -310,7 +310,7 @@ class MakeRoomTestCase(testtools.TestCase):
         found = self.rooms.make({'a': [4], 'b': [7], 'k': []}, 6, 2)
         self.assertEqual(([], [None]), (found.moves, found.room_on))
         self.assertIn(
-            'No server was moved of which only nova can choose the host.',
+            'Servers whose host only nova can choose were not moved.',
             found.in_the_way,
         )
 
