@@ -7,6 +7,7 @@ change before it is made.
 """
 
 import argparse
+from collections.abc import Iterable
 from collections.abc import Iterator
 import functools
 import re
@@ -16,65 +17,65 @@ from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 
+_REPEATABLE = {'action': 'append', 'default': []}
+
+# What describes a new server, but its flavor.
+_OF_SERVER: dict[str, dict[str, typing.Any]] = {
+    '--image': {
+        'metavar': 'IMAGE',
+        'help': 'name or UUID of an image. Glance is asked with the '
+        'credentials in OS_CLOUD or other OS_* variables',
+    },
+    '--image-property': {
+        **_REPEATABLE,
+        'metavar': 'KEY=VALUE',
+        'type': base.read_pair,
+        'help': 'an image property, added to those of --image or replacing '
+        'one (repeatable)',
+    },
+    '--boot-from-volume': {
+        'action': 'store_true',
+        'help': 'boot from a volume: the root disk takes no local disk',
+    },
+    '--availability-zone': {
+        'metavar': 'ZONE[:HOST[:NODE]]',
+        'help': 'availability zone; with a host, nova forces that host and '
+        'runs no filter',
+    },
+    '--project': {
+        'metavar': 'PROJECT',
+        'help': 'name or ID of the project that asks; some policies depend '
+        'on it',
+    },
+    '--server-group': {
+        'metavar': 'GROUP',
+        'help': 'name or UUID of the group',
+    },
+    '--hint': {
+        **_REPEATABLE,
+        'metavar': 'KEY=VALUE',
+        'type': base.read_pair,
+        'help': 'a scheduler hint (repeatable)',
+    },
+}
+
+
+def _list_names(options: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that options have in the arguments."""
+    return tuple(one.removeprefix('--').replace('-', '_') for one in options)
+
+
+#: The names that what describes a new server has in the arguments.
+NAMES = _list_names(_OF_SERVER)
+
 
 def add_server(group: typing.Any) -> None:
     """Add what describes a new server, but its flavor.
 
     :param group: argparse's parser, or a group of it
     """
-    group.add_argument(
-        '--image',
-        metavar='IMAGE',
-        help='name or UUID of an image. Glance is asked with the credentials '
-        'in OS_CLOUD or other OS_* variables',
-    )
-    group.add_argument(
-        '--image-property',
-        metavar='KEY=VALUE',
-        action='append',
-        default=[],
-        type=base.read_pair,
-        help='an image property, added to those of --image or replacing one '
-        '(repeatable)',
-    )
-    group.add_argument(
-        '--boot-from-volume',
-        action='store_true',
-        help='boot from a volume: the root disk takes no local disk',
-    )
-    group.add_argument(
-        '--availability-zone',
-        metavar='ZONE[:HOST[:NODE]]',
-        help='availability zone; with a host, nova forces that host and runs '
-        'no filter',
-    )
-    group.add_argument(
-        '--project',
-        metavar='PROJECT',
-        help='name or ID of the project that asks; some policies depend on it',
-    )
-    group.add_argument(
-        '--server-group', metavar='GROUP', help='name or UUID of the group'
-    )
-    group.add_argument(
-        '--hint',
-        metavar='KEY=VALUE',
-        action='append',
-        default=[],
-        type=base.read_pair,
-        help='a scheduler hint (repeatable)',
-    )
-
-
-def parse(*options: str) -> argparse.Namespace:
-    """Return the arguments of a server that is described by these alone."""
-    parser = argparse.ArgumentParser(add_help=False)
-    add_server(parser)
-    return parser.parse_args(options)
-
-
-#: The names that what describes a new server has in the arguments.
-NAMES = tuple(vars(parse()))
+    for option, how in _OF_SERVER.items():
+        group.add_argument(option, **how)
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -138,9 +139,7 @@ _OF_AGGREGATES = {
 }
 
 #: The names that changes of aggregates have in the arguments.
-OF_AGGREGATES = tuple(
-    option.removeprefix('--').replace('-', '_') for option in _OF_AGGREGATES
-)
+OF_AGGREGATES = _list_names(_OF_AGGREGATES)
 
 
 def add_change(parser: argparse.ArgumentParser) -> None:
@@ -192,8 +191,8 @@ def _suppose(
             plan_format.Supposed('--option', f'{name}={shown}'),
             f'[{group or "DEFAULT"}] {short} were {messages.clean(shown)}',
         )
-    for option, (_, verb, _) in _OF_AGGREGATES.items():
-        name = option.removeprefix('--').replace('-', '_')
+    for name, option in zip(OF_AGGREGATES, _OF_AGGREGATES, strict=True):
+        _, verb, _ = _OF_AGGREGATES[option]
         for words in getattr(parsed_args, name, ()):
             aggregate, what = map(messages.clean, words)
             yield (

@@ -9,6 +9,7 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import waiting
+from nova_ext_sched.cli import options
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import groups
@@ -16,6 +17,9 @@ from nova_ext_sched.dryrun.cloud import projects
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
+
+# Fields of a question whose options are repeatable, by the names of these.
+_SEVERAL = {'image_property': 'image_properties', 'hint': 'hints'}
 
 
 def make_change(parsed_args: argparse.Namespace) -> change.Change:
@@ -104,13 +108,8 @@ def make_question(
 
     :param others: fields that are not among its options
     """
-    return question.Question(
-        image=parsed_args.image,
-        image_properties=parsed_args.image_property,
-        boot_from_volume=parsed_args.boot_from_volume,
-        availability_zone=parsed_args.availability_zone,
-        project=parsed_args.project,
-        server_group=parsed_args.server_group,
-        hints=parsed_args.hint,
-        **others,
-    )
+    described = {
+        _SEVERAL.get(name, name): getattr(parsed_args, name)
+        for name in options.NAMES
+    }
+    return question.Question(**described, **others)
