@@ -15,7 +15,7 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_db import exception as db_exception
 from oslo_utils import fixture as utils_fixture
 
-from nova_ext_sched.cmd.capacity import command
+from nova_ext_sched.cmd import capacity as capacity_command
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import question
@@ -132,7 +132,7 @@ class CommandTestCase(capacity.CapacityTestCase):
             counted.clear()
             out = io.StringIO()
             app = mock.Mock(stdout=out)
-            called = command.Capacity(app, None, cmd_name='capacity')
+            called = capacity_command.Capacity(app, None, cmd_name='capacity')
             parsed = called.get_parser('capacity').parse_args(format_)
             with (
                 fixtures.MonkeyPatch(
