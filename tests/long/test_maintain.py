@@ -78,7 +78,8 @@ class MaintainTestCase(RoundsTestCase):
             server = self.boot(flavor=flavor, host=host, **more)
         plan = self.read()
         self.assertEqual(
-            '6 of 6 hosts can be emptied, in 6 rounds. 6 moves of 6 servers.',
+            '6 of 6 hosts can be emptied, in 6 rounds. 6 moves; no server '
+            'moves twice.',
             plan['answer']['sentence'],
         )
         self.assertEqual({'hosts', 'moves', 'groups'}, {*plan['rounds'][0]})
@@ -131,9 +132,9 @@ class MaintainTestCase(RoundsTestCase):
         self.write(deleted, "task_state = 'deleting'", now)
         plan = self.read()
         self.assertEqual(
-            '6 of 6 hosts can be emptied, in 6 rounds. 1 move of 1 server. '
-            '1 server is still being built: run drain once the hosts of a '
-            'round are disabled. 1 server was deleted meanwhile.',
+            '6 of 6 hosts can be emptied, in 6 rounds. 1 move; no server '
+            'moves twice. 1 server is still being built: run drain once the '
+            'hosts of a round are disabled. 1 server was deleted meanwhile.',
             plan['answer']['sentence'],
         )
         for name, server in (
