@@ -7,6 +7,7 @@ from collections.abc import Set
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
@@ -29,22 +30,20 @@ class Failover:
         advance: progress.Advance = progress.silent,
     ) -> None:
         self._cloud = cloud
-        survey = survive.Survival(cloud, keeps=True)
-        failures, _ = survey.find('host', (), ())
+        self._places = destinations.Destinations(cloud)
+        survival = survive.Survival(self._places)
+        failures, _ = survival.find()
         advance(steps=0, label='Evacuating servers')
-        self._hosts = [
-            one.failure
-            for one in survey.fail(failures, advance)
-            if not one.without_room
-        ]
-        self._places = survey.places
+        self._hosts: list[str] = []
         self._movables: dict[str, movable.Movable] = {}
         self._homes: dict[str, str] = {}
-        for failed in survey.evacuated:
-            for uuid, mine in failed.movables.items():
-                if not isinstance(mine, Exception):
-                    self._movables[uuid] = mine
-                    self._homes[uuid] = failed.failure
+        for failure, evacuated in survival.fail(failures, advance):
+            if not failure.without_room:
+                self._hosts.append(failure.failure)
+            for uuid, prepared in evacuated.movables.items():
+                if not isinstance(prepared, Exception):
+                    self._movables[uuid] = prepared
+                    self._homes[uuid] = failure.failure
 
     def find_lost(self, future: fork.Fork, empty: Set[str]) -> str | None:
         """Return a host that may not fail any more; None if there is none.
@@ -71,9 +70,9 @@ class Failover:
         places, movables = self._places, self._movables
         places.bar({host, *empty})
         for one in leaving:
-            mine = movables[one.server]
-            if not (mine.like and mine.like.is_whole):
-                mine.spec_obj.ignore_hosts = [host]
+            prepared = movables[one.server]
+            if not (prepared.like and prepared.like.is_whole):
+                prepared.spec_obj.ignore_hosts = [host]
         with self._cloud.fork() as trial:
             _, remaining = planner.try_(
                 places, trial, leaving, movables, places.estimate

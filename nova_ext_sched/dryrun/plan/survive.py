@@ -34,66 +34,44 @@ _MOST_SHOWN = 3
 class Survival:
     """Lets hosts fail, one failure after the other.
 
-    :param cloud: what nova-scheduler has in memory
-    :param flavors: names or IDs of those whose servers may still come
-    :param project: the ID of the one that asks for them
-    :param keeps: whether :attr:`evacuated` is wanted
-    :ivar places: where servers may go
-    :ivar evacuated: what is known of failures, where somebody goes on from it
+    :param places: where servers may go
     :ivar deleted: the servers that were deleted meanwhile, by UUID
-    :raises exception.InvalidValue: there is none of a name, or nova-api would
-        refuse such a server
-    :raises placement.PlacementFailed: placement does not answer
     """
 
-    def __init__(
-        self,
-        cloud: snapshot.Snapshot,
-        flavors: Sequence[str] = (),
-        project: str | None = None,
-        keeps: bool = False,
-    ) -> None:
-        self.cloud = cloud
-        self._policies = policies.Policies(cloud).on
-        self.places = destinations.Destinations(cloud)
-        self._cells: dict[str, list[str]] = {}
-        self._counts: dict[str, int] = {}
-        for cell, counts in self.places.reader.count().items():
+    def __init__(self, places: destinations.Destinations) -> None:
+        self._places = places
+        self._policies = policies.Policies(places.cloud).on
+        self._evacuations = departures.Evacuations(places)
+        # The numbers of servers of each host, by cell.
+        self._counts: dict[str, dict[str, int]] = {}
+        for cell, counts in places.reader.count().items():
             for host, count in counts.items():
-                self._cells.setdefault(host, []).append(cell)
-                self._counts[host] = self._counts.get(host, 0) + count
-        self._evacuations = departures.Evacuations(self.places)
-        ctxt = process.context()
-        #: Each counts the servers of a flavor that may still come.
-        self.spares = [
-            spare.count_spare(
-                self.places, request.get_flavor(ctxt, name), project
-            )
-            for name in dict.fromkeys(flavors)
-        ]
+                self._counts.setdefault(host, {})[cell] = count
         self.deleted: dict[str, plans.Leaving] = {}
-        self._keeps = keeps or bool(self.spares)
-        self.evacuated: list[spare.Evacuated] = []
 
     def find(
-        self, by: str, hosts: Collection[str], aggregates: Collection[str]
+        self,
+        by: str = 'host',
+        hosts: Collection[str] = (),
+        aggregates: Collection[str] = (),
+        with_empty: bool = False,
     ) -> tuple[dict[str, Set[str]], str]:
-        """Return the hosts in use that fail at once, by name, and a remark.
+        """Return the hosts that fail at once, by name, and a remark.
 
         :param by: ``host`` or ``domain``
         :param hosts: names of the only ones that fail
         :param aggregates: names, UUIDs or IDs of those whose hosts fail
+        :param with_empty: whether hosts without servers fail, too
         :raises exception.InvalidValue: a host or aggregate does not exist
         """
-        used = set(self._counts)
-        if self.spares:
-            # More servers come to others too.
-            used |= {state.host for state in self.cloud.states.values()}
+        cloud, used = self._places.cloud, set(self._counts)
+        if with_empty:
+            used |= {state.host for state in cloud.states.values()}
         if hosts or aggregates:
-            used &= selection.find(self.cloud, hosts, aggregates)
+            used &= selection.find(cloud, hosts, aggregates)
         if by == 'host':
             return {host: {host} for host in sorted(used)}, ''
-        domains = selection.group(self.cloud)
+        domains = selection.group(cloud)
         alone = used.difference(*domains.values())
         remark = ''
         if alone:
@@ -109,8 +87,8 @@ class Survival:
         self,
         failures: Mapping[str, Set[str]],
         advance: progress.Advance = progress.silent,
-    ) -> Iterator[plans.Failure]:
-        """Yield what comes of each failure.
+    ) -> Iterator[tuple[plans.Failure, spare.Evacuated]]:
+        """Yield what comes of each failure, and what was known of it.
 
         :param failures: what :meth:`find` returned
         :param advance: called after each server
@@ -118,36 +96,38 @@ class Survival:
         """
         advance(
             total=sum(
-                self._counts.get(host, 0)
+                count
                 for hosts in failures.values()
                 for host in hosts
+                for count in self._counts.get(host, {}).values()
             )
         )
         bad: list[str] = []
         for name, hosts in failures.items():
             # A cell that stops answering is in the snapshot's faults.
             try:
-                found = self._fail(name, hosts, advance)
+                failure, evacuated = self._fail(name, hosts, advance)
             except cells.CellFailed:
                 continue
-            if found.lost:
+            if failure.lost:
                 bad.append(name)
                 shown = messages.first_few(bad, _MOST_SHOWN)
                 advance(steps=0, label=f'{len(bad)} cannot fail: {shown}')
-            yield found
+            yield failure, evacuated
 
     def _fail(
         self, name: str, hosts: Set[str], advance: Callable[[], object]
-    ) -> plans.Failure:
+    ) -> tuple[plans.Failure, spare.Evacuated]:
         leaving: list[plans.Leaving] = []
         deleted: list[plans.Leaving] = []
-        for host in sorted(hosts & self._cells.keys()):
-            for cell in self._cells[host]:
+        for host in sorted(hosts & self._counts.keys()):
+            for cell in self._counts[host]:
                 for stored in self._evacuations.read(cell, host):
-                    one = plans.describe(stored.instance, host)
-                    # It takes no place from others.
+                    # One that is gone takes no place from others.
                     is_gone = gone.is_gone(stored.instance)
-                    (deleted if is_gone else leaving).append(one)
+                    (deleted if is_gone else leaving).append(
+                        plans.describe(stored.instance, host)
+                    )
         movables: dict[str, movable.Movable | Exception] = {}
 
         def prepare(
@@ -159,30 +139,18 @@ class Survival:
         goal = planner.Goal(
             leaving=leaving, barred=hosts, never_given_up=self._policies
         )
-        plan = planner.plan(self.places, goal, prepare, advance)
+        plan = planner.plan(self._places, goal, prepare, advance)
         deleted += plan.deleted_meanwhile
-        self.deleted |= {one.server: one for one in deleted}
-        if self._keeps:
-            stuck = {one.server for one in plan.without_place}
-            self.evacuated.append(
-                spare.Evacuated(name, hosts, movables, stuck)
-            )
-        return plans.Failure(
+        self.deleted |= {server.server: server for server in deleted}
+        failure = plans.Failure(
             name,
             sorted(hosts),
             plan.moves,
             plan.without_place,
             plan.room_for_last,
         )
-
-    def describe_flavors(self) -> list[plans.FlavorRoom]:
-        """Return how many more servers of each flavor may come.
-
-        After all failures.
-        """
-        for one in self.spares:
-            one.check(self.evacuated)
-        return [one.describe() for one in self.spares]
+        stuck = {server.server for server in plan.without_place}
+        return failure, spare.Evacuated(name, hosts, movables, stuck)
 
 
 def make(
@@ -196,27 +164,46 @@ def make(
 ) -> plans.Outcome:
     """Return what comes of failures.
 
-    :param flavors: see :class:`Survival`; ``project`` too
+    :param flavors: names or IDs of those whose servers may still come
+    :param project: the ID of the one that asks for them
     :param by: see :meth:`Survival.find`; ``hosts`` and ``aggregates`` too
     :param advance: called after each server
-    :raises exception.InvalidValue: what is named does not exist
+    :raises exception.InvalidValue: what is named does not exist, or nova-api
+        would refuse such a server
     :raises placement.PlacementFailed: placement does not answer
     """
-    survey = Survival(cloud, flavors, project)
-    failures, remark = survey.find(by, hosts, aggregates)
+    ctxt, places = process.context(), destinations.Destinations(cloud)
+    survival = Survival(places)
+    spares = [
+        spare.count_spare(places, request.get_flavor(ctxt, name), project)
+        for name in dict.fromkeys(flavors)
+    ]
+    # New servers come to hosts without servers, too.
+    failures, remark = survival.find(by, hosts, aggregates, bool(spares))
     if failures and cloud.states:
         # They stay until the process ends; as capacity does.
         gc.freeze()
-    found = [one for one in survey.fail(failures, advance) if one.servers]
+    found: list[plans.Failure] = []
+    evacuated: list[spare.Evacuated] = []
+    for failure, known in survival.fail(failures, advance):
+        if failure.servers:
+            found.append(failure)
+        if spares:
+            evacuated.append(known)
+    for counted in spares:
+        counted.check(evacuated)
     hosts_of = [
         name
-        for one in found
-        for name in (*one.hosts, *(move.expected for move in one.moves))
+        for failure in found
+        for name in (
+            *failure.hosts,
+            *(move.expected for move in failure.moves),
+        )
     ]
     return plans.Outcome(
         found,
-        survey.describe_flavors(),
-        [*survey.deleted.values()],
+        [counted.describe() for counted in spares],
+        [*survival.deleted.values()],
         [f'{remark}.'] if remark else [],
         cloud.faults,
         cloud.services_of(hosts_of),

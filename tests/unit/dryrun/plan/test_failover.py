@@ -29,16 +29,13 @@ class FailoverTestCase(testtools.TestCase):
         )
         self.cloud = clouds.Cloud('abcd', [clouds.KnownFilter()])
         self.instances = {}
-        self.evacuated, self.failures = [], []
+        self.movables, self.failures = {}, []
         self.places = destinations.Destinations(self.cloud)
         self.useFixture(
             fixtures.MonkeyPatch(
                 'nova_ext_sched.dryrun.plan.survive.Survival',
-                lambda cloud, keeps: types.SimpleNamespace(
-                    places=self.places,
-                    evacuated=self.evacuated,
-                    find=lambda by, hosts, aggregates: ({}, ''),
-                    fail=self.fail_all,
+                lambda places: types.SimpleNamespace(
+                    find=lambda: ({}, ''), fail=self.fail_all
                 ),
             )
         )
@@ -57,15 +54,13 @@ class FailoverTestCase(testtools.TestCase):
             key = likeness.Key(str(cpus), is_whole)
             like = self.places.find_like(key, spec.obj_clone)
             mine = movable.Evacuation(uuid, spec, like, on)
-            host = f'host{on}'
-            self.evacuated.append(
-                spare.Evacuated(host, {host}, {uuid: mine}, set())
-            )
+            self.movables[f'host{on}'] = {uuid: mine}
 
     def fail_all(self, failures, advance):
         for one in self.failures:
             advance()
-            yield one
+            known = self.movables.get(one.failure, {})
+            yield one, spare.Evacuated(one.failure, {*one.hosts}, known, set())
 
     def fail(self, host, *stuck):
         self.failures.append(plans.Failure(host, [host], [], [*stuck]))

@@ -14,13 +14,14 @@ class FailTestCase(testtools.TestCase):
         survey = survive.Survival.__new__(survive.Survival)
         survey._counts = {}
         bad = mock.Mock(has_no_room=True)
-        survey._fail = lambda name, *_: plans.Failure(
-            name, [name], [], [bad] * (name != 'fine')
+        survey._fail = lambda name, *_: (
+            plans.Failure(name, [name], [], [bad] * (name != 'fine')),
+            None,
         )
         advance = mock.Mock()
         failures = {name: {name} for name in ('a', 'fine', 'b', 'c', 'd')}
         said = []
-        for one in survey.fail(failures, advance):
+        for one, _ in survey.fail(failures, advance):
             label = advance.mock_calls[-1].kwargs.get('label', '')
             said.append((one.failure, label))
         self.assertEqual(
