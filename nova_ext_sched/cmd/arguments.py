@@ -60,7 +60,7 @@ def read_cloud(
     """
     with snapshot.read(make_change(parsed_args), settled=settled) as cloud:
         if patient:
-            cloud.placement.patience = waiting.Waiting('placement')
+            cloud.client.patience = waiting.Waiting('placement')
         resolve_names(parsed_args, cloud)
         yield cloud
 

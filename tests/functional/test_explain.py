@@ -577,7 +577,7 @@ class ServerTestCase(ExplainTestCase):
         )
 
     def a_client_that_only_reads(self):
-        client = snapshot.Snapshot().placement
+        client = snapshot.Snapshot().client
         for method in (client.post, client.put, client.delete):
             self.assertRaises(RuntimeError, method, '/traits/CUSTOM_X', {})
 

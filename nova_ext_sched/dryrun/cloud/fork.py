@@ -58,10 +58,6 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.queries import sources
 
-# Attributes have the names of the modules.
-_Ledger = ledger.Ledger
-_Providers = placement.Providers
-
 # Candidates of one host; they bound the time.
 _MOST_CHOICES = 100
 
@@ -76,11 +72,11 @@ class Cloud(typing.Protocol):
     """
 
     @property
-    def placement(self) -> mirror.ReportClient:
+    def client(self) -> mirror.MirroringClient:
         """nova's client, which asks the ledger of the fork that is open."""
 
     @property
-    def providers(self) -> _Providers:
+    def providers(self) -> placement.Providers:
         """What placement says."""
 
     @property
@@ -147,7 +143,7 @@ class Fork:
         )
         self._known[self._migration] = ledger.NOTHING
         self._is_kept = False
-        self.ledger: _Ledger = ledger.Ledger(
+        self.ledger: ledger.Ledger = ledger.Ledger(
             self._read,
             cloud.providers.get_room,
             cloud.providers.get_stored,
@@ -157,7 +153,7 @@ class Fork:
     @contextlib.contextmanager
     def used(self) -> Iterator['Fork']:
         """Let the cloud answer by this fork as long as the block runs."""
-        client = self._cloud.placement
+        client = self._cloud.client
         before = client.ledger
         client.ledger = self.ledger
         try:
@@ -249,7 +245,7 @@ class Fork:
     ) -> bool:
         is_claimed: bool = utils.claim_resources(
             self._ctxt,
-            self._cloud.placement,
+            self._cloud.client,
             spec_obj,
             uuid,
             request,
@@ -299,7 +295,7 @@ class Fork:
         :param taken: what it has there
         :returns: as :meth:`come`; the other parameters too
         """
-        client = self._cloud.placement
+        client = self._cloud.client
         source, taken = self.placed.get(uuid, (node, taken))
         host = self._cloud.states[source].host
         known = self._find_instance(uuid, [source], target.cell_uuid)
@@ -328,7 +324,7 @@ class Fork:
 
         :param uuid: of the server; the others as of :meth:`move`
         """
-        client = self._cloud.placement
+        client = self._cloud.client
         source, taken = self.placed.get(uuid, (node, taken))
         self._read_held(source)
         held = client.get_allocs_for_consumer(self._ctxt, uuid)['allocations']
@@ -542,7 +538,7 @@ class Fork:
         if consumer not in self._known:
             if self.before:
                 return self.before._read(consumer)
-            self._known[consumer] = self._cloud.placement.read_allocations(
+            self._known[consumer] = self._cloud.client.read_allocations(
                 consumer
             )
         return self._known[consumer]

@@ -25,7 +25,7 @@ Changes = dict[str, dict[str, bool]]
 _PROVIDERS = '/resource_providers'
 
 
-class ReportClient(placement.ReportClient):
+class MirroringClient(placement.ReportClient):
     """nova's client of placement, as if nova-api had mirrored a change."""
 
     changes: typing.ClassVar[Changes] = {}
@@ -113,9 +113,9 @@ def _narrow(
 @contextlib.contextmanager
 def used(changes: Changes) -> Iterator[None]:
     """Let every client of this process answer as if hosts had changed."""
-    before = ReportClient.changes
-    ReportClient.changes = changes
+    before = MirroringClient.changes
+    MirroringClient.changes = changes
     try:
         yield
     finally:
-        ReportClient.changes = before
+        MirroringClient.changes = before

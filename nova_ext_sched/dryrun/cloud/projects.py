@@ -55,7 +55,7 @@ def find_id(cloud: snapshot.Snapshot, wanted: str) -> str:
     =====================================  ==================================
     tells its projects                     the one of this ID, or the only
                                            one of this name
-    tells, and has none or several         :class:`.UnknownName`
+    tells, and has none or several         :class:`.exception.UnknownName`
     is silent; nova knows the ID           the one of this ID
     is silent; nova does not, and it is    the same, with a fault of the
     of the form of an ID                   cloud: nobody knows it

@@ -44,9 +44,7 @@ CONF = nova.conf.CONF
 # Databases limit the number of values in one statement.
 _HOSTS_AT_ONCE = 1000
 
-# Attributes have the names of the modules.
-_ReportClient = mirror.ReportClient
-_Providers = placement.Providers
+# A snapshot's method has the name of the module.
 _Fork = fork.Fork
 
 
@@ -118,15 +116,15 @@ class Snapshot(host_manager.HostManager):
         self.versions: dict[str, int] = {}
 
     @functools.cached_property
-    def placement(self) -> _ReportClient:
+    def client(self) -> mirror.MirroringClient:
         """nova's client of placement, with the session of nova.conf."""
         # It asks placement when it is made, and not every tool needs it.
-        return mirror.ReportClient()
+        return mirror.MirroringClient()
 
     @functools.cached_property
-    def providers(self) -> _Providers:
+    def providers(self) -> placement.Providers:
         """What placement says, each question asked once."""
-        return placement.Providers(self.placement)
+        return placement.Providers(self.client)
 
     @contextlib.contextmanager
     def fork(self) -> Iterator[_Fork]:

@@ -59,7 +59,7 @@ class Build(typing.NamedTuple):
         """Whether the scheduler, or conductor before it, found no host."""
         return self.message.startswith(NO_VALID_HOST)
 
-    def describe(self) -> str:
+    def say(self) -> str:
         """Return what happened, as a sentence without its period."""
         hosts = messages.first_few(self.hosts)
         if self.time is None:

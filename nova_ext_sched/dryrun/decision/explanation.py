@@ -219,7 +219,7 @@ def _check_held(
     if not reason or asked.server is None or found.end is not None:
         return
     held = ledger.Ledger(
-        cloud.placement.read_allocations,
+        cloud.client.read_allocations,
         cloud.providers.get_room,
         cloud.providers.get_stored,
     )

@@ -7,6 +7,7 @@ What nova.scheduler.manager.SchedulerManager does after placement's answer
 placement.
 """
 
+from collections.abc import Iterator
 from collections.abc import Sequence
 import copy
 import dataclasses
@@ -262,8 +263,6 @@ class Hosts:
         refused = reasons.ask_filter(
             host_filter, self._spec_obj, judged, self._matrix.whole
         )
-        # nova does not ask about the hosts that are out already: where the
-        # filter raises, such a host is not judged.
         others = [
             state
             for state in self._states
@@ -274,8 +273,7 @@ class Hosts:
                 or state.allocation_candidates
             )
         ]
-        batches = [others] if others and self._matrix.whole else []
-        if batches:
+        if others and self._matrix.whole:
             # What filters note of the request is not to have those hosts.
             noted = request_state.of(self._spec_obj)
             aside = copy.copy(self._spec_obj)
@@ -285,21 +283,33 @@ class Hosts:
             request_state.states[aside] = dataclasses.replace(
                 noted, group=group
             )
-        for batch in batches:
-            try:
-                refused |= reasons.ask_filter(host_filter, aside, batch)
-                judged += batch
-            except reasons.FilterFailed as exc:
-                LOG.debug('%d hosts are not judged: %s', len(batch), exc)
-                if len(batch) > 1:
-                    # Each by itself, then.
-                    batches += [[state] for state in batch]
+            for states, found in _ask_each(host_filter, aside, others):
+                refused |= found
+                judged += states
         self._matrix.add(
             'host filter',
             type(host_filter).__name__,
             refused=refused,
             judged={state.uuid for state in judged},
         )
+
+
+def _ask_each(
+    host_filter: typing.Any, spec_obj: typing.Any, states: list[typing.Any]
+) -> Iterator[tuple[list[typing.Any], dict[str, refusals.Refusal]]]:
+    """Yield hosts that a filter judged, and why it refuses some of them.
+
+    nova does not ask about the hosts that are out already. Where the filter
+    raises, each is asked about by itself, and one of which it raises is not
+    judged.
+    """
+    try:
+        yield states, reasons.ask_filter(host_filter, spec_obj, states)
+    except reasons.FilterFailed as exc:
+        LOG.debug('%d hosts are not judged: %s', len(states), exc)
+        if len(states) > 1:
+            for state in states:
+                yield from _ask_each(host_filter, spec_obj, [state])
 
 
 def _count_drawn(weights: Sequence[float]) -> int:

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import copy
 import dataclasses
-import functools
 import itertools
 import types
 import typing
 
+from nova import objects
 from nova.scheduler.filters import numa_topology_filter
 import os_resource_classes
 
@@ -276,24 +276,27 @@ def ask_filter(
 def _filter(
     host_filter: typing.Any, spec_obj: typing.Any, states: Sequence[typing.Any]
 ) -> set[str]:
-    # nova's filter copies the whole request for each host, to keep its NUMA
-    # topology: most of the time that all filters take.
     if type(host_filter) is numa_topology_filter.NUMATopologyFilter:
-        spec_obj.obj_clone = functools.partial(_copy, spec_obj)
-    try:
-        # nova.filters: None stops the filtering, with no host.
-        found = host_filter.filter_all(states, spec_obj) or ()
-        return {state.uuid for state in found}
-    finally:
-        vars(spec_obj).pop('obj_clone', None)
+        spec_obj = copy.copy(spec_obj)
+        spec_obj.__class__ = _CopiedForNuma
+    # nova.filters: None stops the filtering, with no host.
+    found = host_filter.filter_all(states, spec_obj) or ()
+    return {state.uuid for state in found}
 
 
-def _copy(spec_obj: typing.Any) -> typing.Any:
-    """Return a nova RequestSpec of which the NUMA topology may change."""
-    found = copy.copy(spec_obj)
-    if spec_obj.numa_topology is not None:
-        found.numa_topology = copy.deepcopy(spec_obj.numa_topology)
-    return found
+class _CopiedForNuma(objects.RequestSpec):
+    """A request that is copied no further than nova's filter needs.
+
+    It copies the whole request for each host, to keep its NUMA topology: most
+    of the time that all filters take.
+    """
+
+    def obj_clone(self) -> typing.Any:
+        """Return a copy of which the NUMA topology may change."""
+        found = copy.copy(self)
+        if self.numa_topology is not None:
+            found.numa_topology = copy.deepcopy(self.numa_topology)
+        return found
 
 
 def _make_explainer(

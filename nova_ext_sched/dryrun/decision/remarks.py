@@ -32,7 +32,16 @@ def add(
     :param operation: of :class:`.question.Question`
     :param existing: the server, if it exists
     """
-    cloud, spec_obj, found = asked.cloud, asked.spec_obj, asked.matrix
+    asked.matrix.remarks += _say_of_request(asked)
+    if existing is not None:
+        asked.matrix.remarks += _say_of_server(
+            asked.matrix, operation, existing
+        )
+
+
+def _say_of_request(asked: asking.Asking) -> Iterator[str]:
+    """Yield what a request has that its owner may not have meant."""
+    cloud, spec_obj = asked.cloud, asked.spec_obj
     if spec_obj.project_id is None:
         closed = []
         # The request filter says why it refuses it.
@@ -45,7 +54,7 @@ def add(
                 and (items := wanted.closing_items(aggregate.metadata))
             )
         if closed:
-            found.remarks.append(
+            yield (
                 f'No project was given (--project), and the reservation '
                 f'depends on it: {messages.first_few(closed)}'
             )
@@ -53,43 +62,47 @@ def add(
     zones = {one.availability_zone for one in cloud.aggs_by_id.values()}
     # The default zone is that of hosts in no aggregate with one.
     if zone and zone not in {*zones, CONF.default_availability_zone}:
-        found.remarks.append(
+        yield (
             f'No aggregate has the availability zone {messages.clean(zone)} '
             f'that the request is for: nova ignores it'
         )
     if snapshot.is_boot(spec_obj) and cloud.unmapped:
         names = sorted(cloud.unmapped, key=messages.in_order)
-        found.remarks.append(
+        yield (
             f'No cell mapping has {messages.first_few(names)}. nova-scheduler '
             'can still choose such a host, and the server then ends '
             f'in ERROR: run nova-manage cell_v2 discover_hosts'
         )
     if fields.pretends_rebuild(spec_obj):
-        found.remarks.append(
+        yield (
             f'The request has the scheduler hint {fields.CHECK_TYPE}=rebuild '
             f'and is no rebuild. nova asks neither its request filters nor '
             f'placement, and skips host filters that do not run on rebuild. '
             f'Those of nova-ext-sched still check every host'
         )
-    if existing is None:
-        return
+
+
+def _say_of_server(
+    found: matrix.Matrix, operation: str, existing: server.Server
+) -> Iterator[str]:
+    """Yield what became of a server, and where it could stay."""
     ended = existing.read_build() if operation == 'boot' else None
     if ended and not ended.found_no_host:
-        found.remarks.append(f'The server is in ERROR. {ended.describe()}')
+        yield f'The server is in ERROR. {ended.say()}'
     elif ended and found.finds_host:
-        found.remarks.append(
-            f'The server is in ERROR: {ended.describe()}. It finds one now. '
+        yield (
+            f'The server is in ERROR: {ended.say()}. It finds one now. '
             f'Either the cloud has changed since (hosts, their use, '
             f'aggregates, the flavor), or the server was created with "host" '
             f'or "hypervisor_hostname", which nova does not store'
         )
     if operation == 'resize' and not found.order:
-        found.remarks += _describe_own_host(found, existing.node)
+        yield from _say_of_own_host(found, existing.node)
     if existing.building_since is not None:
         seconds = timeutils.delta_seconds(
             existing.building_since, timeutils.utcnow(with_timezone=True)
         )
-        found.remarks.append(
+        yield (
             f'The server is in BUILD for '
             f'{messages.count("minute", int(seconds // 60))}: nova has noted '
             f'neither a host nor a fault. If that lasts, nova-conductor '
@@ -99,9 +112,7 @@ def add(
         )
 
 
-def _describe_own_host(
-    found: matrix.Matrix, node: str | None
-) -> Iterator[str]:
+def _say_of_own_host(found: matrix.Matrix, node: str | None) -> Iterator[str]:
     """Yield whether a resize could stay where the server is.
 
     ==========================  ============================================

@@ -28,7 +28,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 
 
-class Refused(question.InvalidQuestion):
+class BadRequest(question.InvalidQuestion):
     """nova-api would answer 400.
 
     :param got: its reason
@@ -61,7 +61,7 @@ def build(
     :param flavor: a nova Flavor
     :param boot_meta: what :func:`get_image` returned
     :raises question.InvalidQuestion: something that is named does not exist
-    :raises Refused: nova-api would refuse the request
+    :raises BadRequest: nova-api would refuse the request
     """
     image_meta = objects.ImageMeta.from_dict(boot_meta)
     hints: dict[str, list[str]] = {}
@@ -98,7 +98,7 @@ def build(
         nova_exception.Invalid,
         nova_exception.PciRequestAliasNotDefined,
     ) as exc:
-        raise Refused(
+        raise BadRequest(
             where='the request',
             expected='a request that nova-api accepts',
             got=exc.format_message(),

@@ -250,7 +250,7 @@ class Server:
                     image_api=types.SimpleNamespace(
                         get=lambda *_, **__: image
                     ),
-                    report_client=self._cloud.placement,
+                    report_client=self._cloud.client,
                 ),
                 cctxt,
                 instance,

@@ -138,6 +138,17 @@ def explain(
         without=counts[_Room.WITHOUT],
         unknown=counts[_Room.UNKNOWN] + counts[_Room.UNSURE],
     )
+    return _refuse(resource, rooms, details), capacity, free
+
+
+def _refuse(
+    resource: str, rooms: Mapping[str, _Room], details: Mapping[str, str]
+) -> dict[str, refusals.Refusal]:
+    """Return why hosts lack an amount, by UUID.
+
+    :param rooms: what they have of it
+    :param details: what is reserved of each
+    """
     # Nothing frees a host that never had the amount.
     words = {
         room: reasons.refusal_by_resource(
@@ -154,7 +165,7 @@ def explain(
         if room == _Room.RESERVED:
             detail = details[uuid]
             found[uuid] = words[room]._replace(kind=kind, detail=detail)
-    return found, capacity, free
+    return found
 
 
 def _judge(amount: int, capacity: int, units: _Units | None) -> _Room:

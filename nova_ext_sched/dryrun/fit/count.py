@@ -86,7 +86,7 @@ def fill(
 
 
 @dataclasses.dataclass(eq=False)
-class Room:
+class HostRoom:
     """What one host takes, and each of those that it stands for.
 
     :ivar state: its nova HostState, as the servers that came have left it
@@ -156,7 +156,7 @@ class Rooms:
             self._filters, spec_obj
         )
         is_shared = likeness.are_shared(self._filters, spec_obj)
-        rooms: dict[object, Room] = {}
+        rooms: dict[object, HostRoom] = {}
         for state in states:
             uuid = state.uuid
             key: object = uuid
@@ -168,13 +168,13 @@ class Rooms:
                     candidates.summaries,
                     self._trees.get(uuid, {}),
                 )
-            rooms.setdefault(key, Room(state, [])).uuids.append(uuid)
+            rooms.setdefault(key, HostRoom(state, [])).uuids.append(uuid)
         self._rooms = list(rooms.values())
         self.tied: list[Set[str]] = []
 
     def measure(
         self, future: fork.Fork, most: int | None = None
-    ) -> dict[str, Room]:
+    ) -> dict[str, HostRoom]:
         """Return what each host takes, by UUID.
 
         :param future: gets the servers, but for those that stand for others
@@ -219,7 +219,7 @@ class Rooms:
 
     # Each takes the same.
 
-    def _has_one_candidate(self, room: Room) -> bool:
+    def _has_one_candidate(self, room: HostRoom) -> bool:
         """Return whether a host has one candidate, of its own provider."""
         uuid = room.state.uuid
         requests = self._requests[uuid]
@@ -227,7 +227,7 @@ class Rooms:
             uuid
         }
 
-    def _halve(self, future: fork.Fork, rooms: Sequence[Room]) -> None:
+    def _halve(self, future: fork.Fork, rooms: Sequence[HostRoom]) -> None:
         """Count servers on hosts that end once they refuse one."""
         refused: dict[str, int] = {}
         asked: dict[str, int] = {}
@@ -254,17 +254,17 @@ class Rooms:
                 if asked[uuid] == room.servers:
                     asked[uuid] = 0
 
-    def _take(self, room: Room, number: int) -> Room:
+    def _take(self, room: HostRoom, number: int) -> HostRoom:
         """Return a host before it gets the last of a number of servers."""
         state = claims.copy_state(room.state)
         state.allocation_candidates = [*self._requests[state.uuid]]
         claims.consume_alike(state, self._spec_obj, number - 1)
-        return Room(state, room.uuids)
+        return HostRoom(state, room.uuids)
 
     # One after the other.
 
     def _fill(
-        self, future: fork.Fork, rooms: Sequence[Room]
+        self, future: fork.Fork, rooms: Sequence[HostRoom]
     ) -> Iterator[object]:
         by_uuid = {one.state.uuid: one for one in rooms}
 
@@ -287,13 +287,15 @@ class Rooms:
                 self._group.hosts = [*self._group.hosts, state.host]
             yield came
 
-    def _read_state(self, room: Room) -> None:
+    def _read_state(self, room: HostRoom) -> None:
         """Read what servers that came have left of a host."""
         [room.state] = self._cloud.get_host_states_by_uuids(
             self._ctxt, [room.state.uuid], self._spec_obj
         )
 
-    def _offer(self, future: fork.Fork, rooms: Sequence[Room]) -> list[Room]:
+    def _offer(
+        self, future: fork.Fork, rooms: Sequence[HostRoom]
+    ) -> list[HostRoom]:
         """Give hosts the candidates that placement would offer now."""
         left = []
         for room in rooms:
@@ -321,7 +323,7 @@ class Rooms:
         requests += found
         return found
 
-    def _filter(self, rooms: list[Room]) -> list[Room]:
+    def _filter(self, rooms: list[HostRoom]) -> list[HostRoom]:
         """Return the hosts that pass every filter."""
         for host_filter in self._filters:
             if not rooms:

@@ -34,7 +34,7 @@ from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.fit import count
-from nova_ext_sched.dryrun.fit import document
+from nova_ext_sched.dryrun.fit import tally
 
 CONF = nova.conf.CONF
 
@@ -71,7 +71,7 @@ def make_documents(
     described_hosts = topology.describe(cloud)
 
     def build() -> tuple[dict[str, typing.Any], bool]:
-        found = document.build(
+        found = tally.build(
             wanted, by, described, hosts, survey.remarks, described_hosts
         )
         return found, not cloud.doubts and not any(
@@ -153,15 +153,15 @@ class Survey:
     def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
         """Count how many servers of a flavor fit.
 
-        :returns: what :func:`.document.describe` does
+        :returns: what :func:`.tally.describe` does
         :raises placement.PlacementFailed: placement does not answer
         """
         try:
             counted = self._count(flavor)
         except reasons.FilterFailed as exc:
-            counted = document.Counted(flavor, fault=str(exc))
+            counted = tally.Counted(flavor, fault=str(exc))
         hosts = self.cloud.hosts if self.by_host else None
-        return document.describe(counted, hosts, self._groups)
+        return tally.describe(counted, hosts, self._groups)
 
     @functools.cached_property
     def _groups(self) -> dict[str, set[str]] | None:
@@ -181,14 +181,14 @@ class Survey:
                 found[name].add(uuid)
         return found
 
-    def _count(self, flavor: typing.Any) -> document.Counted:
-        counted = document.Counted(flavor)
+    def _count(self, flavor: typing.Any) -> tally.Counted:
+        counted = tally.Counted(flavor)
         try:
             spec_obj = request.build(
                 self._ctxt, self.cloud, self.wanted, flavor, self._image
             )
             request.set_up_group(self._ctxt, spec_obj)
-        except request.Refused as exc:
+        except request.BadRequest as exc:
             counted.end = f'nova-api refuses it: {exc.got}'
             return counted
         except nova_exception.UnsupportedPolicyException as exc:
@@ -223,7 +223,7 @@ class Survey:
             ] = None
         return counted
 
-    def _end(self, counted: document.Counted, judged: matrix.Matrix) -> None:
+    def _end(self, counted: tally.Counted, judged: matrix.Matrix) -> None:
         """Note what ended a request before placement answered."""
         end = typing.cast(matrix.End, judged.end)
         text = f'{end.name} ends the request: {end.reason}'

@@ -52,7 +52,6 @@ from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import movable
 
 #: Hosts that got no server yet, of which nova's weighers order the best: those
@@ -85,7 +84,7 @@ class Destinations:
         self.reader = servers.Reader(cloud)
         self.barred: frozenset[str] = frozenset()
         self._ctxt = process.context()
-        self._kept: cachetools.LRUCache[str, answers.Shared] = (
+        self._kept: cachetools.LRUCache[str, movable.Shared] = (
             cachetools.LRUCache(
                 _MOST_KEPT,
                 getsizeof=lambda one: len(one.requests) + len(one.refused) + 1,
@@ -93,16 +92,16 @@ class Destinations:
         )
         # Allocation requests of hosts that servers left, by UUID.
         self._opened: dict[
-            answers.Shared, dict[str, list[claims.Request]]
+            movable.Shared, dict[str, list[claims.Request]]
         ] = {}
         self._explained: dict[object, matrix.Matrix] = {}
         # What is shared, UUID, version and requests that fit of hosts that do
         # not pass.
         self._refused: set[
-            tuple[answers.Shared, str, int, tuple[int, ...]]
+            tuple[movable.Shared, str, int, tuple[int, ...]]
         ] = set()
         # Versions of touched hosts as they were ordered, the best first.
-        self._ranked: dict[answers.Shared, dict[str, int]] = {}
+        self._ranked: dict[movable.Shared, dict[str, int]] = {}
         # What the request filters made of a server's request, by its UUID and
         # the hosts that it ignores.
         self._filtered: cachetools.LRUCache[tuple[str, ...], typing.Any] = (
@@ -129,7 +128,7 @@ class Destinations:
 
     def find_like(
         self, key: likeness.Key | None, make: Callable[[], typing.Any]
-    ) -> answers.Like | None:
+    ) -> movable.Like | None:
         """Return what is known of like requests; None if there are none.
 
         :param key: what :func:`.likeness.of_request` returned
@@ -146,14 +145,14 @@ class Destinations:
             shared = self.make_shared(spec_obj, self._judge_existing)
             if len(shared.requests) < _MOST_KEPT:
                 self._kept[key.text] = shared
-        return answers.Like(shared, key.is_whole)
+        return movable.Like(shared, key.is_whole)
 
     def make_shared(
         self,
         spec_obj: typing.Any,
         judge: Callable[..., tuple[matrix.Matrix, list[typing.Any]]]
         | None = None,
-    ) -> answers.Shared:
+    ) -> movable.Shared:
         """Return the answer for all requests that are like one.
 
         :param spec_obj: a nova RequestSpec; it is changed
@@ -188,7 +187,7 @@ class Destinations:
                 ).items()
                 if uuid in self.cloud.states and uuid not in found
             }
-        return answers.Shared(spec_obj, judged, found, refused, resources)
+        return movable.Shared(spec_obj, judged, found, refused, resources)
 
     def count(self, mine: movable.Movable) -> int:
         """Return how many hosts a server may go to now, about.
@@ -364,7 +363,7 @@ class Destinations:
     def _find_proposed(
         self,
         mine: movable.Movable,
-        like: answers.Like,
+        like: movable.Like,
         proposed: Iterable[dict[str, list[claims.Request]]],
     ) -> typing.Any:
         """Return the best of the hosts that are proposed.
@@ -392,7 +391,7 @@ class Destinations:
         return None
 
     def _propose(
-        self, mine: movable.Movable, like: answers.Like
+        self, mine: movable.Movable, like: movable.Like
     ) -> Iterator[dict[str, list[claims.Request]]]:
         """Yield hosts that the shared answer leaves, some after the other.
 
@@ -440,7 +439,7 @@ class Destinations:
 
     def _rank(
         self,
-        shared: answers.Shared,
+        shared: movable.Shared,
         requests: Mapping[str, list[claims.Request]],
         touched: Mapping[str, None],
     ) -> tuple[list[str], list[str]]:
@@ -471,7 +470,7 @@ class Destinations:
         return changed, ranked
 
     def _find_requests(
-        self, shared: answers.Shared
+        self, shared: movable.Shared
     ) -> Mapping[str, list[claims.Request]]:
         """Return a shared answer's requests, with those of hosts left since.
 
@@ -491,7 +490,7 @@ class Destinations:
 
     def _find_first(
         self,
-        shared: answers.Shared,
+        shared: movable.Shared,
         offered: dict[str, list[claims.Request]],
     ) -> typing.Any:
         """Return the best HostState of some that passes every filter now.
@@ -508,10 +507,10 @@ class Destinations:
 
     def _key(
         self,
-        shared: answers.Shared,
+        shared: movable.Shared,
         uuid: str,
         fit: list[claims.Request],
-    ) -> tuple[answers.Shared, str, int, tuple[int, ...]]:
+    ) -> tuple[movable.Shared, str, int, tuple[int, ...]]:
         """Return what is the same as long as a host is judged the same."""
         # What hosts share may have gone to another, or come back.
         version = self.cloud.versions.get(uuid, 0)

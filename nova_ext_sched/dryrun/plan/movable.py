@@ -5,6 +5,7 @@
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import dataclasses
 import types
 import typing
 
@@ -23,7 +24,6 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
-from nova_ext_sched.dryrun.plan import answers
 
 #: How nova moves a server.
 LIVE, COLD = plan_format.LIVE, plan_format.COLD
@@ -35,6 +35,37 @@ _HYPERVISORS = {
     'hypervisor_version': 'older',
 }
 _MOST_HOSTS = 3
+
+
+@dataclasses.dataclass(eq=False)
+class Shared:
+    """The answer for requests that are alike, on the cloud as it is.
+
+    :ivar spec_obj: a nova RequestSpec of theirs, without server group, hints
+        and hosts that it ignores
+    :ivar judged: what the request filters made of it
+    :ivar requests: by the UUIDs of the hosts that are left, the best first,
+        placement's allocation requests
+    :ivar refused: the same of hosts that a filter refuses as they are
+    :ivar resources: what placement was asked, nova ResourceRequests
+    """
+
+    spec_obj: typing.Any
+    judged: typing.Any
+    requests: dict[str, list[claims.Request]]
+    refused: dict[str, list[claims.Request]]
+    resources: list[typing.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Like:
+    """What a server's request has in common with others.
+
+    :ivar is_whole: see :class:`.likeness.Key`
+    """
+
+    shared: Shared
+    is_whole: bool
 
 
 class Movable(typing.Protocol):
@@ -51,7 +82,7 @@ class Movable(typing.Protocol):
     spec_obj: typing.Any
     method: str
     why_cold: str
-    like: answers.Like | None
+    like: Like | None
 
     @property
     def node(self) -> str | None:
@@ -90,7 +121,7 @@ class Migration:
     :raises admission.NotMovable: nova has no compute node of its host
     """
 
-    like: answers.Like | None = None
+    like: Like | None = None
 
     def __init__(
         self,
@@ -201,7 +232,7 @@ class Evacuation:
         self,
         uuid: str,
         spec_obj: typing.Any,
-        like: answers.Like | None,
+        like: Like | None,
         node: str | None = None,
     ) -> None:
         self.uuid = uuid

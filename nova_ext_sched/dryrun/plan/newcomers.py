@@ -17,7 +17,6 @@ from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.fit import count
-from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 
@@ -46,7 +45,7 @@ class Newcomers:
         self._is_known = likeness.are_known(
             places.cloud.enabled_filters, spec_obj
         )
-        self._by_cell: dict[str, answers.Shared] = {}
+        self._by_cell: dict[str, movable.Shared] = {}
 
     def fill(self, future: fork.Fork) -> Iterator[tuple[str, typing.Any]]:
         """Let them come, each to the host that the scheduler prefers then.
@@ -78,7 +77,7 @@ class Newcomers:
                 )
             like = None
             if self._is_known:
-                like = answers.Like(shared, is_whole=False)
+                like = movable.Like(shared, is_whole=False)
             return movable.Evacuation(uuid, spec_obj, like)
         if cell:
             # nova evacuates no server to a host of another cell.
@@ -93,7 +92,7 @@ class Newcomers:
                     shared, requests=requests
                 )
             shared = self._by_cell[cell]
-        like = answers.Like(shared, is_whole=True)
+        like = movable.Like(shared, is_whole=True)
         return movable.Evacuation(uuid, shared.spec_obj, like)
 
     def explain(self) -> matrix.Answer:

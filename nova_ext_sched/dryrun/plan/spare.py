@@ -78,13 +78,14 @@ class Spare:
 
     def check(self, failures: Sequence[Evacuated]) -> None:
         """Lower the number to one with which each failure is as it is now."""
-        left = list(failures)
-        while left and self.servers:
+        todo = list(failures)
+        while todo and self.servers:
             with self._growing(self.servers):
-                while left and self._is_as_now(left[0], self.servers):
-                    del left[0]
-            if left:
-                self.servers, self.failure = self._lower(left[0]), left[0][0]
+                while todo and self._is_as_now(todo[0], self.servers):
+                    del todo[0]
+            if todo:
+                self.servers = self._lower(todo[0])
+                self.failure = todo[0].failure
 
     def _lower(self, one: Evacuated) -> int:
         low, high = 0, self.servers

@@ -206,9 +206,9 @@ def connect(cloud, server):
     :param server: a :class:`Placement`
     """
     cloud.supposed, cloud.versions, cloud.doubts = None, {}, []
-    cloud.placement = object.__new__(mirror.ReportClient)
-    cloud.placement._client = server
-    cloud.providers = placement.Providers(cloud.placement)
+    cloud.client = object.__new__(mirror.MirroringClient)
+    cloud.client._client = server
+    cloud.providers = placement.Providers(cloud.client)
     cloud.aggregates_copy = change.copy_aggregates(())
 
 

@@ -33,7 +33,7 @@ class ForkTestCase(testtools.TestCase):
         return (
             self.cloud.describe(),
             self.cloud.supposed,
-            self.cloud.placement.ledger,
+            self.cloud.client.ledger,
             sources.current,
             dict(vars(aggregate)),
             sources.current.place(NOWHERE),
@@ -112,7 +112,7 @@ class NothingIsLeftTestCase(ForkTestCase):
             with self.failing(), self.cloud.fork() as future:
                 getattr(self, name)(future)
                 self.assertIs(future, self.cloud.supposed)
-                self.assertIs(future.ledger, self.cloud.placement.ledger)
+                self.assertIs(future.ledger, self.cloud.client.ledger)
                 now = self.describe()
                 for old, new in list(zip(before, now, strict=True))[:-1]:
                     self.assertNotEqual(old, new)
@@ -467,11 +467,11 @@ class CandidatesTestCase(ForkTestCase):
             )
         }
         with mock.patch.object(
-            self.cloud.placement,
+            self.cloud.client,
             'get_allocation_candidates',
             lambda _, form: (
                 *(
-                    self.cloud.placement.get(
+                    self.cloud.client.get(
                         f'/allocation_candidates?{form.to_querystring()}'
                     ).json()[key]
                     for key in ('allocation_requests', 'provider_summaries')

@@ -25,7 +25,7 @@ class ReportClientTestCase(testtools.TestCase):
     def get(self, path, *asked, **changes):
         """Ask with a placement that has the aggregates above."""
         self.queries = []
-        client = object.__new__(mirror.ReportClient)
+        client = object.__new__(mirror.MirroringClient)
         with (
             mock.patch.object(placement.ReportClient, 'get', self.answer),
             mirror.used(changes),

@@ -180,7 +180,7 @@ class LedgerTestCase(testtools.TestCase):
         super().setUp()
         self.cloud = clouds.Cloud()
         self.cloud.stand('one', 'a')
-        self.client = self.cloud.placement
+        self.client = self.cloud.client
         self.asked = self.cloud.server.asked
 
     def test_allocations_are_the_ledgers(self):
@@ -443,7 +443,7 @@ class RoomTestCase(testtools.TestCase):
         self.assertEqual(0, self.providers.get_room('a')['VCPU']['used'])
         form = mock.Mock(_limit=None)
         form.to_querystring.return_value = 'resources=VCPU:1'
-        client, answer = self.cloud.placement, self.server.get
+        client, answer = self.cloud.client, self.server.get
         client.get_allocation_candidates = lambda _, form: (
             *answer(f'/allocation_candidates?{form.to_querystring()}')
             .json()

@@ -145,4 +145,4 @@ class BuildTestCase(testtools.TestCase):
                     )
                 )
         found = build.read(context.get_admin_context(), uuids.server)
-        self.assertEqual(expected, found.describe())
+        self.assertEqual(expected, found.say())

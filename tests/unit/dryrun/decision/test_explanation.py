@@ -59,7 +59,7 @@ class ExplainTestCase(testtools.TestCase):
         self.cloud = types.SimpleNamespace(
             asked=self.asked,
             problem=None,
-            placement=types.SimpleNamespace(
+            client=types.SimpleNamespace(
                 read_allocations=self.read_allocations
             ),
             providers=types.SimpleNamespace(

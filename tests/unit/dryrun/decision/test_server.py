@@ -376,6 +376,6 @@ class OperationsTestCase(ServerTestCase):
             (['h1'], ['n1']), (spec.force_hosts, spec.force_nodes)
         )
         checker, _, instance, image = validate.call_args.args
-        self.assertIs(self.cloud.placement, checker.report_client)
+        self.assertIs(self.cloud.client, checker.report_client)
         self.assertIs(self.instance, instance)
         self.assertEqual(uuids.other, image)

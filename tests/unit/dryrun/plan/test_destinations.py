@@ -20,7 +20,6 @@ import testtools
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.dryrun.plan import answers
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.queries import sources
@@ -467,7 +466,7 @@ class ProposalTestCase(DestinationsTestCase):
     def prepare(self, key=PART, like=None, **fields):
         mine = super().prepare(key, **fields)
         shared = self.places.make_shared(like or clouds.make_spec())
-        mine.like = answers.Like(shared, key.is_whole)
+        mine.like = movable.Like(shared, key.is_whole)
         return mine
 
     def test_its_own_hints_decide(self):

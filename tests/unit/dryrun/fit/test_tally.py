@@ -8,7 +8,7 @@ import testtools
 
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.fit import count
-from nova_ext_sched.dryrun.fit import document
+from nova_ext_sched.dryrun.fit import tally
 
 FLAVOR = types.SimpleNamespace(
     flavorid='1', name='m1', vcpus=1, memory_mb=64, root_gb=1, ephemeral_gb=0
@@ -19,23 +19,23 @@ def rooms(**servers):
     """Return a room of each host, which ends for want of CPUs."""
     end = refusals.full(['VCPU'])
     return {
-        uuid: count.Room(None, [uuid], number, end)
+        uuid: count.HostRoom(None, [uuid], number, end)
         for uuid, number in servers.items()
     }
 
 
 class DescribeTestCase(testtools.TestCase):
     def test_a_host_that_takes_none_is_refused(self):
-        counted = document.Counted(FLAVOR, rooms=rooms(a=3, b=0, c=4))
-        found = document.describe(counted)
+        counted = tally.Counted(FLAVOR, rooms=rooms(a=3, b=0, c=4))
+        found = tally.describe(counted)
         self.assertEqual((7, 2), (found['servers'], found['hosts']))
         self.assertEqual([{'ends': 'VCPU', 'hosts': 2}], found['ends'])
         self.assertEqual([1], [one['hosts'] for one in found['refused']])
 
     def test_hosts_of_several_groups(self):
         groups = {'x': {'a', 'b'}, 'y': {'b', 'c'}}
-        counted = document.Counted(FLAVOR, rooms=rooms(a=1, b=2, c=4))
-        found = document.describe(counted, groups=groups)
+        counted = tally.Counted(FLAVOR, rooms=rooms(a=1, b=2, c=4))
+        found = tally.describe(counted, groups=groups)
         self.assertEqual(
             [('y', 6), ('x', 3)],
             [(one['name'], one['servers']) for one in found['groups']],
@@ -44,11 +44,11 @@ class DescribeTestCase(testtools.TestCase):
 
     def test_hosts_of_which_the_sum_is_known(self):
         groups = {'x': {'a', 'b'}, 'y': {'b', 'c'}, 'z': {'c'}}
-        counted = document.Counted(
+        counted = tally.Counted(
             FLAVOR, rooms=rooms(a=1, b=2, c=4), tied=[{'a', 'b'}]
         )
         hosts = {uuid: types.SimpleNamespace(name=uuid) for uuid in ('a', 'c')}
-        found = document.describe(counted, hosts, groups)
+        found = tally.describe(counted, hosts, groups)
         self.assertEqual((7, None), (found['servers'], found['hosts']))
         self.assertEqual(
             [('c', 4), ('a', None)],

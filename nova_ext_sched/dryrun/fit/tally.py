@@ -3,7 +3,7 @@
 """Everything that is known of the capacity, as one document.
 
 ``schema.json`` beside this module has its form, and what people read is
-written from it alone (:mod:`.answer`).
+written from it alone (:mod:`..cmd.capacity_report`).
 """
 
 import collections
@@ -77,7 +77,9 @@ class Counted:
 
     flavor: typing.Any
     judged: matrix.Matrix | None = None
-    rooms: Mapping[str, count.Room] = dataclasses.field(default_factory=dict)
+    rooms: Mapping[str, count.HostRoom] = dataclasses.field(
+        default_factory=dict
+    )
     tied: Sequence[Set[str]] = ()
     end: str = ''
     fault: str = ''
