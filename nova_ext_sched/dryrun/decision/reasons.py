@@ -17,7 +17,7 @@ import itertools
 import types
 import typing
 
-from nova import objects
+from nova.objects import request_spec
 from nova.scheduler.filters import numa_topology_filter
 import os_resource_classes
 
@@ -284,7 +284,7 @@ def _filter(
     return {state.uuid for state in found}
 
 
-class _CopiedForNuma(objects.RequestSpec):
+class _CopiedForNuma(request_spec.RequestSpec):
     """A request that is copied no further than nova's filter needs.
 
     It copies the whole request for each host, to keep its NUMA topology: most

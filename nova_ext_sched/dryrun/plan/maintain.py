@@ -104,9 +104,9 @@ class Maintenance:
                 self._passing.append(one)
             else:
                 self._on.setdefault(one.host, {})[one.server] = one
-        self._held: dict[str, list[plans.Stuck]] = {}
-        for held in found.held:
-            self._held.setdefault(held.host, []).append(held)
+        self._migrating: dict[str, list[plans.Stuck]] = {}
+        for one in found.migrating:
+            self._migrating.setdefault(one.host, []).append(one)
         self._pending = set(hosts)
         self._policies = policies.Policies(cloud).on
 
@@ -167,7 +167,7 @@ class Maintenance:
                 yield made
 
     def _cannot_move(self, host: str) -> bool:
-        return host in self._held or any(
+        return host in self._migrating or any(
             isinstance(self._movables[uuid], Exception)
             for uuid in self._on.get(host, ())
         )
@@ -279,7 +279,7 @@ class Maintenance:
                 self._places, self._movables, self._policies, trial
             )
             without_place = explainer.explain(remaining)
-        return [*without_place, *self._held.get(host, ())]
+        return [*without_place, *self._migrating.get(host, ())]
 
     def _leave_out_gone(
         self, rounds: Sequence[plans.Round], kept: Sequence[plans.NotEmptied]

@@ -58,7 +58,7 @@ class Goal:
         they go as they are listed
     :ivar to_be_empty: names of hosts that are to be empty. One that was
         deleted softly has its host until it is deleted for good
-    :ivar held: servers that stand elsewhere, and hold one of these
+    :ivar migrating: servers that stand elsewhere, and hold one of these
     """
 
     leaving: Sequence[plans.Leaving]
@@ -69,7 +69,7 @@ class Goal:
     never_given_up: Collection[str] = ()
     hardest_first: bool = True
     to_be_empty: Set[str] = frozenset()
-    held: Sequence[plans.Stuck] = ()
+    migrating: Sequence[plans.Stuck] = ()
 
 
 #: Prepares servers for their moves, before anything is supposed: takes them,
@@ -121,7 +121,7 @@ def plan(
         places.cloud,
         plans.Plan(
             moves=batches.link(batches.number(moves, movables), movables),
-            without_place=[*without_place, *goal.held],
+            without_place=[*without_place, *goal.migrating],
             mended_by_others=rounds.mended,
             groups=groups,
             to_be_empty=sorted(goal.to_be_empty),

@@ -98,7 +98,7 @@ class MaintainTestCase(testtools.TestCase):
             for uuid, (instance, _, _) in self.servers.items()
             if instance.host in hosts
         ]
-        return drain.Servers(leaving, self.held)
+        return drain.Occupants(leaving, self.held)
 
     def prepare(self, places, leaving, advance):
         found = {}

@@ -500,7 +500,7 @@ class PlannerTestCase(PlanTestCase):
                 made = planner.plan(
                     toy,
                     planner.Goal(
-                        leaving=leaving, to_be_empty=empty, held=[held]
+                        leaving=leaving, to_be_empty=empty, migrating=[held]
                     ),
                     lambda *_: {'a': movable.migrate(toy, 'a')},
                 )

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that hold hosts, and stand on others."""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import typing
+
+from nova.db.main import api as main_db
+from nova.db.main import models
+import sqlalchemy as sa
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import stray
+from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.queries import servers
+
+
+class UnderWay(typing.NamedTuple):
+    """A migration that has not ended, and holds a host.
+
+    :ivar migration: nova's; its server stands on another host
+    :ivar node: UUID of the compute node that it holds
+    :ivar down: the names of those of its hosts that are down
+    """
+
+    migration: typing.Any
+    node: str
+    down: Sequence[str]
+
+
+class _Ended(typing.NamedTuple):
+    """A migration that has ended, and its server.
+
+    :ivar stands_on: the name of a host
+    """
+
+    uuid: str
+    method: str
+    status: str
+    server: str
+    name: str | None
+    project: str
+    stands_on: str | None
+
+    def describe(self, host: str) -> plans.Stuck:
+        """Return its server, as one that holds a host that it has left."""
+        return plans.Stuck(
+            self.server,
+            messages.clean(self.name or ''),
+            self.project,
+            host,
+            [],
+            reason=f'its {self.method} is {self.status}, and nova has not '
+            'freed its room',
+            cause=plans.STATE,
+            would_help=f'openstack resource provider allocation delete '
+            f'{self.uuid}',
+        )
+
+
+class Holders:
+    """Finds servers that hold hosts for migrations, and stand elsewhere.
+
+    :param nodes: the compute nodes of the hosts, by UUID
+    """
+
+    def __init__(
+        self, cloud: snapshot.Snapshot, nodes: Mapping[str, snapshot.Node]
+    ) -> None:
+        self._cloud, self._nodes = cloud, nodes
+
+    def find(
+        self,
+        under_way: Collection[UnderWay],
+        leaving: Collection[plans.Leaving],
+    ) -> list[plans.Stuck]:
+        """Return them, and what would let them go.
+
+        :param leaving: the servers that stand on the hosts
+        """
+        migrating = self._list_migrating(under_way) if under_way else ()
+        return [*migrating, *self._list_ended(leaving)]
+
+    def _list_ended(
+        self, leaving: Collection[plans.Leaving]
+    ) -> Iterator[plans.Stuck]:
+        """Yield servers that left hosts whose room nova does not give back.
+
+        Where placement is away when a server arrives, nova keeps the
+        allocation of its migration for ever. It may also be about to delete
+        it.
+        """
+        standing = {server.server for server in leaving}
+        consumers = {
+            uuid: self._cloud.providers.get_allocations(uuid).keys() - standing
+            for uuid in self._nodes
+        }
+        asked = set().union(*consumers.values())
+        rows = self._cloud.ask_cells(_select_ended, asked) if asked else {}
+        ended = {one.uuid: one for found in rows.values() for one in found}
+        for uuid, of_node in consumers.items():
+            host = self._nodes[uuid].host
+            for consumer in sorted(of_node & ended.keys()):
+                migration = ended[consumer]
+                if migration.stands_on != host:
+                    yield migration.describe(host)
+
+    def _list_migrating(
+        self, under_way: Collection[UnderWay]
+    ) -> Iterator[plans.Stuck]:
+        """Yield servers that hold a host for a migration."""
+        held = {
+            uuid: self._cloud.providers.get_allocations(uuid)
+            for _, uuid, _ in under_way
+        }
+        lost = stray.find_lost(
+            self._cloud,
+            {migration.instance_uuid for migration, *_ in under_way},
+        )
+        remedies = {
+            (one.server, one.uuid): one.remedy
+            for one in stray.find(self._cloud, held)
+        }
+        for migration, uuid, down in under_way:
+            server = migration.instance_uuid
+            would_help = _say_what_ends(migration.status, down)
+            if server in lost:
+                if held[uuid].keys().isdisjoint((server, migration.uuid)):
+                    continue
+                would_help = remedies.get((server, uuid), '')
+            host = self._nodes[uuid].host
+            yield plans.Stuck(
+                **vars(plans.describe(migration.instance, host)),
+                reason=f'its {migration.migration_type} is {migration.status}',
+                cause=plans.STATE,
+                would_help=would_help,
+            )
+
+
+def _say_what_ends(status: str, down: Sequence[str]) -> str:
+    """Return what ends a migration.
+
+    :param down: the names of those of its hosts that are down
+    """
+    ends = 'wait until it has ended'
+    if status == 'finished':
+        ends = 'confirm or revert it'
+    elif status in ('queued', 'preparing', 'running'):
+        ends += ', or abort it (openstack server migration abort)'
+    if down:
+        # Until then nothing ends it, and nova-api refuses some of these.
+        ends = f'start nova-compute on {messages.first_few(down)}, then {ends}'
+    return ends
+
+
+@main_db.pick_context_manager_reader
+def _select_ended(
+    context: typing.Any, consumers: Collection[str]
+) -> list[_Ended]:
+    """Return the migrations among consumers that have ended, in one cell.
+
+    :param consumers: UUIDs
+    """
+    instance, migration = models.Instance, models.Migration
+    found: list[_Ended] = []
+    for chunk in servers.in_chunks(consumers):
+        query = (
+            sa.select(
+                migration.uuid,
+                migration.migration_type,
+                migration.status,
+                instance.uuid,
+                instance.display_name,
+                instance.project_id,
+                instance.host,
+            )
+            .join(instance, instance.uuid == migration.instance_uuid)
+            .where(
+                migration.uuid.in_(chunk),
+                migration.deleted == 0,
+                migration.status.in_(servers.ENDED),
+                instance.deleted == 0,
+            )
+        )
+        found += [_Ended(*row) for row in context.session.execute(query)]
+    return found
