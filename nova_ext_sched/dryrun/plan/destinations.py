@@ -4,10 +4,15 @@
 
 While other hosts are only filled, one that refuses a request goes on to refuse
 it. So a request is judged once, on the cloud as it is, for all that are like
-it (:mod:`..decision.likeness`). Then the weighers order the best hosts that it
-leaves, those that got a server since, and those that servers left; the filters
-judge again which is the first that passes. Of thousands that changed since,
-they order again those that changed since they last did, and the best others.
+it (:mod:`..decision.likeness`). Of the hosts that remain then, the weighers
+order those that may be other than they were, and the best others; the filters
+judge again which is the first that passes.
+
+If cmp-01 to cmp-99 remain, servers have come to cmp-01 and cmp-02 since, and
+others have left cmp-03, these three and the best of cmp-04 to cmp-99 are
+ordered. Once servers have come to thousands, most of these are what they were
+when they were ordered last, and keep their order: only those are ordered again
+to which a server has come since.
 
 ====================================  =====================================
 a server                              what decides
@@ -28,6 +33,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
+import functools
 import itertools
 import typing
 
@@ -397,45 +403,59 @@ class Destinations:
 
         :returns: their candidates that fit, by UUID
         """
-        shared, states = like.shared, self.cloud.states
-        requests, touched = self._find_requests(shared), self._touched
-        most = _PROPOSED_AT_ONCE
+        shared, most = like.shared, _PROPOSED_AT_ONCE
         if like.is_whole:
             most = WEIGHED
         elif mine.spec_obj.instance_group:
             most = PROPOSED
-
-        def offer(
-            uuids: Iterable[str],
-        ) -> Iterator[tuple[str, list[claims.Request]]]:
-            for uuid in uuids:
-                if uuid in self.barred:
-                    continue
-                fit = self._fit(requests[uuid])
-                if (
-                    fit
-                    and self._key(shared, uuid, fit) not in self._refused
-                    and mine.may_move_to(states[uuid])
-                ):
-                    yield uuid, fit
-
-        # What hosts share may be full, of any number of them.
-        fresh = offer(uuid for uuid in requests if uuid not in touched)
+        requests, touched = self._find_requests(shared), self._touched
+        offer = functools.partial(self._offer, mine, shared, requests)
         changed, ranked = self._rank(shared, requests, touched)
+        # Each is looked at when its turn comes: of what hosts share, any
+        # number of them may be full.
         best = offer(ranked)
-        first = dict(offer(changed))
-        first |= itertools.islice(best, most)
-        if not like.is_whole and len(first) > PROPOSED:
-            # Its own filters are asked about each.
-            order = self._weigh(
-                self._read_states(shared.judged, first), shared.judged
-            )
-            some = itertools.islice(order, PROPOSED)
-            first = {one.uuid: first[one.uuid] for one in some}
+        fresh = offer(uuid for uuid in requests if uuid not in touched)
+        first = dict(offer(changed)) | dict(itertools.islice(best, most))
+        if not like.is_whole:
+            first = self._keep_best(shared, first)
         yield first | dict(itertools.islice(fresh, most))
         rest = itertools.chain(best, fresh)
         while more := dict(itertools.islice(rest, most)):
             yield more
+
+    def _offer(
+        self,
+        mine: movable.Movable,
+        shared: movable.Shared,
+        requests: Mapping[str, list[claims.Request]],
+        uuids: Iterable[str],
+    ) -> Iterator[tuple[str, list[claims.Request]]]:
+        """Yield the hosts that a server may go to, each with what fits."""
+        for uuid in uuids:
+            if uuid in self.barred:
+                continue
+            fit = self._fit(requests[uuid])
+            if (
+                fit
+                and self._key(shared, uuid, fit) not in self._refused
+                and mine.may_move_to(self.cloud.states[uuid])
+            ):
+                yield uuid, fit
+
+    def _keep_best(
+        self,
+        shared: movable.Shared,
+        offered: dict[str, list[claims.Request]],
+    ) -> dict[str, list[claims.Request]]:
+        """Return the best of hosts: a request's own filters judge each."""
+        if len(offered) <= PROPOSED:
+            return offered
+        states = self._read_states(shared.judged, offered)
+        order = self._weigh(states, shared.judged)
+        return {
+            one.uuid: offered[one.uuid]
+            for one in itertools.islice(order, PROPOSED)
+        }
 
     def _rank(
         self,

@@ -191,15 +191,16 @@ class Maintenance:
             todo,
             key=lambda host: (len(self._on.get(host, ())), _in_order(host)),
         )
-        while queue and len(empty) < most:
-            host = queue.pop(0)
+        for number, host in enumerate(queue, 1):
+            if len(empty) == most:
+                break
             taken = {move.expected for move in moves}
             if host in taken or not self._go_together(host, empty):
                 continue
             # They are tried after it in this round, and take none before.
             others = (
                 other
-                for other in queue
+                for other in queue[number:]
                 if other not in taken
                 and self._go_together(other, [*empty, host])
             )
