@@ -172,7 +172,7 @@ def _run_request_filters(
         changed = _run(one, ctxt, spec_obj)
         after = query.get_parts(ctxt, spec_obj, cloud)
         row.parts = [part for part in after if part not in before]
-        row.asks = words.describe(row.parts) or changed
+        row.asks = words.say(row.parts) or changed
         spread = request_state.of(spec_obj).group.spread
         if one is failure_domain.failure_domains and spread:
             row.asks += f'; servers of the group by failure domain: {spread}'
@@ -273,7 +273,7 @@ class _Attribution:
             for part in self._first
             if part in self._last and part not in filtered
         ):
-            name = self.words.describe([part])
+            name = self.words.say([part])
             self._add(Row('placement', name, parts=[part]))
 
     def _add(self, row: Row) -> None:

@@ -373,7 +373,7 @@ def _compare_image(refused: Refused) -> str:
 @_of('NUMATopologyFilter')
 def _compare_numa(refused: Refused) -> str:
     cells = refused.spec.numa_topology.cells
-    counts = collections.Counter(map(_describe_asked, cells))
+    counts = collections.Counter(map(_say_asked, cells))
     wants = 'the request wants ' + ' and '.join(
         f'{messages.count("NUMA node", number)} of {text}'
         for text, number in counts.items()
@@ -385,14 +385,14 @@ def _compare_numa(refused: Refused) -> str:
         has = 'has' if topology.has_threads else 'has no'
         wants += f', with CPU threads, which the host {has}'
     offers = messages.first_few(
-        [_describe_free(cell, cells) for cell in topology.cells],
+        [_say_free(cell, cells) for cell in topology.cells],
         _MOST_NODES,
         str,
     )
     return f'{wants} and the host has free {offers}'
 
 
-def _describe_asked(cell: typing.Any) -> str:
+def _say_asked(cell: typing.Any) -> str:
     found = [
         f'{messages.count(f"{kind} CPU", len(cpus))}'
         for kind, cpus in (
@@ -408,7 +408,7 @@ def _describe_asked(cell: typing.Any) -> str:
     return ', '.join(found)
 
 
-def _describe_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
+def _say_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
     """Return what a host's NUMA node has free of what is asked for."""
     found = [f'{cell.avail_memory} MB']
     if any(one.pcpuset for one in asked):
@@ -428,13 +428,13 @@ def _describe_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
 @_of('PciPassthroughFilter')
 def _compare_pci(refused: Refused) -> str:
     wants = messages.first_few(
-        [_describe_devices(one) for one in refused.spec.pci_requests.requests],
+        [_say_devices(one) for one in refused.spec.pci_requests.requests],
         _MOST_VALUES,
         str,
     )
     free: collections.Counter[str] = collections.Counter()
     for pool in refused.host.pci_stats.pools if refused.host.pci_stats else ():
-        free[_describe_device(pool)] += pool['count']
+        free[_say_device(pool)] += pool['count']
     offers = messages.first_few(
         [f'{number} of {device}' for device, number in sorted(free.items())],
         _MOST_VALUES,
@@ -445,9 +445,9 @@ def _compare_pci(refused: Refused) -> str:
     )
 
 
-def _describe_devices(request: typing.Any) -> str:
+def _say_devices(request: typing.Any) -> str:
     devices = messages.first_few(
-        sorted(set(map(_describe_device, request.spec))), _MOST_VALUES
+        sorted(set(map(_say_device, request.spec))), _MOST_VALUES
     )
     if request.alias_name:
         alias = messages.clean(request.alias_name)
@@ -455,7 +455,7 @@ def _describe_devices(request: typing.Any) -> str:
     return f'{request.count} of {devices}'
 
 
-def _describe_device(tags: typing.Any) -> str:
+def _say_device(tags: typing.Any) -> str:
     """Return what tells devices apart: vendor and product, or a network."""
     network = tags.get('physical_network')
     if network and 'vendor_id' not in tags:

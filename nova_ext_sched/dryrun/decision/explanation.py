@@ -225,11 +225,11 @@ def _check_held(
     )
     if violated := held.find_violated(asked.server):
         stage = 'conductor' if asked.operation != 'evacuate' else 'placement'
-        cause, text = describe_violated(violated)
+        cause, text = say_violated(violated)
         found.stop(stage, cause, reason, text)
 
 
-def describe_violated(violated: Sequence[tuple[str, int]]) -> tuple[str, str]:
+def say_violated(violated: Sequence[tuple[str, int]]) -> tuple[str, str]:
     """Return why nova moves no server that holds what nobody gets any more.
 
     :param violated: of :meth:`.ledger.Ledger.find_violated`; not empty

@@ -127,7 +127,7 @@ def of_host(
     """Return what hosts have in common that take as many servers.
 
     :param uuid: of the host
-    :param described: what :func:`describe` returned
+    :param described: what :func:`key_of_state` returned
     :param requests: the host's allocation requests, in their order
     :param summaries: placement's provider summaries, by UUID
     :param tree: those of the host's own providers
@@ -156,7 +156,7 @@ def of_host(
     return described, tuple(rooms), tuple(others)
 
 
-def describe(state: typing.Any) -> object:
+def key_of_state(state: typing.Any) -> object:
     """Return what a nova HostState has of its likeness."""
     return (
         frozenset(map(id, state.aggregates)),

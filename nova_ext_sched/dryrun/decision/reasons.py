@@ -111,11 +111,11 @@ class Reasons:
             for aggregate in self.cloud.aggs_by_id.values()
         }
 
-    def describe(self, parts: Iterable[query.Part]) -> str:
+    def say(self, parts: Iterable[query.Part]) -> str:
         """Return parts of the query as people read them."""
-        return '; '.join(map(self._describe, query.merge(parts)))
+        return '; '.join(map(self._say, query.merge(parts)))
 
-    def _describe(self, part: query.Part) -> str:
+    def _say(self, part: query.Part) -> str:
         if part.key == 'in_tree' and part.value in self.cloud.hosts:
             return f'in_tree={self.cloud.hosts[part.value].name}'
         if part.key != 'member_of':

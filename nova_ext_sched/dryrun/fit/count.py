@@ -118,7 +118,7 @@ class Rooms:
     :param states: nova HostStates of the hosts left, the scheduler's best
         first
     :param candidates: placement's answer
-    :param describe: returns what :func:`.likeness.describe` does, by UUID.
+    :param describe: returns what :func:`.likeness.key_of_state` does, by UUID.
         None where a host stands for itself alone and each server is to be
         claimed, because somebody goes on from the fork
     :ivar tied: once they are measured, UUIDs of hosts of which only the sum is

@@ -113,8 +113,8 @@ class Survey:
         self.remarks: dict[str, None] = {}
         self._full: orphaned.Lacking = {}
         # The same for every flavor.
-        self._describe_kind = functools.cache(
-            lambda uuid: likeness.describe(self.cloud.states[uuid])
+        self._key_of_state = functools.cache(
+            lambda uuid: likeness.key_of_state(self.cloud.states[uuid])
         )
 
     def get_flavors(self, names: Sequence[str]) -> list[typing.Any]:
@@ -208,7 +208,7 @@ class Survey:
             left = hosts.Hosts(asked, offered).judge()
         self._full = orphaned.find_full(judged) | self._full
         rooms = count.Rooms(
-            self.cloud, spec_obj, left, offered, self._describe_kind
+            self.cloud, spec_obj, left, offered, self._key_of_state
         )
         with self.cloud.fork() as future:
             counted.rooms = rooms.measure(future)

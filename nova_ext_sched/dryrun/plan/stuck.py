@@ -115,7 +115,7 @@ class StuckExplainer:
         if refused:
             return _Why(refused, _HYPERVISOR, would_help=why.would_help)
         if violated := self.future.ledger.find_violated(uuid):
-            cause, reason = explanation.describe_violated(violated)
+            cause, reason = explanation.say_violated(violated)
             helps = f'{explanation.UNITS} of {cause}'
             return _Why(reason, cause, would_help=helps)
         return _Why(

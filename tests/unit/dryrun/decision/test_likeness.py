@@ -94,20 +94,24 @@ class DescriptionTestCase(testtools.TestCase):
     @ddt.unpack
     def test_fields(self, fields, alike):
         one, other = (
-            likeness.describe(state()),
-            likeness.describe(state(**fields)),
+            likeness.key_of_state(state()),
+            likeness.key_of_state(state(**fields)),
         )
         self.assertIs(alike, one == other)
 
     def test_devices(self):
         one, other = state(), state()
-        self.assertEqual(likeness.describe(one), likeness.describe(other))
+        self.assertEqual(
+            likeness.key_of_state(one), likeness.key_of_state(other)
+        )
         other.pci_stats.pools = [{'vendor_id': '8086', 'count': 1}]
-        self.assertNotEqual(likeness.describe(one), likeness.describe(other))
+        self.assertNotEqual(
+            likeness.key_of_state(one), likeness.key_of_state(other)
+        )
 
     def test_objects_without_a_text_are_like_nothing_else(self):
         states = [state(others_object=object()) for _ in range(2)]
-        self.assertNotEqual(*map(likeness.describe, states))
+        self.assertNotEqual(*map(likeness.key_of_state, states))
 
 
 @ddt.ddt

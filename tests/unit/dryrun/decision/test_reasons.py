@@ -185,7 +185,7 @@ class ReasonsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_describe(self, key, value, expected):
         part = query.Part(key, value)
-        self.assertEqual(expected, self.reasons.describe([part]))
+        self.assertEqual(expected, self.reasons.say([part]))
 
 
 class PairFilter(filters_base.PolicyFilter):
