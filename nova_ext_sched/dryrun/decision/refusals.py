@@ -40,7 +40,7 @@ _SINGULAR = {'are': 'is', 'have': 'has', 'lack': 'lacks', 'get': 'gets'}
 class Refusal(typing.NamedTuple):
     """Why a constraint refuses a host.
 
-    :ivar kind: begins with a verb in the plural, so that it can follow a
+    :ivar phrase: begins with a verb in the plural, so that it can follow a
         number of hosts: ``are isolated``
     :ivar cause: what to lift; empty for the constraint itself
     :ivar name: what is counted within the kind, an aggregate for example
@@ -54,7 +54,7 @@ class Refusal(typing.NamedTuple):
     :ivar rank: :data:`IN_THE_WAY`, :data:`CLOSED` or :data:`UNWANTED`
     """
 
-    kind: str
+    phrase: str
     cause: str = ''
     name: str = ''
     detail: str = ''
@@ -126,7 +126,7 @@ def say_act(found: Collection[Refusal], hosts: Iterable[str]) -> str:
     first = min(found)
     names = sorted({one.name for one in found if one.name})
     for start, act in _ACTS:
-        if first.kind.startswith(start) and (names or '{names}' not in act):
+        if first.phrase.startswith(start) and (names or '{names}' not in act):
             break
     else:
         start, act = '', _ELSE
@@ -134,7 +134,7 @@ def say_act(found: Collection[Refusal], hosts: Iterable[str]) -> str:
         hosts=messages.first_few(
             sorted(hosts, key=messages.in_order), _MOST_HOSTS
         ),
-        rest=first.kind.removeprefix(start),
+        rest=first.phrase.removeprefix(start),
         names=messages.first_few(names, _MOST_HOSTS, str),
         cause=first.cause,
     )
@@ -142,7 +142,7 @@ def say_act(found: Collection[Refusal], hosts: Iterable[str]) -> str:
 
 def is_full(refusal: Refusal) -> bool:
     """Return whether claims leave no room: see :func:`full`."""
-    return refusal.kind.startswith('are full (')
+    return refusal.phrase.startswith('are full (')
 
 
 def singular(kind: str) -> str:
@@ -154,7 +154,7 @@ def singular(kind: str) -> str:
 def say(refusal: Refusal) -> str:
     """Return a refusal as it is said of one host, with its detail."""
     detail = f' ({refusal.detail})' if refusal.detail else ''
-    return singular(refusal.kind) + detail
+    return singular(refusal.phrase) + detail
 
 
 def group(
@@ -171,7 +171,7 @@ def group(
     order = {cause: place for place, cause in enumerate(causes)}
     kinds: dict[str, list[tuple[Refusal, int]]] = {}
     for refusal, number in refusals:
-        kinds.setdefault(refusal.kind, []).append((refusal, number))
+        kinds.setdefault(refusal.phrase, []).append((refusal, number))
     reasons = [
         Reason(
             kind,

@@ -159,12 +159,12 @@ def _refuse(
         for room, text in _WORDS.items()
     }
     by = _RESERVED_NODE if resource.startswith('CUSTOM_') else ''
-    kind = words[_Room.RESERVED].kind + _RESERVED_BY.get(resource, by)
+    phrase = words[_Room.RESERVED].phrase + _RESERVED_BY.get(resource, by)
     found = {uuid: words[room] for uuid, room in rooms.items()}
     for uuid, room in rooms.items():
         if room == _Room.RESERVED:
             detail = details[uuid]
-            found[uuid] = words[room]._replace(kind=kind, detail=detail)
+            found[uuid] = words[room]._replace(phrase=phrase, detail=detail)
     return found
 
 

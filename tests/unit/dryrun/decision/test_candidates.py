@@ -207,8 +207,8 @@ class ConstraintsTestCase(PlacementTestCase):
         self.client.satisfy['required', 'U'] = {'h1', 'h2'}
         self.ask()
         refused = self.columns['asks'].refused
-        self.assertIn('T', refused['h4'][0].kind)
-        self.assertIn('U', refused['h3'][0].kind)
+        self.assertIn('T', refused['h4'][0].phrase)
+        self.assertIn('U', refused['h3'][0].phrase)
 
     def test_a_label_is_not_what_a_member_writes(self):
         self.first += '&required=CUSTOM_A'
@@ -237,7 +237,9 @@ class ConstraintsTestCase(PlacementTestCase):
         self.assertEqual(['414 too long'], found.refusals)
         refused = self.columns['query as a whole'].refused
         self.assertEqual({*HOSTS}, {*refused})
-        self.assertIn('placement answered 414 too long', refused['h1'][0].kind)
+        self.assertIn(
+            'placement answered 414 too long', refused['h1'][0].phrase
+        )
 
     def test_cut_off(self):
         form = test_query.Form(self.first, limit=2)

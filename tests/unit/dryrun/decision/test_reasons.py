@@ -81,7 +81,7 @@ class ReasonsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_lacking(self, key, value, kind, cause):
         found = self.reasons.lacking(query.Part(key, value))
-        self.assertEqual((kind, cause), (found.kind, found.cause))
+        self.assertEqual((kind, cause), (found.phrase, found.cause))
 
     @ddt.data(
         # A member writes any of these.
@@ -102,7 +102,7 @@ class ReasonsTestCase(testtools.TestCase):
             expected, (reasons.cause_of(part), reasons.label_of(part))
         )
         if cause := expected[0]:
-            self.assertIn(cause, self.reasons.lacking(part).kind)
+            self.assertIn(cause, self.reasons.lacking(part).phrase)
 
     @ddt.data(('VCPU', ''), ('CUSTOM_MEMBER', 'custom resource'))
     @ddt.unpack
@@ -117,13 +117,13 @@ class ReasonsTestCase(testtools.TestCase):
         found = self.reasons.lacking(part, reasons.AVAILABILITY_ZONE)
         self.assertEqual(
             ('are not in the availability zone az1', 'availability zone'),
-            (found.kind, found.cause),
+            (found.phrase, found.cause),
         )
 
     def test_a_trait_that_only_isolated_hosts_have(self):
         part = query.Part('root_required', '!X')
         found = self.reasons.lacking(part, isolation.DECLARATION)
-        self.assertEqual('are isolated', found.kind)
+        self.assertEqual('are isolated', found.phrase)
         self.assertIn('forbid_by_trait', found.detail)
 
     @ddt.data(
@@ -174,7 +174,7 @@ class ReasonsTestCase(testtools.TestCase):
         found = self.reasons.forbidding(name, policy, part, [host])[host]
         self.assertEqual(
             (kind, cause, shown, detail),
-            (found.kind, found.cause, found.name, found.detail),
+            (found.phrase, found.cause, found.name, found.detail),
         )
 
     @ddt.data(

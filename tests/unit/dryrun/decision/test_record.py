@@ -90,7 +90,7 @@ class RecordTestCase(testtools.TestCase):
     def test_services(self, given, kind, cause, detail):
         found = self.compare('h1', 'root_required', DISABLED, **given)
         self.assertEqual(
-            (kind, cause, detail), (found.kind, found.cause, found.detail)
+            (kind, cause, detail), (found.phrase, found.cause, found.detail)
         )
 
     @ddt.data(
@@ -139,7 +139,7 @@ class RecordTestCase(testtools.TestCase):
     def test_aggregates(self, host, value, policy, zone, kind, cause):
         found = self.compare(host, 'member_of', value, policy, zone)
         self.assertEqual(
-            (kind, cause), (found and found.kind, found and found.cause)
+            (kind, cause), (found and found.phrase, found and found.cause)
         )
 
     @ddt.data(

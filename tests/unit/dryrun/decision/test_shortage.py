@@ -88,7 +88,7 @@ class ShortagesTestCase(testtools.TestCase):
                 'none': 'have no DISK_GB',
                 'shared': 'are full (DISK_GB)',
             },
-            {uuid: one.kind for uuid, one in refusals.items()},
+            {uuid: one.phrase for uuid, one in refusals.items()},
         )
         self.assertEqual({'DISK_GB'}, {one.cause for one in refusals.values()})
         # An empty host could take it, a small one never.
@@ -131,7 +131,7 @@ class ShortagesTestCase(testtools.TestCase):
             {'big': {'DISK_GB': {'max_unit': 10}}},
         )
         refusals, found, free = self.explain(client, amount, ['big'])
-        self.assertEqual(kind, refusals['big'].kind)
+        self.assertEqual(kind, refusals['big'].phrase)
         self.assertEqual({'big': most}, free)
 
     @ddt.data(('a', 'b'), ('b', 'a'))
@@ -145,8 +145,8 @@ class ShortagesTestCase(testtools.TestCase):
             },
         )
         refusals, _, free = self.explain(client, 16, ['a', 'b'])
-        self.assertEqual('are too small (DISK_GB)', refusals[small].kind)
-        self.assertEqual('are full (DISK_GB)', refusals[large].kind)
+        self.assertEqual('are too small (DISK_GB)', refusals[small].phrase)
+        self.assertEqual('are full (DISK_GB)', refusals[large].phrase)
         self.assertEqual({'a': 4, 'b': 4}, free)
 
     @ddt.data(
@@ -167,7 +167,7 @@ class ShortagesTestCase(testtools.TestCase):
         )
         refusals, found, _ = self.explain(client, 16, hosts)
         last = refusals['h39']
-        self.assertEqual((kind, lifts), (last.kind, last.lifts))
+        self.assertEqual((kind, lifts), (last.phrase, last.lifts))
         self.assertEqual(33, len(client.asked))
         self.assertEqual(8 if small == 1 else 0, found.unknown)
 
@@ -189,7 +189,7 @@ class ShortagesTestCase(testtools.TestCase):
             },
         )
         refusals, found, free = self.explain(client, amount, ['big'])
-        self.assertEqual(kind, refusals['big'].kind)
+        self.assertEqual(kind, refusals['big'].phrase)
         self.assertEqual(kind == 'are full (DISK_GB)', refusals['big'].lifts)
         self.assertEqual({'big': most}, free)
 
@@ -205,7 +205,7 @@ class ShortagesTestCase(testtools.TestCase):
         refusals, found, free = self.explain(
             client, 5, ['big'], ('VCPU', 'DISK_GB')
         )
-        self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
+        self.assertEqual('are full (DISK_GB)', refusals['big'].phrase)
         self.assertEqual({'big': 0}, free)
 
     def test_a_host_that_is_in_no_candidates(self):
@@ -217,18 +217,18 @@ class ShortagesTestCase(testtools.TestCase):
         )
         refusals, found, free = self.explain(client, 12, ['big', 'none'])
         self.assertEqual({'big': 0}, free)
-        self.assertEqual('are full (DISK_GB)', refusals['big'].kind)
-        self.assertEqual('have no DISK_GB', refusals['none'].kind)
+        self.assertEqual('are full (DISK_GB)', refusals['big'].phrase)
+        self.assertEqual('have no DISK_GB', refusals['none'].phrase)
         refusals, _, _ = self.explain(client, 14, ['big'])
-        self.assertEqual('are too small (DISK_GB)', refusals['big'].kind)
+        self.assertEqual('are too small (DISK_GB)', refusals['big'].phrase)
 
     def test_of_many_such_hosts_the_first_are_asked(self):
         hosts = {f'{n:02}': f'h{n}' for n in range(33)}
         client = Client({}, {uuid: {} for uuid in hosts})
         refusals, amounts, _ = self.explain(client, 1, hosts, ())
-        self.assertEqual('lack DISK_GB', refusals.pop('32').kind)
+        self.assertEqual('lack DISK_GB', refusals.pop('32').phrase)
         self.assertEqual(
-            {'have no DISK_GB'}, {one.kind for one in refusals.values()}
+            {'have no DISK_GB'}, {one.phrase for one in refusals.values()}
         )
         self.assertEqual((32, 1), (amounts.without, amounts.unknown))
 
@@ -252,7 +252,7 @@ class ShortagesTestCase(testtools.TestCase):
             client, 50, ['shared'], ('DISK_GB', 'VCPU')
         )
         self.assertEqual(
-            (kind, True), (found['shared'].kind, found['shared'].lifts)
+            (kind, True), (found['shared'].phrase, found['shared'].lifts)
         )
         self.assertEqual({'shared': most}, free)
 
@@ -272,7 +272,7 @@ class ShortagesTestCase(testtools.TestCase):
         found, capacity, free = self.explain(
             client, 2, ['shared'], ('DISK_GB', 'VCPU'), 'VCPU'
         )
-        self.assertEqual('are full (VCPU)', found['shared'].kind)
+        self.assertEqual('are full (VCPU)', found['shared'].phrase)
         self.assertEqual((1, 0), (capacity.full, capacity.without))
         self.assertEqual({'shared': 0}, free)
 
@@ -293,7 +293,7 @@ class ShortagesTestCase(testtools.TestCase):
             'resource_providers': tree
         }
         found, _, _ = self.explain(client, 2, ['big'], ('VGPU',), 'VGPU')
-        self.assertEqual('are full (VGPU)', found['big'].kind)
+        self.assertEqual('are full (VGPU)', found['big'].phrase)
 
     @ddt.data(
         # The resource class, its total, what is reserved and what a server
@@ -336,7 +336,7 @@ class ShortagesTestCase(testtools.TestCase):
             client, amount, ['big'], (name,), name
         )
         self.assertEqual(
-            (kind, detail), (found['big'].kind, found['big'].detail)
+            (kind, detail), (found['big'].phrase, found['big'].detail)
         )
         self.assertEqual('full' in kind, found['big'].lifts)
         self.assertEqual('full' not in kind, bool(capacity.too_small))
