@@ -186,13 +186,12 @@ class _Search:
         # one, and those of them that are tried.
         self._requests: Mapping[str, Sequence[claims.Request]] = {}
         self._takers: list[str] = []
-        # Those that may take one, and those that did; where the new ones went,
-        # and the next one.
+        # Those that may take one, tried or not, and those that did; where the
+        # new ones went, and the next one.
         self._able: set[str] = set()
         self._taken: set[str] = set()
         self._room_on: list[str | None] = []
         self._turn = ''
-        self._is_bounded = False
 
     def make(self, flavor: str, count: int) -> plans.Room:
         """Make the moves for so many new servers.
@@ -328,7 +327,6 @@ class _Search:
         """Find the hosts that take a new server once servers have left."""
         for start in range(0, len(ranked), _AT_ONCE):
             if len(self._takers) >= MOST_HOSTS:
-                self._is_bounded = True
                 break
             self._advance(0, 'Preparing servers')
             some = ranked[start : start + _AT_ONCE]
@@ -483,7 +481,7 @@ class _Search:
             'Chains were not tried: moving a third server so that a second '
             'can go.'
         )
-        if self._is_bounded:
+        if self._able - {*self._takers}:
             yield (
                 f'Only the {len(self._takers)} hosts that need the fewest '
                 'moves were tried.'

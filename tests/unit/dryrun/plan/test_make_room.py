@@ -279,6 +279,21 @@ class MakeRoomTestCase(testtools.TestCase):
             ([one.server for one in found.moves], found.room_on),
         )
 
+    def test_progress(self):
+        """Trials take longest, and say which host."""
+        told = mock.Mock()
+        self.rooms.make({'a': [4], 'b': [7], 'k': []}, 6, 2, advance=told)
+        self.assertEqual(
+            [
+                mock.call(total=2),
+                mock.call(),
+                mock.call(0, 'Preparing servers'),
+                mock.call(0, 'Trying b'),
+                mock.call(),
+            ],
+            told.mock_calls,
+        )
+
     def test_what_lacks_nothing(self):
         """Where something else is in the way the largest one leaves."""
         self.rooms.filter = CrowdedFilter()
