@@ -73,16 +73,13 @@ def resolve_names(
     :raises exception.UnknownName: there is nothing of a name
     :raises projects.NotTold: keystone does not tell who has a name
     """
-    given = argparse.Namespace(project=None, server=None, server_group=None)
-    vars(given).update(vars(parsed_args))
-    if given.project:
-        given.project = projects.find_id(cloud, given.project)
-    if given.server:
-        given.server = servers.find_id(cloud, given.server, given.project)
-    if given.server_group:
-        given.server_group = groups.find_id(given.server_group, given.project)
-    for name in vars(parsed_args):
-        setattr(parsed_args, name, getattr(given, name))
+    project = getattr(parsed_args, 'project', None)
+    if project:
+        parsed_args.project = project = projects.find_id(cloud, project)
+    if server := getattr(parsed_args, 'server', None):
+        parsed_args.server = servers.find_id(cloud, server, project)
+    if group := getattr(parsed_args, 'server_group', None):
+        parsed_args.server_group = groups.find_id(group, project)
 
 
 def make_auditor(
