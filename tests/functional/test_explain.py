@@ -353,7 +353,7 @@ class MatrixTestCase(ExplainTestCase):
     def wrong_usage(self):
         """It ends with status 2, and says what was expected."""
         for args, expected in (
-            ([], 'Say which request: --server UUID for an existing server'),
+            ([], 'Name a request: --server SERVER for an existing server'),
             (['--flavor', 'absent'], 'the ID or name of a flavor, got'),
             (['--server', 'absent'], 'There is no server absent.'),
             (['--server', uuids.absent], 'UUID of an existing server, got'),
@@ -380,7 +380,7 @@ class MatrixTestCase(ExplainTestCase):
             (['--recorded', 'req-x', '--hosts'], '--hosts cannot be'),
             (
                 ['--recorded', 'req-x', '--operation', 'migrate'],
-                '--operation cannot be beside --recorded: a record has',
+                '--operation cannot be combined with --recorded: a record',
             ),
             (
                 ['--recorded', 'req-x', '--records', '/absent'],
