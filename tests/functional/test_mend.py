@@ -37,7 +37,7 @@ class PlanTestCase(plans.PlanTestCase):
             sorted(m['server'] for m in plan['moves']),
         )
         self.assertSentence(
-            '3 of 4 servers can be moved; 1 cannot be placed: state.', plan
+            '3 of 4 servers can be moved; 1 cannot: state.', plan
         )
         self.assertIn('vm_state', plan['without_place'][0]['reason'])
         self.assertEqual(

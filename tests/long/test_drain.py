@@ -43,7 +43,7 @@ class PlanTestCase(test_drain.DrainTestCase):
             self.boot(hints=hints, az=f'nova:{host}')
         plan = self.drain('host1')
         self.assertSentence(
-            '0 of 1 server can be moved; 1 cannot be placed: anti-affinity.',
+            '0 of 1 server can be moved; 1 cannot: anti-affinity.',
             plan,
         )
         self.assertEqual([], plan['groups'])
@@ -51,7 +51,7 @@ class PlanTestCase(test_drain.DrainTestCase):
         self.disable_others('host3')
         plan = self.drain('host1', 'host2')
         self.assertSentence(
-            '1 of 4 servers can be moved; 3 cannot be placed: anti-affinity.',
+            '1 of 4 servers can be moved; 3 cannot: anti-affinity.',
             plan,
         )
 

@@ -81,7 +81,7 @@ class CellsTestCase(plans.PlanTestCase):
             self.boot(hints=hints, az=f'nova:{host}')
         plan = self.mend()
         self.assertSentence(
-            '0 of 2 servers can be moved; 2 cannot be placed: anti-affinity.',
+            '0 of 2 servers can be moved; 2 cannot: anti-affinity.',
             plan,
         )
         one = plan['without_place'][0]

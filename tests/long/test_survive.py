@@ -178,7 +178,7 @@ class StatesTestCase(test_survive.SurviveTestCase):
 
     def count_bad(self, document):
         self.assertIn(
-            'nova would not evacuate 2 servers as they are.',
+            'nova would not evacuate 2 servers in their state.',
             document['answer']['sentence'],
         )
         return sum(
