@@ -35,9 +35,10 @@ from nova_ext_sched.cli import topology
 
 # More rows than these would make a browser slow.
 _MOST_ROWS = 5000
-# Of more rows, each column sorts; still more scroll in a part of the page.
+# Of more rows, each column sorts; still more scroll in a part of the page,
+# those of a map never.
 _SORTED_FROM = 8
-_LONG = 20
+_LONG = 25
 # A label that is no longer stays on its line.
 _SHORT = 24
 # Of more columns, each cell is a line where the page is narrow.

@@ -46,7 +46,7 @@ def draw_moves(
             _EMPTY.shown: 'will be empty',
             _LEFT.shown: 'servers move away',
             topology.LEVELLED: f'gets 1 to {most} servers',
-            topology.NOTHING.shown: 'as it is',
+            topology.NOTHING.shown: 'unchanged',
         },
         by,
         terminal.GOOD,

@@ -53,7 +53,7 @@ _LONG = 3600
 # What has to be done first, by the state that keeps nova from a move.
 _BEFORE_MOVE = {
     'building': 'wait until it is built, or delete it',
-    'error': f'fix its fault and {_SET_STATE}',
+    'error': f'repair it and {_SET_STATE}',
     'rescued': 'unrescue it',
     'resized': 'confirm or revert its resize (openstack server resize '
     'confirm)',

@@ -212,6 +212,13 @@ class DrawTestCase(testtools.TestCase):
         self.assertIn('1-9 servers found', read.text)
         self.assertIn('· nothing', read.text)
 
+    def test_a_map_does_not_scroll(self):
+        """It has no more rows than in a terminal."""
+        hosts = [test_topology.host(n, [f'rack{n}']) for n in range(24)]
+        read = draw(Section(body=topology.Map(hosts, {}, {}, 'Found', {})))
+        self.assertEqual(25, read.count('tr'))
+        self.assertEqual(0, read.count('div', **{'class': 'long'}))
+
     def test_nothing_of_an_answer_needs_a_style_of_its_own(self):
         """The Content-Security-Policy would refuse it."""
         bar = bars.Bar((1, 2), 3)

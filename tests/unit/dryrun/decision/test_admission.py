@@ -116,7 +116,7 @@ class AskTestCase(testtools.TestCase):
 
     @ddt.data(
         (vm_states.RESIZED, {}, 'confirm or revert its resize'),
-        (vm_states.ERROR, {}, f'fix its fault and {SET_ACTIVE}'),
+        (vm_states.ERROR, {}, f'repair it and {SET_ACTIVE}'),
         (
             vm_states.BUILDING,
             {'hours': 2},
