@@ -119,14 +119,17 @@ class NightTestCase(moves.MovesTestCase):
                 break
             self.say(f'{len(held)} hold room of {names}')
             name, carry_out = self.faults[0] if self.faults else ('', None)
-            killed, self.said = False, ''
+            self.said = ''
             if carry_out and carry_out(plan):
                 self.say(f'HAPPENED: {name}')
-                killed = self.faults.pop(0) and not self.said
+                del self.faults[0]
+                if not self.said:
+                    # Killed: the same plan is carried out again.
+                    continue
             elif not self.said:
                 self.apply()
             # Whoever is told to runs the command again, once.
-            if killed or self.is_to_run_again():
+            if self.is_to_run_again():
                 self.apply()
             plan = self.plan(f'drain {names}', PLAN, None)
             self.do_what_helps(plan['without_place'])
