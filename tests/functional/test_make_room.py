@@ -50,15 +50,21 @@ class RoomTestCase(plans.PlanTestCase):
         self.assertIn(found.status, statuses, found)
         return found.read('schemas/plan.json')
 
-    def assertRoom(self, flavor, plan, **server):
-        """Carry out a plan, and create its servers.
+    def take_room(self, flavor, plan, **server):
+        """Carry out a plan, create its servers, and return these.
 
         :param server: see ``boot``
         """
         self.carry_out(plan)
+        made = []
         for host in plan['room_on']:
-            made = self.boot(flavor=flavor, host=host, **server)
-            self.assertEqual(host, self.host_of(made))
+            made.append(self.boot(flavor=flavor, host=host, **server))
+            self.assertEqual(host, self.host_of(made[-1]))
+        return made
+
+    def assertRoom(self, flavor, plan, **server):
+        """Let a plan keep its promise, and nova find no more room."""
+        self.take_room(flavor, plan, **server)
         self.assertNoValidHost(flavor=flavor, **server)
 
 
