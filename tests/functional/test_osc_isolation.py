@@ -305,7 +305,7 @@ class SyncTest(IsolationTestCase):
             self.faults()['windows'],
         )
         self.assertEqual([], self.sync('--prune', 'windows'))
-        self.assertIn('Of hosts outside these aggregates', self.errors)
+        self.assertIn('Traits of hosts outside these aggregates', self.errors)
         sentence = (
             '{} {}, which sync gave, and no aggregate there requires it: a '
             'server that requires it can land there. Run openstack aggregate '

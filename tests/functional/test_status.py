@@ -330,7 +330,7 @@ class DataTest(DataTestCase):
         self.assertCheck(check, SUCCESS)
         self.filters(NOVA, OURS, enabled=['BlazarFilter'])
         self.assertCheck(
-            check, WARNING, 'there is no aggregate freepool: any server may'
+            check, WARNING, 'there is no aggregate freepool: any server can'
         )
         _, details = run_check(check)
         self.assertTrue(

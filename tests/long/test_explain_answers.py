@@ -149,7 +149,7 @@ class AnswersTestCase(base.CloudTestCase):
                 instance = objects.Instance.get_by_uuid(cctxt, server['id'])
                 self.computes['host1'].manager._init_instance(cctxt, instance)
         self.assertIn(
-            'no fault of the build that nova-compute began on host1.',
+            'no fault for the build that nova-compute began on host1.',
             self.remark(server),
         )
 

@@ -264,7 +264,7 @@ class EvacuatedTestCase(nodes.NodesMixin, StrayTestCase):
             server,
             'host2',
             f'restart nova-compute there, which clears it; or {unset}',
-            'runs on host2; its evacuation is done: start',
+            'runs on host2; its evacuation is done: restart',
         )
         with self.patch(
             f'{CLIENT}.remove_provider_tree_from_instance_allocation',
@@ -284,7 +284,7 @@ class EvacuatedTestCase(nodes.NodesMixin, StrayTestCase):
         self.evacuate(server)
         self.settle()
         [found] = self.elsewhere()
-        self.assertIn('start nova-compute there anew', found['remedy'])
+        self.assertIn('restart nova-compute there', found['remedy'])
         self.restart('host1')
         self.assertFreed('', server)
 

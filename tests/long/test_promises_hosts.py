@@ -293,7 +293,7 @@ class NoServiceRow(GoneMixin, promises.CloudRow):
         self.assertRefused(flavor=self.flavor(vcpu=11))
         answer = explain.run('--flavor', self.plain_flavor, '-f', 'json')
         self.assertIn(
-            '1 has no service record of nova-compute (restart nova-compute '
+            '1 has no nova-compute service record (restart nova-compute '
             'there).',
             answer.sentence,
         )
