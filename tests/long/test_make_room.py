@@ -13,7 +13,7 @@ import random
 
 from tests.functional import test_make_room
 
-CLOUDS = 12
+CLOUDS = 6
 # CPUs of each host.
 ROOM = 10
 
