@@ -173,7 +173,7 @@ class NightTestCase(moves.MovesTestCase):
             self.free(helps)
             if 'resize confirm' in helps:
                 self.world.act(one['server'], {'confirmResize': None})
-            if one['reason'] == 'its vm_state is error':
+            if 'its vm_state is error' in one['reason']:
                 self.repair(one['server'])
 
     def obey(self, said):
