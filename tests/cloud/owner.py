@@ -68,7 +68,11 @@ class Owner:
     def was_stopped(self, server, when):
         """Return whether a server was stopped at a time, or may have been."""
         state = self._was[server] == 'SHUTOFF'
-        for then, action in self.said.get(server, ()):
+        said = self.said.get(server, [])
+        for (then, action), later in zip(said, [*said[1:], None], strict=True):
+            if later and later[1] == action:
+                # It came to nothing: a service was away.
+                continue
             if then + RACE < when:
                 state = action == 'stop'
             elif action == 'stop' and then < when + RACE:

@@ -61,11 +61,11 @@ class NightTest(test_osc_moves.ApplyTestCase):
 
     def test_every_host_is_empty_once(self):
         self.fill()
-        self.planned = {}
+        users = itertools.cycle([*self.wanted])
         ask, tell = moves_cloud.Cloud._ask, moves_cloud.Cloud._tell
 
         def asked(cloud, name, question):
-            return ask(cloud, name, lambda: self.happen() or question())
+            return ask(cloud, name, lambda: self.happen(users) or question())
 
         def told(cloud, method, url, body):
             if method == 'POST':
@@ -89,11 +89,6 @@ class NightTest(test_osc_moves.ApplyTestCase):
                 done |= self.carry_out_round(done)
         for name in ('acted', 'busy', 'away', 'answer lost'):
             self.assertLess(1, self.seen[name], self.seen)
-        for name in (
-            'migrate of one planned live',
-            'os-migrateLive of one planned cold',
-        ):
-            self.assertLess(0, self.seen[name], self.seen)
         self.assertLess(4, self.seen['killed'], self.seen)
         self.assertLess(1, self.seen['another'], self.seen)
         self.check_morning()
@@ -135,15 +130,13 @@ class NightTest(test_osc_moves.ApplyTestCase):
     def status(self, server):
         return self.admin_api.get_server(server)['status']
 
-    def happen(self):
+    def happen(self, users):
         """Let something go wrong before a question, or nothing."""
         if self.is_other:
             return
         number = next(self.count)
         if number % ACTS == 0:
-            # One that is to move, the last first; or any.
-            mine = [*self.planned] or [*self.wanted]
-            self.act(mine[-1 - number // ACTS % len(mine)])
+            self.act(next(users))
         if number in OTHERS:
             self.is_other = True
             self.seen['another'] += 1
@@ -183,9 +176,7 @@ class NightTest(test_osc_moves.ApplyTestCase):
     def note(self, server, body):
         """Note how a server was, which nova is asked to move."""
         if 'confirmResize' not in body:
-            [asked] = body
-            self.asked.append((server, asked, self.status(server)))
-            self.seen[f'{asked} of one planned {self.planned[server]}'] += 1
+            self.asked.append((server, [*body][0], self.status(server)))
 
     # A round.
 
@@ -238,7 +229,6 @@ class NightTest(test_osc_moves.ApplyTestCase):
 
     def write(self, plan):
         self.path = f'{self.useFixture(fixtures.TempDir()).path}/plan.json'
-        self.planned = {one['server']: one['method'] for one in plan['moves']}
         with open(self.path, 'w') as file:
             json.dump(plan, file)
 
