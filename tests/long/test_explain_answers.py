@@ -112,8 +112,8 @@ class AnswersTestCase(base.CloudTestCase):
         self.assertRegex(
             self.remark(server),
             r'^The server is in ERROR\. nova chose a host, and the build '
-            r'failed there \(host1, host2, host3\): see the log of '
-            r"nova-compute\. At [\d-]+ [\d:]+ UTC nova recorded 'Exceeded "
+            r'failed there \(host1, host2, host3\): see the nova-compute '
+            r"log\. At [\d-]+ [\d:]+ UTC nova recorded 'Exceeded "
             r'maximum number of retries\. .*no space left on the image store',
         )
 

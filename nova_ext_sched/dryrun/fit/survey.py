@@ -120,14 +120,16 @@ class Survey:
     def get_flavors(self, names: Sequence[str]) -> list[typing.Any]:
         """Return nova Flavors by their IDs or names, each once.
 
-        :param names: empty for every flavor that is not disabled
+        :param names: empty for every flavor that is not disabled, in the order
+            of their names
         :raises exception.InvalidValue: there is none of a name
         """
         if not names:
-            return list(
+            return sorted(
                 objects.FlavorList.get_all(
                     self._ctxt, filters={'disabled': False}
-                )
+                ),
+                key=lambda flavor: messages.in_order(flavor.name),
             )
         found = [request.get_flavor(self._ctxt, name) for name in names]
         return list({flavor.flavorid: flavor for flavor in found}.values())
