@@ -166,8 +166,14 @@ class Cloud:
         self._tell('POST', f'/servers/{move.server}/action', body)
 
     def _tell(self, method: str, url: str, body: object) -> None:
+        # keystoneauth may ask twice where it has no answer.
         response = self._compute.request(
-            url, method, json=body, microversion=_MICROVERSION
+            url,
+            method,
+            json=body,
+            microversion=_MICROVERSION,
+            connect_retries=0,
+            status_code_retries=0,
         )
         exceptions.raise_from_response(response)
 

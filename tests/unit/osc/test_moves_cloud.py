@@ -174,7 +174,7 @@ class CloudTestCase(testtools.TestCase):
         for url in (NOVA, f'{NOVA}/'):
             self.http.get(url, [REFUSED, DOWN, DOWN, self.version])
         self.http.get(
-            SERVER, [REFUSED] * 3 + [{'json': {'server': {'id': 'x'}}}]
+            SERVER, [REFUSED] * 6 + [{'json': {'server': {'id': 'x'}}}]
         )
         self.assertEqual('x', self.connect().read_server('server 1').id)
         self.assertWaited('nova')
