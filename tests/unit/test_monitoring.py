@@ -338,6 +338,9 @@ class UnitsTestCase(testtools.TestCase):
         self.assertEqual(name, command)
         parser = COMMANDS[name](None, None).get_parser(name)
         parsed = parser.parse_args(arguments)
+        text = (ETC / f'nova-ext-sched-{name}.service').read_text()
+        for more in re.findall(r'^#.*\badd (--\S+ \S+)', text, re.MULTILINE):
+            parser.parse_args([*arguments, *more.split()])
         if name == 'watch':
             self.assertEqual(9653, parsed.metrics_port)
         else:
