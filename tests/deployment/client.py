@@ -318,8 +318,9 @@ def _landed(ctxt, server):
                 )
             if instance.vm_state == 'active':
                 return instance.host, fault is not None
-            if instance.vm_state == 'error':
-                return f'ERROR: {fault and fault.message}', False
+            # nova-conductor saves the state first, then the fault.
+            if instance.vm_state == 'error' and fault is not None:
+                return f'ERROR: {fault.message}', False
         time.sleep(0.2)
     return 'ERROR: timed out', False
 
