@@ -18,6 +18,7 @@ from nova.virt import fake
 
 from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import make_room
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.osc import isolation_cloud
@@ -205,6 +206,35 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
                 if one['OS-EXT-SRV-ATTR:host'] in argv
             },
             {one['server'] for one in plan['without_place']},
+        )
+        return plan
+
+    def assertMaintained(self, *argv, status=0):
+        """Let maintain plan, and nova make the moves; each host is empty once.
+
+        :param argv: of the command; its hosts
+        :param status: the exit status
+        :returns: the plan
+        """
+        found = explain.Output(
+            *explain.call(maintain.Maintain, 'maintain', *argv, '-f', 'json')
+        )
+        self.assertEqual(status, found.status, found.err)
+        plan = found.read(SCHEMA)
+        for one in plan['rounds']:
+            self.carry_out(one)
+            self.sync_instances()
+            self.assertEqual(
+                [],
+                [
+                    server['id']
+                    for server in self.admin_api.get_servers()
+                    if server['OS-EXT-SRV-ATTR:host'] in one['hosts']
+                ],
+            )
+        emptied = {host for one in plan['rounds'] for host in one['hosts']}
+        self.assertEqual(
+            {*argv}, emptied | {one['host'] for one in plan['not_emptied']}
         )
         return plan
 

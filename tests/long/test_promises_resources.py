@@ -9,6 +9,7 @@ import fixtures
 from nova import context
 from nova.virt import fake
 
+from nova_ext_sched import plan_format
 from tests.functional import explain_cloud
 from tests.functional import promises
 from tests.functional import sharing
@@ -88,9 +89,10 @@ class StorageRow(sharing.StorageMixin, promises.CloudRow):
         self.assertEqual([*filter(None, plan['room_on'])], plan['room_on'])
         for server in made:
             self._delete_server(server)
+        self.assertMaintained('host1', 'host2', 'host3')
 
     def promise_survive(self):
-        self.assertFails('--host', 'host2')
+        self.assertFails('--host', self.host_of(self.running))
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.disk)
@@ -193,7 +195,7 @@ class GpuRow(GpuMixin, promises.CloudRow):
             self.boot(flavor=self.old, az=f'nova:{host}')
 
     def promise_explain(self):
-        self.assertExplained(flavor=self.old)
+        self.running = self.assertExplained(flavor=self.old)
         self.assertExplained(flavor=self.flavor(specs=GPU))
         self.assertRefused(flavor=self.flavor(specs={'resources:VGPU': '4'}))
 
@@ -202,12 +204,74 @@ class GpuRow(GpuMixin, promises.CloudRow):
 
     def promise_moves(self):
         self.assertDrained('host4')
+        # Those that left a host give their devices back: it takes others.
+        self.assertMaintained(*self.weights)
 
     def promise_survive(self):
-        self.assertFails('--host', 'host1')
+        self.assertFails('--host', self.host_of(self.running))
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.old)
+
+
+class SevDriver(fake.MediumFakeDriver):
+    """Each host encrypts the memory of two guests, as nova has it since 32."""
+
+    def update_provider_tree(self, provider_tree, nodename, allocations=None):
+        super().update_provider_tree(provider_tree, nodename, allocations)
+        name = f'{nodename}_amd_sev'
+        if not provider_tree.exists(name):
+            provider_tree.new_child(name, nodename)
+        inventory = {'total': 2, 'reserved': 0, 'min_unit': 1, 'max_unit': 1}
+        inventory |= {'step_size': 1, 'allocation_ratio': 1.0}
+        provider_tree.update_inventory(
+            name, {'MEM_ENCRYPTION_CONTEXT': inventory}
+        )
+        provider_tree.update_traits(name, ['HW_CPU_X86_AMD_SEV'])
+
+
+class SevRow(promises.CloudRow):
+    """Guests with encrypted memory, which nova does not migrate live."""
+
+    compute_driver = 'fake.SevDriver'
+
+    def setUp(self):
+        self.useFixture(
+            fixtures.MonkeyPatch('nova.virt.fake.SevDriver', SevDriver)
+        )
+        super().setUp()
+
+    def build(self):
+        self.server = {
+            'flavor': self.flavor(specs={'hw:mem_encryption': 'true'}),
+            'image': self.image(
+                hw_firmware_type='uefi', hw_machine_type='q35'
+            ),
+        }
+        for host in ('host1', 'host1', 'host2', 'host3'):
+            self.boot_stopped(**self.server, az=f'nova:{host}')
+
+    def promise_explain(self):
+        self.running = self.assertExplained(**self.server)
+        self.assertRefused(**self.server, az='nova:host1')
+
+    def promise_isolation(self):
+        self.assertIsolates('host1', 'host4')
+
+    def promise_moves(self):
+        self.assertDrained('host1', kinds=('cold',))
+        self.assertMaintained(*self.weights)
+        plan = self.assertDrained(self.host_of(self.running), kinds=('cold',))
+        [move] = [
+            one for one in plan['moves'] if one['server'] == self.running['id']
+        ]
+        self.assertEqual(plan_format.REFUSED, move['why_cold'])
+
+    def promise_survive(self):
+        self.assertFails('--host', self.host_of(self.running))
+
+    def promise_capacity(self):
+        self.assertCounted(**self.server)
 
 
 class BoundedRow(GpuMixin, promises.CloudRow):
