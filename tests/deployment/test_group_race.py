@@ -56,6 +56,22 @@ SETUPS = {
         },
     ),
 }
+# What the package costs at most.
+SETUPS['everything'] = (
+    True,
+    {
+        **SETUPS['weigher'][1],
+        ('nova_ext_sched', 'enable_isolated_aggregate_filtering'): 'True',
+        (
+            'nova_ext_sched',
+            'placement_req_required_member_prefix',
+        ): 'reservation:',
+        (
+            'nova_ext_sched',
+            'placement_req_default_forbidden_member_prefix',
+        ): 'reservation:',
+    },
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,6 +288,8 @@ def options(case, setup, schedulers):
     enabled = ['ComputeFilter', ANTI_AFFINITY]
     if ours and case.racks:
         enabled.append('FailureDomainFilter')
+    if setup == 'everything':
+        enabled += ['AggregateInstanceTypeFilter', 'IsolatedAggregatesFilter']
     return ours, {
         ('filter_scheduler', 'enabled_filters'): ','.join(enabled),
         ('scheduler', 'workers'): str(schedulers),
@@ -339,6 +357,11 @@ def racks(runs):
 def measure(cloud, arguments):
     """Yield a row of the table for each case, setup and load."""
     known = {}
+    if arguments.isolated:
+        cloud.client(
+            ['traits', cloud.hosts[:1], ['CUSTOM_ISOLATED']],
+            ['aggregates', 'many', arguments.isolated, 'CUSTOM_ISOLATED'],
+        )
     for number, name in enumerate(arguments.cases):
         case = NAMES[name]
         prepare(cloud, case, known)
@@ -389,6 +412,13 @@ def main():
     )
     parser.add_argument(
         '--clients', type=int, nargs='+', default=[8], metavar='N'
+    )
+    parser.add_argument(
+        '--isolated',
+        type=int,
+        default=0,
+        metavar='N',
+        help='create so many isolated aggregates first',
     )
     parser.add_argument(
         '--setups', nargs='+', default=list(SETUPS), choices=list(SETUPS)
