@@ -15,6 +15,7 @@ from oslo_config import cfg
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import help as cli_help
+from nova_ext_sched.cli import interrupts
 from nova_ext_sched.policy import amount
 
 #: Exit statuses of all commands, but that of Ctrl-C;
@@ -84,7 +85,9 @@ class Command(command.Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Return the exit status."""
         try:
-            super().run(parsed_args)
+            # main() has done so for nova-ext-sched, the OpenStackClient not.
+            with interrupts.certain():
+                super().run(parsed_args)
             self.app.stdout.flush()
         except (
             UsageError,

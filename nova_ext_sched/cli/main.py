@@ -16,6 +16,7 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import help as cli_help
+from nova_ext_sched.cli import interrupts
 
 NAMESPACE = 'nova_ext_sched.commands'
 
@@ -35,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = _move_options(sys.argv[1:] if argv is None else list(argv))
     try:
-        return _run(argv)
+        with interrupts.certain():
+            return _run(argv)
     except KeyboardInterrupt:
         # An impatient second Ctrl-C must not change how this ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
