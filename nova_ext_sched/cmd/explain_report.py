@@ -197,9 +197,9 @@ def _tell_freed(found: Document) -> Iterator[report.Section]:
         for one in found['constraints']
         if one['capacity'] and one['capacity']['fits']
     }
-    title = 'Hosts that lifting a single constraint would free:'
+    title = 'Hosts that one change alone would free:'
     if not freed:
-        title = 'Lifting any single constraint frees no host'
+        title = 'No single change frees a host'
         title += '; a smaller flavor would fit.' if capacities else '.'
     yield report.Section(
         title,

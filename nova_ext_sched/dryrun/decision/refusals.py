@@ -105,15 +105,70 @@ def full(resources: Sequence[str]) -> Refusal:
 _ACTS = (
     ('are disabled', 'enable {hosts}'),
     ('are down', 'start nova-compute on {hosts}'),
+    ('are enabled in nova, but disabled', 'restart nova-compute on {hosts}'),
     ('are not in the availability zone ', 'put {hosts} into the zone {rest}'),
     ('are in none of the aggregates ', 'put {hosts} into one of {rest}'),
     ('are isolated', 'take {hosts} out of {names}'),
+    ('are isolated', 'take {hosts} out of the isolated aggregates'),
     ('are reserved', 'take {hosts} out of {names}'),
+    ('are reserved', 'take {hosts} out of the reserved aggregates'),
+    (
+        'are in no aggregate that the request names',
+        'put {hosts} into an aggregate that the request names',
+    ),
+    ('are managed by Blazar', 'remove {hosts} from Blazar'),
+    (
+        'are in no pool that the request names',
+        'add {hosts} to a reservation that the request names',
+    ),
+    (
+        'are for other projects',
+        'let the project use the aggregates of {hosts}',
+    ),
+    ('are in an aggregate that ', 'take {hosts} out of {names}'),
+    (
+        'have aggregates that do not match the flavor',
+        'change the flavor, or the metadata of {names}',
+    ),
+    (
+        'have aggregates that do not match the flavor',
+        'change the flavor, or the aggregates of {hosts}',
+    ),
+    (
+        'are full for the server group',
+        'move a server of the group away from {hosts}',
+    ),
+    (
+        'are in a full failure domain',
+        'move a server of the group out of the failure domain of {hosts}',
+    ),
+    ('are in no failure domain', 'put {hosts} into a failure domain'),
+    ('are not where the server group is', 'move the server group to {hosts}'),
+    ('are not the requested host', 'request {hosts} instead, or no host'),
     ('are full (', 'free {cause} on {hosts}'),
     ('lack the trait ', 'give {hosts} the trait {rest}'),
     ('have the forbidden trait ', 'take the trait {rest} from {hosts}'),
+    ('lack a provider for group ', 'give {hosts} a provider for group {rest}'),
+    ('lack ', 'free {rest} on {hosts}'),
+    (
+        'have no resource provider in placement',
+        'restart nova-compute on {hosts}',
+    ),
+    ('have no nova-compute service', 'restart nova-compute on {hosts}'),
+    ('are in no cell mapping', 'run nova-manage cell_v2 discover_hosts'),
+    ('are in a disabled cell', 'enable the cell of {hosts}'),
+    (
+        'are cut off by max_placement_results',
+        'raise [scheduler] max_placement_results in nova.conf',
+    ),
+    ('get no candidates: ', 'correct the request, which placement refuses'),
 )
-_ELSE = 'lift {cause} on {hosts}'
+# Their own words end with what to do.
+_REMEDIES = ('run', 'use')
+# A row that somebody broke; the reason says which.
+_FAULT = 'cannot be read'
+# Whoever wrote the filter, it says what it wants, or nobody knows.
+_ELSE = 'make {cause} accept {hosts}'
 _MOST_HOSTS = 3
 
 
@@ -124,6 +179,12 @@ def say_act(found: Collection[Refusal], hosts: Iterable[str]) -> str:
     :param hosts: names
     """
     first = min(found)
+    for verb in _REMEDIES:
+        _, is_remedy, remedy = first.phrase.rpartition(f': {verb} ')
+        if is_remedy:
+            return f'{verb} {remedy}'
+    if _FAULT in first.detail:
+        return f'repair what {first.cause} cannot read'
     names = sorted({one.name for one in found if one.name})
     for start, act in _ACTS:
         if first.phrase.startswith(start) and (names or '{names}' not in act):

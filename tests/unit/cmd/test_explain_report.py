@@ -125,7 +125,7 @@ To create server db-1 ({SERVER}):
 No host: 0 of 300 hosts can take it.
   300 are too small (MEMORY_MB)
 
-Lifting any single constraint frees no host; a smaller flavor would fit.
+No single change frees a host; a smaller flavor would fit.
 A flavor of at most 8192 MB would fit 1 host, host212; 9999 MB requested.
 
 The request:
@@ -169,7 +169,7 @@ host filter:
         )
         built = document.build(found, request())
         self.assertIn(
-            'Hosts that lifting a single constraint would free:\n'
+            'Hosts that one change alone would free:\n'
             '  3  free DISK_GB on host1, host2, host3\n'
             'A flavor of at most 39 GB of disk would fit 1 host, host1; 50 '
             'GB of disk\n  requested.\n',
@@ -432,7 +432,7 @@ host filter:
             '  1 is refused by F07\n  and 4 more reasons (--all', text
         )
         self.assertIn(
-            '  1  lift F04 on host4\n  and 7 more causes (--all', text
+            '  1  make F04 accept host4\n  and 7 more causes (--all', text
         )
 
     def test_a_shortage(self):

@@ -355,13 +355,29 @@ class ActTestCase(testtools.TestCase):
         (('VCPU', 'are full (VCPU)'), 'free VCPU on host1, host2'),
         (
             ('anti-affinity', 'are full for the server group'),
-            'lift anti-affinity on host1, host2',
+            'move a server of the group away from host1, host2',
         ),
         (
             ('isolation', 'are isolated', 'windows'),
             'take host1, host2 out of windows',
         ),
-        (('isolation', 'are isolated'), 'lift isolation on host1, host2'),
+        (
+            ('isolation', 'are isolated'),
+            'take host1, host2 out of the isolated aggregates',
+        ),
+        (
+            ('aggregate type', 'have aggregates that do not match the flavor'),
+            'change the flavor, or the aggregates of host1, host2',
+        ),
+        (
+            (
+                'aggregate left in placement',
+                'are isolated in placement, but in no such aggregate in nova: '
+                'use openstack resource provider aggregate set',
+            ),
+            'use openstack resource provider aggregate set',
+        ),
+        (('VCPU', 'lack VCPU'), 'free VCPU on host1, host2'),
         (
             ('trait X', 'lack the trait X'),
             'give host1, host2 the trait X',
@@ -370,12 +386,23 @@ class ActTestCase(testtools.TestCase):
             ('forbidden trait X', 'have the forbidden trait X'),
             'take the trait X from host1, host2',
         ),
-        (('F', 'are refused by F'), 'lift F on host1, host2'),
+        (('F', 'are refused by F'), 'make F accept host1, host2'),
     )
     @ddt.unpack
     def test_what_to_do(self, refused, expected):
         self.assertEqual(
             expected, refusals.say_act([refusal(*refused)], ['host2', 'host1'])
+        )
+
+    def test_a_fault(self):
+        found = refusal(
+            'anti-affinity',
+            'are full for the server group',
+            detail='server group g cannot be read: x',
+        )
+        self.assertEqual(
+            'repair what anti-affinity cannot read',
+            refusals.say_act([found], ['host1']),
         )
 
     def test_many(self):

@@ -370,7 +370,7 @@ class PlannerTestCase(PlanTestCase):
         made = self.make(hosts, servers)
         [one] = made.without_place
         self.assertEqual('VCPU', one.cause)
-        self.assertEqual('lift VCPU on h2', one.would_help)
+        self.assertEqual('make VCPU accept h2', one.would_help)
         self.assertIn('1 is VCPU', one.reason)
         # The scheduler leaves hosts.
         for self.told, reason, cause in (
@@ -537,7 +537,7 @@ class PlannerTestCase(PlanTestCase):
         )
         self.assertIn(f'{why}. Even then: 0 of 2 hosts', found['d'].reason)
         self.assertEqual(
-            'unshelve it; then lift VCPU on h2', found['d'].would_help
+            'unshelve it; then make VCPU accept h2', found['d'].would_help
         )
 
     def test_what_a_group_loses(self):
