@@ -126,7 +126,7 @@ class RequestRefused(NovaExtSchedError):
         super().__init__(
             reason=reason,
             detail=detail,
-            by='by what a member wrote: ' if by_member else '',
+            by='because of what a member wrote: ' if by_member else '',
             more=f' ({detail})' if detail else '',
         )
 

@@ -11,23 +11,23 @@ OPTS = [
         'force_metadata_check_ignored_keys',
         default=['availability_zone'],
         help="""
-Metadata keys that ``force_metadata_check`` does not force upon flavors.
+Metadata keys that ``force_metadata_check`` ignores.
 
-If the metadata of an aggregate has ``force_metadata_check=true``, every
-flavor must agree with each of its other metadata items. Some items are not
+If the metadata of an aggregate has ``force_metadata_check=true``, only flavors
+that match all of its other metadata items can use it. Some items are not
 meant for flavors: nova stores the availability zone of an aggregate there,
 and other filters and weighers read keys of their own. List these keys here.
-If a flavor has an extra spec for such a key, it is compared with the
-aggregate's value as plain text.
+If a flavor does have an extra spec for such a key, the filter compares it with
+the aggregate's value as plain text.
 
 Possible values:
 
 * A comma-separated list of metadata keys, exactly as they are written in the
-  aggregates. A ``*`` at the end stands for any characters:
-  ``filter_tenant_id*`` is for ``filter_tenant_id1`` too. An empty list
-  also forces ``availability_zone``: a flavor without an extra spec of that
-  name is then rejected. Keys with a prefix of reserved aggregates are never
-  forced.
+  aggregates. A ``*`` at the end matches any characters:
+  ``filter_tenant_id*`` also matches ``filter_tenant_id1``. With an empty
+  list ``availability_zone`` is checked too: a flavor without an extra spec of
+  that name is then rejected. Keys with a prefix of reserved aggregates are
+  never checked.
 
 Related options:
 

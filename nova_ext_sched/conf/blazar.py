@@ -12,9 +12,9 @@ GROUP = cfg.OptGroup(
     title="Blazar's hosts",
     help="""
 How Blazar marks the hosts that it manages, for ``BlazarFilter`` and
-``blazar_reservations``. These are the options of blazar-nova. They must have
-the values that Blazar itself works with (``[nova]`` and ``[physical:host]``
-of blazar.conf). They have no effect unless ``BlazarFilter`` is in
+``blazar_reservations``. These are the options of blazar-nova. Set them to the
+values that Blazar itself uses (``[nova]`` and ``[physical:host]`` of
+blazar.conf). They have no effect unless ``BlazarFilter`` is in
 ``[filter_scheduler] enabled_filters``.
 """,
 )
@@ -53,23 +53,23 @@ OPTS = [
         'aggregate_freepool_name',
         default='freepool',
         help="""
-The name of the aggregate of hosts that Blazar manages and nobody reserved, as
-``[nova] aggregate_freepool_name`` of blazar.conf has it.
+The name of the aggregate of Blazar's hosts that nobody has reserved: the value
+of ``[nova] aggregate_freepool_name`` in blazar.conf.
 
-No server without a reservation lands on its hosts.
+No server without a reservation can use its hosts.
 """,
     ),
     _SharedBoolOpt(
         'allow_preemptibles',
         default=False,
         help="""
-Let preemptible servers use hosts that nobody reserved.
+Let preemptible servers use hosts that nobody has reserved.
 
 A server is preemptible if its flavor has the extra spec
 ``blazar:preemptible=true``. Blazar deletes such servers when a lease needs
-the host. If this option is on, they land on hosts that are in
-``preemptible_aggregate`` and in no other pool of Blazar, and on no other
-host. If it is off, the extra spec has no effect.
+the host. If this option is on, they can use only hosts that are in
+``preemptible_aggregate`` and in no other pool of Blazar. If it is off, the
+extra spec has no effect.
 """,
     ),
     _SharedStrOpt(
@@ -78,20 +78,19 @@ host. If it is off, the extra spec has no effect.
         help="""
 The name of the aggregate whose hosts take preemptible servers.
 
-It is a pool of Blazar as the pool of free hosts is, and by default the same:
-no other server without a reservation lands on its hosts, whether
-``allow_preemptibles`` is on or off.
+By default this is the pool of free hosts. No other server without a
+reservation can use its hosts, whether ``allow_preemptibles`` is on or off.
 """,
     ),
     _SharedStrOpt(
         'project_id_key',
         default='blazar:tenant',
         help="""
-The value that Blazar gives the keys of further projects of a reservation.
+The metadata value with which Blazar marks further projects of a reservation.
 
-Blazar marks a project that may use a reservation beside its owner by metadata
-of the pool whose key is the project's ID. Any value but an empty one opens
-the pool to the project, so this option has no effect. It is here because
+For each project besides the owner that may use a reservation, the pool's
+metadata has a key with the project's ID. Any value but an empty one opens the
+pool to the project, so this option has no effect. It exists because
 blazar-nova has it.
 """,
     ),
@@ -99,20 +98,20 @@ blazar-nova has it.
         'blazar_owner',
         default='blazar:owner',
         help="""
-The metadata key of the project that owns a reservation's pool, as
-``[nova] blazar_owner`` of blazar.conf has it.
+The metadata key that holds the project that owns a reservation's pool: the
+value of ``[nova] blazar_owner`` in blazar.conf.
 """,
     ),
     _SharedStrOpt(
         'blazar_az_prefix',
         default='blazar_',
         help="""
-The beginning of the names of reservations' availability zones, as
-``[physical:host] blazar_az_prefix`` of blazar.conf has it.
+The prefix of the names of reservations' availability zones: the value of
+``[physical:host] blazar_az_prefix`` in blazar.conf.
 
 Each aggregate in such a zone is the pool of a host reservation; its name is
-the ID of the reservation. With an empty value every aggregate in a zone is.
-Zones that begin with ``blazar:`` count whatever this option says.
+the ID of the reservation. With an empty value, every aggregate in a zone is
+such a pool. Zones that begin with ``blazar:`` always count.
 """,
     ),
 ]

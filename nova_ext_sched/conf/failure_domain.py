@@ -24,14 +24,14 @@ OPTS = [
         type=MetadataKey(),
         default='failure_domain',
         help="""
-The metadata key of aggregates whose value names failure domains.
+The metadata key of aggregates that names failure domains.
 
 A failure domain is a set of hosts that fail together, such as a rack or a
 power feed: the hosts of an aggregate whose metadata has this key. The value
 is the name of the domain, or several names separated by commas. A host in
-several domains counts in each. Two aggregates with the same name are one
-domain. A host without a domain takes no server of a group that asks to be
-spread.
+several domains counts in each. Aggregates with the same value form one
+domain. A host without a domain takes no server of a group that has a limit
+for failure domains.
 
 Possible values:
 
@@ -49,17 +49,17 @@ Related options:
         default=0,
         min=0,
         help="""
-The largest number of servers of an anti-affinity group in a failure domain.
+The most servers of an anti-affinity group in one failure domain.
 
-This sets a limit for every server group with the policy ``anti-affinity``. In
-a group of any policy, users can ask for one with the scheduler hints
+The limit applies to every server group with the policy ``anti-affinity``. For
+a group of any policy, users can ask for a limit with the scheduler hints
 ``different_failure_domain=true`` (one server in each domain) and
 ``max_server_per_failure_domain=<n>``. If both apply, the lower number wins: a
-hint never lifts the operator's limit. With 0 only hints set a limit.
+hint never raises the operator's limit. With 0, only hints set a limit.
 
-Existing servers are not moved. They count, and the limit applies to them when
-they are moved. Give every host of the cloud a failure domain first: a host
-without one takes no server of such a group.
+Existing servers stay where they are. They count, and the limit applies to
+them when they are moved. Give every host of the cloud a failure domain first:
+a host without one takes no server of such a group.
 
 Related options:
 

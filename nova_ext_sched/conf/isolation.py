@@ -53,19 +53,18 @@ OPTS = [
         'enable_isolated_aggregate_filtering',
         default=False,
         help="""
-Keep requests out of isolated aggregates whose traits they do not require.
+Keep requests out of isolated aggregates unless they require their traits.
 
 An aggregate is isolated if its metadata has one or more
 ``trait:<NAME>=required``. A request may use it only if the extra specs of its
 flavor or the properties of its image require all of these traits. The request
 filter ``isolate_aggregates`` asks placement to leave the others out. The host
-filter ``IsolatedAggregatesFilter`` checks the hosts that placement returns,
-and alone guards the aggregates on rebuild, where nova runs no request filter.
+filter ``IsolatedAggregatesFilter`` checks the hosts that placement returns.
+Enable both: nova runs no request filter on a rebuild, and no host filter on a
+host that an administrator forces at boot.
 
 If the aggregates cannot be read (the API database is down, for example), the
-request ends in NoValidHost and the log of nova-scheduler has the reason. nova
-runs no request filter on a rebuild, and no host filter on a host that an
-administrator forces at boot: the other one judges there alone.
+request ends in NoValidHost and the log of nova-scheduler gives the reason.
 
 Related options:
 
@@ -86,20 +85,20 @@ Where a request may require the traits that open isolated aggregates.
 
 Administrators write flavors. Users write the properties of images, and in a
 cloud with default policies a user can put any trait into an image. Glance's
-property protection does not prevent this where nova's service user has the
-role that the protection names. If an isolated aggregate is a matter of
-security, and not of comfort, set this to ``flavor`` and give the projects
-that may use the aggregate a private flavor.
+property protection does not prevent this if nova's service user has the role
+that the protection names. If an isolated aggregate is a security boundary,
+set this to ``flavor`` and give the projects that may use the aggregate a
+private flavor.
 
-Servers that are on isolated hosts because of their images are not moved. From
-then on they cannot be rebuilt there, and their next move takes them away.
+Servers that are on isolated hosts only because of their images stay there, but
+can no longer be rebuilt there, and leave with their next move.
 ``nova-ext-sched audit`` lists them.
 
 Possible values:
 
 * ``flavor,image``: the traits of flavor and image count together, as in nova.
-* ``flavor``: traits of images open nothing, at boot, at any move and on
-  rebuild. Placement still looks for hosts with them.
+* ``flavor``: traits of images open no aggregate, at boot, on any move or on
+  rebuild. Placement still looks for hosts that have them.
 
 The traits of ports and device profiles always count.
 """,
@@ -112,27 +111,27 @@ The traits of ports and device profiles always count.
 Traits that only the hosts of isolated aggregates have.
 
 List a trait here only if no host outside the aggregates that require it has
-it. Placement is then asked to leave out hosts with the trait
-(``root_required=!TRAIT``) in place of the aggregates that require it, so that
-the query grows with the number of traits, not of aggregates. A host of such
-an aggregate without the trait is left to ``IsolatedAggregatesFilter``. Only
-traits of a host's own provider count, not those of its devices.
+it. The placement query then leaves out hosts with the trait
+(``root_required=!TRAIT``) instead of the aggregates that require it, so that
+it grows with the number of traits, not of aggregates. If a host of such an
+aggregate lacks the trait, ``IsolatedAggregatesFilter`` rejects it. Only traits
+of a host's own provider count, not those of its devices.
 
 Use this option if you have more isolated aggregates than
 ``max_forbidden_aggregates``, or if ``max_placement_results`` cuts off
-suitable hosts. A trait has no effect here if placement does not know it, or
-if the request requires it of the host in another way.
+suitable hosts. A trait is ignored here if placement does not know it, or if
+the request requires it of the host in another way.
 
 Possible values:
 
-* A comma-separated list of trait names. ``*`` at the end of a name stands for
+* A comma-separated list of trait names. ``*`` at the end of a name matches
   any ending: ``CUSTOM_LICENSED_*``.
 
 Related options:
 
 * ``[filter_scheduler] enabled_filters`` must have
   ``IsolatedAggregatesFilter``. Without it, and for hosts that an
-  administrator forced, this option has no effect and UUIDs are used.
+  administrator forced, the query names UUIDs in spite of this option.
 """,
     ),
 ]

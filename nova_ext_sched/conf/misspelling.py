@@ -156,9 +156,9 @@ def find_repeated(
                 if len(values) > 1 and key in _OF_NOVA.get(name, (key,)):
                     yield (
                         f'[{name}] {messages.clean(key)} is written '
-                        f'{len(values)} times in one file of nova.conf. The '
-                        f'last line counts alone: '
-                        f'{messages.quoted(values[-1])}. Write one line.'
+                        f'{len(values)} times in one file of nova.conf. Only '
+                        f'the last line counts: '
+                        f'{messages.quoted(values[-1])}. Keep one line.'
                     )
 
 
@@ -177,8 +177,8 @@ def find_moved(conf: cfg.ConfigOpts) -> Iterator[str]:
         # Another package may have registered it there.
         if key not in conf:
             yield (
-                f'nova ignores [DEFAULT] {key} since release 24 (Xena). Write '
-                f'[filter_scheduler] {_MOVED[key]}.'
+                f'nova has ignored [DEFAULT] {key} since release 24 (Xena). '
+                f'Use [filter_scheduler] {_MOVED[key]} instead.'
             )
 
 

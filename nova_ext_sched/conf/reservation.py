@@ -36,13 +36,13 @@ OPTS = [
         type=Prefixes(),
         default=[],
         help="""
-Prefixes of the keys with which a request names its reserved aggregates.
+Prefixes of the keys by which a request names its reserved aggregates.
 
 If a request has a key with one of these prefixes, for example in the extra
 specs of its flavor, its server must land on a host of an aggregate whose
 metadata has exactly this key. If several aggregates have the key, any of them
 will do. A request with several such keys needs a host that is in an aggregate
-for each of them. The values of the keys do not matter.
+of each key. The values of the keys do not matter.
 
 A request ends in NoValidHost if no aggregate has its key, or if its project
 may use none of those that do. The log of nova-scheduler names the key.
@@ -52,14 +52,14 @@ meaning. ``AggregateInstanceTypeFilter`` ignores keys with these prefixes.
 
 Possible values:
 
-* A comma-separated list of prefixes, such as ``reservation:``. An empty one
-  among others stops nova-scheduler at start.
+* A comma-separated list of prefixes, such as ``reservation:``. nova-scheduler
+  does not start if one of several prefixes is empty.
 
 Related options:
 
 * ``[nova_ext_sched] placement_req_default_forbidden_member_prefix`` should
-  have the same prefixes. A prefix that is only here sends the requests with
-  the key to the aggregate and keeps nobody else out.
+  have the same prefixes. A prefix that is only here sends requests with such
+  a key to the aggregate, but keeps no other request out.
 * ``[nova_ext_sched] member_sources`` says where a request may have keys, and
   ``member_project_keys`` which projects may use an aggregate.
 * ``[nova_ext_sched] request_filters`` must have ``reserved_aggregates``.
@@ -79,8 +79,9 @@ independent: a key with one prefix does not open the aggregates of another.
 
 Possible values:
 
-* As of ``placement_req_required_member_prefix``. Without any, no aggregate is
-  reserved. ``force_metadata_check`` does not force keys with these prefixes.
+* The same as for ``placement_req_required_member_prefix``. With an empty list,
+  no aggregate is reserved. ``force_metadata_check`` ignores keys with these
+  prefixes.
 
 Related options:
 
@@ -88,8 +89,8 @@ Related options:
   same prefixes. If a prefix is only here, a request with any key of the
   prefix may use every host that such a key reserves.
 * ``[filter_scheduler] enabled_filters`` should have
-  ``IsolatedAggregatesFilter``, which checks rebuilds, and the hosts that
-  ``[nova_ext_sched] max_forbidden_aggregates`` leaves to it.
+  ``IsolatedAggregatesFilter``, which checks rebuilds, and the aggregates above
+  ``[nova_ext_sched] max_forbidden_aggregates``.
 * ``[nova_ext_sched] request_filters`` must have ``reserved_aggregates``.
 """,
     ),
@@ -98,13 +99,12 @@ Related options:
         default=['flavor'],
         item_type=types.String(choices=['flavor', 'image', 'hint']),
         help="""
-Where a request may have keys of reserved aggregates.
+Where a request may name reserved aggregates.
 
 The keys of all sources count together. Operators write flavors. End users
-write image properties and scheduler hints: whoever knows the key of an
-aggregate can put it there. Turn ``image`` and ``hint`` on only if every
-reserved aggregate, including a pool of free hosts, has a project key
-(``member_project_keys``).
+write image properties and scheduler hints, and can put any key there that they
+know. Add ``image`` and ``hint`` only if every reserved aggregate, including a
+pool of free hosts, has a project key (``member_project_keys``).
 
 Possible values:
 
@@ -114,8 +114,8 @@ Possible values:
   * ``image``: names of image properties, ``reservation:<id>``. nova-scheduler
     reads them from Glance for every request that has an image. If Glance does
     not answer, the request ends in NoValidHost. On rebuild a key of the image
-    does not count: a server that is on a reserved host only because of its
-    image cannot be rebuilt.
+    does not count: a server whose image alone names the reservation cannot be
+    rebuilt on its reserved host.
   * ``hint``: scheduler hints, ``reservation=<id>`` or ``reservation:<id>``
     with any value.
 """,
@@ -129,10 +129,10 @@ Metadata keys that say which projects may use a reserved aggregate.
 
 If an aggregate that a request names has one of these keys, or a key that
 begins with one (``filter_tenant_id2``), only the projects in the values of
-these keys may use it. A value is one project ID or several, separated by
+these keys may use it. A value is one project ID, or several separated by
 commas. A reserved aggregate without such a key is open to every request that
-names it. If several aggregates have the key of a reservation, only those that
-the request's project may use count. If none is left, the request ends in
+names it. If several aggregates have the key of a reservation, the request gets
+those that its project may use. If there are none, the request ends in
 NoValidHost.
 
 Possible values:

@@ -32,23 +32,23 @@ OPTS = [
         type=Multiplier(),
         default=100000.0,
         help="""
-How much the slots of server groups weigh beside nova's other weighers.
+The weight of server groups' slots relative to nova's other weighers.
 
 ``ServerGroupRoundRobinWeigher`` assigns the servers of a group to the hosts in
 turn, so that schedulers that work at the same time choose different hosts. It
-acts on server groups with the policy ``anti-affinity`` or
-``soft-anti-affinity`` and on requests with a limit for failure domains. All
-other requests get the same weight on every host.
+applies to server groups with the policy ``anti-affinity`` or
+``soft-anti-affinity`` and to requests with a limit for failure domains. Other
+requests get the same weight on every host.
 
-With the default the slot decides, and nova's other weighers do not, except
-for two whose own default is higher: hosts where builds failed come last, and a
-move stays in its cell.
+With the default, the slot decides before all of nova's other weighers but two,
+whose own defaults are higher: hosts where builds failed come last, and a move
+stays in its cell.
 
 Possible values:
 
 * A finite number. 0 turns the weigher off.
-* An aggregate may have another value for its hosts, in the metadata key
-  ``server_group_round_robin_weight_multiplier``.
+* The metadata key ``server_group_round_robin_weight_multiplier`` of an
+  aggregate sets another value for its hosts.
 
 Related options:
 

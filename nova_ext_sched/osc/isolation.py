@@ -76,8 +76,7 @@ class ListIsolation(Command):
             default='',
             help='the value of [nova_ext_sched] forbid_by_trait in nova.conf; '
             'also lists hosts that have one of these traits outside the '
-            'aggregates that require it (root_required: the trait of a device '
-            'does not count)',
+            'aggregates that require it (traits of devices do not count)',
         )
         return parser
 
@@ -157,7 +156,7 @@ class SyncIsolation(Command):
         if parsed_args.prune and selected:
             said = [
                 'Traits of hosts outside these aggregates were not checked: '
-                'sync --prune without a name does that.'
+                'run sync --prune without a name for that.'
             ]
         if parsed_args.dry_run:
             status = base.SOME_FOUND if steps else base.FINE
@@ -184,6 +183,6 @@ class SyncIsolation(Command):
         if exc is None:
             return []
         return [
-            f'{exc}. Run the command again when the cause is gone; it makes '
-            f'the remaining changes.'
+            f'{exc}. Fix that, then run the command again: it makes the '
+            f'remaining changes.'
         ]

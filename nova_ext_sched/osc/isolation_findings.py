@@ -68,7 +68,7 @@ KINDS = {
         closes=True,
     ),
     'unread-value': Kind(
-        'The item isolates nothing: any server can land on these hosts',
+        'The value isolates nothing: any server can land on these hosts',
         f'Correct or remove it with {_SET}',
     ),
     'not-mirrored': Kind(
@@ -83,21 +83,24 @@ KINDS = {
     ),
     'conflict': Kind(
         'Fewer requests can use these hosts than the aggregate says',
-        'Separate the hosts or the metadata, unless it is intended',
+        'Separate the hosts or the metadata, unless this is intended',
     ),
     'trait-outside': Kind(
         'Requests without the trait never land on these hosts',
         'Remove the trait from the hosts, or from forbid_by_trait',
     ),
     'leftover-trait': Kind(
-        'An earlier sync gave the trait, and a server that requires it can '
-        'land on these hosts, which have left the aggregates',
+        'The hosts left the aggregates but keep the trait from an earlier '
+        'sync, so servers that require it can land on them',
         'Run sync --prune without a name',
     ),
     'force-metadata-check': Kind(
-        'The aggregate forces nothing', f'Correct the value with {_SET}'
+        'The aggregate does not enforce its metadata',
+        f'Correct the value with {_SET}',
     ),
-    'misspelt': Kind('The item isolates anyway', f'Correct it with {_SET}'),
+    'misspelt': Kind(
+        'The aggregate is isolated anyway', f'Correct the item with {_SET}'
+    ),
 }
 
 #: The kinds that let no server land on the hosts.
@@ -205,7 +208,9 @@ def _find_in_hosts(
             hosts = cloud.name_hosts(lacking)
             steps = [isolation_step.give(node, trait) for node in lacking]
             if steps[0].reason:
-                problem += ', which nova-compute sets where it is true'
+                problem += (
+                    ', which nova-compute itself sets on hosts that have it'
+                )
             yield Finding('trait-missing', problem, hosts, steps)
     outside = [n for n in present if aggregate.uuid not in n.aggregates]
     # One that isolates nothing keeps no request out.

@@ -134,8 +134,8 @@ def _tell_elsewhere(
     )
     if lines:
         text = (
-            'Not on the provider of the host itself, so only requests that '
-            'take from these providers find the hosts:'
+            'These traits are not on the provider of the host itself, so only '
+            'requests that use these providers find the hosts:'
         )
         yield report.Section(text, [*lines], _FEW, 'trait')
 
@@ -215,7 +215,7 @@ def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
     text = f'openstack aggregate isolation sync repairs {mended}'
     if people:
         needs = messages.agree(len(people), 'needs', 'need')
-        text += f'; {len(people)} {needs} you: {_few(people)}'
+        text += f'; {len(people)} {needs} manual repair: {_few(people)}'
     yield f'{text}.'
 
 
@@ -267,13 +267,18 @@ def make_of_steps(
             )
         ]
         sections.append(
-            report.Section(f'{result}:', lines, _MOST_CHANGES, 'change')
+            report.Section(
+                f'{result[0].upper()}{result[1:]}:',
+                lines,
+                _MOST_CHANGES,
+                'change',
+            )
         )
     if any(name.startswith(record) for step in steps for name in step.names):
         sections.append(
             report.Section(
-                f'With a trait sync gives {record}<trait>, so that sync '
-                '--prune removes what sync gave and nothing else.'
+                f'sync marks each trait that it gives with {record}<trait>; '
+                'sync --prune removes no others.'
             )
         )
     rows = [

@@ -181,6 +181,6 @@ def give(node: isolation_cloud.Node, trait: str) -> Step:
     """Return the step that gives a provider a trait that it lacks."""
     reason = ''
     if trait.startswith(_REPORTED):
-        reason = 'nova-compute sets this trait itself where it is true'
+        reason = 'nova-compute itself sets this trait, on hosts that have it'
     wanted = {trait: trait}
     return Step(Change.ADD_TRAITS, wanted, node.host, node, reason)

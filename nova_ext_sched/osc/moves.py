@@ -32,16 +32,16 @@ class _NotAgreed(Exception):
 
 
 class ApplyPlan(report.Lister, command.Lister):
-    """Carry out the moves of a plan of nova-ext-sched, drain for example.
+    """Carry out a plan of moves, as nova-ext-sched drain writes it.
 
-    Makes one move after the other, waits for the end of each, confirms cold
-    migrations that it started, and stops at the first move that fails. When
-    it is run again it goes on from there. nova-scheduler looks at each host
-    again. Of maintain it takes one round; of survive the failure of one host
-    or domain, and evacuates only from hosts that are forced down. At a
-    terminal it shows the plan and asks. The exit status is 1 if a move
-    failed, and 3 if something is left: in a dry run a move to make, else a
-    server or host that is named.
+    The command makes one move after the other, waits for each to end, confirms
+    the cold migrations that it started, and stops at the first failure. Run it
+    again to continue. nova-scheduler checks each destination again. A plan of
+    maintain must be for one round, a plan of survive for one host or domain;
+    servers are evacuated only from hosts that are forced down. At a terminal
+    the command shows the plan and asks for confirmation. The exit status is 1
+    if a move failed, and 3 if something is left: a move to make (dry run), or
+    a server or host that the output names.
     """
 
     program = 'openstack'
@@ -57,28 +57,29 @@ class ApplyPlan(report.Lister, command.Lister):
         parser.add_argument(
             'plan',
             metavar='<plan>',
-            help='file of what mend, drain, make-room, maintain --round or '
-            'survive wrote with --output or -f json; - for standard input, '
-            'with --yes',
+            help='file that mend, drain, make-room, maintain --round or '
+            'survive wrote with --output or -f json; - reads standard input '
+            '(needs --yes)',
         )
         parser.add_argument(
             '--at-once',
             metavar='<number>',
             type=base.read_amount,
             default=1,
-            help='the most independent moves under way at once (default: 1)',
+            help='make up to this many independent moves at the same time '
+            '(default: 1)',
         )
         parser.add_argument(
             '--yes',
             action='store_true',
-            help='do not ask for confirmation; without a terminal nobody is '
-            'asked',
+            help='do not ask for confirmation (without a terminal the command '
+            'never asks)',
         )
         parser.add_argument(
             '--keep-going',
             action='store_true',
-            help='after a move fails, go on with those that do not depend on '
-            'it',
+            help='after a move fails, continue with those that do not depend '
+            'on it',
         )
         parser.add_argument(
             '--skip',
@@ -97,14 +98,14 @@ class ApplyPlan(report.Lister, command.Lister):
         group.add_argument(
             '--disable',
             action='store_true',
-            help='first disable the hosts to be emptied, or for make-room '
-            'those where room is made',
+            help='first disable the hosts to be emptied, or with a plan of '
+            'make-room those where it makes room',
         )
         group.add_argument(
             '--enable',
             action='store_true',
-            help='enable the hosts that --disable disabled, for this plan or '
-            'one before it, and move nothing',
+            help='enable the hosts that --disable disabled for this plan or '
+            'an earlier one; move nothing',
         )
         return parser
 
@@ -120,8 +121,8 @@ class ApplyPlan(report.Lister, command.Lister):
             parsed_args.yes or moves_nothing
         ):
             raise base.UsageError(
-                'Add --yes: standard input is the plan, and nobody can be '
-                'asked.'
+                'Add --yes: the plan is on standard input, so the command '
+                'cannot ask for confirmation.'
             )
         plan = moves_plan.read(_read(parsed_args.plan), parsed_args.plan)
         skipped = _find_skipped(plan, parsed_args.skip)
@@ -171,8 +172,8 @@ class ApplyPlan(report.Lister, command.Lister):
                 run.carry_out(parsed_args.at_once)
         except KeyboardInterrupt:
             _say(
-                f'Interrupted. {moves_report.sum_up(plan.moves)}; nova goes '
-                f'on with what is under way. Run the command again to go on.'
+                f'Interrupted. {moves_report.sum_up(plan.moves)}; nova '
+                f'finishes those under way. Run the command again to continue.'
             )
             raise
 

@@ -20,8 +20,8 @@ from nova_ext_sched.osc import moves_plan
 
 # What the reason of a host begins with that is disabled for a plan. A plan
 # that stopped is followed by another, with another time.
-_EMPTY = 'nova-ext-sched: to be empty'
-_ROOM = 'nova-ext-sched: room is made'
+_EMPTY = 'nova-ext-sched: being emptied'
+_ROOM = 'nova-ext-sched: making room'
 _ENABLE = 'openstack compute service set --enable {} nova-compute'
 
 

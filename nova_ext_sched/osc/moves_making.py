@@ -124,7 +124,7 @@ class Making:
             if self.own and moves_step.is_under_way(self.own):
                 self.last = self.now
             if self.now - self.first > LONGEST or self.now - self.last > LOST:
-                raise _stop(f'it does not end: {waits_for}')
+                raise _stop(f'it takes too long: {waits_for}')
             yield
 
     def _read_clock(self) -> float:
@@ -181,8 +181,8 @@ class Making:
                     return None
                 self.unanswered = self.now
         if self.has_begun:
-            return 'it is about to begin'
-        return 'nova-api has not answered that it begins'
+            return 'nova has not started it yet'
+        return 'nova-api did not answer the request'
 
     def _go_on(self, step: Step, reason: str) -> str | None:
         """Let a move that has begun go on; return what is waited for.
@@ -209,7 +209,7 @@ class Making:
             is_late = self.now - since > HELD
             is_late = is_late or (not self.has_begun and _is_old(own))
             if not (is_late or self.is_dry):
-                return f'{self.move.host} still has room taken for it'
+                return f'{self.move.host} still holds its allocation'
             self.move.held = _say_held(self.move, own)
         return None
 
@@ -285,7 +285,7 @@ def _is_as_planned(move: moves_plan.Move) -> bool:
 def _leave_out(reason: str) -> Stopped:
     """Return what is said of a server that is not to be shut down."""
     return _stop(
-        f'it runs now, and nova does not live-migrate it: {reason}',
+        f'it is running now, and nova does not live-migrate it: {reason}',
         End.NEW_PLAN,
         Result.LEFT_OUT,
     )

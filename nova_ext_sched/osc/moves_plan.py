@@ -21,7 +21,7 @@ class Result(enum.StrEnum):
     LEFT_OUT = 'left out'
     MOVED = 'moved'
     ELSEWHERE = 'elsewhere'
-    THERE = 'there before'
+    THERE = 'already there'
     GONE = 'gone'
 
 

@@ -53,8 +53,8 @@ _STYLES = {
 
 # What is to be done, by how moves ended.
 _SAID = {
-    End.RUN_AGAIN: 'Run the command again to go on from there.',
-    End.FIX: 'Fix that, then run the command again to go on from there.',
+    End.RUN_AGAIN: 'Run the command again to continue.',
+    End.FIX: 'Fix that, then run the command again to continue.',
     End.NEW_PLAN: 'Fix what is named, then make a new plan',
 }
 
@@ -226,7 +226,7 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
             yield f'{_say_without(plan, failed, again)}.'
     elif missed or waits:
         yield (
-            f'For what was left, make a new plan{again}.'
+            f'For the servers left out, make a new plan{again}.'
             if missed
             else 'When that room is free, run the command again.'
         )
@@ -236,7 +236,7 @@ def _say_without(
     plan: moves_plan.Plan, failed: list[moves_plan.Move], again: str
 ) -> str:
     """Say how to go on without what nova refuses."""
-    text = 'To go on without: --skip SERVER, or --keep-going'
+    text = 'To continue without it: --skip SERVER, or --keep-going'
     # survive, which plans evacuations, takes no --not-to.
     hosts = {
         one.expected

@@ -189,7 +189,7 @@ def decide(
         if not is_there or one.source_compute == move.host:
             if one.status == 'finished' and server.status == _TO_CONFIRM:
                 return Step.STOP, _say_resized(move)
-            text = f'another migration of it, {one.id}, is under way'
+            text = f'another migration ({one.id}) is under way'
             return Step.BUSY, text
     if others:
         return Step.MOVED, ''
@@ -219,6 +219,6 @@ def decide(
 
 def _say_resized(move: moves_plan.Move) -> str:
     return (
-        f'its resize or migration waits: openstack server resize confirm '
-        f'{move.server}, or revert'
+        f'its resize or migration waits for confirmation: openstack server '
+        f'resize confirm {move.server}, or revert'
     )

@@ -19,7 +19,7 @@ FLAG = 'force_metadata_check'
 def read(metadata: Mapping[str, str]) -> bool | None:
     """Return the flag of an aggregate; None if it is no boolean of oslo's.
 
-    The aggregate forces nothing then.
+    The aggregate does not enforce its metadata then.
     """
     return _read(metadata[FLAG]) if FLAG in metadata else False
 
@@ -32,7 +32,7 @@ def faults(name: str, metadata: Mapping[str, str]) -> list[str]:
     return [
         f'aggregate {messages.clean(name)}: metadata {FLAG!r}: expected one '
         f'of {booleans}, got {messages.quoted(metadata[FLAG])}; the aggregate '
-        f'forces nothing'
+        f'does not enforce its metadata'
     ]
 
 
@@ -40,7 +40,7 @@ def find_slips(name: str, metadata: Mapping[str, str]) -> list[str]:
     """Return which keys of an aggregate were to be the flag, and are not."""
     return [
         f'aggregate {messages.clean(name)}: metadata {messages.quoted(key)}: '
-        f'expected the key {FLAG!r}; it forces nothing'
+        f'expected the key {FLAG!r}; the item has no effect'
         for key in metadata
         if key != FLAG
         and (

@@ -122,13 +122,13 @@ def read_item(key: str, value: str | None) -> Item:
             None,
             f"metadata {messages.clean(key)}: expected '{PREFIX}<NAME>="
             f"{REQUIRED}', got '{messages.clean(key)}="
-            f"{messages.clean(value)}'; the item isolates nothing",
+            f"{messages.clean(value)}'; the item has no effect",
         )
     if value.strip().lower() != REQUIRED:
         return Item(
             None,
             f'metadata {messages.clean(key)}: expected {REQUIRED!r}, got '
-            f"'{messages.clean(value)}'; the item isolates nothing",
+            f"'{messages.clean(value)}'; the item has no effect",
         )
     trait = stripped[len(PREFIX) :].strip()
     if not is_trait_name(trait):
@@ -143,8 +143,9 @@ def read_item(key: str, value: str | None) -> Item:
             trait,
             f"metadata {messages.clean(key)}: expected '{PREFIX}{trait}="
             f"{REQUIRED}', got '{messages.clean(key)}="
-            f"{messages.clean(value)}'; it isolates anyway, but "
-            f"with nova's own filter on some databases only: correct it",
+            f"{messages.clean(value)}'; the aggregate is "
+            f"isolated anyway, but by nova's own filter on some databases "
+            f'only: correct it',
         )
     return Item(trait)
 

@@ -110,7 +110,7 @@ class DrainTest(ApplyTestCase):
         self.assertMoved(plan)
         for arguments in ((), ('--dry-run',)):
             self.assertEqual(
-                ['there before'] * 2, self.apply(plan, *arguments)
+                ['already there'] * 2, self.apply(plan, *arguments)
             )
         self.assertMoved(plan)
         with fixtures.MonkeyPatch('sys.stdin', io.StringIO(json.dumps(plan))):
@@ -118,7 +118,7 @@ class DrainTest(ApplyTestCase):
             status, text = self.openstack.run(*APPLY, '-', '--yes')
         self.assertEqual(0, status)
         self.assertTrue(
-            text.startswith('2 of 2 moves are done:\n  2  there before\n'),
+            text.startswith('2 of 2 moves are done:\n  2  already there\n'),
             text,
         )
         # As a user wrote it.
@@ -177,7 +177,7 @@ class NightTest(ApplyTestCase):
             side_effect=exception.MigrationPreCheckError(reason='no CPU'),
         ):
             self.assertEqual(['left out'], self.apply(plan, status=3))
-        self.assertIn('was left out: it runs now, and nova does', self.said)
+        self.assertIn('was left out: it is running now, and nova', self.said)
         found = self.admin_api.get_server(self.stopped['id'])
         self.assertEqual('ACTIVE', found['status'])
         self.assertEqual('host1', self.host_of(self.stopped))
@@ -250,12 +250,12 @@ class NightTest(ApplyTestCase):
         self.assertIn(
             'The host will not be empty.', again['answer']['sentence']
         )
-        self.assertEqual(['there before'] * 2, self.apply(plan, status=3))
+        self.assertEqual(['already there'] * 2, self.apply(plan, status=3))
         for one in commands:
             self.placement.delete(f'/allocations/{one.split()[-1]}')
         again = self.plan_status(0)
         self.assertIn('The host will be empty.', again['answer']['sentence'])
-        self.assertEqual(['there before'] * 2, self.apply(plan))
+        self.assertEqual(['already there'] * 2, self.apply(plan))
 
     def find_held(self):
         """Return the consumers of host1."""
@@ -283,7 +283,7 @@ class NightTest(ApplyTestCase):
             self.apply(plan, '--skip', first, status=3),
         )
         self.assertIn('was left out: by --skip.', self.said)
-        self.assertEqual(['moved', 'there before'], self.apply(plan))
+        self.assertEqual(['moved', 'already there'], self.apply(plan))
 
     def test_what_had_no_place(self):
         """A plan without a move is not all that there is to say."""

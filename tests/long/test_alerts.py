@@ -234,7 +234,7 @@ def no_timer(first):
 #: For each alert, when it fires, and when it is silent.
 CASES = {
     'NovaRefusesManyRequests': ([burst(200)], [burst(20), slow]),
-    'NovaRefusalsWait': (
+    'NovaRefusalsNotRecorded': (
         [waiting(80), unread(80)],
         [waiting(70), unread(70)],
     ),
@@ -250,7 +250,7 @@ CASES = {
     ),
     'FewServersFit': ([few(75)], [few(60), failing(60)]),
     'AHostCannotFail': ([cannot_fail(60)], [cannot_fail(0)]),
-    'NovaExtSchedFiguresAreOld': (
+    'NovaExtSchedMetricsAreStale': (
         [failing(60), failing(0), no_timer(60)],
         [failing(60, 179), failing(0, 1), no_timer(0)],
     ),

@@ -220,7 +220,9 @@ class HostsTest(test_osc_moves.ApplyTestCase):
         self.assertIn('1 host would be disabled: host1.', self.said)
         self.assertEqual(before, self.services())
         self.assertEqual(['moved', 'moved'], self.apply(plan, '--disable'))
-        reason = f'nova-ext-sched: to be empty, by the plan of {plan["time"]}'
+        reason = (
+            f'nova-ext-sched: being emptied, by the plan of {plan["time"]}'
+        )
         self.assertEqual(
             before | {'host1': ('disabled', reason)}, self.services()
         )
@@ -269,7 +271,7 @@ class EvacuateTest(test_survive.EvacuationMixin, test_osc_moves.ApplyTestCase):
         self.assertEqual([('evacuation', 'done')] * 2, self.migrations())
         for move in plan['failures'][0]['moves']:
             self.assertEqual(move['to'], self.host_of({'id': move['server']}))
-        self.assertEqual(['there before'] * 2, self.apply(plan))
+        self.assertEqual(['already there'] * 2, self.apply(plan))
 
     def test_a_plan_that_is_made_after_it_failed(self):
         self.lose('host1')

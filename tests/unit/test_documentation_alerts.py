@@ -375,7 +375,7 @@ class ExitStatusTestCase(testtools.TestCase):
                 'IsolatedHostsHaveFaults': (
                     f'{name}{{command="isolation"}} == 3'
                 ),
-                'NovaSchedulerIsSetUpWrong': (
+                'NovaSchedulerIsMisconfigured': (
                     f'{name}{{command="status"}} >= 2'
                 ),
                 'NovaExtSchedCannotRead': (

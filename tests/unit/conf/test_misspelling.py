@@ -265,7 +265,7 @@ class RepeatedTestCase(ConfigurationTestCase):
         [found] = self.find(text)
         self.assertEqual(
             f'[nova_ext_sched] {name} is written {times} times in one file of '
-            f"nova.conf. The last line counts alone: 'True'. Write one line.",
+            f"nova.conf. Only the last line counts: 'True'. Keep one line.",
             found,
         )
 
@@ -325,13 +325,13 @@ class MovedTestCase(ConfigurationTestCase):
         config.register_opt(cfg.IntOpt('max_io_ops_per_host'))
         config([f'--config-file={self.write("nova.conf", text)}'])
         found = [
-            one for one in conf.contradictions(config) if 'ignores' in one
+            one for one in conf.contradictions(config) if 'ignored' in one
         ]
         if expected:
             old, new = expected
             expected = [
-                f'nova ignores [DEFAULT] {old} since release 24 (Xena). Write '
-                f'[filter_scheduler] {new}.'
+                f'nova has ignored [DEFAULT] {old} since release 24 (Xena). '
+                f'Use [filter_scheduler] {new} instead.'
             ]
         self.assertEqual(expected, found)
 

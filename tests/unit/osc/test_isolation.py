@@ -138,12 +138,14 @@ Without faults:
         self.run_command(cloud, columns=200)
         text = self.out.getvalue()
         self.assertIn(
-            f'lacks {flag}, which nova-compute sets where it is true: a', text
+            f'lacks {flag}, which nova-compute itself sets on hosts that '
+            'have it: a',
+            text,
         )
         # The first three share a host, and each asks for more than the other.
         self.assertIn(
             '\nopenstack aggregate isolation sync repairs 0 aggregates; 4 '
-            'need you: agg1, agg2, agg3, agg4.\n',
+            'need manual repair: agg1, agg2, agg3, agg4.\n',
             text,
         )
         cloud = make_cloud(
@@ -154,7 +156,7 @@ Without faults:
         self.run_command(cloud, columns=200)
         self.assertIn(
             '\nopenstack aggregate isolation sync repairs 1 aggregate; 1 '
-            'needs you: agg4.\n',
+            'needs manual repair: agg4.\n',
             self.out.getvalue(),
         )
 
@@ -171,8 +173,8 @@ Without faults:
 Without faults:
   agg1, 1 host: requires CUSTOM_X
 
-Not on the provider of the host itself, so only requests that take from these
-  providers find the hosts:
+These traits are not on the provider of the host itself, so only requests that
+  use these providers find the hosts:
   CUSTOM_X on provider a_gpu1, a_gpu2: a
 """,
             self.out.getvalue(),
@@ -337,7 +339,7 @@ class SyncTestCase(CommandTestCase):
         self.assertEqual(3, self.run_command(cloud, '--dry-run'))
         text = self.out.getvalue()
         self.assertIn(
-            '\nplanned:\n'
+            '\nPlanned:\n'
             '  create trait (124): CUSTOM_000, CUSTOM_001, CUSTOM_002, '
             'CUSTOM_003, CUSTOM_004\n'
             '    and 119 more\n'
@@ -363,11 +365,11 @@ class SyncTestCase(CommandTestCase):
             """\
 Planned: add traits (1).
 
-planned:
+Planned:
   add traits CUSTOM_X (1): a
 
-With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, so that sync
-  --prune removes what sync gave and nothing else.
+sync marks each trait that it gives with CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>;
+  sync --prune removes no others.
 """,
             self.out.getvalue(),
         )
@@ -405,8 +407,8 @@ With a trait sync gives CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>, so that sync
                 [
                     'Not possible: add traits (1).',
                     '',
-                    'not possible: nova-compute sets this trait itself where '
-                    'it is true:',
+                    'Not possible: nova-compute itself sets this trait, on '
+                    'hosts that have it:',
                     '  add traits HW_CPU_X86_VMX (1): a',
                 ],
                 self.out.getvalue().splitlines(),

@@ -11,8 +11,8 @@ from nova_ext_sched.osc import moves_hosts
 from nova_ext_sched.osc import moves_plan
 from tests.unit.osc import test_moves_step
 
-OURS = f'nova-ext-sched: to be empty, by the plan of {test_moves_step.TIME}'
-BEFORE = 'nova-ext-sched: to be empty, by the plan of 2026-01-01T00:00:00Z'
+OURS = f'nova-ext-sched: being emptied, by the plan of {test_moves_step.TIME}'
+BEFORE = 'nova-ext-sched: being emptied, by the plan of 2026-01-01T00:00:00Z'
 
 
 def make_room_plan(hosts):
@@ -55,7 +55,7 @@ class HostsTestCase(testtools.TestCase):
     def test_room(self):
         """A host that a move goes to takes servers; others wait."""
         plan = make_room_plan('ab')
-        reason = f'nova-ext-sched: room is made, by the plan of {plan.time}'
+        reason = f'nova-ext-sched: making room, by the plan of {plan.time}'
         self.services['b'].status = 'enabled'
         for moves, hosts in ((['b'], 'a'), ([], 'ab')):
             plan = dataclasses.replace(

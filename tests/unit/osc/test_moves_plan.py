@@ -25,7 +25,7 @@ class MoveTestCase(testtools.TestCase):
         for result in Result:
             move = test_moves_step.make_move()
             move.result = result
-            over = result in ('moved', 'there before', 'elsewhere', 'gone')
+            over = result in ('moved', 'already there', 'elsewhere', 'gone')
             self.assertEqual(over, move.is_over)
             move.held = 'an allocation'
             self.assertFalse(move.is_over)

@@ -37,7 +37,7 @@ class ProgressTestCase(testtools.TestCase):
         self.progress.end(third)
         self.assertEqual(
             [
-                '1 of 4: web, there before.',
+                '1 of 4: web, already there.',
                 '2 of 4: web, moved from a to b, about 2 minutes left.',
                 "3 of 4: 'x\\n', moved from a to b, about 5 minutes left.",
             ],

@@ -63,8 +63,8 @@ class ReportTestCase(testtools.TestCase):
   1  not tried
   1  moved
 Move 2 ('[bold]x[/] :smile:\\n'): No host.
-Fix that, then run the command again to go on from there.
-To go on without: --skip SERVER, or --keep-going; or make a new plan:
+Fix that, then run the command again to continue.
+To continue without it: --skip SERVER, or --keep-going; or make a new plan:
   nova-ext-sched drain a --not-to b.
 1 host disabled: a.
 
@@ -91,15 +91,15 @@ Moved:
         moves[0].end = End.FIX
         text = self.tell(make_plan(moves, Result.FAILED))
         self.assertIn(
-            '\nTo go on without: --skip SERVER, or --keep-going.\n', text
+            '\nTo continue without it: --skip SERVER, or --keep-going.\n', text
         )
         self.assertNotIn('--not-to', text)
 
     @ddt.data(
-        ([End.RUN_AGAIN], 'Run the command again to go on from there.'),
+        ([End.RUN_AGAIN], 'Run the command again to continue.'),
         (
             [End.RUN_AGAIN, End.FIX],
-            'Fix that, then run the command again to go on from there.',
+            'Fix that, then run the command again to continue.',
         ),
         (
             [End.FIX, End.NEW_PLAN],
@@ -132,7 +132,8 @@ Moved:
             'Move 3 (web) was left out: by --skip. ',
             '1 server could not be moved when the plan was made: db on '
             'a. Fix: unrescue it. ',
-            'For what was left, make a new plan: nova-ext-sched drain a. ',
+            'For the servers left out, make a new plan: nova-ext-sched drain '
+            'a. ',
             'Not tried: 2 web a to b, live (it depends on move 1)',
         ):
             self.assertIn(said, text)
@@ -153,7 +154,7 @@ Moved:
         )
         text = stream.getvalue()
         self.assertIn('\x1b[31m1  \x1b[0mfailed\n', text)
-        for what in ('moved', 'there before'):
+        for what in ('moved', 'already there'):
             self.assertIn(f'  1  {what}\n', text)
         self.assertIn('  1  planned\n', text)
         self.assertIn('Move 4 (server 4): .', text)

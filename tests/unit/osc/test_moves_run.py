@@ -287,7 +287,7 @@ class RunTestCase(testtools.TestCase):
         cloud.begin = mock.Mock(side_effect=UNANSWERED)
         found = self.run_moves(cloud, 1)
         self.assertEqual((False, [Result.FAILED]), found)
-        self.assertIn('has not answered', self.moves[0].reason)
+        self.assertIn('did not answer', self.moves[0].reason)
         self.assertIn(self.now, range(LOST, LOST + 9))
         self.assertEqual(
             moves_making.LOST // moves_making.QUIET + 1, cloud.begin.call_count
@@ -351,7 +351,8 @@ class RunTestCase(testtools.TestCase):
         )
         first, second, _ = self.moves
         self.assertIn(
-            'it runs now, and nova does not live-migrate it: ', first.reason
+            'it is running now, and nova does not live-migrate it: ',
+            first.reason,
         )
         self.assertEqual(End.NEW_PLAN, first.end)
         self.assertEqual('it depends on move 1', second.reason)
@@ -439,7 +440,7 @@ class RunTestCase(testtools.TestCase):
         self.run_moves(Cloud(server_1=3), 1)
         self.assertEqual(
             [
-                mock.call(self.moves[0], 'it is about to begin'),
+                mock.call(self.moves[0], 'nova has not started it yet'),
                 *[mock.call(self.moves[0], 'its live-migration is running')]
                 * 3,
             ],
@@ -453,7 +454,7 @@ class RunTestCase(testtools.TestCase):
         found = self.run_moves(Cloud(server_1=10**9), 1)
         self.assertEqual((False, [Result.FAILED]), found)
         self.assertEqual(
-            'it does not end: its live-migration is running',
+            'it takes too long: its live-migration is running',
             self.moves[0].reason,
         )
         self.assertLessEqual(moves_making.LONGEST, self.now)

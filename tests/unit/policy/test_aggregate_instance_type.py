@@ -354,8 +354,8 @@ class WordsTestCase(testtools.TestCase):
          "'!' with nothing beside it, got '!,1'"),
         ({}, {'force_metadata_check': 'ture'}, "aggregate a: metadata "
          "'force_metadata_check': expected one of 1, t, true, on, y, yes, "
-         "0, f, false, off, n, no, got 'ture'; the aggregate forces "
-         'nothing'),
+         "0, f, false, off, n, no, got 'ture'; the aggregate does not "
+         'enforce its metadata'),
     )  # fmt: skip
     @ddt.unpack
     def test_faults(self, extra_specs, metadata, expected):

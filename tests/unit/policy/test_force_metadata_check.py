@@ -40,8 +40,8 @@ class ForceMetadataCheckTestCase(testtools.TestCase):
     def test_a_key_that_was_to_be_the_flag(self, key, is_slip):
         found = force_metadata_check.find_slips('fast', {key: 'true'})
         expected = (
-            f"aggregate fast: metadata '{key}': expected the key '{FLAG}'; it "
-            f'forces nothing'
+            f"aggregate fast: metadata '{key}': expected the key '{FLAG}'; "
+            f'the item has no effect'
         )
         self.assertEqual([expected] if is_slip else [], found)
 

@@ -106,15 +106,15 @@ class ReadItemTestCase(testtools.TestCase):
             'trait:X',
             'forbidden',
             "aggregate windows: metadata trait:X: expected 'required', got "
-            "'forbidden'; the item isolates nothing",
+            "'forbidden'; the item has no effect",
         ),
         (
             'Trait:X',
             'Required ',
             'aggregate windows: metadata Trait:X: expected '
-            "'trait:X=required', got 'Trait:X=Required '; it isolates anyway, "
-            "but with nova's own filter on some databases only: "
-            'correct it',
+            "'trait:X=required', got 'Trait:X=Required '; the aggregate is "
+            "isolated anyway, but by nova's own filter on some databases "
+            'only: correct it',
         ),
         (
             'trait:x',
@@ -128,7 +128,7 @@ class ReadItemTestCase(testtools.TestCase):
             'required',
             'aggregate windows: metadata traits:X: expected '
             "'trait:<NAME>=required', got 'traits:X=required'; the item "
-            'isolates nothing',
+            'has no effect',
         ),
         ('trait:X', 'required', ''),
         ('zone', 'required', ''),

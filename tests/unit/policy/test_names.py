@@ -30,4 +30,4 @@ class NamesTestCase(testtools.TestCase):
         )
         self.assertIn(expected, error.reason)
         # Members write them.
-        self.assertIn('by what a member wrote', str(error))
+        self.assertIn('because of what a member wrote', str(error))
