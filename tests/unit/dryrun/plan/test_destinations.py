@@ -20,8 +20,10 @@ import testtools
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.queries import sources
 from tests import documentation
 from tests.unit.dryrun.cloud import clouds
@@ -70,6 +72,14 @@ class DestinationsTestCase(testtools.TestCase):
                 lambda cloud, servers: self.gone.intersection(servers),
             )
         )
+        self.stored = None
+        for name, fake in (
+            ('find', lambda *_: self.stored),
+            ('read_on', lambda *_: ()),
+        ):
+            self.useFixture(
+                fixtures.MockPatchObject(servers.Reader, name, fake)
+            )
         self.filter = clouds.KnownFilter()
         self.make('abcd')
 
@@ -81,17 +91,18 @@ class DestinationsTestCase(testtools.TestCase):
             state.free_ram_mb = 900_000 - 1000 * n
         self.server = self.cloud.server
         self.places = destinations.Destinations(self.cloud)
-        self.places.reader.find = lambda _: None
+        self.cloud.ask_cells = lambda *_: {}
 
     def prepare(self, key=WHOLE, uuid='server', fixed=(), **fields):
         """Return a server that is to be evacuated.
 
         :param fixed: UUIDs of the hosts that it may not go to
         """
-        spec = clouds.make_spec(**fields)
-        like = self.places.find_like(key, spec.obj_clone)
-        mine = movable.Evacuation(uuid, spec, like)
+        mine = movable.Evacuation(uuid, clouds.make_spec(**fields), None)
         mine.may_move_to = lambda state: state.uuid not in fixed
+        leaving = plans.Leaving(uuid, '', '', '', [])
+        with mock.patch.object(movable, 'migrate', lambda *_: (mine, key)):
+            departures.prepare(self.places, [leaving])
         return mine
 
     def find(self, mine=None):
@@ -266,7 +277,6 @@ class LikeTestCase(DestinationsTestCase):
             return {*like.shared.requests}
 
         self.request_filters.append(refuse)
-        self.cloud.ask_cells = mock.Mock(return_value={})
         if explains:
             # It is deleted after it was prepared.
             self.assertEqual({*'abcd'}, ask('first'))
@@ -281,16 +291,6 @@ class LikeTestCase(DestinationsTestCase):
         self.assertIsNone(self.places.find_like(None, None))
         self.cloud.enabled_filters.append(clouds.AtMostFilter())
         self.assertIsNone(self.prepare().like)
-
-    @ddt.data((10, 2), (9, 1), (4, 0))
-    @ddt.unpack
-    def test_what_is_kept(self, most, kept):
-        """Each has four hosts, and counts for one more."""
-        with mock.patch.object(destinations, '_MOST_KEPT', most):
-            self.places = destinations.Destinations(self.cloud)
-            for text in 'xyy':
-                self.prepare(likeness.Key(text, True))
-        self.assertEqual(kept, len(self.places._kept))
 
     @ddt.data(WHOLE, PART, None)
     def test_count(self, key):
@@ -487,9 +487,13 @@ class ProposalTestCase(DestinationsTestCase):
             self.filter.asked.clear()
             self.assertEqual(3, self.places.count(mine))
             self.assertEqual(['a', 'b'], self.filter.asked)
-        with mock.patch.object(self.places, '_run_request_filters') as run:
-            run.return_value = None
-            self.assertEqual(0, self.places.count(mine))
+
+        def refuse(ctxt, spec_obj):
+            raise destinations.nova_exception.RequestFilterFailed(reason='no')
+
+        self.request_filters.append(refuse)
+        self.places.begin(frozenset())
+        self.assertEqual(0, self.places.count(mine))
 
     def test_its_own_question_decides(self):
         """Of each host that its filters leave, the best first."""
@@ -520,34 +524,14 @@ class ProposalTestCase(DestinationsTestCase):
         self.assertEqual('l', self.find(self.prepare(flavor=flavor)))
         self.assertIn('in_tree=l', self.server.asked[-1])
 
-    @ddt.data((None, ['abcd', 'efgh']), ('group', ['abcdefgh']))
-    @ddt.unpack
-    def test_how_many_are_asked_about_at_once(self, group, expected):
-        """Weighers spread a group over racks, so they see more of them."""
-        self.make('abcdefghijkl')
-        if group:
-            group = objects.InstanceGroup(
-                members=[], hosts=[], policy='soft-anti-affinity'
-            )
-        mine = self.prepare(instance_group=group)
+    def test_not_all_hosts_are_proposed(self):
+        """Where none of so many will do, all are asked at once."""
+        self.make([f'h{number}' for number in range(60)])
+        mine = self.prepare()
         self.filter.most = 0
         self.filter.asked.clear()
-        with (
-            mock.patch.object(destinations, 'PROPOSED', 8),
-            mock.patch.object(destinations, '_PROPOSED_AT_ONCE', 4),
-            mock.patch.object(self.places, 'judge', return_value=({}, [])),
-            mock.patch.object(
-                self.places, '_filter', wraps=self.places._filter
-            ) as run,
-        ):
-            self.assertIsNone(self.find(mine))
-        self.assertEqual(
-            expected,
-            [
-                ''.join(state.uuid for state in call.args[1])
-                for call in run.mock_calls
-            ],
-        )
+        self.assertIsNone(self.find(mine))
+        self.assertEqual(destinations.PROPOSED + 60, len(self.filter.asked))
 
     def test_where_none_of_the_proposed_will_do(self):
         """Its own question on all hosts decides."""
@@ -726,11 +710,10 @@ class ExplainTestCase(DestinationsTestCase):
                 and [one.port_id for one in spec_obj.requested_networks]
             )
         )
-        for found, expected in (
+        for self.stored, expected in (
             (None, False),
             (servers.Stored('server', mine, None, None), [uuids.port]),
         ):
-            self.places.reader.find = lambda _, found=found: found
             self.places.begin(frozenset())
             self.explain(self.prepare())
             self.assertEqual(expected, seen[-1])

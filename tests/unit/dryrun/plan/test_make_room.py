@@ -6,32 +6,16 @@ from unittest import mock
 
 import ddt
 import fixtures
-from nova import objects
-import nova.conf
 import testtools
 
-from nova_ext_sched import conf
 from nova_ext_sched import exception
-from nova_ext_sched import plan_format
-from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
-from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import make_room
-from nova_ext_sched.dryrun.plan import movable
 from tests.unit.dryrun.cloud import clouds
-
-conf.register_opts(nova.conf.CONF)
-
-#: What becomes of a server: how it is moved, and why cold.
-KINDS = {
-    'live': (movable.LIVE, ''),
-    'stopped': (movable.COLD, plan_format.STOPPED),
-    'device': (movable.COLD, plan_format.DEVICE),
-}
+from tests.unit.dryrun.plan import small
 
 
 class KeptFilter(clouds.KnownFilter):
@@ -70,28 +54,27 @@ class ArrivingFilter(clouds.KnownFilter):
         return 'arriving' not in host_state.instances
 
 
-class Rooms(fixtures.Fixture):
+class Rooms(small.Small):
     """Clouds of servers that take CPUs, 64 MiB for each unless it is said.
 
-    :ivar filter: the host filter
     :ivar change: is called with a cloud before the moves are made
-    :ivar groups: of servers, by UUID
+    :ivar group: the UUIDs of its servers
     :ivar units: of 64 MiB that a host has
     """
 
-    def _setUp(self):
+    def __init__(self):
+        super().__init__(KeptFilter())
         self.size, self.hints, self.forced = 1, {}, []
-        self.filter, self.change, self.groups = KeptFilter(), None, {}
-        self.units = 100
+        self.change, self.group, self.units = None, (), 100
+
+    def _setUp(self):
+        super()._setUp()
         for name, fake in (
-            ('nova.scheduler.request_filter.ALL_REQUEST_FILTERS', []),
-            (f'{request.__name__}.get_image', mock.Mock()),
-            (f'{request.__name__}.get_flavor', mock.Mock()),
-            (f'{request.__name__}.set_up_group', mock.Mock()),
-            (f'{gone.__name__}.find', lambda *_: set()),
-            (f'{departures.__name__}.prepare', self._prepare),
+            ('get_image', mock.Mock()),
+            ('get_flavor', mock.Mock()),
+            ('set_up_group', mock.Mock()),
             (
-                f'{request.__name__}.build',
+                'build',
                 lambda *_: make_spec(
                     self.size,
                     user_id='new',
@@ -101,7 +84,9 @@ class Rooms(fixtures.Fixture):
                 ),
             ),
         ):
-            self.useFixture(fixtures.MonkeyPatch(name, fake))
+            self.useFixture(
+                fixtures.MonkeyPatch(f'{request.__name__}.{name}', fake)
+            )
 
     def make(self, hosts, size, count, kinds=None, room=10, **more):
         """Return the moves on a cloud.
@@ -111,49 +96,37 @@ class Rooms(fixtures.Fixture):
         :param kinds: of servers that are no live ones
         :param room: CPUs of each host, or those by host
         """
-        self.size, self.kinds = size, kinds or {}
-        cloud = self.cloud = clouds.Cloud('')
-        cloud.enabled_filters = [self.filter]
-        self.instances, self.sizes = {}, {}
+        self.size, found = size, {}
         for host, each in hosts.items():
-            cpus = room[host] if isinstance(room, dict) else room
-            cloud.add_node(host, host, VCPU=cpus, MEMORY_MB=64 * self.units)
-            cloud.states[host].hypervisor_type = 'fake'
-            cloud.states[host].hypervisor_version = 1
             for number, one in enumerate(each):
-                uuid = f'{host}{number}'
                 cpus, units = read_size(one)
-                taken = {'VCPU': cpus, 'MEMORY_MB': 64 * units}
-                self.instances[uuid] = cloud.stand(uuid, host, **{host: taken})
-                node = self.instances[uuid].node
-                self.sizes[uuid] = servers.Size(
-                    uuid, uuid, 'p', host, node, cpus, 64 * units, 0
+                kind = (kinds or {}).get(uuid := f'{host}{number}', 'live')
+                if kind not in small.KINDS:
+                    kind = admission.NotMovable(kind, '')
+                found[uuid] = small.Server(
+                    *(host, cpus),
+                    units=units,
+                    kind=kind,
+                    group=uuid in self.group,
                 )
-        cloud.ask_cells = lambda _: {'cell1': [*self.sizes.values()]}
-        cloud.services_of = lambda hosts: dict.fromkeys(hosts, '')
+        rooms = room if isinstance(room, dict) else dict.fromkeys(hosts, room)
+        cloud = self.build(
+            {one: small.Host(rooms[one], units=self.units) for one in hosts},
+            found,
+        )
+        sizes = [
+            servers.Size(
+                *(uuid, uuid, 'p', one.host, self.instances[uuid].node),
+                *(one.cpus, one.memory, 0),
+            )
+            for uuid, one in found.items()
+        ]
+        cloud.ask_cells = lambda _: {'cell1': sizes}
         if self.change:
             self.change(cloud)
         before = cloud.describe()
         found = make_room.make(cloud, question.Question(), count, **more)
         self.is_left = before == cloud.describe()
-        return found
-
-    def _prepare(self, places, leaving, not_to):
-        return {one.server: self._make(places, one) for one in leaving}
-
-    def _make(self, places, one):
-        kind = self.kinds.get(one.server, 'live')
-        if kind not in KINDS:
-            return admission.NotMovable(kind, '')
-        method, why = KINDS[kind]
-        size = self.sizes[one.server]
-        spec = make_spec((size.vcpus, size.memory_mb // 64))
-        found = movable.Migration(
-            self.cloud, self.instances[one.server], method, spec, why
-        )
-        key = likeness.Key(f'{size.vcpus, size.memory_mb}', True)
-        spec.instance_group = self.groups.get(one.server)
-        found.like = places.find_like(key, spec.obj_clone)
         return found
 
 
@@ -296,7 +269,7 @@ class MakeRoomTestCase(testtools.TestCase):
 
     def test_what_lacks_nothing(self):
         """Where something else is in the way the largest one leaves."""
-        self.rooms.filter = CrowdedFilter()
+        self.rooms.host_filters = [CrowdedFilter()]
         found = self.rooms.make({'a': [1, 2, 1], 'b': [10]}, 1, 1, room=20)
         self.assertEqual([], found.moves)
         found = self.rooms.make(
@@ -308,7 +281,7 @@ class MakeRoomTestCase(testtools.TestCase):
         )
 
     def test_a_filter_that_nobody_knows(self):
-        self.rooms.filter = UnknownFilter()
+        self.rooms.host_filters = [UnknownFilter()]
         found = self.rooms.make({'a': [3], 'b': [4]}, 8, 1)
         self.assertEqual(['a'], found.room_on)
 
@@ -330,7 +303,7 @@ class MakeRoomTestCase(testtools.TestCase):
         )
 
     def test_servers_that_arrive(self):
-        self.rooms.filter = ArrivingFilter()
+        self.rooms.host_filters = [ArrivingFilter()]
         self.rooms.change = lambda cloud: cloud.under_way.update(
             arriving={'a'}
         )
@@ -348,19 +321,13 @@ class MakeRoomTestCase(testtools.TestCase):
         )
 
     def test_groups_that_stand_less_apart(self):
-        group = objects.InstanceGroup(
-            uuid='g',
-            name='web',
-            policy='soft-anti-affinity',
-            members=['a0', 'k0'],
-            hosts=[],
-        )
-        self.rooms.groups = {'a0': group}
+        self.rooms.group, self.rooms.policy = ['a0', 'k0'], 'soft-x'
         found = self.rooms.make({'a': [4], 'k': [4]}, 4, 2)
         self.assertEqual(['a0'], [one.server for one in found.moves])
         [one] = found.groups
         self.assertEqual(
-            ('web', 1, 2), (one.name, one.hosts, one.hosts_before)
+            ('group True', 1, 2),
+            (one.name, one.hosts, one.hosts_before),
         )
 
     def test_services(self):

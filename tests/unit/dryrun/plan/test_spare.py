@@ -71,7 +71,7 @@ class SpareTestCase(testtools.TestCase):
         :param size: of the new servers
         :param filters: make a host filter each, of the cloud
         """
-        cloud = clouds.Cloud('')
+        cloud = self.cloud = clouds.Cloud('')
         cloud.enabled_filters += [make(cloud) for make in filters]
         for host, units in free.items():
             cloud.add_node(host, VCPU=units, MEMORY_MB=64 * units)
@@ -107,7 +107,7 @@ class SpareTestCase(testtools.TestCase):
         """Return the servers that cannot be placed, of hosts that fail."""
         self.places.begin(hosts)
         leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
-        with self.places.cloud.fork() as future:
+        with self.cloud.fork() as future:
             _, remaining = planner.try_(
                 self.places, future, leaving, movables, self.places.count
             )
@@ -116,7 +116,7 @@ class SpareTestCase(testtools.TestCase):
     def is_worse(self, found, number, size):
         """Return whether a failure is, with so many more servers."""
         for one in self.failures:
-            with self.places.cloud.fork() as future:
+            with self.cloud.fork() as future:
                 mine = dict(one.movables)
                 for uuid, target in found.came[:number]:
                     future.come(uuid, clouds.make_spec(size), target)
