@@ -30,28 +30,6 @@ from tests.functional import explain_driver
 from tests.functional import keystone
 from tests.functional import plans
 from tests.functional import test_survive
-from tests.long import test_capacity_devices
-
-
-class RackTestCase(test_survive.SurviveTestCase):
-    def test_a_rack_fails(self):
-        self.racks()
-        hints = self.group(limit=9)
-        for host in ('host1', 'host3', 'host2'):
-            self.boot(hints=hints, az=f'nova:{host}')
-        self.boot(flavor=self.flavor(vcpu=7), az='nova:host1')
-        self.boot(flavor=self.flavor(vcpu=9), az='nova:host4')
-        document = self.assertFailure(
-            'rack1',
-            '--lose',
-            'domain',
-            moves=['host2', 'host2'],
-            stuck=[('failure-domain', 'rack2')],
-        )
-        self.assertEqual(
-            '0 of 2 failure domains can fail, one at a time; 2 cannot.',
-            document['answer']['sentence'],
-        )
 
 
 class OperationsTestCase(test_survive.SurviveTestCase):
@@ -269,12 +247,6 @@ class FlavorTestCase(test_survive.SurviveTestCase):
         # Two on host1, two on host2, one on host3; then host4 gets one.
         self.assertSpare(5, 8, 'host1', self.flavor(vcpu=3), more=0)
 
-    def test_isolated(self):
-        self.isolate('windows', ['host1', 'host3'], 'CUSTOM_WINDOWS')
-        specs = {'trait:CUSTOM_WINDOWS': 'required'}
-        self.boot(flavor=self.flavor(vcpu=1), host='host2')
-        self.assertSpare(3, 6, 'host1', self.flavor(vcpu=3, specs=specs))
-
     def test_a_project(self):
         """As many as nova makes for it; for no project why there is none."""
         mine = self.api.project_id
@@ -336,19 +308,6 @@ class CellsTestCase(test_survive.EvacuationMixin, plans.PlanTestCase):
     weights = {'host1': 200, 'host2': 100, 'host3': 20, 'host4': 10}
     cells = {'host3': 'cell2', 'host4': 'cell2'}
 
-    def test_no_server_leaves_its_cell(self):
-        self.boot(flavor=self.flavor(vcpu=4), az='nova:host1')
-        self.boot(flavor=self.flavor(vcpu=3), az='nova:host1')
-        self.boot(flavor=self.flavor(vcpu=5), az='nova:host2')
-        self.boot(flavor=self.flavor(vcpu=5), az='nova:host3')
-        document = self.assertFailure(
-            'host1', moves=['host2'], stuck=[('VCPU', '')]
-        )
-        self.assertEqual(
-            '1 of 3 hosts can fail, one at a time; 2 cannot.',
-            document['answer']['sentence'],
-        )
-
     def test_more_servers_stay_in_their_cell_too(self):
         # Two on host1; the next takes the room of one of them on host2.
         flavor = self.flavor(vcpu=5)
@@ -363,25 +322,6 @@ class CellsTestCase(test_survive.EvacuationMixin, plans.PlanTestCase):
                 expected,
                 tuple(map(found.get, ('spare', 'fit', 'or_more', 'failure'))),
             )
-
-
-class DevicesTestCase(
-    test_survive.EvacuationMixin, test_capacity_devices.DevicesBase
-):
-    def test_numa_cells_and_devices(self):
-        """In placement the other host has CPUs for both."""
-        self.admin_api = self.api
-        pinned = test_capacity_devices.PINNED
-        nic = {'pci_passthrough:alias': 'nic:1'}
-        flavor = self.large(4, **pinned)
-        for _ in range(3):
-            self.boot(flavor)
-        self.boot(self.large(1, **pinned, **nic))
-        document = self.survive()
-        stuck = [one for one in document['failures'] if one['without_place']]
-        self.assertNotEqual([], stuck)
-        self.assertGreater(self.count_spare(flavor)[1], 0)
-        self.fail_hosts(stuck[0])
 
 
 class NovaApiTestCase(test_survive.SurviveTestCase):

@@ -503,45 +503,6 @@ host filter:
 class CauseTestCase(testtools.TestCase):
     """What a refusal is told by where there is room for one word."""
 
-    def build(self, *columns):
-        found = hosts(9)
-        for name, cause, uuids in columns:
-            # Each constraint has words of its own.
-            kind = f'are refused by {name}'
-            rank = refusals.UNWANTED if name == 'n' else refusals.IN_THE_WAY
-            refuse(found, uuids, kind, cause, name, rank)
-        return found
-
-    @ddt.data(
-        ([], None),
-        ([('F', '', '01'), ('G', 'isolation', '2345')], 'isolation'),
-        # The last one that took a host is not the one that took most.
-        ([('F', '', '0123'), ('G', 'isolation', '45678')], 'isolation'),
-        ([('F', '', '01234'), ('G', 'isolation', '5678')], 'F'),
-        # What a request does not want comes last.
-        ([('n', 'requested host', '0123'), ('G', 'blazar', '4')], 'blazar'),
-        (
-            [('n', 'ignore_hosts', '0123'), ('G', 'isolation', '4')],
-            'isolation',
-        ),
-        ([('n', 'ignore_hosts', '0123')], 'ignore_hosts'),
-    )
-    @ddt.unpack
-    def test_cause(self, columns, expected):
-        found = self.build(*columns)
-        built = document.build(found, request())
-        self.assertEqual(expected, built['answer']['cause'])
-        if columns:
-            first = built['answer']['reasons'][0]
-            self.assertEqual(expected, first['cause'])
-
-    def test_the_end_by_a_policy(self):
-        """By whichever of its filters, it is one policy."""
-        found = self.build(('F', '', '0123'))
-        found.stop('request filter', 'f of x', 'no', cause='blazar')
-        built = document.build(found, request())
-        self.assertEqual('blazar', built['answer']['cause'])
-
     def test_a_host_that_one_constraint_refuses_for_two_causes(self):
         """It counts for the one of most hosts, in that policy's words."""
         reserved = refusals.Refusal(
@@ -591,36 +552,6 @@ class DocumentTestCase(testtools.TestCase):
                 {'reason': 'are isolated', 'hosts': 9, 'names': names}
             )
             self.assertEqual(expected, found)
-
-    def test_hosts(self):
-        built = document.build(cloud(6), request(), ['0', '5'])
-        small = (1, 'refused', 'is too small (MEMORY_MB)', ['MEMORY_MB'])
-        isolated = (
-            'refused',
-            'is isolated (the request does not require '
-            'CUSTOM_LICENSED_WINDOWS)',
-            ['isolation'],
-        )
-        first, last = built['hosts']
-        self.assertEqual(
-            [(0, *isolated), small, (3, *isolated)],
-            [tuple(one.values()) for one in first.pop('verdicts')],
-        )
-        self.assertEqual(
-            [small, (2, 'not judged', '', [])],
-            [tuple(one.values()) for one in last['verdicts']],
-        )
-        self.assertEqual(
-            {
-                'host': 'host000',
-                'uuid': '0',
-                'left': False,
-                'rank': None,
-                'loses': {},
-            },
-            first,
-        )
-        self.assertEqual(6, len(document.build(cloud(6), request())['hosts']))
 
     def test_freed_only_where_no_host_is_left(self):
         found = cloud(6)

@@ -468,23 +468,6 @@ class AskTestCase(testtools.TestCase):
         self.refusal = refuse(operation)
         return explainer._ask('cells', 'context', self.refusal, self.spec)
 
-    @ddt.data('boot', 'resize', 'rebuild', 'live-migrate')
-    def test_question(self, operation):
-        """No host of the document is listed, and no more is looked for."""
-        self.assertEqual(
-            (self.found.matrix, 'request', [], ()), self.ask(operation)
-        )
-        own = {
-            # All servers of one call found a host, or none did.
-            'boot': {'instances': 3},
-            'resize': {'flavor': ('context', self.refusal)},
-            'rebuild': {'image': 'stored image'},
-        }.get(operation, {})
-        asked = question.Question(
-            server='server', operation=operation, stored=self.spec, **own
-        )
-        self.assertEqual([('cells', False), asked, False], self.asked)
-
     def test_what_is_gone(self):
         """What else is invalid is of nova.conf."""
         self.problem = question.InvalidQuestion(where='x', expected='', got='')
@@ -503,25 +486,6 @@ class AskTestCase(testtools.TestCase):
 
 
 class ImageTestCase(testtools.TestCase):
-    def test_as_glance_gives_it(self):
-        image = objects.ImageMeta(
-            id='image',
-            properties=objects.ImageMetaProps(
-                hw_cpu_sockets=2, traits_required=['CUSTOM_A', 'CUSTOM_B']
-            ),
-        )
-        self.assertEqual(
-            {
-                'id': 'image',
-                'properties': {
-                    'hw_cpu_sockets': 2,
-                    'trait:CUSTOM_A': 'required',
-                    'trait:CUSTOM_B': 'required',
-                },
-            },
-            explainer._describe_image(image),
-        )
-
     def test_of_a_volume(self):
         """It may have no more than properties."""
         image = objects.ImageMeta(properties=objects.ImageMetaProps())

@@ -121,49 +121,6 @@ class ExplainTestCase(testtools.TestCase):
         self.assertIs(self.matrix, found.matrix)
         return found.request
 
-    def test_a_new_server(self):
-        """It is described as it was before the scheduler changed it."""
-        self.assertEqual(
-            ('new', 'boot', None, None),
-            self.explain(
-                flavor='x', image='y', project='p', destination='h:n'
-            ),
-        )
-        self.assertEqual(
-            [('build', 'of p', 'flavor x', 'image y')], self.asked
-        )
-        self.assertEqual('to h:n', self.spec_obj.requested_destination)
-
-    @ddt.data(
-        ('boot', {}, ('boot',)),
-        ('migrate', {}, ('migrate',)),
-        (
-            'live-migrate',
-            {'destination': 'h'},
-            ('live_migrate', ('destination', 'to h')),
-        ),
-        ('resize', {'flavor': 'x'}, ('migrate', ('flavor', 'flavor x'))),
-        ('rebuild', {'image': 'y'}, ('rebuild', ('image', 'image y'))),
-        (
-            'evacuate',
-            {'destination': 'h'},
-            ('evacuate', ('destination', 'to h')),
-        ),
-        (
-            'unshelve',
-            {'destination': 'h'},
-            ('unshelve', ('destination', 'to h')),
-        ),
-    )
-    @ddt.unpack
-    def test_an_operation(self, operation, given, called):
-        self.assertEqual(
-            ('stored', operation, 'uuid', 'web'),
-            self.explain(server='uuid', operation=operation, **given),
-        )
-        self.assertEqual([('Server', 'uuid'), called], self.asked)
-        self.assertEqual(1, self.spec_obj.num_instances)
-
     @ddt.data(
         ('boot', None),
         ('unshelve', None),
@@ -224,20 +181,6 @@ class ExplainTestCase(testtools.TestCase):
         self.explain(server='uuid', stored=stored, instances=3)
         self.assertIs(stored, self.spec_obj)
         self.assertEqual(3, stored.num_instances)
-
-    def test_closely(self):
-        self.explain(closely=True, server='uuid')
-        self.explain(closely=True, flavor='x')
-        looked = [one for one in self.asked if one[0] in ('unheld', 'remark')]
-        self.assertEqual(
-            [
-                ('unheld', 'full'),
-                ('remark', 'boot', 'web'),
-                ('unheld', 'full'),
-                ('remark', 'boot', None),
-            ],
-            looked,
-        )
 
     @ddt.data(
         (nova_exception.NoValidHost(reason='x'), 'image traits', 'x'),

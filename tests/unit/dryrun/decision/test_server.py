@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What each operation makes of a stored request, without nova's databases.
+"""What a stored request is and becomes, without nova's databases.
 
-tests/functional has servers of a real nova, and its own requests to compare.
+tests/functional has each operation on servers of a real nova, and nova's own
+requests to compare.
 """
 
 import contextlib
@@ -24,21 +25,14 @@ from nova_ext_sched import exception
 from nova_ext_sched import fields
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import servers
-from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as explain_server
 
+conf.register_opts(nova.conf.CONF)
 objects.register_all()
 
 CREATED = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-LIVE_MIGRATION = 'nova.conductor.tasks.live_migrate.LiveMigrationTask'
 FLAVOR = objects.Flavor(id=1, name='small', vcpus=1, extra_specs={})
-LARGE = objects.Flavor(
-    id=2,
-    name='large',
-    vcpus=4,
-    memory_mb=1,
-    extra_specs={'hw:numa_nodes': '1'},
-)
+LARGE = objects.Flavor(id=2, name='large', vcpus=4, extra_specs={})
 
 
 class ServerTestCase(testtools.TestCase):
@@ -86,30 +80,17 @@ class ServerTestCase(testtools.TestCase):
         self.reader = servers.Reader(self.cloud)
         self.reader.load = lambda stored: self.spec
         self.reader.find = self.find
-        place = 'nova_ext_sched.dryrun.decision.server'
-        for name, value in {
-            f'{place}.utils.setup_instance_group': self.note('group'),
-            f'{place}.report.report_client_singleton': mock.Mock(),
-            # As nova-compute reports it.
-            f'{place}.compute_api.API._allow_resize_to_same_host': (
-                lambda api, cold, instance: self.stays(cold)
-            ),
-            f'{place}._MigrationTask._execute': self.note('execute'),
-            # As nova-conductor asks for it.
-            f'{place}.objects.InstanceMapping.get_by_instance_uuid': (
-                lambda *_: objects.InstanceMapping(cell_mapping=self.cell)
-            ),
-        }.items():
-            self.useFixture(fixtures.MonkeyPatch(name, value))
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova.scheduler.utils.setup_instance_group',
+                lambda *_: self.calls.append('group'),
+            )
+        )
         self.text = 'text'
-        self.stays = lambda cold: False
         self.calls = []
 
     def find(self, uuid):
         return servers.Stored(uuid, self.instance, self.cell, self.text)
-
-    def note(self, name):
-        return lambda *_: self.calls.append(name)
 
     def server(self):
         return explain_server.Server(self.reader, uuids.server)
@@ -220,7 +201,6 @@ class StayTestCase(ServerTestCase):
         self.restore.assert_called_once_with(server.ctxt, self.spec)
 
     def test_keys_of_the_image_are_read_once(self):
-        conf.register_opts(nova.conf.CONF)
         self.config.config(
             group='nova_ext_sched',
             member_sources=['image'],
@@ -268,114 +248,3 @@ class OperationsTestCase(ServerTestCase):
         )
         server.boot()
         self.assertEqual(['group'], self.calls)
-
-    @ddt.data(
-        (False, None),
-        (True, None),
-        # What it has already, by another name.
-        (False, objects.Flavor(id=1, name='renamed')),
-    )
-    @ddt.unpack
-    def test_migrate(self, stays, flavor):
-        self.stays = lambda cold: self.assertTrue(cold) or stays
-        server = self.server()
-        spec, pci_requests = server.spec_obj, server.spec_obj.pci_requests
-        destination = objects.Destination(host='h2')
-        server.migrate(destination, flavor)
-        self.assertEqual([] if stays else ['h1'], spec.ignore_hosts)
-        self.assertEqual('small', spec.flavor.name)
-        self.assertIs(pci_requests, spec.pci_requests)
-        self.assertIs(destination, spec.requested_destination)
-        self.assertEqual(['execute'], self.calls)
-
-    def test_live_migrate(self):
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                f'{LIVE_MIGRATION}._get_request_spec_for_select_destinations',
-                lambda task: self.calls.append(task.request_spec),
-            )
-        )
-        server = self.server()
-        server.live_migrate()
-        self.assertEqual([server.spec_obj], self.calls)
-        self.assertEqual(['h1'], server.spec_obj.ignore_hosts)
-
-    def test_devices_of_the_flavor(self):
-        self.spec.flavor = objects.Flavor(
-            id=1, extra_specs={'accel:device_profile': 'fpga'}
-        )
-        one = objects.RequestGroup(requester_id='x', resources={})
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.objects.RequestSpec.'
-                'generate_request_groups_from_pci_requests',
-                self.note('devices'),
-            )
-        )
-        server = self.server()
-        with mock.patch.object(
-            request.cyborg,
-            'get_device_profile_request_groups',
-            return_value=[one],
-        ):
-            server.boot()
-        self.assertEqual([one], server.spec_obj.requested_resources)
-        self.assertEqual(['devices', 'group'], self.calls)
-
-    def test_resize(self):
-        self.stays = lambda cold: self.assertFalse(cold)
-        self.spec.pci_requests.requests = [
-            objects.InstancePCIRequest(
-                count=1, request_id=name, alias_name=alias
-            )
-            for name, alias in ((uuids.port, None), (uuids.gpu, 'gpu'))
-        ]
-        server = self.server()
-        with mock.patch.object(
-            explain_server.hardware, 'numa_get_constraints'
-        ) as numa:
-            numa.return_value = objects.InstanceNUMATopology(cells=[])
-            server.migrate(flavor=LARGE)
-        spec = server.spec_obj
-        self.assertEqual('large', spec.flavor.name)
-        self.assertIs(numa.return_value, spec.numa_topology)
-        # Of the old flavor's devices none is left, and every port's.
-        self.assertEqual(
-            [uuids.port],
-            [one.request_id for one in spec.pci_requests.requests],
-        )
-        self.assertEqual(uuids.server, spec.pci_requests.instance_uuid)
-
-    @ddt.data(('evacuate', 'h1', ['h1']), ('unshelve', None, None))
-    @ddt.unpack
-    def test_it_leaves_its_host(self, operation, host, ignored):
-        self.instance.host = host
-        server = self.server()
-        getattr(server, operation)()
-        spec = server.spec_obj
-        self.assertEqual(ignored, spec.ignore_hosts)
-        self.assertIsNone(spec.force_hosts)
-        self.assertIs(self.cell, spec.requested_destination.cell)
-        self.assertEqual(['group'], self.calls)
-
-    def test_rebuild(self):
-        server = self.server()
-        validate = mock.Mock()
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.conductor.manager.ComputeTaskManager.'
-                '_validate_image_traits_for_rebuild',
-                staticmethod(validate),
-            )
-        )
-        server.rebuild({'id': uuids.other, 'properties': {}})
-        spec = server.spec_obj
-        self.assertEqual(uuids.other, spec.image.id)
-        self.assertTrue(fields.is_rebuild(spec))
-        self.assertEqual(
-            (['h1'], ['n1']), (spec.force_hosts, spec.force_nodes)
-        )
-        checker, _, instance, image = validate.call_args.args
-        self.assertIs(self.cloud.client, checker.report_client)
-        self.assertIs(self.instance, instance)
-        self.assertEqual(uuids.other, image)
