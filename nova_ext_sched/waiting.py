@@ -114,8 +114,8 @@ class Waiting:
             self._is_said = True
             minutes = round(LONGEST / 60)
             self._say(
-                f'{self.service} does not answer ({shorten(exc)}): it is '
-                f'asked again for {messages.count("minute", minutes)}.'
+                f'{self.service} does not answer ({shorten(exc)}). '
+                f'Retrying for {messages.count("minute", minutes)}.'
             )
         if now - self._since >= LONGEST:
             return False

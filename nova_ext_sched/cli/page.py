@@ -386,7 +386,7 @@ def _read(path: pathlib.Path) -> tuple[str, str]:
     links, _, answers = text.removeprefix(head).partition(between)
     if f'{head}{links}{between}{answers}' != text or not text.endswith(end):
         raise base.UsageError(
-            f'--html-add: {path} is no page that this release wrote; --html '
-            f'writes a new one.'
+            f'--html-add: {path} is not a page that this release wrote; '
+            f'--html writes a new one.'
         )
     return links, answers.removesuffix(end)

@@ -116,6 +116,16 @@ def level(number: float, most: float) -> Sign:
     return Sign(_LEVELS[step], _PLAIN_LEVELS[step], terminal.GOOD, LEVELLED)
 
 
+def say_levels(most: int, noun: str = '') -> str:
+    """Return what :func:`level` shows, for the legend.
+
+    :param noun: of what hosts have so many, in the singular
+    """
+    if noun:
+        noun = f' {noun}' + 's' * (most != 1)
+    return f'1{noun}' if most == 1 else f'1 to {most}{noun}'
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--map`` and ``--map-by``."""
     group = parser.add_argument_group('a map of the hosts')

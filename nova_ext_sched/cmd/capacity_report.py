@@ -83,9 +83,10 @@ def make(
             rows.append((one['name'], number, hosts, cell))
             continue
         rows += [(one['name'], *line) for line in lines]
-        head = '; '.join((f'{one["name"]}: {number}', *ends))
         sections.append(
-            report.Section(head, lines, _MOST_LINES, noun, columns[1:])
+            report.Section(
+                _say_head(one), lines, _MOST_LINES, noun, columns[1:]
+            )
         )
         several = one['in_several']
         if several and (several['servers'] or several['unlimited']):
@@ -134,7 +135,8 @@ def draw(found: Document, by: str | None) -> Iterator[topology.Map]:
             counted,
             one['name'],
             {
-                topology.LEVELLED: f'room for 1 to {most}',
+                topology.LEVELLED: 'room for '
+                + topology.say_levels(most or 1),
                 topology.NOTHING.shown: 'no room',
                 _UNKNOWN.shown: 'only the sum is known',
             },
@@ -233,6 +235,19 @@ def say_flavor(one: Document, hosts: int) -> str:
     if not number:
         return f'No more servers of flavor {one["name"]} fit'
     return f'{more} of flavor {one["name"]} {fit}{on}'
+
+
+def _say_head(one: Document) -> str:
+    """Return how many servers of a flavor fit, and what limits them."""
+    number, ends = _number(one), '; '.join(_say_ends(one))
+    if isinstance(number, int):
+        number = messages.count('server', number)
+    text = f'{one["name"]}: {number}'
+    if not ends:
+        return text
+    # Without these, the hosts are all refused.
+    is_limited = one['ends'] and not one['end']
+    return text + (', limited by ' if is_limited else '; ') + ends
 
 
 def _number(one: Document) -> typing.Any:

@@ -6,6 +6,7 @@ Everything comes from the document
 (:mod:`nova_ext_sched.dryrun.decision.document`).
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import re
@@ -324,33 +325,59 @@ def _tell_hosts(found: Document, all_: bool) -> Iterator[report.Section]:
         key = _judge(found, host), place, *_list_verdicts(found, host, all_)
         told.setdefault(key, []).append(host)
     for (judged, _, *verdicts), alike in told.items():
-        each = f', each of {len(alike)} hosts' if len(alike) > 1 else ''
+        of_many = ''
+        if len(alike) > 1:
+            of_many = f' ({len(alike)} hosts)'
+            judged = _judge(found, alike[0], is_one=False)
         names = messages.in_ranges(host['host'] for host in alike)
         if len(names) > _LONGEST_RANGES:
             # Where they wrap.
             names = re.sub(', *', ', ', names)
         yield report.Section(
-            f'{names}{each}: {judged}{_tell_ranks(found, alike)}',
-            verdicts,
-            columns=HOST_COLUMNS[1:],
+            f'{names}{of_many}: {judged}{_tell_ranks(found, alike)}',
+            _by_stage(verdicts),
+            columns=('Verdict', 'Constraint'),
         )
 
 
-def _judge(found: Document, host: Document) -> str:
+def _by_stage(
+    verdicts: Iterable[Sequence[typing.Any]],
+) -> list[Sequence[object]]:
+    """Return the rows of verdicts that people read, stage by stage.
+
+    Names and reasons are long: they share a column, which has the room.
+    """
+    rows: list[Sequence[object]] = []
+    told = ''
+    for stage, constraint, verdict, reason in verdicts:
+        if stage and stage != told:
+            rows.append(('', f'{stage}:'))
+            told = stage
+        cell = [constraint, reason] if reason else constraint
+        rows.append((verdict, report.Indented(cell) if stage else cell))
+    return rows
+
+
+def _judge(found: Document, host: Document, is_one: bool = True) -> str:
+    """Return how many constraints refuse a host, or each of several."""
     verdicts = [one['verdict'] for one in host['verdicts']]
     unjudged = verdicts.count(matrix.NOT_JUDGED)
     judging = len(found['constraints']) - unjudged
     refusing = verdicts.count(matrix.REFUSED)
+    it, them = ('it', 'it') if is_one else ('each', 'them')
     refuse_it = messages.part(
         refusing,
         judging,
         'constraint',
-        'refuses it',
-        'refuse it',
+        f'refuses {it}',
+        f'refuse {it}',
     )
     if judging and not refusing:
         refuse_it = f'passes {messages.count("constraint", judging)}'
-    return refuse_it + (f'; {unjudged} did not check it' if unjudged else '')
+        refuse_it = refuse_it if is_one else f'each {refuse_it}'
+    return refuse_it + (
+        f'; {unjudged} did not check {them}' if unjudged else ''
+    )
 
 
 def _find_place(found: Document, host: Document) -> str:

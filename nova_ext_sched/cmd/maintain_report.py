@@ -206,7 +206,7 @@ def draw(
             topology.COUNTED: topology.say_counted(
                 stuck, 'servers that cannot be moved'
             ),
-            topology.LEVELLED: f'empty in round 1 to {last}',
+            topology.LEVELLED: f'empty in round {topology.say_levels(last)}',
             topology.NOTHING.shown: 'not asked about',
         },
         by,

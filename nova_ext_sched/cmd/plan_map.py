@@ -45,7 +45,7 @@ def draw_moves(
             ),
             _EMPTY.shown: 'will be empty',
             _LEFT.shown: 'servers move away',
-            topology.LEVELLED: f'gets 1 to {most} servers',
+            topology.LEVELLED: f'gets {topology.say_levels(most, "server")}',
             topology.NOTHING.shown: 'unchanged',
         },
         by,

@@ -123,8 +123,8 @@ def _check_installed() -> None:
                 missing.append(found[1])
     if missing:
         raise base.UsageError(
-            'expected the packages of the extra "simulator", got no '
-            f'{messages.first_few(missing)}; install them: '
+            'The packages of the extra "simulator" are missing: '
+            f'{messages.first_few(missing)}. Install them: '
             f'{messages.install_extra("simulator")}'
         )
 

@@ -20,13 +20,13 @@ COMPARED_COLUMNS = (*COLUMNS[:-2], 'Plain Nova', 'Plain Result', *_LAST)
 OK = 'ok'
 DIFFERS = 'DIFFERS'
 WRONG = 'WRONG'
-UNFORESEEN = 'UNFORESEEN'
+UNEXPECTED = 'UNEXPECTED'
 
 #: What the results mean, but OK.
 LEGEND = {
     DIFFERS: 'nova-ext-sched does not do what the step expects.',
     WRONG: 'plain nova does not do what the step expects.',
-    UNFORESEEN: 'plain nova does not do what the scenario says of it '
+    UNEXPECTED: 'plain nova does not do what the scenario predicts '
     '(expect_plain).',
 }
 
@@ -59,8 +59,8 @@ def make(
     )
     if plain_results:
         head += f'; on plain nova {plain_results.count(OK)} of {total}'
-    if unforeseen := plain_results.count(UNFORESEEN):
-        head += f', and {unforeseen} not as the scenario foresees'
+    if unpredicted := plain_results.count(UNEXPECTED):
+        head += f', and {unpredicted} not as the scenario predicts'
     remarks = [declared.description] if declared.description else []
     sentence, sections = report.begin(head, *remarks)
     if warnings := runs[0].warnings:
@@ -73,7 +73,7 @@ def make(
         if result in (*results, *plain_results)
     ]:
         sections.append(report.Section(rows=legend, indent=0))
-    has_held = {*results} <= {OK} and not unforeseen
+    has_held = {*results} <= {OK} and not unpredicted
     return report.Report(
         sentence,
         sections,
@@ -97,14 +97,14 @@ class _Step:
     plain: expectation.Outcome | None = None
 
     def __post_init__(self) -> None:
-        expect, foreseen = self.step.expect, self.step.expect_plain
+        expect, predicted = self.step.expect, self.step.expect_plain
         self.result = OK if expect.met_by(self.outcome) else DIFFERS
         self.runs = [('nova-ext-sched', self.result, self.outcome)]
         self.plain_result = ''
         if self.plain is not None:
             self.plain_result = OK if expect.met_by(self.plain) else WRONG
-            if foreseen is not None and not foreseen.met_by(self.plain):
-                self.plain_result = UNFORESEEN
+            if predicted is not None and not predicted.met_by(self.plain):
+                self.plain_result = UNEXPECTED
             self.runs.append(('plain nova', self.plain_result, self.plain))
 
     @property
@@ -143,8 +143,8 @@ class _Step:
     def tell(self, number: int) -> report.Section:
         """Return what people read."""
         entries = [('expected', '', self.expected), *self.runs]
-        if self.plain_result == UNFORESEEN:
-            entries.append(('foreseen', '', self.step.expect_plain))
+        if self.plain_result == UNEXPECTED:
+            entries.append(('predicted', '', self.step.expect_plain))
         lines = [
             report.Line(
                 str(words),

@@ -257,7 +257,9 @@ def draw(outcome: plans.Outcome, by: str | None, of_all: bool) -> topology.Map:
             topology.COUNTED: topology.say_counted(
                 stuck, 'servers that cannot be placed'
             ),
-            topology.LEVELLED: f'1 to {most} choices for the last server',
+            topology.LEVELLED: (
+                f'{topology.say_levels(most, "choice")} for the last server'
+            ),
             topology.NOTHING.shown: (
                 'holds no server' if of_all else 'not asked about'
             ),

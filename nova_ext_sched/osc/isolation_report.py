@@ -211,8 +211,9 @@ def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
         for aggregate, findings in faulty
         if not all(one.by_sync for one in findings)
     ]
-    mended = messages.count('aggregate', len(faulty) - len(people))
-    text = f'openstack aggregate isolation sync repairs {mended}'
+    mended = len(faulty) - len(people)
+    them = messages.count('aggregate', mended) if mended else 'none of them'
+    text = f'openstack aggregate isolation sync repairs {them}'
     if people:
         needs = messages.agree(len(people), 'needs', 'need')
         text += f'; {len(people)} {needs} manual repair: {_few(people)}'

@@ -242,13 +242,14 @@ def _find_skipped(plan: moves_plan.Plan, names: Sequence[str]) -> list[str]:
 def _read(path: str) -> str:
     """Return the text of a file.
 
-    :raises exception.InvalidValue: it cannot be read
+    :raises base.UsageError: it cannot be read
     """
     try:
         if path == STDIN:
             return sys.stdin.read()
         return pathlib.Path(path).read_text()
     except (OSError, ValueError) as exc:
-        raise exception.InvalidValue(
-            where='plan', expected=f'a file ({exc})', got=path
+        why = getattr(exc, 'strerror', None) or exc
+        raise base.UsageError(
+            f'The plan {messages.clean(path)} cannot be read: {why}.'
         ) from exc

@@ -37,7 +37,7 @@ _WHY = {
 
 _OLD = datetime.timedelta(days=1)
 
-# What they see of what would help.
+# How many fixes they see.
 _MOST_HELPS = 5
 
 # What people see of moves with one result.

@@ -346,8 +346,8 @@ def _make_flavor(declared: scenario.Flavor) -> str:
             validators.validate(key, value)
         except nova_exception.ValidationError as exc:
             LOG.warning(
-                'Flavor %(flavor)s: nova-api takes its extra spec below '
-                'microversion 2.86 only: %(reason)s',
+                'Flavor %(flavor)s: nova-api accepts its extra spec only '
+                'below microversion 2.86: %(reason)s',
                 {
                     'flavor': messages.quoted(declared.name),
                     'reason': messages.clean(exc.format_message()),

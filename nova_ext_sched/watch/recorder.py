@@ -75,7 +75,7 @@ class Recorder:
                 try:
                     self.turn()
                 except Exception as exc:
-                    failing.failed('Refusals wait to be recorded', exc)
+                    failing.failed('Refusals cannot be recorded yet', exc)
                 with self.signals.allowed():
                     time.sleep(interval)
 
@@ -137,7 +137,7 @@ class Recorder:
                 )
             # An outage is one line of the log.
             if not self._problem:
-                LOG.warning('Refusals wait to be explained: %s', exc)
+                LOG.warning('Refusals cannot be explained yet: %s', exc)
             self._problem = str(exc)
             return None
         self._failures = 0

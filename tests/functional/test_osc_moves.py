@@ -125,7 +125,7 @@ class DrainTest(ApplyTestCase):
         self.assertIn('  [bold]web[/]', text)
         status, text = self.openstack.run(*APPLY, 'no/such/file')
         self.assertEqual(2, status)
-        self.assertIn('expected a file', text)
+        self.assertIn('cannot be read: No such file', text)
 
 
 class NightTest(ApplyTestCase):
@@ -223,7 +223,7 @@ class NightTest(ApplyTestCase):
         self.assertIn(
             'its live-migration was cancelled; it is on host1.', self.said
         )
-        self.assertIn('Run the command again to go on', self.said)
+        self.assertIn('Run the command again to continue', self.said)
         self.assertEqual(['moved'], self.apply(plan))
 
     def test_room_that_nova_never_gives_back(self):

@@ -147,7 +147,7 @@ class SimulatorTest(unittest.TestCase):
             ],
             refused['Reasons'],
         )
-        self.assertEqual('UNFORESEEN', refused['Plain Result'])
+        self.assertEqual('UNEXPECTED', refused['Plain Result'])
         self.assertEqual(
             [
                 'general not used: AggregateInstanceTypeFilter: it has '

@@ -68,7 +68,7 @@ class ResilienceTest(test_watch.WatchTestCase):
         [record] = self.recorded()
         self.assertEqual('VCPU', record['constraint'])
         self.assertEqual(0, self.figure('refusals_waiting'))
-        self.assertEqual(1, self.log.count('Refusals wait to be explained'))
+        self.assertEqual(1, self.log.count('Refusals cannot be explained yet'))
 
     def api_database_away(self):
         self.refuse()

@@ -86,8 +86,7 @@ class WaitingTestCase(testtools.TestCase):
         self.assertEqual('x', self.ask(refused, http(503), refused, 'x'))
         self.assertEqual(
             [
-                'nova does not answer (503): it is asked again for '
-                '10 minutes.',
+                'nova does not answer (503). Retrying for 10 minutes.',
                 'nova answers again, after 6 seconds.',
             ],
             self.said,

@@ -332,7 +332,7 @@ class WriteTestCase(testtools.TestCase):
             self.run_command('--html-add', self.path, status=base.USAGE),
         )
         self.assertEqual(text, self.path.read_text())
-        self.assertIn('no page that this release wrote', self.err)
+        self.assertIn('not a page that this release wrote', self.err)
 
     def test_a_command_that_fails_says_so_there(self):
         self.run_command('--html', self.path)

@@ -162,7 +162,8 @@ class AnswerTestCase(testtools.TestCase):
             [
                 '5 more servers of flavor small fit, on 2 of 9 hosts.',
                 '',
-                'small: 5; VCPU on 1 host; isolation on 3 hosts',
+                'small: 5 servers, limited by VCPU on 1 host; isolation on 3 '
+                'hosts',
                 'Host    Servers  Limiting factors',
                 'a     unlimited',
                 'b             4  VCPU',
@@ -197,7 +198,7 @@ class AnswerTestCase(testtools.TestCase):
         )
         self.assertEqual(
             [
-                'small: 5',
+                'small: 5 servers',
                 'Failure domain    Servers  Hosts  Limiting factors',
                 'gpu             unlimited      2',
                 '(none)                  4      2  VCPU on 2 hosts; isolation '

@@ -218,7 +218,7 @@ host filter:
         )
         self.assertIn(
             '\nhost299: 1 of 3 constraints refuses it; 1 did not check '
-            'it\nStage',
+            'it\nVerdict  ',
             write(built, all_=all_, by_host=True),
         )
 
@@ -228,7 +228,7 @@ host filter:
             refuse(found, number, 'are down' if number == '8' else 'are full')
         built = document.build(found, request(), list('0134578'))
         text = write(built, by_host=True)
-        self.assertIn('\nhost[0-1,3-5], each of 5 hosts: 1 of 6 c', text)
+        self.assertIn('\nhost[0-1,3-5] (5 hosts): 1 of 6 c', text)
         self.assertIn('\nhost7: passes 6 constraints', text)
         self.assertIn('\nhost8: 1 of 6 constraints', text)
         # Programs have a row for each.
@@ -343,7 +343,7 @@ host filter:
             'as host0 host',
             '; among choices 3 to 5 of 12, 2 to 3 behind host0; b costs them '
             'most (2 to 3) host',
-            'host[4-11], each of 8 hosts: passes 1 constraint; among choices '
+            'host[4-11] (8 hosts): each passes 1 constraint; among choices '
             '4 to 12 of 12, 2 to 5.5 behind host0; a costs them most (2 to '
             '5.5)',
         ):
@@ -356,7 +356,7 @@ host filter:
             found.prefer(str(n), 1.0).weights = {'a': 1.0}
         text = write(document.build(found, request()), by_host=True)
         self.assertIn(
-            'host[1-11], each of 11 hosts: passes 1 constraint; choices 2 to '
+            'host[1-11] (11 hosts): each passes 1 constraint; choices 2 to '
             '12 of 12, with the same weight as host0',
             ' '.join(text.split()),
         )
@@ -410,8 +410,8 @@ host filter:
         self.assertIn('request filter:\n  f       ', write(built))
         self.assertIn('  -      -     0  ░░', write(built))
         self.assertIn(
-            'host[0-1], each of 2 hosts: 0 of 0 constraints refuse it; 2 did '
-            'not check it',
+            'host[0-1] (2 hosts): 0 of 0 constraints refuse each; 2 did '
+            'not check them',
             ' '.join(write(built, by_host=True).split()),
         )
 

@@ -20,6 +20,13 @@ class MapTestCase(testtools.TestCase):
             {host: sign.shown for host, sign in made.signs.items()},
         )
 
+    def test_hosts_that_get_one_server_each(self):
+        plan = plan_cases.make_plan([plan_cases.make_move(1)])
+        made = plan_map.draw_moves(plan, set(), [], None)
+        self.assertIn(
+            ('▁-█', 'gets 1 server'), [*made.explain(made.signs.values())]
+        )
+
     def test_moves_after_which_no_host_is_empty(self):
         """A host that servers leave may get others, and lack a place."""
         other = dataclasses.replace(plan_cases.make_move(2), host='host3')

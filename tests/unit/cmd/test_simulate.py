@@ -123,8 +123,8 @@ class UsageTest(CommandTestCase):
             (
                 2,
                 '',
-                f'{PREFIX}expected the packages of the extra "simulator", got '
-                'no openstack-placement, PyYAML; install them: in a clone of '
+                f'{PREFIX}The packages of the extra "simulator" are missing: '
+                'openstack-placement, PyYAML. Install them: in a clone of '
                 "nova-ext-sched, pip install '.[simulator]'; from a wheel, "
                 "pip install './nova_ext_sched-VERSION-py3-none-any.whl"
                 "[simulator]'\n",

@@ -130,14 +130,14 @@ class ReportTest(unittest.TestCase):
         )
         self.assertEqual(['b', 'b', 'a', 'a'], column(made, 'Plain Nova'))
         self.assertEqual(
-            [report.WRONG, report.WRONG, report.OK, report.UNFORESEEN],
+            [report.WRONG, report.WRONG, report.OK, report.UNEXPECTED],
             column(made, 'Plain Result'),
         )
         # All is well with our package, and the scenario errs about nova.
         self.assertEqual(3, made.status)
         self.assertEqual(
             '4 of 4 steps as expected; on plain nova 1 of 4, and 1 not as '
-            'the scenario foresees.',
+            'the scenario predicts.',
             made.sentence,
         )
 
@@ -184,8 +184,8 @@ class TextTest(unittest.TestCase):
         text = self.text()
         self.assertIn('\nWRONG: plain nova does not do what', text)
         self.assertNotIn('\nDIFFERS: ', text)
-        self.assertNotIn('UNFORESEEN', text)
+        self.assertNotIn('UNEXPECTED', text)
         text = self.text(expect_plain='a', expect='b')
         for result in report.LEGEND:
             self.assertIn(f'\n{result}: ', text)
-        self.assertIn('    foreseen                    a\n', text)
+        self.assertIn('    predicted                   a\n', text)

@@ -144,7 +144,7 @@ Without faults:
         )
         # The first three share a host, and each asks for more than the other.
         self.assertIn(
-            '\nopenstack aggregate isolation sync repairs 0 aggregates; 4 '
+            '\nopenstack aggregate isolation sync repairs none of them; 4 '
             'need manual repair: agg1, agg2, agg3, agg4.\n',
             text,
         )

@@ -146,7 +146,7 @@ class CloudTestCase(testtools.TestCase):
         found = self.connect().read_server('server 1')
         self.assertEqual('x', found.id)
         self.assertWaited('nova')
-        self.assertIn('nova does not answer (503): it is asked', self.said[0])
+        self.assertIn('nova does not answer (503). Retrying', self.said[0])
         self.assertNotIn('secret', str(self.said))
 
     def test_a_server_that_is_gone(self):

@@ -334,7 +334,8 @@ class RecorderTestCase(testtools.TestCase):
             self.explainer.instead.clear()
             self.turn()
             self.assertEqual(
-                ['Refusals wait to be explained: placement is away'] * row_id,
+                ['Refusals cannot be explained yet: placement is away']
+                * row_id,
                 self.log.output.splitlines(),
             )
 
@@ -558,7 +559,8 @@ class RecorderTestCase(testtools.TestCase):
             6, self.run_turns(full, full, full, None, None, step=16)
         )
         self.assertEqual(
-            'Refusals wait to be recorded: OSError: No space left on device\n',
+            'Refusals cannot be recorded yet: OSError: No space left on '
+            'device\n',
             self.log.output,
         )
 
