@@ -233,51 +233,11 @@ class MapTestCase(ReportTestCase):
         self.assertEqual('9', made.signs['host1'].shown)
 
 
-@ddt.ddt
-class StatusTestCase(ReportTestCase):
-    @ddt.data(
-        # Policies that a server violates, whether all could judge it, what
-        # could not be read, and the exit status.
-        ([], True, [], 0),
-        (['isolation'], True, [], 3),
-        ([], False, [], 1),
-        (['isolation'], False, [], 1),
-        (['isolation'], True, ['Cell a is silent.'], 1),
-    )
-    @ddt.unpack
-    def test_status(self, policies, judged, faults, expected):
-        self.count(*policies, judged=judged)
-        self.auditing.faults = faults
-        for summary in (False, True):
-            found = report.make(self.auditing, [], summary)
-            self.assertEqual(expected, found.status)
-
-
 class DocumentTestCase(ReportTestCase):
     def document(self, rows, summary=False):
         found = report.make(self.auditing, rows, summary).document()
         schemas.validate(found, 'schemas/audit.json')
         return found
-
-    def test_findings(self):
-        self.count('isolation')
-        self.count(judged=False)
-        self.auditing.faults = ['Cell a is silent.']
-        document = self.document([row(1, 'isolation', 'why')])
-        self.assertEqual(
-            {
-                'sentence': '1 of 2 servers violates a policy: isolation 1. '
-                '1 server could not be checked.',
-                'servers': 2,
-                'violating': 1,
-                'not_judged': 1,
-                'policies': {'isolation': 1, 'anti-affinity': 0},
-            },
-            document['answer'],
-        )
-        [found] = document['findings']
-        self.assertEqual(vars(row(1, 'isolation', 'why')), found)
-        self.assertEqual(['Cell a is silent.'], document['faults'])
 
     def test_names(self):
         self.count('isolation')

@@ -153,14 +153,6 @@ Cannot be moved from host4:
             [[_, said, *_]] = table.rows
             self.assertEqual(shown, said)
 
-    def test_several_groups_get_closer(self):
-        groups = [
-            plans.Group('uuid', name, number, 9, 1, 1)
-            for name, number in (('a', 8), ('b', 3), ('c', 4))
-        ]
-        self.make([plan_cases.make_round(1, groups=groups)])
-        self.assertIn(' b: hosts 9 -> 3; 2 more groups\n', self.text)
-
     def test_what_cannot_be_emptied_is_in_order(self):
         kept = [plans.NotEmptied(f'host{n}', [], 'x') for n in (10, 9)]
         self.make(kept=kept)

@@ -144,16 +144,6 @@ class SurvivalTestCase(testtools.TestCase):
         self.tell([plan_cases.make_failure('host1', cause)], faults=faults)
         self.assertEqual(status, self.made.status)
 
-    def test_all_can(self):
-        self.assertEqual(
-            '2 of 2 failure domains can fail, one at a time.',
-            self.tell(
-                [plan_cases.make_failure('a'), plan_cases.make_failure('b')],
-                'domain',
-            )[0],
-        )
-        self.assertEqual(0, self.made.status)
-
     def test_all_well_is_two_lines(self):
         """A table of hosts that can all fail is for those who ask for it."""
         failures = [

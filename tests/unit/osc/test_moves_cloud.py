@@ -2,8 +2,6 @@
 
 """Services that are away, as openstacksdk sees them over HTTP."""
 
-from unittest import mock
-
 import fixtures
 from keystoneauth1 import exceptions as ks_exc
 import openstack
@@ -247,17 +245,3 @@ class CloudTestCase(testtools.TestCase):
             self.http.last_request.json(),
         )
         self.assertWaited('nova')
-
-    def test_how_a_move_is_made(self):
-        """As the server is now, not as it was planned."""
-        cloud, move = self.connect(), test_moves_step.make_move()
-        with mock.patch.object(cloud, '_act') as act:
-            for method, key in (
-                ('live', 'os-migrateLive'),
-                ('cold', 'migrate'),
-                ('evacuate', 'evacuate'),
-            ):
-                move.actual = method
-                cloud.begin(move)
-                [body] = [act.call_args.args[1]]
-                self.assertEqual('b', body[key]['host'])

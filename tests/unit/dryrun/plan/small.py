@@ -7,6 +7,7 @@ it is judged by :class:`Paper`, which knows nothing of them.
 """
 
 import dataclasses
+from unittest import mock
 
 import fixtures
 from nova import objects
@@ -19,6 +20,7 @@ from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import servers as cloud_servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
+from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
@@ -181,6 +183,22 @@ class Small(fixtures.Fixture):
                 hosts=[self.servers[other].host for other in members],
             )
         return found, key
+
+
+def prepare(places, mine, key):
+    """Prepare a server, as plans do, without nova's databases.
+
+    :param mine: what is to be moved; it gets what it has in common
+    :param key: that, a likeness.Key
+    """
+    leaving = plans.Leaving(mine.uuid, '', '', '', [])
+    with (
+        mock.patch.object(cloud_servers.Reader, 'read_on', lambda *_: ()),
+        mock.patch.object(places.cloud, 'ask_cells', lambda *_: {}),
+        mock.patch.object(movable, 'migrate', lambda *_: (mine, key)),
+    ):
+        departures.prepare(places, [leaving])
+    return mine
 
 
 class Paper:

@@ -20,13 +20,12 @@ import testtools
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.queries import sources
 from tests import documentation
 from tests.unit.dryrun.cloud import clouds
+from tests.unit.dryrun.plan import small
 from tests.unit.request_filters import base
 
 WHOLE, PART = likeness.Key('x', True), likeness.Key('x', False)
@@ -73,13 +72,11 @@ class DestinationsTestCase(testtools.TestCase):
             )
         )
         self.stored = None
-        for name, fake in (
-            ('find', lambda *_: self.stored),
-            ('read_on', lambda *_: ()),
-        ):
-            self.useFixture(
-                fixtures.MockPatchObject(servers.Reader, name, fake)
+        self.useFixture(
+            fixtures.MockPatchObject(
+                servers.Reader, 'find', lambda *_: self.stored
             )
+        )
         self.filter = clouds.KnownFilter()
         self.make('abcd')
 
@@ -91,7 +88,6 @@ class DestinationsTestCase(testtools.TestCase):
             state.free_ram_mb = 900_000 - 1000 * n
         self.server = self.cloud.server
         self.places = destinations.Destinations(self.cloud)
-        self.cloud.ask_cells = lambda *_: {}
 
     def prepare(self, key=WHOLE, uuid='server', fixed=(), **fields):
         """Return a server that is to be evacuated.
@@ -100,10 +96,7 @@ class DestinationsTestCase(testtools.TestCase):
         """
         mine = movable.Evacuation(uuid, clouds.make_spec(**fields), None)
         mine.may_move_to = lambda state: state.uuid not in fixed
-        leaving = plans.Leaving(uuid, '', '', '', [])
-        with mock.patch.object(movable, 'migrate', lambda *_: (mine, key)):
-            departures.prepare(self.places, [leaving])
-        return mine
+        return small.prepare(self.places, mine, key)
 
     def find(self, mine=None):
         found = self.places.find(mine or self.prepare())
@@ -215,22 +208,6 @@ class JudgeTestCase(DestinationsTestCase):
 
 @ddt.ddt
 class LikeTestCase(DestinationsTestCase):
-    def test_like_requests_are_judged_once(self):
-        make = mock.Mock(side_effect=clouds.make_spec)
-        one = self.places.find_like(WHOLE, make)
-        self.assertEqual('abcd', ''.join(self.filter.asked))
-        other = self.places.find_like(PART, make)
-        self.assertIs(one.shared, other.shared)
-        self.assertEqual((True, False), (one.is_whole, other.is_whole))
-        make.assert_called_once_with()
-        another = likeness.Key('y', True)
-        self.assertIsNot(
-            one.shared, self.places.find_like(another, make).shared
-        )
-        self.assertEqual([*'abcd'], [*one.shared.requests])
-        # What the request filters change is not asked of them again.
-        self.assertIsNot(one.shared.spec_obj, one.shared.judged)
-
     def test_not_in_a_fork(self):
         """What is shared holds for the cloud as it is."""
         one = self.places.find_like(WHOLE, clouds.make_spec)
@@ -734,12 +711,6 @@ class ExplainTestCase(DestinationsTestCase):
             self.assertFalse(self.explain(self.prepare(key)))
             self.assertEqual({*'bcd'}, {*self.refused('KnownFilter')})
             self.assertEqual({'a'}, {*self.matrix.columns[-1].refused})
-
-    def test_hosts_that_are_left(self):
-        """The hypervisors refuse them."""
-        for key in (WHOLE, None):
-            self.places.begin({'hosta'})
-            self.assertEqual({*'bcd'}, self.explain(self.prepare(key)))
 
 
 @ddt.ddt

@@ -15,6 +15,7 @@ from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import spare
 from tests.unit.dryrun.cloud import clouds
+from tests.unit.dryrun.plan import small
 
 
 class FailoverTestCase(testtools.TestCase):
@@ -52,8 +53,8 @@ class FailoverTestCase(testtools.TestCase):
         for on, (cpus, is_whole) in servers.items():
             uuid, spec = f'{on}1', clouds.make_spec(cpus)
             key = likeness.Key(str(cpus), is_whole)
-            like = self.places.find_like(key, spec.obj_clone)
-            mine = movable.Evacuation(uuid, spec, like, on)
+            mine = movable.Evacuation(uuid, spec, None, on)
+            small.prepare(self.places, mine, key)
             self.movables[f'host{on}'] = {uuid: mine}
 
     def fail_all(self, failures, advance):

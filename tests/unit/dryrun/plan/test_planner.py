@@ -283,16 +283,17 @@ class PlannerTestCase(PlanTestCase):
             'e': Server('h1', 1, 1, **shelved),
             'f': Server('h1', 1, kind='shelved'),
             'g': Server('h1', 3, 1),
+            'h': Server('h1', 1, 1),
         }
         made = self.drain({'h1': Host(9), 'h2': Host(6)}, servers, 'h1')
         self.assertEqual(['c'], [one.server for one in made.moves])
         found = {one.server: one for one in made.without_place}
-        self.assertEqual([*'gebadf'], [*found])
+        self.assertEqual([*'ghebadf'], [*found])
         self.assertEqual(
-            {'g': '', 'e': LABEL, 'b': '', 'a': '', 'd': 'VCPU', 'f': ''},
-            {uuid: one.cause_then for uuid, one in found.items()},
+            {'e': LABEL, 'b': '', 'a': '', 'd': 'VCPU', 'f': ''},
+            {uuid: found[uuid].cause_then for uuid in 'ebadf'},
         )
-        del found['g']
+        del found['g'], found['h']
         self.assertEqual({plans.STATE}, {one.cause for one in found.values()})
         self.assertEqual([*'ed'], [u for u in found if found[u].has_no_room])
         why = 'nova cannot move it: it is shelved'

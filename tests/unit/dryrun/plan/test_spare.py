@@ -17,6 +17,7 @@ from nova.scheduler import filters
 import testtools
 
 from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
@@ -26,6 +27,7 @@ from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import spare
 from tests.unit.dryrun.cloud import clouds
+from tests.unit.dryrun.plan import small
 
 NOT_MOVABLE = admission.NotMovable('it is being built', '')
 
@@ -52,7 +54,8 @@ class SpareTestCase(testtools.TestCase):
         for name, fake in (
             ('nova.scheduler.request_filter.ALL_REQUEST_FILTERS', []),
             (f'{request.__name__}.get_image', mock.Mock()),
-            (f'{gone.__name__}.find', lambda _, uuids: self.gone & uuids),
+            (f'{servers.__name__}.Reader.find', lambda *_: None),
+            (f'{gone.__name__}.find', lambda _, uuids, *__: self.gone & uuids),
             (
                 f'{request.__name__}.build',
                 lambda _, __, ___, flavor, _image: clouds.make_spec(
@@ -72,6 +75,7 @@ class SpareTestCase(testtools.TestCase):
         :param filters: make a host filter each, of the cloud
         """
         cloud = self.cloud = clouds.Cloud('')
+        cloud.services_of = lambda hosts: {}
         cloud.enabled_filters += [make(cloud) for make in filters]
         for host, units in free.items():
             cloud.add_node(host, VCPU=units, MEMORY_MB=64 * units)
@@ -98,20 +102,15 @@ class SpareTestCase(testtools.TestCase):
     def prepare(self, uuid, size):
         if size is None:
             return NOT_MOVABLE
-        spec = clouds.make_spec(size)
-        key = likeness.Key(f'{size}', True)
-        like = self.places.find_like(key, spec.obj_clone)
-        return movable.Evacuation(uuid, spec, like)
+        mine = movable.Evacuation(uuid, clouds.make_spec(size), None)
+        return small.prepare(self.places, mine, likeness.Key(f'{size}', True))
 
     def find_stuck(self, hosts, movables):
         """Return the servers that cannot be placed, of hosts that fail."""
-        self.places.begin(hosts)
         leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
-        with self.cloud.fork() as future:
-            _, remaining = planner.try_(
-                self.places, future, leaving, movables, self.places.count
-            )
-        return {one.server for one in remaining}
+        goal = planner.Goal(leaving=leaving, barred=hosts)
+        made = planner.plan(self.places, goal, lambda *_: movables)
+        return {one.server for one in made.without_place}
 
     def is_worse(self, found, number, size):
         """Return whether a failure is, with so many more servers."""
