@@ -223,7 +223,7 @@ class SimulatorTest(unittest.TestCase):
         )
 
     def test_extra_specs_that_new_microversions_refuse(self):
-        """nova-api takes any below 2.86, and so flavors have them."""
+        """nova-api accepts any below 2.86, and so flavors have them."""
         done = self.run_command(
             SMALL.replace(
                 "FENCED': required}}",
@@ -234,5 +234,5 @@ class SimulatorTest(unittest.TestCase):
 
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         text = ' '.join(done.stdout.split())
-        self.assertEqual(2, text.count("Flavor 'fenced': nova-api takes"))
+        self.assertEqual(2, text.count("Flavor 'fenced': nova-api accepts"))
         self.assertIn("'capabilities:profile' does not appear", text)

@@ -100,7 +100,7 @@ class UsageTest(CommandTestCase):
             'windows_licensing\n  Licences, a reservation and racks', out
         )
         status, out, _ = self.run_command('--list', '-f', 'value')
-        self.assertIn('rebuild A rebuild cannot smuggle', out)
+        self.assertIn('rebuild A rebuild cannot bring', out)
 
     def test_shipped_scenario(self):
         self.cloud_does(side_effect=ValueError('here'))
