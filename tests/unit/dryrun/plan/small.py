@@ -194,7 +194,7 @@ def prepare(places, mine, key):
     leaving = plans.Leaving(mine.uuid, '', '', '', [])
     with (
         mock.patch.object(cloud_servers.Reader, 'read_on', lambda *_: ()),
-        mock.patch.object(places.cloud, 'ask_cells', lambda *_: {}),
+        mock.patch.object(clouds.Cloud, 'ask_cells', lambda *_: {}),
         mock.patch.object(movable, 'migrate', lambda *_: (mine, key)),
     ):
         departures.prepare(places, [leaving])

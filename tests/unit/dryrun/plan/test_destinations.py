@@ -14,6 +14,7 @@ from nova.network import model
 from nova.scheduler import filters
 from nova.scheduler import utils
 from nova.scheduler.filters import affinity_filter
+from oslo_utils import uuidutils
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
@@ -89,12 +90,13 @@ class DestinationsTestCase(testtools.TestCase):
         self.server = self.cloud.server
         self.places = destinations.Destinations(self.cloud)
 
-    def prepare(self, key=WHOLE, uuid='server', fixed=(), **fields):
+    def prepare(self, key=WHOLE, uuid='server', fixed=(), spec=None, **fields):
         """Return a server that is to be evacuated.
 
         :param fixed: UUIDs of the hosts that it may not go to
         """
-        mine = movable.Evacuation(uuid, clouds.make_spec(**fields), None)
+        spec = spec or clouds.make_spec(**fields)
+        mine = movable.Evacuation(uuid, spec, None)
         mine.may_move_to = lambda state: state.uuid not in fixed
         return small.prepare(self.places, mine, key)
 
@@ -440,11 +442,11 @@ class FindTestCase(DestinationsTestCase):
 class ProposalTestCase(DestinationsTestCase):
     """A server of which nova reads more than it has in common with others."""
 
-    def prepare(self, key=PART, like=None, **fields):
-        mine = super().prepare(key, **fields)
-        shared = self.places.make_shared(like or clouds.make_spec())
-        mine.like = movable.Like(shared, key.is_whole)
-        return mine
+    def prepare(self, like=None, **fields):
+        """Prepare one after another that is like it, and judged for both."""
+        key = likeness.Key(uuidutils.generate_uuid(), False)
+        super().prepare(key, spec=like)
+        return super().prepare(key, **fields)
 
     def test_its_own_hints_decide(self):
         self.cloud.stand('one', 'a')
