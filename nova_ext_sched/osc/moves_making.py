@@ -27,6 +27,8 @@ LOST = 600
 #: how long a request that nobody answered has left no trace.
 HELD = 60
 QUIET = 30
+#: How long a server has no task until its migration counts as forgotten.
+FORGOTTEN = 60
 
 # What nova says where the scheduler refuses the host: others took the place,
 # or closed it.
@@ -70,6 +72,8 @@ class Making:
     :ivar own: the one of the move; None where there is none
     :ivar has_begun: whether this run saw it go on
     :ivar before: the IDs of migrations that there were when nova was asked
+    :ivar forgotten: the IDs of migrations that nova works on no more
+    :ivar idle: since when it seems to do so
     :ivar unanswered: when nova was asked, and did not answer
     :ivar refused: the step that nova refused, and how
     :ivar first: when it was looked at first; ``now``, when it was last
@@ -85,6 +89,8 @@ class Making:
     own: typing.Any = None
     has_begun: bool = False
     before: set[int] | None = None
+    forgotten: set[int] = dataclasses.field(default_factory=set)
+    idle: float | None = None
     unanswered: float | None = None
     refused: tuple[Step, Exception] | None = None
     first: float = dataclasses.field(init=False)
@@ -134,7 +140,11 @@ class Making:
     def _look(self) -> tuple[Step, str]:
         """Return what is to be done, and why."""
         # In this order: where a migration has ended, the server shows it.
-        self.migrations = self.cloud.read_migrations(self.move.server)
+        self.migrations = [
+            one
+            for one in self.cloud.read_migrations(self.move.server)
+            if one.id not in self.forgotten
+        ]
         self.server = self.cloud.read_server(self.move.server)
         self.own = moves_step.find_own(
             self.move,
@@ -147,9 +157,23 @@ class Making:
             # The request arrived.
             self.has_begun = True
         self.now = self._read_clock()
+        self._forget()
         return moves_step.decide(
             self.move, self.server, self.migrations, self.own, self.has_begun
         )
+
+    def _forget(self) -> None:
+        """Let the move begin anew where nova has forgotten its migration."""
+        own = self.own
+        if not own or not moves_step.is_forgotten(own, self.server):
+            self.idle = None
+        elif self.idle is None:
+            self.idle = self.now
+        elif self.now - self.idle > FORGOTTEN:
+            self.forgotten.add(own.id)
+            self.migrations = [one for one in self.migrations if one != own]
+            self.own = self.idle = self.unanswered = None
+            self.has_begun = False
 
     def _get_ready(self, step: Step) -> None:
         """Choose the method of a step that begins the move.
@@ -198,7 +222,10 @@ class Making:
         if step == Step.WAIT:
             self.has_begun = True
             if own and moves_step.is_under_way(own):
-                return f'its {own.migration_type} is {own.status}'
+                text = f'its {own.migration_type} is {own.status}'
+                if self.idle is not None:
+                    text += ', but the server has no task'
+                return text
             if self.server:
                 task = self.server.task_state or self.server.status
                 return f'its task is {task}'

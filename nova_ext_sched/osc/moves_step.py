@@ -67,6 +67,25 @@ def is_under_way(one: migration.Migration) -> bool:
     return one.status not in _OVER
 
 
+def is_forgotten(
+    own: migration.Migration, server: sdk_server.Server | None
+) -> bool:
+    """Return whether nova seems to work no more on a migration.
+
+    nova-api gives the server a task before it hands a migration on, and the
+    task ends after the migration. A cell's database that is away then, or a
+    nova-compute that starts anew, leaves a migration that is under way for
+    ever, of a server without a task on its old host.
+    """
+    return (
+        is_under_way(own)
+        and server is not None
+        and not server.task_state
+        and server.compute_host == own.source_compute
+        and server.status != _TO_CONFIRM
+    )
+
+
 def is_gone(server: sdk_server.Server | None) -> bool:
     """Return whether a server is deleted, or about to be, or offloaded."""
     return (

@@ -12,6 +12,7 @@ import testtools
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
+from nova_ext_sched.osc.moves_making import FORGOTTEN
 from nova_ext_sched.osc.moves_making import HELD
 from nova_ext_sched.osc.moves_making import LOST
 from nova_ext_sched.osc.moves_plan import End
@@ -458,6 +459,43 @@ class RunTestCase(testtools.TestCase):
             self.moves[0].reason,
         )
         self.assertLessEqual(moves_making.LONGEST, self.now)
+
+    @ddt.data('accepted', 'running')
+    def test_a_migration_that_nova_has_forgotten(self, status):
+        """Its database was away, or it started anew: it is asked once more."""
+        cloud = Cloud(server_1=3)
+        stale = test_moves_step.make_migration(0, status)
+        cloud.left = {'server 1': None}
+        read = cloud.read_migrations
+        cloud.read_migrations = lambda one: [stale, *read(one)]
+        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
+        self.assertEqual([1], cloud.log)
+        self.assertIn(self.now, range(FORGOTTEN, FORGOTTEN + 20))
+        self.assertEqual(
+            mock.call(
+                self.moves[0],
+                f'its live-migration is {status}, but the server has no task',
+            ),
+            self.progress.wait.call_args_list[0],
+        )
+
+    def test_one_without_a_task_for_less_than_a_minute(self):
+        """As when nova-compute is slow to take it, or to end it."""
+        cloud = Cloud(server_1=0)
+        own = test_moves_step.make_migration(0)
+        looks = []
+
+        def read_server(uuid):
+            looks.append(uuid)
+            task = None if len(looks) % 25 else 'migrating'
+            return test_moves_step.make_server(
+                'a' if len(looks) < 100 else 'b', task=task
+            )
+
+        cloud.read_server = read_server
+        cloud.read_migrations = lambda _: [own]
+        self.run_moves(cloud, 1)
+        self.assertEqual([], cloud.log)
 
     def test_what_nova_has_lost(self):
         """A task without a migration."""

@@ -242,3 +242,20 @@ class OwnTestCase(testtools.TestCase):
         one = make_migration(migration_type=type_)
         own = moves_step.find_own(make_move(method=kind), [one], 'me', TIME)
         self.assertIs(one, own)
+
+
+@ddt.ddt
+class ForgottenTestCase(testtools.TestCase):
+    @ddt.data(
+        (True, {}),
+        (True, {'status': 'SHUTOFF'}),
+        (False, {'task': 'migrating'}),
+        (False, {'host': 'b'}),
+        (False, {'status': 'VERIFY_RESIZE'}),
+        (False, {}, DONE),
+        (False, None),
+    )
+    def test_table(self, row):
+        expected, fields, own = (*row, RUNNING)[:3]
+        found = None if fields is None else make_server(**fields)
+        self.assertEqual(expected, moves_step.is_forgotten(own, found))
