@@ -66,15 +66,45 @@ class Coming(nova_instance.Instance):
         return self._image
 
 
+class _Devices(stats.PciDeviceStats):
+    """A host's devices, which nova copies to see whether a request fits."""
+
+    def __deepcopy__(self, memo: object) -> '_Devices':
+        """Copy the counts alone: no request changes the NUMA cells."""
+        return _copy_devices(self)
+
+
+def _copy_devices(devices: typing.Any) -> _Devices:
+    found = copy.copy(devices)
+    found.__class__ = _Devices
+    # Their values are texts and numbers.
+    found.pools = [dict(one) for one in devices.pools]
+    return typing.cast(_Devices, found)
+
+
 def copy_state(state: typing.Any) -> typing.Any:
     """Return a nova HostState of its own, for claims."""
     found = copy.copy(state)
     found.instances = dict(state.instances)
     found.limits = {}
-    found.pci_stats = copy.copy(state.pci_stats)
-    if found.pci_stats is not None:
-        # Their values are texts and numbers.
-        found.pci_stats.pools = [dict(one) for one in state.pci_stats.pools]
+    if state.pci_stats is not None:
+        found.pci_stats = _copy_devices(state.pci_stats)
+    return found
+
+
+def copy_topology(topology: typing.Any) -> typing.Any:
+    """Return a nova InstanceNUMATopology of its own, for claims; or None.
+
+    nova writes into its cells where they are on a host. Its own copy checks
+    each CPU anew, which takes longer than to place a server.
+    """
+    if topology is None:
+        return None
+    found = copy.copy(topology)
+    found.cells = [copy.copy(cell) for cell in topology.cells]
+    for cell in found.cells:
+        if cell.cpu_pinning:
+            cell.cpu_pinning = dict(cell.cpu_pinning)
     return found
 
 
@@ -116,7 +146,7 @@ def consume(
     devices = state.pci_stats
     before = [dict(one) for one in devices.pools] if devices else []
     # nova writes the cells and CPUs that it finds into the request.
-    topology = copy.deepcopy(spec_obj.numa_topology)
+    topology = copy_topology(spec_obj.numa_topology)
     for group in spec_obj.requested_resources:
         group.provider_uuids = request['mappings'][group.requester_id]
     manager.SchedulerManager._consume_selected_host(
@@ -137,10 +167,15 @@ def consume_alike(
         and devices; it stays as it was
     :param number: how many servers
     """
-    for _ in range(number):
-        manager.SchedulerManager._consume_selected_host(state, spec_obj)
-    if number:
-        state.num_io_ops = 0
+    if not number:
+        return
+    before = dict(vars(state))
+    manager.SchedulerManager._consume_selected_host(state, spec_obj)
+    for name, value in vars(state).items():
+        if isinstance(value, int):
+            taken = value - before[name]
+            setattr(state, name, value + (number - 1) * taken)
+    state.num_io_ops = 0
 
 
 def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:

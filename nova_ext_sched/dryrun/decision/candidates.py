@@ -7,6 +7,7 @@ answer, the parts of the query say why: it does not satisfy some of them. A
 part that a request filter added counts for that filter.
 """
 
+from collections.abc import Mapping
 import copy
 import dataclasses
 import typing
@@ -158,25 +159,31 @@ def _run_request_filters(
     :raises reasons.FilterFailed: it raises anything else
     """
     cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
-    filters = request_filter.ALL_REQUEST_FILTERS
     if not asked.matrix.whole:
         # All at once: nobody asks which one added what.
-        filters = [request_filter.process_reqspec]
+        every = request_filter.process_reqspec
+        rows.append(Row('request filter', get_name(every)))
+        _run(every, ctxt, spec_obj)
+        return
     before = query.get_parts(ctxt, spec_obj, cloud)
-    for one in filters:
+    stored = _store(spec_obj)
+    for one in request_filter.ALL_REQUEST_FILTERS:
         policy = reasons.policy_of_request_filter(
             one, cloud.filter_cls_map.values()
         )
         row = Row('request filter', get_name(one), policy=policy)
         rows.append(row)
-        changed = _run(one, ctxt, spec_obj)
-        after = query.get_parts(ctxt, spec_obj, cloud)
-        row.parts = [part for part in after if part not in before]
-        row.asks = words.say(row.parts) or changed
+        was, applied = stored, _run(one, ctxt, spec_obj)
+        stored = _store(spec_obj)
+        # Most filters of most requests change nothing that is asked.
+        if stored != was:
+            after = query.get_parts(ctxt, spec_obj, cloud)
+            row.parts = [part for part in after if part not in before]
+            before = after
+        row.asks = words.say(row.parts) or say_change(was, stored, applied)
         spread = request_state.of(spec_obj).group.spread
         if one is failure_domain.failure_domains and spread:
             row.asks += f'; servers of the group by failure domain: {spread}'
-        before = after
 
 
 def _stop(asked: asking.Asking, rows: list[Row], exc: typing.Any) -> None:
@@ -373,11 +380,10 @@ def get_name(filter_: typing.Any) -> str:
     return name if package == 'nova' else f'{name} of {package}'
 
 
-def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
-    """Run a request filter, and return which fields it changed."""
-    before = spec_obj.obj_to_primitive()['nova_object.data']
+def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> bool:
+    """Run a request filter, and return whether it says that it applies."""
     try:
-        applied = filter_(ctxt, spec_obj)
+        return bool(filter_(ctxt, spec_obj))
     except nova_exception.RequestFilterFailed:
         raise
     except Exception as exc:
@@ -385,7 +391,26 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> str:
             name=f'request filter {get_name(filter_)}',
             cause=messages.describe(exc),
         ) from exc
-    after = spec_obj.obj_to_primitive()['nova_object.data']
+
+
+def _store(spec_obj: typing.Any) -> dict[str, typing.Any]:
+    """Return the fields of a request that are set, as nova stores them."""
+    found: dict[str, typing.Any] = spec_obj.obj_to_primitive()[
+        'nova_object.data'
+    ]
+    return found
+
+
+def say_change(
+    before: Mapping[str, typing.Any],
+    after: Mapping[str, typing.Any],
+    applied: bool,
+) -> str:
+    """Return which fields of a request a filter changed.
+
+    :param before: as nova stores them; ``after`` too
+    :param applied: whether the filter says that it applies
+    """
     changed = sorted(
         field
         for field, value in after.items()

@@ -24,6 +24,7 @@ import os_resource_classes
 from nova_ext_sched import exception
 from nova_ext_sched import fields
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import comparison
@@ -285,17 +286,18 @@ def _filter(
 
 
 class _CopiedForNuma(request_spec.RequestSpec):
-    """A request that is copied no further than nova's filter needs.
+    """A request that is copied no further than nova's filter changes it.
 
     It copies the whole request for each host, to keep its NUMA topology: most
     of the time that all filters take.
     """
 
     def obj_clone(self) -> typing.Any:
-        """Return a copy of which the NUMA topology may change."""
+        """Return one of which the NUMA topology may change."""
+        if self.numa_topology is None:
+            return self
         found = copy.copy(self)
-        if self.numa_topology is not None:
-            found.numa_topology = copy.deepcopy(self.numa_topology)
+        found.numa_topology = claims.copy_topology(self.numa_topology)
         return found
 
 

@@ -79,6 +79,32 @@ class HostStateTestCase(testtools.TestCase):
             claims.consume(copy, self.spec, clouds.make_request(), 'uuid')
         self.assertIsNone(self.spec.numa_topology)
 
+    def test_numa_cells_are_written_into_a_copy(self):
+        """nova adds pinned CPUs to those that a cell has."""
+        cell = objects.InstanceNUMACell(
+            id=-1, cpuset=set(), pcpuset={0, 1}, memory=64, cpu_pinning={0: 4}
+        )
+        found = objects.InstanceNUMATopology(cells=[cell])
+        copy = claims.copy_topology(found)
+        self.assertEqual(repr(found), repr(copy))
+        [mine] = copy.cells
+        mine.id, mine.pagesize = 1, 4
+        mine.pin(1, 5)
+        self.assertEqual({0: 4, 1: 5}, mine.cpu_pinning)
+        self.assertEqual({0: 4}, cell.cpu_pinning)
+        self.assertEqual((-1, None), (cell.id, cell.pagesize))
+
+    def test_several_at_once(self):
+        """They leave what as many leave one after the other."""
+        one, other = map(claims.copy_state, [self.state] * 2)
+        request = clouds.make_request()
+        for number in range(3):
+            claims.consume(one, self.spec, request, f'{number}')
+        claims.consume_alike(other, self.spec, 3)
+        one.updated = other.updated
+        self.assertEqual(vars(one), vars(other))
+        self.assertEqual(3, other.num_instances)
+
     def test_a_server_that_leaves(self):
         """Its CPUs are free again, and the NUMA cell is as it was."""
         mine = objects.InstanceNUMATopology(
@@ -250,3 +276,12 @@ class DevicesTestCase(testtools.TestCase):
             pools,
             sorted(state.pci_stats.pools, key=lambda one: one['address']),
         )
+
+    def test_what_fits_is_tried_on_a_copy(self):
+        self.ask({'vendor_id': '8086'}, count=3)
+        pool = {'vendor_id': '8086', 'numa_node': 1, 'count': 4}
+        self.state.pci_stats.pools = [dict(pool)]
+        self.state = claims.copy_state(self.state)
+        self.assertTrue(self.fits())
+        self.assertTrue(self.fits())
+        self.assertEqual([pool], self.state.pci_stats.pools)

@@ -126,6 +126,7 @@ class PlacementTestCase(testtools.TestCase):
 
         def change(spec_obj):
             self.first += text
+            spec_obj.scheduler_hints = {'asks': [text]}
             return True
 
         self.filters.append(a_filter('asks', change))
@@ -344,31 +345,23 @@ class EndedTestCase(PlacementTestCase):
 
 
 @ddt.ddt
-class RunTestCase(testtools.TestCase):
+class WordsTestCase(testtools.TestCase):
     @ddt.data(
-        (lambda spec: True, 'changes nothing'),
-        (lambda spec: False, 'does not apply'),
+        ({}, True, 'changes nothing'),
+        ({}, False, 'does not apply'),
         (
-            lambda spec: (
-                setattr(spec, 'project_id', 'q'),
-                setattr(spec, 'num_instances', 2),
-            ),
+            {'project_id': 'q', 'num_instances': 2},
+            True,
             'changes num_instances, project_id',
         ),
         # It sets what was not: nobody changed that.
-        (lambda spec: setattr(spec, 'ignore_hosts', []), 'changes nothing'),
+        ({'ignore_hosts': []}, True, 'changes nothing'),
     )
     @ddt.unpack
-    def test_what_it_changes(self, change, expected):
-        spec = objects.RequestSpec(project_id='p', num_instances=1)
-        self.assertEqual(
-            expected,
-            candidates._run(
-                a_filter('f', lambda one: change(one) is not False),
-                mock.sentinel.ctxt,
-                spec,
-            ),
-        )
+    def test_what_a_filter_changes(self, change, applied, expected):
+        before = {'project_id': 'p', 'num_instances': 1}
+        said = candidates.say_change(before, before | change, applied)
+        self.assertEqual(expected, said)
 
     def test_an_exception_without_a_reason(self):
         reason = candidates.get_reason(nova_exception.CellTimeout())
