@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""capacity of 24 flavors on hosts that are 75 to 95 % full, each otherwise.
+"""capacity of 24 flavors on hosts 75 to 95 % full, each used differently.
 
 The cloud is that of mixed.py. On top of what its servers use, each host has
 another amount of CPUs, memory and disk in use, in nova and in placement.
