@@ -56,14 +56,19 @@ class Owner:
 
     def ask(self, server, action):
         """Stop or start a server; return whether nova takes that."""
-        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+        now = _read_clock()
         answer = self._admin.compute.post(
             f'/servers/{server}/action', json={f'os-{action}': None}
         )
         taken = answer.status_code == 202
         if taken:
-            self.said.setdefault(server, []).append((now, action))
+            self.note(server, action, now)
         return taken
+
+    def note(self, server, action, now=None):
+        """Keep what was asked of a server, here or by somebody else."""
+        now = now or _read_clock()
+        self.said.setdefault(server, []).append((now, action))
 
     def was_stopped(self, server, when):
         """Return whether a server was stopped at a time, or may have been."""
@@ -87,3 +92,7 @@ class Owner:
             said[-1][1] == 'stop' if said else self._was[server] == 'SHUTOFF'
         )
         return 'SHUTOFF' if is_stopped else 'ACTIVE'
+
+
+def _read_clock():
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

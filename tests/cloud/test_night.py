@@ -199,6 +199,7 @@ class NightTestCase(moves.MovesTestCase):
         self.repaired.add(server)
         self.world.act(server, {'os-resetState': {'state': 'active'}})
         self.world.act(server, {'reboot': {'type': 'HARD'}})
+        self.owner.note(server, 'start')
 
     # Appliers.
 
