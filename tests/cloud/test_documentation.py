@@ -33,6 +33,7 @@ FLAVORS = (
     'm1.plain',
     'small',
     'medium',
+    'large',
     'big',
     'windows',
 )
@@ -41,7 +42,7 @@ COUNTED = ('small', 'big')
 IMAGES = ('linux', 'debian', 'win2025')
 AGGREGATES = {'windows': ('compute1', 'compute2'), 'fast': (), 'gpus': ()}
 #: Pages that suppose that the aggregate windows is isolated already.
-ISOLATED = ('doc/source/admin/runbook.rst',)
+ISOLATED = ('doc/source/admin/runbook.rst', 'doc/source/cli/isolation.rst')
 TRAIT = 'CUSTOM_LICENSED_WINDOWS'
 
 ISOLATION = documentation.ROOT / 'doc/source/cli/isolation.rst'
