@@ -22,6 +22,9 @@ _NUMBERED = re.compile(r'([^.]*?)([0-9]+)([^0-9.]*(?:\..*)?)')
 # Where oslo.config found a value.
 _LOCATION = re.compile(r"LocationInfo\(location=<[^>]*>, detail='([^']*)'\)")
 
+# What oslo.messaging writes behind an error of another process.
+_REMOTE = re.compile(r"(?:\['?|u')?Traceback \(most recent call last\)")
+
 # So many names are a choice; how much one is like another that is meant.
 _FEW = 3
 _LIKE = 0.4
@@ -96,6 +99,12 @@ def describe(exc: BaseException) -> str:
     # To look for secrets in megabytes would take hours.
     line = str(exc)[:_LONGEST_LINE].strip().partition('\n')[0]
     return f'{type(exc).__name__}: {clean(without_secrets(line), 1000)}'
+
+
+def without_traceback(text: str) -> str:
+    """Return what a service recorded, without another process's traceback."""
+    found = _REMOTE.search(text)
+    return text[: found.start()].rstrip() if found else text
 
 
 def without_secrets(text: str) -> str:

@@ -10,6 +10,7 @@ import datetime
 import time
 import typing
 
+from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_cloud
@@ -278,6 +279,7 @@ class Making:
             reason = self.cloud.find_reason(self.move.server)
             if not reason and self.server.fault:
                 reason = self.server.fault['message']
+            reason = messages.without_traceback(reason)
         where = f'it is on {self.server.compute_host}'
         if step == Step.BROKEN:
             reason = f'{where} in ERROR' + f' ({reason})' * bool(reason)

@@ -158,6 +158,22 @@ class MessagesTestCase(testtools.TestCase):
 
 
 @ddt.ddt
+class TracebackTestCase(testtools.TestCase):
+    @ddt.data(
+        ('No valid host was found. ', 'No valid host was found. '),
+        (
+            'Remote error: ConnectFailure no connection\n'
+            "['Traceback (most recent call last):\\n', '  File x'].",
+            'Remote error: ConnectFailure no connection',
+        ),
+        ('full\nTraceback (most recent call last):\n  File x', 'full'),
+    )
+    @ddt.unpack
+    def test_table(self, text, expected):
+        self.assertEqual(expected, messages.without_traceback(text))
+
+
+@ddt.ddt
 class SecretsTestCase(testtools.TestCase):
     def test_a_huge_error(self):
         """The search for passwords in megabytes would never end."""

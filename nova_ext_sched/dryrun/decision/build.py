@@ -68,9 +68,10 @@ class Build(typing.NamedTuple):
                 f'nova recorded no fault for the build{where}. A service '
                 'was restarted meanwhile, or somebody set the state'
             )
+        said = messages.without_traceback(self.message)
         noted = (
             f'At {self.time:%Y-%m-%d %H:%M:%S} UTC nova recorded '
-            f'{messages.quoted(messages.without_secrets(self.message))}'
+            f'{messages.quoted(messages.without_secrets(said))}'
         )
         if self.found_no_host:
             return f'nova found no host when the server was created. {noted}'
