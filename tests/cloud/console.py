@@ -43,6 +43,8 @@ ANSWERS = {
     # A server cannot be moved: its state, or a host of its own.
     'nova-ext-sched drain --aggregate': (0, 3),
     'nova-ext-sched maintain --round-within': (0, 3),
+    # There is no host in the aggregate.
+    'nova-ext-sched make-room': (0, 3),
 }
 # A page names a server by a UUID; here it is the one in this variable.
 _UUID = re.compile(r'\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
