@@ -386,7 +386,7 @@ class ShareRow(promises.CloudRow):
         self.assertDrained('host1')
 
     def promise_survive(self):
-        self.assertFails('--host', 'host2', stuck=['state'])
+        self.assertFails('--host', 'host2', stuck=['never evacuated'])
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.flavor(vcpu=4))
