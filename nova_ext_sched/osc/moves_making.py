@@ -158,23 +158,24 @@ class Making:
             # The request arrived.
             self.has_begun = True
         self.now = self._read_clock()
-        self._forget()
+        if self._is_forgotten():
+            # The move begins anew.
+            self.forgotten.add(self.own.id)
+            self.idle = self.unanswered = None
+            self.has_begun = False
+            return self._look()
         return moves_step.decide(
             self.move, self.server, self.migrations, self.own, self.has_begun
         )
 
-    def _forget(self) -> None:
-        """Let the move begin anew where nova has forgotten its migration."""
-        own = self.own
-        if not own or not moves_step.is_forgotten(own, self.server):
+    def _is_forgotten(self) -> bool:
+        """Return whether nova has forgotten the own migration long ago."""
+        if not self.own or not moves_step.is_forgotten(self.own, self.server):
             self.idle = None
-        elif self.idle is None:
+            return False
+        if self.idle is None:
             self.idle = self.now
-        elif self.now - self.idle > FORGOTTEN:
-            self.forgotten.add(own.id)
-            self.migrations = [one for one in self.migrations if one != own]
-            self.own = self.idle = self.unanswered = None
-            self.has_begun = False
+        return self.now - self.idle > FORGOTTEN
 
     def _get_ready(self, step: Step) -> None:
         """Choose the method of a step that begins the move.
