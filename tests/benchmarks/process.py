@@ -21,6 +21,18 @@ import sqlalchemy as sa
 
 from tests.functional.placement import servers
 
+#: nova's own, by default, and ours.
+FILTERS = (
+    'ComputeFilter',
+    'ComputeCapabilitiesFilter',
+    'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter',
+    'ServerGroupAffinityFilter',
+    'IsolatedAggregatesFilter',
+    'AggregateInstanceTypeFilter',
+    'FailureDomainFilter',
+)
+
 # Runs a command and writes down what it took. Where a large process starts it,
 # the kernel counts what that one held.
 _MEASURE = """
@@ -51,6 +63,13 @@ class Answer(typing.NamedTuple):
     memory: float
     selects: int
     gets: int
+
+    def __str__(self):
+        return (
+            f'{self.seconds:.1f} s, {self.cpu:.1f} s of CPU, '
+            f'{self.memory:.0f} MiB, {self.selects} selects, '
+            f'{self.gets} of placement'
+        )
 
 
 def run(*arguments):
@@ -93,7 +112,7 @@ class Processes(fixtures.Fixture):
     :param lines: more of nova.conf's section nova_ext_sched
     """
 
-    def __init__(self, test, *, filters, lines=''):
+    def __init__(self, test, *, filters=FILTERS, lines=''):
         super().__init__()
         self._test = test
         self._filters = filters

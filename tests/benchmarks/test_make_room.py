@@ -75,9 +75,7 @@ class MakeRoomBenchmark(mixed.MixedTestCase):
         print(
             f'\n{plan["answer"]["sentence"]} {self.hosts} hosts, '
             f'{100 * min(full):.0f} to {100 * max(full):.0f} % full: '
-            f'{answer.seconds:.1f} s, {answer.cpu:.1f} s of CPU, '
-            f'{answer.memory:.0f} MiB, {answer.selects} selects, '
-            f'{answer.gets} of placement',
+            f'{answer}',
             file=sys.stderr,
         )
         self.assertEqual(0, plan['fit_now'])

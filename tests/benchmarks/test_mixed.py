@@ -40,9 +40,7 @@ class MixedBenchmark(mixed.MixedTestCase):
         document = json.loads(answer.out)
         sentence = document.get('answer', {}).get('sentence', '')
         print(
-            f'\n{name}: {sentence} {self.hosts} hosts: {answer.seconds:.1f} '
-            f's, {answer.cpu:.1f} s of CPU, {answer.memory:.0f} MiB, '
-            f'{answer.selects} selects, {answer.gets} of placement',
+            f'\n{name}: {sentence} {self.hosts} hosts: {answer}',
             file=sys.stderr,
         )
         self.assertEqual([], document.get('faults', []))
