@@ -28,7 +28,6 @@ import json
 import os
 import random
 
-import fixtures
 from nova import objects
 from nova.tests.fixtures import cinder
 from nova.virt import fake
@@ -145,7 +144,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
     :ivar processes: runs commands
     """
 
-    compute_driver = 'fake.MixedDriver'
+    driver = Driver
     most = SERVERS
     hosts = int(os.environ.get('NOVA_EXT_SCHED_TEST_HOSTS', '300'))
     # nova-conductor looks for those of soft groups.
@@ -157,10 +156,6 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
     )
 
     def setUp(self):
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch('nova.virt.fake.MixedDriver', Driver)
-        )
         self.flags(initial_cpu_allocation_ratio=16.0)
         self.flags(
             device_spec=[json.dumps({'vendor_id': '8086'})],

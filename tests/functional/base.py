@@ -138,6 +138,8 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     """
 
     compute_driver = 'fake.MediumFakeDriver'
+    #: The class of another one, of these tests.
+    driver: typing.ClassVar[type | None] = None
     microversion = 'latest'
     weights: typing.ClassVar[dict[str, int]] = {}
     #: Names to add to [filter_scheduler] weight_classes.
@@ -158,6 +160,14 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
                 nova_fixtures.ConfPatcher(
                     group='filter_scheduler',
                     weight_classes=[*weight_classes, *self.weigher_classes],
+                )
+            )
+        if self.driver:
+            # nova loads drivers of its own package alone.
+            self.compute_driver = f'fake.{self.driver.__name__}'
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f'nova.virt.{self.compute_driver}', self.driver
                 )
             )
         self.useFixture(log_once.Forgotten(member_of))

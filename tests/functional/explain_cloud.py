@@ -20,7 +20,7 @@ class RandomCloudTestCase(base.CloudTestCase):
     NUMBER_OF_CELLS = 2
     # Later ones show scheduler hints, and refuse to show a query.
     microversion = '2.90'
-    compute_driver = 'fake.ExplainDriver'
+    driver = explain_driver.Driver
     weights = {
         'host1': 10,
         'host2': 30,
@@ -53,7 +53,7 @@ class RandomCloudTestCase(base.CloudTestCase):
             ['ThirdPartyFilter = third_party_sched:ThirdPartyFilter'],
             (package / 'third_party_sched.py').read_text(),
         )
-        explain_driver.install(self)
+        explain_driver.name_devices(self)
         self.flags(
             initial_cpu_allocation_ratio=1.0,
             initial_disk_allocation_ratio=1.0,

@@ -4,7 +4,6 @@
 
 import json
 
-import fixtures
 from nova import objects
 from nova.virt import fake
 
@@ -81,15 +80,11 @@ class Driver(fake.MediumFakeDriverWithNestedCustomResources):
             )
 
 
-def install(test):
-    """Let nova have the driver as ``fake.ExplainDriver``; an alias ``nic``.
+def name_devices(test):
+    """Let flavors ask for the devices by the alias ``nic``.
 
     :param test: before its ``setUp``
     """
-    # nova loads drivers of its own package alone.
-    test.useFixture(
-        fixtures.MonkeyPatch('nova.virt.fake.ExplainDriver', Driver)
-    )
     test.flags(
         device_spec=[json.dumps({'vendor_id': '8086'})],
         alias=[

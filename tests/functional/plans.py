@@ -7,6 +7,7 @@ from unittest import mock
 from nova import context
 from nova.compute import manager as compute_manager
 
+from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import mend as mend_command
 from tests.functional import audits
 from tests.functional import explain
@@ -56,6 +57,30 @@ class MovesMixin:
                     server, {'OS-EXT-STS:vm_state': state}
                 )
                 self.assertEqual(move['expected'], self.host_of(server))
+
+    def maintain(self, *argv, status=0):
+        """Let maintain plan, and nova carry out all rounds; return the plan.
+
+        :param argv: of the command
+        :param status: its exit status
+        """
+        found = explain.Output(
+            *explain.call(maintain.Maintain, 'maintain', *argv, '-f', 'json')
+        )
+        self.assertEqual(status, found.status, found.err)
+        plan = found.read('schemas/plan.json')
+        for one in plan['rounds']:
+            self.carry_out(one)
+            self.sync_instances()
+            self.assertEqual(
+                [],
+                [
+                    server['id']
+                    for server in self.admin_api.get_servers()
+                    if server['OS-EXT-SRV-ATTR:host'] in one['hosts']
+                ],
+            )
+        return plan
 
     def sync_instances(self):
         """Let nova-computes run a periodic task.

@@ -2,7 +2,6 @@
 
 """Base of the functional tests of hosts whose disk is elsewhere."""
 
-import fixtures
 from oslo_utils.fixture import uuidsentinel
 
 from tests.functional import capacity_driver
@@ -11,16 +10,7 @@ from tests.functional import capacity_driver
 class StorageMixin:
     """Hosts report no disk (:mod:`.capacity_driver`); see ``share``."""
 
-    compute_driver = 'fake.CapacityDriver'
-
-    def setUp(self):
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.CapacityDriver', capacity_driver.Driver
-            )
-        )
-        super().setUp()
+    driver = capacity_driver.Driver
 
     def share(self, gb, *hosts, name='storage'):
         """Let hosts share a provider of disk."""

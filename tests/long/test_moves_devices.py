@@ -9,7 +9,6 @@ import fixtures
 from nova.tests import fixtures as nova_fixtures
 
 from nova_ext_sched.cmd import drain
-from nova_ext_sched.cmd import maintain as maintain_command
 from tests.functional import explain
 from tests.functional import plans
 from tests.functional import test_survive
@@ -130,17 +129,6 @@ class DevicesInPlacementTestCase(DevicesTestCase):
 class DevicesOfThoseThatLeftTestCase(MovesBase):
     """Three devices on each host, of which some are given back."""
 
-    def maintain(self, status=0):
-        """Let nova carry out all rounds; return the hosts of each."""
-        found = explain.Output(
-            *explain.call(maintain_command.Maintain, 'maintain', '-f', 'json')
-        )
-        self.assertEqual(status, found.status, found.err)
-        plan = found.read('schemas/plan.json')
-        for one in plan['rounds']:
-            self.carry_out(one)
-        return [one['hosts'] for one in plan['rounds']]
-
     def test_rounds(self):
         """Host1 takes three only if that of the first server is free."""
         flavor = self.large(1, **{'pci_passthrough:alias': 'nic:1'})
@@ -148,5 +136,8 @@ class DevicesOfThoseThatLeftTestCase(MovesBase):
             self.boot_stopped(flavor, host)
             for host in ('host1', 'host2', 'host2')
         ]
-        self.assertEqual([['host1'], ['host2']], self.maintain())
+        rounds = self.maintain()['rounds']
+        self.assertEqual(
+            [['host1'], ['host2']], [one['hosts'] for one in rounds]
+        )
         self.assertEqual(['host1'] * 3, [self.host_of(one) for one in servers])

@@ -45,21 +45,12 @@ class BareMetalRow(nodes.NodesMixin, promises.CloudRow):
         'moves': 'ironic moves no server',
         'survive': 'ironic evacuates no server',
     }
-    compute_driver = 'fake.BareMetalDriver'
+    driver = BareMetalDriver
     weights = {'host1': 100}
     ties = True
     # nova-api shows the host of a server, and not its node.
     says_where = False
     room = 'CUSTOM_BAREMETAL:1'
-
-    def setUp(self):
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.BareMetalDriver', BareMetalDriver
-            )
-        )
-        super().setUp()
 
     def build(self):
         self.add_nodes('host1', 2)
@@ -100,16 +91,7 @@ class ReservedDriver(fake.MediumFakeDriver):
 class ReservedRow(promises.CloudRow):
     """Inventories that are reserved, as of bare metal in maintenance."""
 
-    compute_driver = 'fake.ReservedDriver'
-
-    def setUp(self):
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.ReservedDriver', ReservedDriver
-            )
-        )
-        super().setUp()
+    driver = ReservedDriver
 
     def build(self):
         two = self.flavor(vcpu=2)
@@ -438,17 +420,8 @@ class VersionsDriver(fake.MediumFakeDriver):
 class VersionsRow(promises.CloudRow):
     """Hypervisors of two versions and types."""
 
-    compute_driver = 'fake.VersionsDriver'
+    driver = VersionsDriver
     weights = {'host3': 300, 'host4': 250, 'host1': 200, 'host2': 100}
-
-    def setUp(self):
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.VersionsDriver', VersionsDriver
-            )
-        )
-        super().setUp()
 
     def build(self):
         for host in ('host1', 'host3', 'host4'):

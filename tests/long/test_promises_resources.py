@@ -5,7 +5,6 @@
 See :mod:`tests.functional.promises`.
 """
 
-import fixtures
 from nova import context
 from nova.virt import fake
 
@@ -173,20 +172,10 @@ class GpuDriver(fake.MediumFakeDriver):
             provider_tree.update_traits(name, [f'CUSTOM_NVIDIA_{one}'])
 
 
-class GpuMixin:
-    compute_driver = 'fake.GpuDriver'
-
-    def setUp(self):
-        # nova loads drivers of its own package alone.
-        self.useFixture(
-            fixtures.MonkeyPatch('nova.virt.fake.GpuDriver', GpuDriver)
-        )
-        super().setUp()
-
-
-class GpuRow(GpuMixin, promises.CloudRow):
+class GpuRow(promises.CloudRow):
     """A child provider with a trait (vGPU)."""
 
+    driver = GpuDriver
     weights = {'host1': 400, 'host4': 300, 'host5': 200}
 
     def build(self):
@@ -233,13 +222,7 @@ class SevDriver(fake.MediumFakeDriver):
 class SevRow(promises.CloudRow):
     """Guests with encrypted memory, which nova does not migrate live."""
 
-    compute_driver = 'fake.SevDriver'
-
-    def setUp(self):
-        self.useFixture(
-            fixtures.MonkeyPatch('nova.virt.fake.SevDriver', SevDriver)
-        )
-        super().setUp()
+    driver = SevDriver
 
     def build(self):
         self.server = {
@@ -274,8 +257,10 @@ class SevRow(promises.CloudRow):
         self.assertCounted(**self.server)
 
 
-class BoundedRow(GpuMixin, promises.CloudRow):
+class BoundedRow(promises.CloudRow):
     """Placement bounds how many candidates it answers with."""
+
+    driver = GpuDriver
 
     def bound(self, number):
         self.placement.fixture.conf_fixture.config(
@@ -308,9 +293,10 @@ class BoundedRow(GpuMixin, promises.CloudRow):
         self.assertCounted(least=4, flavor=self.whole)
 
 
-class TwoTypesRow(GpuMixin, promises.CloudRow):
+class TwoTypesRow(promises.CloudRow):
     """Two device types on one host, told apart by a trait."""
 
+    driver = GpuDriver
     weights = {'host1': 400, 'host2': 300, 'host3': 200}
 
     def build(self):

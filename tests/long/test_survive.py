@@ -504,7 +504,7 @@ class DeletedTestCase(test_survive.SurviveTestCase):
 class LikeDevicesTestCase(test_survive.SurviveTestCase):
     """nova numbers each request of a PCI device."""
 
-    compute_driver = 'fake.ExplainDriver'
+    driver = explain_driver.Driver
     host_filters = (
         *test_survive.SurviveTestCase.host_filters,
         'PciPassthroughFilter',
@@ -512,7 +512,7 @@ class LikeDevicesTestCase(test_survive.SurviveTestCase):
     weights = {'host3': 30, 'host4': 20, 'host5': 10}
 
     def setUp(self):
-        explain_driver.install(self)
+        explain_driver.name_devices(self)
         super().setUp()
 
     def test_servers_with_devices_are_judged_once(self):
