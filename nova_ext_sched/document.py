@@ -7,20 +7,27 @@ it means. What a type cannot say stands in ``Annotated``, in the words of JSON
 schema::
 
     turn: Annotated[int, {'minimum': 1}]
+
+``MayLack[int]`` is a key that documents may be without.
 """
 
 from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
+import functools
 import inspect
+import operator
 import re
 import types
 import typing
 
 Schema = dict[str, typing.Any]
 
-#: In the metadata of a field: whether documents may be without it.
-MAY_LACK = 'may lack'
+# Adds no word to the schema of a value.
+_MAY_LACK: Mapping[str, typing.Any] = types.MappingProxyType({})
+_Value = typing.TypeVar('_Value')
+#: The type of a field that documents may be without.
+MayLack = typing.Annotated[_Value, _MAY_LACK]
 
 # What JSON has for types of Python.
 _FORMS: dict[typing.Any, Schema] = {
@@ -69,9 +76,11 @@ def _describe(classes: Collection[type], definitions: Schema) -> Schema:
         hints = typing.get_type_hints(class_, include_extras=True)
         meanings = _read_meanings(class_)
         for field in dataclasses.fields(class_):
-            form = _find_form(hints[field.name], definitions)
+            hint = hints[field.name]
+            form = _find_form(hint, definitions)
             properties[field.name] = {**form, **meanings.get(field.name, {})}
-            if not field.metadata.get(MAY_LACK):
+            notes = getattr(hint, '__metadata__', ())
+            if not any(one is _MAY_LACK for one in notes):
                 required.append(field.name)
     first, *_ = classes
     return {
@@ -87,7 +96,8 @@ def _find_form(hint: typing.Any, definitions: Schema) -> Schema:
     """Return the schema of values of a type."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
-        return {**_find_form(args[0], definitions), **args[1]}
+        form = _find_form(args[0], definitions)
+        return functools.reduce(operator.or_, args[1:], form)
     if origin in (typing.Union, types.UnionType):
         forms = [_find_form(one, definitions) for one in args]
         if all([*form] == ['type'] for form in forms):
@@ -101,7 +111,7 @@ def _find_form(hint: typing.Any, definitions: Schema) -> Schema:
                 [typing.cast(type, hint)], definitions
             )
         return {'$ref': f'#/$defs/{name}'}
-    if hint in _FORMS:
+    if origin is None:
         return {**_FORMS[hint]}
     *_, values = (_find_form(one, definitions) for one in args)
     if issubclass(typing.cast(type, origin), Mapping):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Documents of explain, as its schema.json has them."""
+"""Documents of explain, as schemas/explain.json has them."""
 
 
 def reason(number=1, text='are isolated'):

@@ -18,6 +18,7 @@ from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import capacity_report
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.fit import answer
 
 
 class Capacity(metrics.Command, scheduler.Lister):
@@ -40,9 +41,10 @@ class Capacity(metrics.Command, scheduler.Lister):
     )
     label = 'Counting servers of flavors'
 
-    def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._document: capacity_report.Document = {}
+    # What was counted until now: an answer.Tally.
+    _found: typing.Any = None
+    _hosts: capacity_report.Hosts
+    _is_complete: bool
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -84,56 +86,56 @@ class Capacity(metrics.Command, scheduler.Lister):
                 'Name a --flavor: the map shows the room for it on each host.'
             )
         try:
-            is_complete = self.ask(self._count, parsed_args)
+            self.ask(self._count, parsed_args)
         except KeyboardInterrupt:
-            if self._document:
-                self.write_part(
-                    capacity_report.make(
-                        self._document,
-                        parsed_args.hosts,
-                        base.FAULT,
-                        parsed_args.long,
-                        is_part=True,
-                    ),
-                    parsed_args,
-                )
+            if self._found:
+                made = self._tell(parsed_args, base.FAULT, is_part=True)
+                self.write_part(made, parsed_args)
             raise
-        flavors = self._document['flavors']
-        status = base.FINE
-        if not is_complete or any(one['fault'] for one in flavors):
+        flavors, status = self._found.flavors, base.FINE
+        if not self._is_complete or any(one.fault for one in flavors):
             status = base.FAULT
-        elif parsed_args.flavor and any(
-            one['servers'] == 0 for one in flavors
-        ):
+        elif parsed_args.flavor and any(one.servers == 0 for one in flavors):
             status = base.SOME_FOUND
-        made = capacity_report.make(
-            self._document, parsed_args.hosts, status, parsed_args.long
-        )
+        made = self._tell(parsed_args, status)
         if topology.is_wanted(parsed_args):
-            drawn = capacity_report.draw(self._document, parsed_args.map_by)
+            drawn = capacity_report.draw(
+                self._found, self._hosts, parsed_args.map_by
+            )
             made = report.append(made, *drawn)
         return made
 
+    def _tell(
+        self,
+        parsed_args: argparse.Namespace,
+        status: int,
+        is_part: bool = False,
+    ) -> report.Report:
+        return capacity_report.make(
+            self._found,
+            self._hosts,
+            parsed_args.hosts,
+            status,
+            parsed_args.long,
+            is_part,
+        )
+
     def _count(
         self, parsed_args: argparse.Namespace, advance: progress.Advance
-    ) -> bool:
-        """Return whether every enabled cell answered.
+    ) -> None:
+        """Keep what is counted.
 
         To people each of several flavors is said as soon as it is counted.
         """
         is_said = len(parsed_args.flavor) != 1 and self.is_text(parsed_args)
         told: set[str] = set()
-        is_complete = True
         for counted in count(parsed_args, advance):
-            self._document, is_complete = counted
-            for one in self._document['flavors'] if is_said else ():
-                if one['id'] not in told:
-                    said = capacity_report.say_flavor(
-                        one, self._document['hosts']
-                    )
+            self._found, self._hosts, self._is_complete = counted
+            for one in self._found.flavors if is_said else ():
+                if one.id not in told:
+                    said = capacity_report.say_flavor(one, self._found.hosts)
                     print(f'{said}.', file=sys.stderr, flush=True)
-                    told.add(one['id'])
-        return is_complete
+                    told.add(one.id)
 
     def measure(self) -> Iterator[metrics.Figure]:
         yield metrics.Figure(
@@ -142,24 +144,24 @@ class Capacity(metrics.Command, scheduler.Lister):
             'where a host takes any number.',
             'flavor',
             {
-                one['name']: math.inf if one['unlimited'] else one['servers']
-                for one in self._document['flavors']
+                one.name: math.inf if one.unlimited else one.servers
+                for one in self._found.flavors
             },
         )
 
 
 def count(
     parsed_args: argparse.Namespace, advance: progress.Advance
-) -> Iterator[tuple[capacity_report.Document, bool]]:
-    """Yield documents, and whether every enabled cell answered.
+) -> Iterator[tuple[answer.Tally, capacity_report.Hosts, bool]]:
+    """Yield what is counted, the hosts, and whether every cell answered.
 
-    See :func:`.survey.make_documents`.
+    See :func:`.survey.count_all`.
     """
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.fit import survey
 
     with arguments.read_cloud(parsed_args) as cloud:
-        yield from survey.make_documents(
+        yield from survey.count_all(
             cloud,
             arguments.make_question(parsed_args),
             parsed_args.flavor,

@@ -2,11 +2,12 @@
 
 """What is told of the capacity: the answer first, then the flavors.
 
-Everything comes from the document (:mod:`.document`).
+Everything comes from what documents have (:mod:`.answer`).
 """
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 import math
 import typing
 
@@ -16,9 +17,23 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import documents
+from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.decision import document as explain_document
+from nova_ext_sched.dryrun.fit import answer
 
-Document = dict[str, typing.Any]
+#: Changes when a reader of the document must change.
+FORMAT = 2
+
+#: Of the document's schema: the title, the format, what it has.
+SCHEMA = (
+    'What nova-ext-sched capacity prints with -f json and -f yaml',
+    FORMAT,
+    (answer.Tally, documents.Hosts, heading.Heading, documents.Asked),
+)
+
+#: What the document has of the hosts.
+Hosts = Sequence[dict[str, typing.Any]]
 
 #: The columns of the flavors.
 COLUMNS = ('Flavor', 'Servers', 'Hosts', 'Limiting factors')
@@ -48,29 +63,31 @@ def get_group_columns(by: str) -> tuple[str, ...]:
 
 
 def make(
-    found: Document,
+    found: answer.Tally,
+    hosts: Hosts,
     by_host: bool,
     status: int = base.FINE,
     is_long: bool = False,
     is_part: bool = False,
 ) -> report.Report:
-    """Return the report of a document, the most room first.
+    """Return the report of what was counted, the most room first.
 
+    :param hosts: what :func:`.topology.describe` returned
     :param by_host: of the room of each host
     :param is_long: show all that ends the room of a flavor
     :param is_part: whether there are flavors that were not counted
     """
     sentences = [*_list_sentences(found)]
     if is_part:
-        counted = messages.count('flavor', len(found['flavors']))
+        counted = messages.count('flavor', len(found.flavors))
         sentences.insert(
             1, f'Interrupted after {counted}; the others were not counted.'
         )
     sentence, sections = report.begin(*sentences)
     rows: list[Sequence[typing.Any]] = []
-    by = found['by']
+    by = found.by
     columns: Sequence[str]
-    for one in found['flavors']:
+    for one in found.flavors:
         number, ends = _number(one), _say_ends(one)
         if by_host:
             columns, noun, lines = HOST_COLUMNS, 'host', _list_rooms(one)
@@ -78,19 +95,19 @@ def make(
             columns, noun = get_group_columns(by), GROUPS[by]
             lines = _list_groups(one)
         else:
-            hosts = report.NONE if one['fault'] else _hosts(one)
+            fitting = report.NONE if one.fault else _hosts(one)
             cell = report.Cell(ends, '; '.join(ends))
-            rows.append((one['name'], number, hosts, cell))
+            rows.append((one.name, number, fitting, cell))
             continue
-        rows += [(one['name'], *line) for line in lines]
+        rows += [(one.name, *line) for line in lines]
         sections.append(
             report.Section(
                 _say_head(one), lines, _MOST_LINES, noun, columns[1:]
             )
         )
-        several = one['in_several']
-        if several and (several['servers'] or several['unlimited']):
-            count = several['servers'] or 'Some'
+        several = one.in_several
+        if several and (several.servers or several.unlimited):
+            count = several.servers or 'Some'
             sections.append(
                 report.Section(
                     f'{count} of these would be on hosts in several {noun}s, '
@@ -104,18 +121,26 @@ def make(
         sentence,
         sections,
         rows,
-        lambda: found,
+        lambda: {
+            **heading.make(FORMAT),
+            **dataclasses.asdict(found),
+            'topology': [*hosts],
+        },
         status,
-        [one['host'] for one in found.get('topology', ())],
+        [one['host'] for one in hosts],
     )
 
 
-def draw(found: Document, by: str | None) -> Iterator[topology.Map]:
+def draw(
+    found: answer.Tally,
+    hosts: Hosts,
+    by: str | None,
+) -> Iterator[topology.Map]:
     """Yield the map of the room of each flavor that was counted."""
-    for one in found['flavors']:
+    for one in found.flavors:
         rooms = {
-            room['host']: math.inf if room['unlimited'] else room['servers']
-            for room in one['rooms'] or ()
+            room.host: math.inf if room.unlimited else room.servers
+            for room in one.rooms or ()
         }
         counted = {
             host: int(number)
@@ -124,7 +149,7 @@ def draw(found: Document, by: str | None) -> Iterator[topology.Map]:
         }
         most = max(counted.values(), default=0)
         yield topology.Map(
-            found['topology'],
+            hosts,
             {
                 host: _UNKNOWN
                 if number is None
@@ -133,7 +158,7 @@ def draw(found: Document, by: str | None) -> Iterator[topology.Map]:
                 if number != 0
             },
             counted,
-            one['name'],
+            one.name,
             {
                 topology.LEVELLED: 'room for '
                 + topology.say_levels(most or 1),
@@ -146,7 +171,7 @@ def draw(found: Document, by: str | None) -> Iterator[topology.Map]:
 
 
 def _tell_flavors(
-    found: Document, rows: Sequence[Sequence[typing.Any]], is_long: bool
+    found: answer.Tally, rows: Sequence[Sequence[typing.Any]], is_long: bool
 ) -> report.Section:
     """Return the flavors with bars, and what ends the room of most hosts."""
     shown = bars.compare([number for _, number, *_ in rows])
@@ -159,117 +184,121 @@ def _tell_flavors(
         head = 'Limited by'
         lines = [
             (*line[:-1], _find_limit(one))
-            for line, one in zip(lines, found['flavors'], strict=True)
+            for line, one in zip(lines, found.flavors, strict=True)
         ]
     return report.Section(
         rows=lines, columns=('Flavor', 'Servers', '', 'Hosts', head)
     )
 
 
-def _find_limit(one: Document) -> str:
+def _find_limit(one: answer.RoomForFlavor) -> str:
     """Return what ends the room of the most hosts, or why none has room."""
-    if one['end'] or one['fault']:
-        return one['end'] or 'could not be counted'
-    ends = max(one['ends'], key=lambda end: end['hosts'], default=None)
+    if one.end or one.fault:
+        return one.end or 'could not be counted'
+    ends = max(one.ends, key=lambda end: end.hosts, default=None)
     if ends:
-        return str(ends['ends'])
-    refused = max(one['refused'], key=lambda by: by['hosts'], default=None)
-    return explain_document.say_number(refused) if refused else ''
+        return ends.ends
+    refused = max(one.refused, key=lambda by: by.hosts, default=None)
+    if refused:
+        return explain_document.say_number(refused.hosts, refused.reason)
+    return ''
 
 
-def _list_rooms(one: Document) -> list[Sequence[typing.Any]]:
+def _list_rooms(one: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
     return [
-        (room['host'], _number(room), report.Cell(room['ends']))
-        for room in one['rooms']
+        (room.host, _number(room), report.Cell(room.ends))
+        for room in one.rooms or ()
     ]
 
 
-def _list_groups(one: Document) -> list[Sequence[typing.Any]]:
+def _list_groups(one: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
     lines: list[Sequence[typing.Any]] = []
-    for group in one['groups'] or ():
-        ends = _say_hosts(group['ends'])
+    for group in one.groups or ():
+        ends = _say_hosts(group.ends)
         cell = report.Cell(ends, '; '.join(ends))
-        name = group['name'] or _NO_GROUP
+        name = group.name or _NO_GROUP
         lines.append((name, _number(group), _hosts(group), cell))
     return lines
 
 
-def _list_sentences(found: Document) -> Iterator[str]:
+def _list_sentences(found: answer.Tally) -> Iterator[str]:
     """Yield the answer, without its stop, and what is to be said besides."""
-    flavors = found['flavors']
-    hosts = messages.count('host', found['hosts'])
-    faults = [one for one in flavors if one['fault']]
+    flavors = found.flavors
+    hosts = messages.count('host', found.hosts)
+    faults = [one for one in flavors if one.fault]
     if len(flavors) == 1 and not faults:
-        yield say_flavor(flavors[0], found['hosts'])
+        yield say_flavor(flavors[0], found.hosts)
     else:
-        roomy = sum(
-            one['unlimited'] or bool(one['servers']) for one in flavors
-        )
+        roomy = sum(one.unlimited or bool(one.servers) for one in flavors)
         counted = len(flavors) - len(faults)
         have = messages.part(roomy, counted, 'flavor', 'has', 'have')
         yield (
             f'{have} room on {hosts}. Each number assumes that nothing else '
             'is created'
         )
-    for remark in found['remarks']:
+    for remark in found.remarks:
         yield f'{remark.rstrip(".")}.'
     for one in faults:
-        yield f'{say_flavor(one, found["hosts"])}.'
+        yield f'{say_flavor(one, found.hosts)}.'
 
 
-def say_flavor(one: Document, hosts: int) -> str:
+def say_flavor(one: answer.RoomForFlavor, hosts: int) -> str:
     """Return what was found of a flavor, without the stop.
 
     :param hosts: how many there are
     """
-    if one['fault']:
-        return (
-            f'{one["name"]} could not be counted: {one["fault"].rstrip(".")}'
-        )
+    if one.fault:
+        return f'{one.name} could not be counted: {one.fault.rstrip(".")}'
     number = _number(one)
     fit = messages.agree(number, 'fits', 'fit')
     on = ''
-    if (fitting := one['hosts']) is not None:
+    if (fitting := one.hosts) is not None:
         on = f', on {fitting} of {messages.count("host", hosts)}'
     more = messages.count('more server', number)
     if not number:
-        return f'No more servers of flavor {one["name"]} fit'
-    return f'{more} of flavor {one["name"]} {fit}{on}'
+        return f'No more servers of flavor {one.name} fit'
+    return f'{more} of flavor {one.name} {fit}{on}'
 
 
-def _say_head(one: Document) -> str:
+def _say_head(one: answer.RoomForFlavor) -> str:
     """Return how many servers of a flavor fit, and what limits them."""
     number, ends = _number(one), '; '.join(_say_ends(one))
     if isinstance(number, int):
         number = messages.count('server', number)
-    text = f'{one["name"]}: {number}'
+    text = f'{one.name}: {number}'
     if not ends:
         return text
     # Without these, the hosts are all refused.
-    is_limited = one['ends'] and not one['end']
+    is_limited = one.ends and not one.end
     return text + (', limited by ' if is_limited else '; ') + ends
 
 
-def _number(one: Document) -> typing.Any:
-    if one['unlimited']:
+def _number(
+    one: answer.RoomForFlavor | answer.RoomInGroup | answer.RoomOnHost,
+) -> typing.Any:
+    if one.unlimited:
         return 'unlimited'
-    return report.NONE if one['servers'] is None else one['servers']
+    return report.NONE if one.servers is None else one.servers
 
 
-def _hosts(one: Document) -> typing.Any:
-    return report.NONE if one['hosts'] is None else one['hosts']
+def _hosts(one: answer.RoomForFlavor | answer.RoomInGroup) -> typing.Any:
+    return report.NONE if one.hosts is None else one.hosts
 
 
-def _say_ends(one: Document) -> list[str]:
+def _say_ends(one: answer.RoomForFlavor) -> list[str]:
     """Return what ends the room of hosts, and why others have none."""
-    if one['end']:
-        return [one['end']]
-    refused = map(explain_document.say_number, one['refused'])
-    return [*_say_hosts(one['ends']), *refused]
-
-
-def _say_hosts(ends: Sequence[Document]) -> list[str]:
+    if one.end:
+        return [one.end]
     return [
-        f'{end["ends"]} on {messages.count("host", end["hosts"])}'
-        for end in ends
+        *_say_hosts(one.ends),
+        *(
+            explain_document.say_number(by.hosts, by.reason)
+            for by in one.refused
+        ),
+    ]
+
+
+def _say_hosts(ends: Sequence[answer.RoomEnd]) -> list[str]:
+    return [
+        f'{end.ends} on {messages.count("host", end.hosts)}' for end in ends
     ]

@@ -29,22 +29,28 @@ class Asked:
         order of the options; empty where it is of the cloud as it is
     """
 
-    command: str = dataclasses.field(metadata={document.MAY_LACK: True})
-    supposed: Sequence[plan_format.Supposed] = dataclasses.field(
-        metadata={document.MAY_LACK: True}
-    )
+    command: document.MayLack[str]
+    supposed: document.MayLack[Sequence[plan_format.Supposed]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Read:
-    """What was read, and what could not be.
+class Hosts:
+    """The hosts that were read.
 
     :ivar topology: every host with a compute node, in the order in which
         people count names
-    :ivar faults: what could not be read
     """
 
     topology: Sequence[heading.Host]
+
+
+@dataclasses.dataclass(frozen=True)
+class Read(Hosts):
+    """What was read, and what could not be.
+
+    :ivar faults: what could not be read
+    """
+
     faults: Sequence[str]
 
 

@@ -18,10 +18,24 @@ from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
+from nova_ext_sched.cmd import documents
+from nova_ext_sched.dryrun import heading
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
-from nova_ext_sched.dryrun.decision import matrix
 
 Document = document.Document
+
+#: Of the document's schema: the title, the format, what it has.
+SCHEMA = (
+    'What nova-ext-sched explain prints with -f json and -f yaml',
+    document.FORMAT,
+    (
+        conclusion.Conclusion,
+        conclusion.Subject,
+        heading.Heading,
+        documents.Asked,
+    ),
+)
 
 #: The columns of the constraints.
 COLUMNS = (
@@ -141,11 +155,11 @@ def _list_by_host(found: Document, all_: bool) -> list[Sequence[object]]:
 def _list_verdicts(
     found: Document, host: Document, all_: bool
 ) -> Iterator[Sequence[object]]:
-    passes = {'verdict': matrix.PASSES, 'reason': ''}
+    passes = {'verdict': conclusion.PASSES, 'reason': ''}
     verdicts = {one['constraint']: one for one in host['verdicts']}
     for number, by in enumerate(found['constraints']):
         one = verdicts.get(number, passes)
-        if all_ or one['verdict'] == matrix.REFUSED:
+        if all_ or one['verdict'] == conclusion.REFUSED:
             said = one['verdict'], one['reason']
             yield (by['stage'], by['constraint'], *said)
 
@@ -361,9 +375,9 @@ def _by_stage(
 def _judge(found: Document, host: Document, is_one: bool = True) -> str:
     """Return how many constraints refuse a host, or each of several."""
     verdicts = [one['verdict'] for one in host['verdicts']]
-    unjudged = verdicts.count(matrix.NOT_JUDGED)
+    unjudged = verdicts.count(conclusion.NOT_JUDGED)
     judging = len(found['constraints']) - unjudged
-    refusing = verdicts.count(matrix.REFUSED)
+    refusing = verdicts.count(conclusion.REFUSED)
     it, them = ('it', 'it') if is_one else ('each', 'them')
     refuse_it = messages.part(
         refusing,

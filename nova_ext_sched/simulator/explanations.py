@@ -14,9 +14,9 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import asking
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
-from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 
 Document = dict[str, typing.Any]
@@ -168,7 +168,7 @@ def _list_refusals(explained: Document, host: Document) -> str:
     """Return what refuses a host and why, each reason once."""
     constraints: dict[str, list[str]] = {}
     for one in host['verdicts']:
-        if one['verdict'] == matrix.REFUSED:
+        if one['verdict'] == conclusion.REFUSED:
             name = explained['constraints'][one['constraint']]['constraint']
             names = constraints.setdefault(one['reason'], [])
             # A filter that is its own cause is named in the reason.

@@ -12,7 +12,7 @@ class Answer(explain.Output):
 
     @property
     def document(self):
-        return self.read('dryrun/fit/schema.json')
+        return self.read('schemas/capacity.json')
 
     @property
     def flavors(self):

@@ -43,7 +43,7 @@ class Answer(Output):
 
     @property
     def document(self):
-        return self.read('dryrun/decision/schema.json')
+        return self.read('schemas/explain.json')
 
     @property
     def rows(self):

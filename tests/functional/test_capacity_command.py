@@ -185,7 +185,7 @@ class CommandTestCase(capacity.CapacityTestCase):
     def explain_in_the_same_snapshot(self):
         asked = question.Question(flavor='large')
         with snapshot.read(settled=True) as cloud:
-            [*survey.make_documents(cloud, question.Question())]
+            [*survey.count_all(cloud, question.Question())]
             found = explanation.explain(cloud, asked).describe()
         self.assertEqual(
             ['host1', 'host2', 'host3'],

@@ -22,7 +22,7 @@ MULTIPLIERS = {
     'num_instances_weight_multiplier': -1.0,
     'hypervisor_version_weight_multiplier': 1.0,
 }
-CAPACITY = 'dryrun/fit/schema.json'
+CAPACITY = 'schemas/capacity.json'
 
 
 class TieWeigher(weights.BaseHostWeigher):

@@ -51,14 +51,14 @@ class TopologyTestCase(audits.AuditTestCase):
         for kind, name, schema, argv in (
             (audit.Audit, 'audit', 'schemas/audit.json', []),
             (audit.Audit, 'audit', 'schemas/audit.json', ['--summary']),
-            (capacity.Capacity, 'capacity', 'dryrun/fit/schema.json', flavor),
+            (capacity.Capacity, 'capacity', 'schemas/capacity.json', flavor),
             (survive.Survive, 'survive', 'schemas/plan.json', []),
             (drain.Drain, 'drain', 'schemas/plan.json', ['host1']),
             (mend.Mend, 'mend', 'schemas/plan.json', []),
             (
                 explain_command.Explain,
                 'explain',
-                'dryrun/decision/schema.json',
+                'schemas/explain.json',
                 flavor,
             ),
         ):

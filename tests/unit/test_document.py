@@ -36,9 +36,7 @@ class Thing(Shelf):
     parts: Sequence[Shelf]
     on: Shelf | None
     weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    note: str = dataclasses.field(
-        metadata={document.MAY_LACK: True}, default=''
-    )
+    note: document.MayLack[str] = ''
 
 
 @dataclasses.dataclass

@@ -2,8 +2,9 @@
 
 """Everything that an explanation says, as one document.
 
-``schema.json`` beside this module has its form. What people read is written
-from the document alone, so that one that was kept reads like a new one.
+Its keys are fields of dataclasses (:mod:`.conclusion`). What people read is
+written from the document alone, so that one that was kept reads like a new
+one.
 """
 
 from collections.abc import Collection
@@ -15,10 +16,11 @@ import typing
 from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import heading
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 
-#: What schema.json describes, or a part of it.
+#: What schemas/explain.json describes, or a part of it.
 Document = dict[str, typing.Any]
 
 #: Changes when a reader of the document must change.
@@ -47,37 +49,40 @@ def describe_request(
     :param server: the UUID of a server that exists
     """
     get = functools.partial(fields.get_field, spec_obj)
-    group = get('instance_group')
+    flavor, group = spec_obj.flavor, get('instance_group')
     hints = get('scheduler_hints') or {}
-    return {
-        'operation': operation,
-        'server': server,
-        'server_name': server_name,
-        'project': get('project_id'),
-        'flavor': {
-            'id': fields.get_field(spec_obj.flavor, 'flavorid'),
-            **fields.get_fields(spec_obj.flavor, *_FLAVOR),
-            'extra_specs': dict(fields.flavor_extra_specs(spec_obj)),
-        },
-        'image': fields.get_fields(get('image'), 'id', 'name'),
-        'boot_from_volume': bool(get('is_bfv')),
-        'availability_zone': get('availability_zone'),
-        'server_group': group
-        and {
-            'id': fields.get_field(group, 'uuid'),
+    asked = conclusion.Request(
+        operation=operation,
+        server=server,
+        server_name=server_name,
+        project=get('project_id'),
+        flavor=conclusion.Flavor(
+            fields.get_field(flavor, 'flavorid'),
+            **fields.get_fields(flavor, *_FLAVOR),
+            extra_specs=dict(fields.flavor_extra_specs(spec_obj)),
+        ),
+        image=conclusion.Identified(
+            **fields.get_fields(get('image'), 'id', 'name')
+        ),
+        boot_from_volume=bool(get('is_bfv')),
+        availability_zone=get('availability_zone'),
+        server_group=group
+        and conclusion.ServerGroup(
+            fields.get_field(group, 'uuid'),
             **fields.get_fields(group, 'name', 'policy'),
-        },
-        'hints': {
+        ),
+        hints={
             # nova's own kind of list is none for PyYAML.
             key: list(value) if isinstance(value, list) else [value]
             for key, value in hints.items()
             if not key.startswith('_nova')
         },
-        'destination': fields.get_field(get('requested_destination'), 'host'),
-        'force_hosts': list(get('force_hosts') or ()),
-        'ignore_hosts': list(get('ignore_hosts') or ()),
-        'instances': get('num_instances') or 1,
-    }
+        destination=fields.get_field(get('requested_destination'), 'host'),
+        force_hosts=list(get('force_hosts') or ()),
+        ignore_hosts=list(get('ignore_hosts') or ()),
+        instances=get('num_instances') or 1,
+    )
+    return dataclasses.asdict(asked)
 
 
 def build(
@@ -102,7 +107,7 @@ def build(
     }
 
 
-def make_answer(found: matrix.Matrix, of_server: bool) -> matrix.Answer:
+def make_answer(found: matrix.Matrix, of_server: bool) -> conclusion.Answer:
     """Return the answer of an explanation, with its sentence.
 
     :param found: all constraints are in
@@ -118,8 +123,8 @@ def make_answer(found: matrix.Matrix, of_server: bool) -> matrix.Answer:
     said = *found.faults, head, ', '.join(why), *found.remarks
     answer.sentence = _join(*said)
     for one in answer.freed:
-        if one['cause'] == _ZONE and of_server:
-            one['act'] += ', or unpin the server (microversion 2.104)'
+        if one.cause == _ZONE and of_server:
+            one.act += ', or unpin the server (microversion 2.104)'
     return answer
 
 
@@ -189,7 +194,7 @@ def count_reason(reason: Document) -> str:
 
     :param reason: of the document
     """
-    text = say_number(reason)
+    text = say_number(reason['hosts'], reason['reason'])
     names = reason['names']
     if names:
         shown = [
@@ -204,7 +209,6 @@ def count_reason(reason: Document) -> str:
     return text
 
 
-def say_number(reason: Document) -> str:
+def say_number(number: int, kind: str) -> str:
     """Return a reason with its number of hosts."""
-    number, kind = reason['hosts'], reason['reason']
     return f'{number} {refusals.singular(kind) if number == 1 else kind}'

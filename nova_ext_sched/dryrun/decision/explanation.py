@@ -68,7 +68,7 @@ class Explanation:
         detailed: Collection[str] | None = None,
         topology: Sequence[document.Document] = (),
     ) -> document.Document:
-        """Return everything as one document, of ``schema.json``.
+        """Return everything as one document, of ``schemas/explain.json``.
 
         :param detailed: UUIDs of the hosts to list; None for all
         :param topology: what :func:`..cloud.topology.describe` returned
@@ -103,8 +103,7 @@ def explain(
     schedule(under_way)
     if closely:
         full = orphaned.find_full(found)
-        found.unheld, elsewhere = orphaned.find(cloud, full)
-        found.elsewhere = [one._asdict() for one in elsewhere]
+        found.unheld, found.elsewhere = orphaned.find(cloud, full)
         remarks.add(under_way, asked.operation, existing)
     return Explanation(described, found)
 

@@ -5,8 +5,7 @@
 Every constraint is asked about every host, whether or not another constraint
 has refused it before: a matrix of constraints and hosts. From it come how
 many hosts a constraint refuses, how many it alone refuses, how many are left
-after it, and what lifting constraints would free. The fields of the classes
-are the document that ``schema.json`` describes (:mod:`.document`).
+after it, and what lifting constraints would free (:mod:`.conclusion`).
 
 What is lifted is a *cause*. One policy may refuse a host twice: isolation
 forbids the host's aggregate in placement's query, and
@@ -28,43 +27,8 @@ import itertools
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import refusals
-
-#: Of a host that is judged by a constraint.
-PASSES, REFUSED, NOT_JUDGED = 'passes', 'refused', 'not judged'
-
-
-@dataclasses.dataclass
-class Capacity:
-    """What the hosts that lack an amount have of a resource class."""
-
-    resource: str
-    requested: int
-    large_enough: int
-    full: int
-    too_small: int
-    without: int
-    unknown: int
-    alone: int = 0
-    most_free: int = 0
-    most_free_host: str | None = None
-    fits: int = 0
-
-
-@dataclasses.dataclass
-class Constraint:
-    """One constraint, in the scheduler's order."""
-
-    stage: str
-    constraint: str
-    asks: str
-    judged: int
-    left: int | None
-    refused: int | None = None
-    alone: int | None = None
-    causes: list[str] = dataclasses.field(default_factory=list)
-    reasons: list[refusals.Reason] = dataclasses.field(default_factory=list)
-    capacity: Capacity | None = None
 
 
 class Column(typing.NamedTuple):
@@ -78,96 +42,6 @@ class Column(typing.NamedTuple):
     refused: Mapping[str, tuple[refusals.Refusal, ...]]
     judged: Collection[str]
     free: Mapping[str, int]
-
-
-@dataclasses.dataclass
-class End:
-    """The constraint that ended a request before hosts were judged.
-
-    :ivar reason: what the owner of the server reads
-    :ivar detail: what only operators read
-    :ivar cause: the name of its policy
-    """
-
-    stage: str
-    name: str
-    reason: str
-    detail: str
-    cause: str
-
-
-@dataclasses.dataclass
-class Place:
-    """A host that is left, and what each weigher gave it, multiplied."""
-
-    host: str
-    uuid: str
-    weight: float
-    weights: dict[str, float]
-
-
-@dataclasses.dataclass
-class Judgement:
-    """What a constraint that a host does not pass says of it."""
-
-    constraint: int
-    verdict: str
-    reason: str
-    causes: list[str]
-
-
-@dataclasses.dataclass
-class HostAnswer:
-    """A host, the constraints that it does not pass, and its place if left.
-
-    :ivar rank: 1 for the scheduler's first choice
-    :ivar loses: how much less than that one each weigher gives it
-    """
-
-    host: str
-    uuid: str
-    left: bool
-    rank: int | None
-    loses: dict[str, float]
-    verdicts: list[Judgement]
-
-
-@dataclasses.dataclass
-class Answer:
-    """What comes of all constraints."""
-
-    sentence: str
-    finds_host: bool
-    hosts: int
-    left: int
-    best: str | None
-    deciders: list[dict[str, str]]
-    cause: str | None
-    label: str | None
-    reasons: list[refusals.Reason]
-    freed: list[dict[str, typing.Any]]
-    end: End | None
-    shortage: str
-    refusal: str
-    drawn: int
-
-
-@dataclasses.dataclass
-class Conclusion:
-    """What the document has of a matrix; see :class:`Matrix`.
-
-    :ivar hosts: each with the constraints that it does not pass
-    """
-
-    answer: Answer
-    constraints: list[Constraint]
-    query: list[str]
-    hosts: list[HostAnswer]
-    order: list[Place]
-    unheld: dict[str, typing.Any] | None
-    elsewhere: list[dict[str, typing.Any]]
-    faults: list[str]
-    remarks: list[str]
 
 
 @dataclasses.dataclass(eq=False)
@@ -202,21 +76,21 @@ class Matrix:
     names: Mapping[str, str]
     whole: bool = True
     advance: Callable[..., object] = lambda: None
-    constraints: list[Constraint] = dataclasses.field(default_factory=list)
+    constraints: list[conclusion.Constraint] = dataclasses.field(
+        default_factory=list
+    )
     columns: list[Column] = dataclasses.field(default_factory=list)
     remaining: set[str] = dataclasses.field(init=False)
-    order: list[Place] = dataclasses.field(default_factory=list)
+    order: list[conclusion.Place] = dataclasses.field(default_factory=list)
     query: list[str] = dataclasses.field(default_factory=list)
-    end: End | None = None
+    end: conclusion.End | None = None
     failure: BaseException | None = None
     shortage: str = ''
     refusal: str = ''
     drawn: int = 1
     unknown: set[str] = dataclasses.field(default_factory=set)
-    unheld: dict[str, typing.Any] | None = None
-    elsewhere: list[dict[str, typing.Any]] = dataclasses.field(
-        default_factory=list
-    )
+    unheld: conclusion.Unheld | None = None
+    elsewhere: list[conclusion.Stray] = dataclasses.field(default_factory=list)
     faults: list[str] = dataclasses.field(default_factory=list)
     remarks: list[str] = dataclasses.field(default_factory=list)
 
@@ -230,7 +104,7 @@ class Matrix:
         asks: str = '',
         refused: Mapping[str, refusals.Refusal] | None = None,
         judged: Collection[str] | None = None,
-        capacity: Capacity | None = None,
+        capacity: conclusion.Capacity | None = None,
         free: Mapping[str, int] | None = None,
     ) -> None:
         """Append a constraint.
@@ -252,7 +126,9 @@ class Matrix:
         self.remaining -= cells.keys()
         judged = self.names if judged is None else judged
         self.columns.append(Column(cells, judged, free or {}))
-        added = Constraint(stage, name, asks, len(judged), len(self.remaining))
+        added = conclusion.Constraint(
+            stage, name, asks, len(judged), len(self.remaining)
+        )
         if judged:
             # A number of hosts that nobody looked at is none.
             added.refused = len(cells)
@@ -278,7 +154,7 @@ class Matrix:
         """
         text = messages.clean(reason.rstrip('.'), 1000)
         detail = messages.clean(detail, 1000)
-        self.end = End(stage, name, text, detail, cause or name)
+        self.end = conclusion.End(stage, name, text, detail, cause or name)
         self.remaining = set()
         for one in self.constraints:
             if not one.judged:
@@ -317,9 +193,9 @@ class Matrix:
             vars(found).pop(cached, None)
         return found
 
-    def prefer(self, uuid: str, weight: float) -> Place:
+    def prefer(self, uuid: str, weight: float) -> conclusion.Place:
         """Append a host that remains to the scheduler's order."""
-        place = Place(self._name(uuid), uuid, weight, {})
+        place = conclusion.Place(self._name(uuid), uuid, weight, {})
         self.order.append(place)
         return place
 
@@ -329,8 +205,10 @@ class Matrix:
         return bool(self.order) and not (self.shortage or self.refusal)
 
     def conclude(
-        self, answer: Answer, detailed: Collection[str] | None = None
-    ) -> Conclusion:
+        self,
+        answer: conclusion.Answer,
+        detailed: Collection[str] | None = None,
+    ) -> conclusion.Conclusion:
         """Return what the whole matrix says, when all constraints are in.
 
         :param answer: what :func:`.document.make_answer` returned
@@ -347,7 +225,7 @@ class Matrix:
             if constraint.capacity:
                 self._complete(constraint.capacity, column.free)
         listed = self.names if detailed is None else detailed
-        return Conclusion(
+        return conclusion.Conclusion(
             answer,
             self.constraints,
             self.query,
@@ -362,7 +240,7 @@ class Matrix:
             self.remarks,
         )
 
-    def make_answer(self) -> Answer:
+    def make_answer(self) -> conclusion.Answer:
         """Return the answer alone, still without its sentence."""
         reasons = refusals.group(self.count_reasons(), self.ranked)
         cause = label = None
@@ -372,7 +250,7 @@ class Matrix:
             cause = label = refusals.STATE
         elif reasons:
             cause, label = reasons[0].cause, reasons[0].label
-        return Answer(
+        return conclusion.Answer(
             sentence='',
             finds_host=self.finds_host,
             hosts=len(self.names),
@@ -389,7 +267,9 @@ class Matrix:
             drawn=self.drawn,
         )
 
-    def _complete(self, capacity: Capacity, free: Mapping[str, int]) -> None:
+    def _complete(
+        self, capacity: conclusion.Capacity, free: Mapping[str, int]
+    ) -> None:
         # Hosts that a smaller flavor alone would open.
         alone = {
             uuid
@@ -403,8 +283,8 @@ class Matrix:
         capacity.most_free_host = min(hosts, default=None)
         capacity.fits = len(hosts)
 
-    def _describe(self, uuid: str) -> HostAnswer:
-        host = HostAnswer(
+    def _describe(self, uuid: str) -> conclusion.HostAnswer:
+        host = conclusion.HostAnswer(
             self._name(uuid), uuid, uuid in self.remaining, None, {}, []
         )
         if uuid in self._ranks:
@@ -418,11 +298,13 @@ class Matrix:
         for number, column in enumerate(self.columns):
             refused = column.refused.get(uuid, ())
             if refused or uuid not in column.judged:
-                verdict = REFUSED if refused else NOT_JUDGED
+                verdict = (
+                    conclusion.REFUSED if refused else conclusion.NOT_JUDGED
+                )
                 reason = '; '.join(map(refusals.say, refused))
                 causes = [one.cause for one in refused]
                 host.verdicts.append(
-                    Judgement(number, verdict, reason, causes)
+                    conclusion.Judgement(number, verdict, reason, causes)
                 )
         return host
 
@@ -430,9 +312,9 @@ class Matrix:
     def _ranks(self) -> dict[str, int]:
         return {one.uuid: n for n, one in enumerate(self.order, 1)}
 
-    def _find_deciders(self) -> list[dict[str, str]]:
+    def _find_deciders(self) -> list[conclusion.Decider]:
         """Return the weighers without which another host may be first."""
-        found: list[dict[str, str]] = []
+        found: list[conclusion.Decider] = []
         if not self.order:
             return found
         first, *others = self.order
@@ -444,7 +326,7 @@ class Matrix:
             }
             best = max(others, key=lambda one: without[one.host]).host
             if without[best] >= without[first.host]:
-                found.append({'weigher': weigher, 'best': best})
+                found.append(conclusion.Decider(weigher, best))
         return found
 
     def _name(self, uuid: str) -> str:
@@ -477,8 +359,8 @@ class Matrix:
             if uuid not in fixed and len(causes) == 1
         }
 
-    def count_freed(self) -> list[dict[str, typing.Any]]:
-        """Return each ``cause`` that would free ``hosts``, and an ``act``.
+    def count_freed(self) -> list[conclusion.Freed]:
+        """Return each cause that would free hosts, and what to do.
 
         It is the only one that refuses them. The one that frees most comes
         first. A host that a filter could not be asked about counts as one
@@ -492,14 +374,14 @@ class Matrix:
                 for one in column.refused.get(uuid, ())
             }
         return [
-            {
-                'cause': cause,
-                'hosts': len(freed[cause]),
-                'act': refusals.say_act(
+            conclusion.Freed(
+                cause,
+                len(freed[cause]),
+                refusals.say_act(
                     set().union(*freed[cause].values()),
                     map(self._name, freed[cause]),
                 ),
-            }
+            )
             for cause in self.ranked
             if cause in freed
         ]

@@ -34,6 +34,7 @@ import sqlalchemy as sa
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.queries import servers
@@ -80,7 +81,7 @@ def find_full(found: matrix.Matrix) -> Lacking:
 
 def find(
     cloud: snapshot.Snapshot, lacking: Lacking
-) -> tuple[dict[str, typing.Any] | None, list[stray.Stray]]:
+) -> tuple[conclusion.Unheld | None, list[conclusion.Stray]]:
     """Return which full hosts hold what nobody has, or who stands elsewhere.
 
     A request to placement for each of the first fifty, and of the fifty first
@@ -127,19 +128,17 @@ def find(
                 for name, missing in lacking[uuid].items()
             )
             host = messages.clean(cloud.hosts[uuid].name)
-            one = {'host': host, 'uuid': uuid, 'freed': freed}
-            hosts.append({**one, 'consumers': mine})
+            hosts.append(conclusion.LeakingHost(host, uuid, freed, mine))
     if not hosts:
         return None, elsewhere
     sentence = _say(hosts, len(held), others)
-    unheld = {'sentence': sentence, 'asked': len(held), 'hosts': hosts}
-    return unheld, elsewhere
+    return conclusion.Unheld(sentence, len(held), hosts), elsewhere
 
 
-def _say(hosts: list[dict[str, typing.Any]], asked: int, others: bool) -> str:
+def _say(hosts: list[conclusion.LeakingHost], asked: int, others: bool) -> str:
     have = messages.part(len(hosts), asked, 'full host', 'holds', 'hold')
-    names = messages.first_few([one['host'] for one in hosts], _MOST_NAMES)
-    full = [one['host'] for one in hosts if one['freed']]
+    names = messages.first_few([one.host for one in hosts], _MOST_NAMES)
+    full = [one.host for one in hosts if one.freed]
     alone = messages.first_few(full, _MOST_NAMES) or 'none'
     return (
         f'{have} leaked allocations, of no server or migration: {names}. Full '

@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import typing
@@ -75,19 +76,40 @@ IGNORED = Refusal(
 NOT_KNOWN = Refusal('may or may not have room', 'not known')
 
 
+@dataclasses.dataclass(frozen=True)
+class Name:
+    """What is counted within a kind, and how many hosts it has."""
+
+    name: str
+    hosts: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Detail:
+    """A policy's own words, and of how many hosts it has them."""
+
+    detail: str
+    hosts: int
+
+
 @dataclasses.dataclass
 class Reason:
     """Refusals of one kind, with their names and details counted.
 
-    :ivar label: the cause, in a word that no member of a project has written
+    :ivar reason: begins with a verb in the plural
+    :ivar cause: what to lift; several constraints may share one
+    :ivar label: the cause in words that no member of a project has written:
+        required traits, custom resource, other in place of these
+    :ivar names: aggregates, for example
+    :ivar details: the policies' own words
     """
 
     reason: str
     cause: str
     label: str
-    hosts: int
-    names: list[dict[str, typing.Any]]
-    details: list[dict[str, typing.Any]]
+    hosts: typing.Annotated[int, {'minimum': 1}]
+    names: list[Name]
+    details: list[Detail]
 
 
 def full(resources: Sequence[str]) -> Refusal:
@@ -239,8 +261,8 @@ def group(
             found[0][0].cause,
             found[0][0].label or found[0][0].cause,
             sum(number for _, number in found),
-            _ranked('name', found),
-            _ranked('detail', found),
+            [Name(*one) for one in _rank('name', found)],
+            [Detail(*one) for one in _rank('detail', found)],
         )
         for kind, found in kinds.items()
     ]
@@ -255,16 +277,15 @@ def group(
     )
 
 
-def _ranked(
+def _rank(
     word: str, refusals: Iterable[tuple[Refusal, int]]
-) -> list[dict[str, typing.Any]]:
+) -> Iterator[tuple[str, int]]:
+    """Yield the values of a field, with their hosts, the most first."""
     counts: collections.Counter[str] = collections.Counter()
     for refusal, number in refusals:
         counts[getattr(refusal, word)] += number
-    return [
-        {word: value, 'hosts': number}
-        for value, number in sorted(
-            counts.items(), key=lambda one: (-one[1], one[0])
-        )
-        if value
-    ]
+    for value, number in sorted(
+        counts.items(), key=lambda one: (-one[1], one[0])
+    ):
+        if value:
+            yield value, number

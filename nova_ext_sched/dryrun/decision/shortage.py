@@ -27,7 +27,7 @@ import typing
 
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
-from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 
@@ -86,7 +86,7 @@ def explain(
     classes: Collection[str],
     refused: Collection[str],
     hosts: int,
-) -> tuple[dict[str, refusals.Refusal], matrix.Capacity, dict[str, int]]:
+) -> tuple[dict[str, refusals.Refusal], conclusion.Capacity, dict[str, int]]:
     """Return why hosts lack an amount, and what they have.
 
     :param providers: what placement says of them
@@ -127,7 +127,7 @@ def explain(
                 details[uuid] = f'{given.reserved} of {whole}'
         rooms[uuid] = max(rooms[uuid], room)
     counts = collections.Counter(rooms.values())
-    capacity = matrix.Capacity(
+    capacity = conclusion.Capacity(
         resource,
         amount,
         large_enough=hosts - len(refused) + counts[_Room.FULL],

@@ -46,6 +46,7 @@ import sqlalchemy as sa
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.queries import servers
 
 #: nova writes the end of a server or migration before it clears placement.
@@ -71,24 +72,6 @@ _DELETE = 'openstack resource provider allocation delete'
 Held = Mapping[str, Mapping[str, typing.Any]]
 
 
-class Stray(typing.NamedTuple):
-    """An allocation on a host of a server that stands elsewhere.
-
-    :ivar uuid: of the host
-    :ivar consumer: the server, or its migration
-    :ivar stands_on: a host; None where it stands on none
-    :ivar remedy: what ends it
-    """
-
-    host: str
-    uuid: str
-    consumer: str
-    server: str
-    stands_on: str | None
-    remedy: str
-    sentence: str
-
-
 class _Server(typing.NamedTuple):
     """Whose an allocation is."""
 
@@ -109,7 +92,7 @@ class _Migration(typing.NamedTuple):
     written: datetime.datetime
 
 
-def find(cloud: snapshot.Snapshot, held: Held) -> Iterator[Stray]:
+def find(cloud: snapshot.Snapshot, held: Held) -> Iterator[conclusion.Stray]:
     """Yield the allocations of servers that stand elsewhere.
 
     Some requests to placement for each. The caller looks whether a cell is
@@ -204,7 +187,7 @@ def _judge(
     uuid: str,
     one: _Server,
     migrations: list[_Migration],
-) -> Stray | None:
+) -> conclusion.Stray | None:
     """Return what ends the allocation of a server that stands elsewhere.
 
     :returns: None where nova may still work on it
@@ -244,7 +227,7 @@ def _judge(
         f'{name}: server {one.uuid} has a stale allocation there and runs on '
         f'{stands_on or "no host"}{messages.clean(why)}: {remedy}'
     )
-    return Stray(
+    return conclusion.Stray(
         name, uuid, one.consumer, one.uuid, stands_on, remedy, sentence
     )
 

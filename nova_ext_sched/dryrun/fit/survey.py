@@ -25,6 +25,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import candidates
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
@@ -33,6 +34,7 @@ from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.dryrun.fit import answer
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.fit import tally
 
@@ -41,22 +43,26 @@ CONF = nova.conf.CONF
 _MOST_ELSEWHERE = 5
 
 
-def make_documents(
+Hosts = Sequence[dict[str, typing.Any]]
+
+
+def count_all(
     cloud: snapshot.Snapshot,
     wanted: question.Question,
     flavors: Sequence[str] = (),
     by_host: bool = False,
     by: str | None = None,
     advance: progress.Advance = progress.silent,
-) -> Iterator[tuple[dict[str, typing.Any], bool]]:
-    """Yield documents of how many servers fit: after each flavor, and whole.
+) -> Iterator[tuple[answer.Tally, Hosts, bool]]:
+    """Yield how many servers fit: after each flavor, and whole.
 
     The last one is whole; a caller that is interrupted has one before it.
 
     :param wanted: see :class:`Survey`; ``by_host`` and ``by`` too
     :param flavors: names or IDs; empty for every one that is not disabled
     :param advance: called after each flavor
-    :returns: each with whether every enabled cell answered
+    :returns: each with what :func:`..cloud.topology.describe` returned, and
+        whether every enabled cell answered
     :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
@@ -67,16 +73,16 @@ def make_documents(
         # They stay until the process ends. Python would else look for garbage
         # among them again and again, for a fifth of the time.
         gc.freeze()
-    described: list[dict[str, typing.Any]] = []
+    described: list[answer.RoomForFlavor] = []
+
     described_hosts = topology.describe(cloud)
 
-    def build() -> tuple[dict[str, typing.Any], bool]:
-        found = tally.build(
-            wanted, by, described, hosts, survey.remarks, described_hosts
-        )
-        return found, not cloud.doubts and not any(
+    def build() -> tuple[answer.Tally, Hosts, bool]:
+        found = tally.build(wanted, by, described, hosts, survey.remarks)
+        is_complete = not cloud.doubts and not any(
             cell.uuid in cloud.silent_cells for cell in cloud.enabled_cells
         )
+        return found, described_hosts, is_complete
 
     advance(total=len(counted))
     for flavor in counted:
@@ -143,7 +149,7 @@ class Survey:
         """
         unheld, elsewhere = orphaned.find(self.cloud, self._full)
         if unheld:
-            self.remarks[unheld['sentence']] = None
+            self.remarks[unheld.sentence] = None
         shown = elsewhere[:_MOST_ELSEWHERE]
         self.remarks |= dict.fromkeys(one.sentence for one in shown)
         if more := len(elsewhere) - len(shown):
@@ -152,10 +158,9 @@ class Survey:
                 'full hosts: "nova-ext-sched explain -f json" names them'
             ] = None
 
-    def count(self, flavor: typing.Any) -> dict[str, typing.Any]:
+    def count(self, flavor: typing.Any) -> answer.RoomForFlavor:
         """Count how many servers of a flavor fit.
 
-        :returns: what :func:`.tally.describe` does
         :raises placement.PlacementFailed: placement does not answer
         """
         try:
@@ -227,7 +232,7 @@ class Survey:
 
     def _end(self, counted: tally.Counted, judged: matrix.Matrix) -> None:
         """Note what ended a request before placement answered."""
-        end = typing.cast(matrix.End, judged.end)
+        end = typing.cast(conclusion.End, judged.end)
         text = f'{end.name} ends the request: {end.reason}'
         if judged.failure is None:
             counted.end = text

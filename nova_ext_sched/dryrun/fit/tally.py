@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Everything that is known of the capacity, as one document.
-
-``schema.json`` beside this module has its form, and what people read is
-written from it alone (:mod:`..cmd.capacity_report`).
-"""
+"""From what was counted to what capacity says."""
 
 import collections
 from collections.abc import Iterable
@@ -17,50 +13,41 @@ import itertools
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.fit import answer
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.fit import number
 
-#: Changes when a reader of the document must change.
-FORMAT = 2
+_Ranked = typing.TypeVar(
+    '_Ranked', answer.RoomOnHost, answer.RoomInGroup, answer.RoomForFlavor
+)
 
 
 def build(
     wanted: question.Question,
     by: str | None,
-    flavors: Sequence[dict[str, typing.Any]],
+    flavors: Iterable[answer.RoomForFlavor],
     hosts: int,
     remarks: Iterable[str],
-    topology: Sequence[dict[str, typing.Any]],
-) -> dict[str, typing.Any]:
-    """Return the document.
+) -> answer.Tally:
+    """Return what is known when some flavors are counted.
 
     :param wanted: a new server, of no flavor
     :param by: see :class:`.survey.Survey`
-    :param flavors: what :func:`describe` returned of each
     :param hosts: how many compute nodes there are
-    :param topology: what :func:`..cloud.topology.describe` returned
     """
-    return {
-        **heading.make(FORMAT),
-        'request': {
-            'image': wanted.image,
-            'image_properties': dict(wanted.image_properties),
-            'boot_from_volume': wanted.boot_from_volume,
-            'availability_zone': wanted.availability_zone,
-            'project': wanted.project,
-            'server_group': wanted.server_group,
-            'hints': [list(pair) for pair in wanted.hints],
-        },
-        'hosts': hosts,
-        'by': by,
-        'topology': topology,
-        'flavors': sorted(flavors, key=_most_room),
-        'remarks': list(remarks),
-    }
+    asked = answer.Wanted(
+        typing.cast(str | None, wanted.image),
+        dict(wanted.image_properties),
+        wanted.boot_from_volume,
+        wanted.availability_zone,
+        wanted.project,
+        wanted.server_group,
+        [list(pair) for pair in wanted.hints],
+    )
+    return answer.Tally(asked, hosts, by, _rank(flavors, 'name'), [*remarks])
 
 
 @dataclasses.dataclass
@@ -122,7 +109,7 @@ def describe(
     counted: Counted,
     hosts: Mapping[str, typing.Any] | None = None,
     groups: Mapping[str, Set[str]] | None = None,
-) -> dict[str, typing.Any]:
+) -> answer.RoomForFlavor:
     """Return what the document has of a flavor.
 
     :param hosts: every compute node by UUID, if the room of each is wanted
@@ -130,95 +117,95 @@ def describe(
         is wanted; that of hosts in none is empty
     """
     flavor, rooms = counted.flavor, counted.rooms
-    ends = collections.Counter(
-        room.end.cause for room in rooms.values() if room.end and room.servers
-    )
     refused = counted.judged.count_reasons() if counted.judged else []
     refused += [
         (room.end, 1)
         for room in rooms.values()
         if room.end and not room.servers
     ]
-    return {
-        'id': flavor.flavorid,
-        'name': messages.clean(flavor.name),
-        'vcpus': flavor.vcpus,
-        'memory_mb': flavor.memory_mb,
-        'root_gb': flavor.root_gb,
-        'ephemeral_gb': flavor.ephemeral_gb,
-        **_describe_fit(counted.add_up(rooms.keys())),
-        'hosts': counted.count_hosts(rooms.keys()),
-        'ends': _rank(ends),
-        'refused': [
-            dataclasses.asdict(one) for one in refusals.group(refused)
-        ],
-        'end': messages.clean(counted.end, 1000),
-        'fault': messages.clean(counted.fault, 1000),
-        'rooms': None
-        if hosts is None
-        else sorted(_describe_rooms(counted, hosts), key=_most_room),
-        **_describe_groups(counted, None if counted.fault else groups),
-    }
+    found = answer.RoomForFlavor(
+        flavor.flavorid,
+        messages.clean(flavor.name),
+        flavor.vcpus,
+        flavor.memory_mb,
+        flavor.root_gb,
+        flavor.ephemeral_gb,
+        *_say(counted.add_up(rooms.keys())),
+        counted.count_hosts(rooms.keys()),
+        _count_ends(
+            room.end.cause
+            for room in rooms.values()
+            if room.end and room.servers
+        ),
+        refusals.group(refused),
+        messages.clean(counted.end, 1000),
+        messages.clean(counted.fault, 1000),
+    )
+    if hosts is not None:
+        found.rooms = _rank(_list_rooms(counted, hosts), 'host')
+    if groups is not None and not counted.fault:
+        found.groups = _rank(_list_groups(counted, groups), 'name')
+        times = collections.Counter(itertools.chain(*groups.values()))
+        several = {uuid for uuid in rooms if times[uuid] > 1}
+        found.in_several = answer.RoomSum(*_say(counted.add_up(several)))
+    return found
 
 
-def _describe_rooms(
+def _list_rooms(
     counted: Counted, hosts: Mapping[str, typing.Any]
-) -> Iterator[dict[str, typing.Any]]:
+) -> Iterator[answer.RoomOnHost]:
     for uuid, host in hosts.items():
-        yield {
-            'host': messages.clean(host.name),
-            'uuid': uuid,
-            **_describe_fit(counted.add_up({uuid})),
-            'ends': counted.list_ends(uuid),
-        }
+        yield answer.RoomOnHost(
+            messages.clean(host.name),
+            uuid,
+            *_say(counted.add_up({uuid})),
+            counted.list_ends(uuid),
+        )
 
 
-def _describe_groups(
-    counted: Counted, groups: Mapping[str, Set[str]] | None
-) -> dict[str, typing.Any]:
-    """Return the room of groups, and of hosts that are in several."""
-    if groups is None:
-        return {'groups': None, 'in_several': None}
-    described = []
+def _list_groups(
+    counted: Counted, groups: Mapping[str, Set[str]]
+) -> Iterator[answer.RoomInGroup]:
     for name, uuids in groups.items():
-        ends = collections.Counter(
-            ' and '.join(end) for end in map(counted.list_ends, uuids) if end
+        yield answer.RoomInGroup(
+            messages.clean(name),
+            *_say(counted.add_up(uuids)),
+            counted.count_hosts(uuids),
+            _count_ends(
+                ' and '.join(end)
+                for end in map(counted.list_ends, uuids)
+                if end
+            ),
         )
-        described.append(
-            {
-                'name': messages.clean(name),
-                **_describe_fit(counted.add_up(uuids)),
-                'hosts': counted.count_hosts(uuids),
-                'ends': _rank(ends),
-            }
-        )
-    times = collections.Counter(itertools.chain(*groups.values()))
-    several = {uuid for uuid in counted.rooms if times[uuid] > 1}
-    return {
-        'groups': sorted(described, key=_most_room),
-        'in_several': _describe_fit(counted.add_up(several)),
-    }
 
 
-def _rank(ends: Mapping[str, int]) -> list[dict[str, typing.Any]]:
-    return [
-        {'ends': name, 'hosts': number}
-        for name, number in sorted(
-            ends.items(), key=lambda one: (-one[1], one[0])
-        )
-    ]
+def _count_ends(ends: Iterable[str]) -> list[answer.RoomEnd]:
+    """Return what ends the room of hosts, the most hosts first."""
+    found = itertools.starmap(
+        answer.RoomEnd, collections.Counter(ends).items()
+    )
+    return sorted(found, key=lambda one: (-one.hosts, one.ends))
 
 
-def _describe_fit(fit: number.Fit) -> dict[str, typing.Any]:
+def _say(fit: number.Fit) -> tuple[int | None, bool]:
+    """Return the servers of a document, and whether any number fits."""
     is_known = fit.state in (number.State.COUNTED, number.State.OR_MORE)
-    return {
-        'servers': fit.servers if is_known else None,
-        'unlimited': fit.state is number.State.UNLIMITED,
-    }
+    return (
+        fit.servers if is_known else None,
+        fit.state is number.State.UNLIMITED,
+    )
 
 
-def _most_room(one: Mapping[str, typing.Any]) -> tuple[bool, int, str]:
-    """Return what to sort flavors, hosts and groups by."""
-    servers = -1 if one['servers'] is None else one['servers']
-    name = one['host'] if 'host' in one else one['name']
-    return not one['unlimited'], -servers, name
+def _rank(found: Iterable[_Ranked], name: str) -> list[_Ranked]:
+    """Return flavors, hosts or groups, the most room first.
+
+    :param name: the field that decides between those of as much
+    """
+    return sorted(
+        found,
+        key=lambda one: (
+            not one.unlimited,
+            1 if one.servers is None else -one.servers,
+            getattr(one, name),
+        ),
+    )

@@ -12,9 +12,9 @@ from nova import objects
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import asking
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import likeness
-from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.plan import destinations
@@ -95,7 +95,7 @@ class Newcomers:
         like = movable.Like(shared, is_whole=True)
         return movable.Evacuation(uuid, shared.spec_obj, like)
 
-    def explain(self) -> matrix.Answer:
+    def explain(self) -> conclusion.Answer:
         """Return why no more comes, as explain says it.
 
         :raises placement.PlacementFailed: placement does not answer

@@ -148,13 +148,13 @@ class StuckExplainer:
         # Every server of a plan exists.
         answer = document.make_answer(judged, of_server=True)
         acts = [
-            freed['act']
+            freed.act
             for freed in answer.freed
-            if freed['cause'] not in self.never_given_up
+            if freed.cause not in self.never_given_up
         ]
         cause = answer.cause or _HYPERVISOR
         names = (
-            name['name']
+            name.name
             for reason in answer.reasons
             for name in reason.names
             if reason.cause == cause

@@ -8,71 +8,56 @@ import testtools
 
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import capacity_report as report
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.fit import answer
+from tests import schemas
 
 
-def flavor(name='small', servers=5, hosts=2, **fields):
-    return {
-        'name': name,
-        'servers': servers,
-        'unlimited': False,
-        'hosts': hosts,
-        'ends': [],
-        'refused': [],
-        'end': '',
-        'fault': '',
-        'rooms': None,
-        'groups': None,
-        'in_several': None,
-        **fields,
-    }
+def flavor(name='small', servers=5, hosts=2, ends=(), refused=(), **fields):
+    return answer.RoomForFlavor(
+        **dict(id=name, name=name, vcpus=1, memory_mb=1, root_gb=1),
+        **dict(ephemeral_gb=0, servers=servers, hosts=hosts),
+        ends=[answer.RoomEnd(*one) for one in ends],
+        refused=[
+            refusals.Reason(reason, 'c', 'c', number, [], [])
+            for reason, number in refused
+        ],
+        **{'unlimited': False, **fields},
+    )
 
 
-def room(host, servers, *ends):
-    return {
-        'host': host,
-        'servers': servers,
-        'unlimited': servers is None,
-        'ends': list(ends),
-    }
+def room(host, servers, *ends, unlimited=None):
+    if unlimited is None:
+        unlimited = servers is None
+    return answer.RoomOnHost(host, 'uuid', servers, unlimited, [*ends])
 
 
+ENDS = (('VCPU', 1), ('isolation', 3))
 UNLIMITED = flavor('any', None, 1, unlimited=True)
 FULL = flavor(
-    'large',
-    0,
-    0,
-    refused=[
-        {'reason': 'are isolated', 'hosts': 2},
-        {'reason': 'have no VGPU', 'hosts': 1},
-    ],
+    'large', 0, 0, refused=[('are isolated', 2), ('have no VGPU', 1)]
 )
 ENDED = flavor('gpu', 0, 0, end='reserved_aggregates ends the request: no')
 FAULTY = flavor('bad', None, 0, fault='MyFilter: expected an answer, got X')
-SMALL = flavor(
-    ends=[{'ends': 'VCPU', 'hosts': 1}, {'ends': 'isolation', 'hosts': 3}]
-)
+SMALL = flavor(ends=ENDS)
 
 
-def document(*flavors, remarks=(), by=None):
-    return {
-        'hosts': 9,
-        'by': by,
-        'flavors': list(flavors),
-        'remarks': list(remarks),
-    }
+def tally(*flavors, remarks=(), by=None):
+    asked = answer.Wanted(None, {}, False, None, None, None, [])
+    return answer.Tally(asked, 9, by, [*flavors], [*remarks])
 
 
 class AnswerTestCase(testtools.TestCase):
     def text(self, found, by_host=False, **kwargs):
         out = io.StringIO()
-        made = report.make(found, by_host, **kwargs)
+        made = report.make(found, [], by_host, **kwargs)
         cli_report.write(out, made.sections, 80)
         return out.getvalue().splitlines()
 
     def rows(self, found, by_host=False):
         return [
             (*cells, ends.machine_readable())
-            for *cells, ends in report.make(found, by_host).rows
+            for *cells, ends in report.make(found, [], by_host).rows
         ]
 
     def test_one_flavor(self):
@@ -81,11 +66,11 @@ class AnswerTestCase(testtools.TestCase):
             (1, '1 more server of flavor f fits, on 1 of 9 hosts.'),
             (2, '2 more servers of flavor f fit, on 2 of 9 hosts.'),
         ):
-            found = document(flavor('f', servers, servers))
-            self.assertEqual(sentence, report.make(found, False).sentence)
+            found = tally(flavor('f', servers, servers))
+            self.assertEqual(sentence, report.make(found, [], False).sentence)
 
     def test_several_flavors(self):
-        found = document(
+        found = tally(
             UNLIMITED, SMALL, FULL, FAULTY, remarks=['A cell is silent']
         )
         lines = [
@@ -94,7 +79,7 @@ class AnswerTestCase(testtools.TestCase):
             'A cell is silent.',
             'bad could not be counted: MyFilter: expected an answer, got X.',
         ]
-        made = report.make(found, False)
+        made = report.make(found, [], False)
         self.assertEqual(' '.join(lines), made.sentence)
         self.assertEqual(lines, [one.title for one in made.sections[:3]])
 
@@ -107,15 +92,13 @@ class AnswerTestCase(testtools.TestCase):
                 ('gpu', 0, 0, ['reserved_aggregates ends the request: no']),
                 ('bad', '-', '-', []),
             ],
-            self.rows(document(UNLIMITED, SMALL, FULL, ENDED, FAULTY)),
+            self.rows(tally(UNLIMITED, SMALL, FULL, ENDED, FAULTY)),
         )
 
     def test_what_limits_each(self):
         """What ends the room of most hosts, or refuses most; all, if long."""
-        found = document(
-            UNLIMITED, flavor('half', 2), SMALL, FULL, ENDED, FAULTY
-        )
-        section = report.make(found, False).sections[-1]
+        found = tally(UNLIMITED, flavor('half', 2), SMALL, FULL, ENDED, FAULTY)
+        section = report.make(found, [], False).sections[-1]
         self.assertEqual('Limited by', section.columns[-1])
         self.assertEqual(
             [
@@ -139,7 +122,7 @@ class AnswerTestCase(testtools.TestCase):
         self.assertIn('VCPU on 1 host; isolation on 3 hosts\n', text)
         self.assertIn('2 are isolated; 1 has no VGPU\n', text)
         # One alone has all, and nothing to be compared with.
-        text = '\n'.join(self.text(document(FULL)))
+        text = '\n'.join(self.text(tally(FULL)))
         self.assertIn('Hosts  Limiting factors\n', text)
         self.assertNotIn('█', text)
 
@@ -149,7 +132,7 @@ class AnswerTestCase(testtools.TestCase):
             room('b', 4, 'VCPU'),
             room('c', 0, 'isolation', 'MEMORY_MB'),
         ]
-        found = document({**SMALL, 'rooms': rooms})
+        found = tally(flavor(ends=ENDS, rooms=rooms))
         self.assertEqual(
             [
                 ('small', 'a', 'unlimited', []),
@@ -174,18 +157,18 @@ class AnswerTestCase(testtools.TestCase):
 
     def test_groups(self):
         def group(name, servers, *ends):
-            ends = [{'ends': one, 'hosts': 2} for one in ends]
-            return {**room(name, servers), 'name': name, 'hosts': 2} | {
-                'ends': ends
-            }
+            ends = [answer.RoomEnd(one, 2) for one in ends]
+            return answer.RoomInGroup(name, servers, servers is None, 2, ends)
 
         groups = [
             group('gpu', None),
             group('', 4, 'VCPU', 'isolation and MEMORY_MB'),
         ]
-        several = {'servers': 3, 'unlimited': False}
+        several = answer.RoomSum(3, False)
         counted = flavor(groups=groups, in_several=several)
-        found = document(counted, FAULTY, by='domain')
+        found = tally(counted, FAULTY, by='domain')
+        document = report.make(found, [], False).document()
+        schemas.validate(document, 'schemas/capacity.json')
         self.assertEqual(
             [
                 ('small', 'gpu', 'unlimited', 2, []),
@@ -213,9 +196,9 @@ class AnswerTestCase(testtools.TestCase):
         )
         # Nobody knows how many, or they are none.
         for servers in (None, 0):
-            several['servers'] = servers
+            counted.in_several = answer.RoomSum(servers, False)
             self.assertNotIn('in several', '\n'.join(self.text(found)))
-        counted['in_several'] = {'servers': None, 'unlimited': True}
+        counted.in_several = answer.RoomSum(None, True)
         text = '\n'.join(self.text(found))
         self.assertIn('Some of these would be on hosts in several', text)
 
@@ -223,9 +206,9 @@ class AnswerTestCase(testtools.TestCase):
         """Of each flavor; a host that takes any number adds nothing."""
         rooms = [room('a', None), room('b', 4), room('c', 1), room('d', 0)]
         # The scheduler's order decides.
-        rooms.append(room('e', None) | {'unlimited': False})
-        found = document({**SMALL, 'rooms': rooms}, FAULTY) | {'topology': []}
-        first, faulty = report.draw(found, 'zone')
+        rooms.append(room('e', None, unlimited=False))
+        found = tally(flavor(ends=ENDS, rooms=rooms), FAULTY)
+        first, faulty = report.draw(found, [], 'zone')
         self.assertEqual(
             {'a': '█', 'b': '█', 'c': '▃', 'e': '?'},
             {host: sign.shown for host, sign in first.signs.items()},
@@ -235,7 +218,7 @@ class AnswerTestCase(testtools.TestCase):
 
     def test_many_hosts_are_folded(self):
         rooms = [room(f'h{number}', 1) for number in range(25)]
-        made = report.make(document({**SMALL, 'rooms': rooms}), True)
+        made = report.make(tally(flavor(ends=ENDS, rooms=rooms)), [], True)
         self.assertEqual(
             (20, 'host'), (made.sections[-1].most, made.sections[-1].noun)
         )

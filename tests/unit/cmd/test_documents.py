@@ -8,14 +8,21 @@ import testtools
 
 from nova_ext_sched import document
 from nova_ext_sched.cmd import audit_report as audit
+from nova_ext_sched.cmd import capacity_report as capacity
 from nova_ext_sched.cmd import documents
+from nova_ext_sched.cmd import explain_report as explain
 from nova_ext_sched.cmd import plan_report as plan
 from tests import schemas
 
 
 @ddt.ddt
 class SchemaTestCase(testtools.TestCase):
-    @ddt.data(('audit', audit.SCHEMA), ('plan', plan.SCHEMA))
+    @ddt.data(
+        ('audit', audit.SCHEMA),
+        ('capacity', capacity.SCHEMA),
+        ('explain', explain.SCHEMA),
+        ('plan', plan.SCHEMA),
+    )
     @ddt.unpack
     def test_the_file_is_what_the_classes_say(self, name, parts):
         """NOVA_EXT_SCHED_TEST_WRITE=1 writes it anew."""

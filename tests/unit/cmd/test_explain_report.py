@@ -13,6 +13,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.cli import base as base_command
 from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import explain_report as report
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
@@ -75,7 +76,7 @@ def cloud(number=300):
                 'are too small (MEMORY_MB)', 'MEMORY_MB', lifts=False
             ),
         ),
-        capacity=matrix.Capacity('MEMORY_MB', 9999, *NUMBERS),
+        capacity=conclusion.Capacity('MEMORY_MB', 9999, *NUMBERS),
         free={
             uuid: 8192 if int(uuid) % 100 == 12 else 4096
             for uuid in found.names
@@ -89,7 +90,7 @@ def cloud(number=300):
 
 
 def write(built, width=80, **kwargs):
-    schemas.validate(built, 'dryrun/decision/schema.json')
+    schemas.validate(built, 'schemas/explain.json')
     made = report.make(built, **kwargs)
     stream = io.StringIO()
     cli_report.write(stream, made.sections, width)
@@ -164,7 +165,7 @@ host filter:
             refused={
                 uuid: full if uuid < '4' else small for uuid in found.names
             },
-            capacity=matrix.Capacity('DISK_GB', 50, *NUMBERS),
+            capacity=conclusion.Capacity('DISK_GB', 50, *NUMBERS),
             free={uuid: 49 - 10 * int(uuid) for uuid in found.names},
         )
         built = document.build(found, request())
@@ -186,7 +187,7 @@ host filter:
 
     def test_nothing_free(self):
         found = hosts(1)
-        amount = matrix.Capacity('VCPU', 2, *NUMBERS)
+        amount = conclusion.Capacity('VCPU', 2, *NUMBERS)
         kind = 'are full (VCPU)'
         refuse(found, '0', kind, 'VCPU', capacity=amount, free={'0': 0})
         text = tell(found)
@@ -485,7 +486,7 @@ host filter:
         self.assertNotIn('No host', text)
         made = report.make(document.build(found, request()))
         self.assertEqual(3, made.status)
-        schemas.validate(made.document(), 'dryrun/decision/schema.json')
+        schemas.validate(made.document(), 'schemas/explain.json')
 
     def test_names_of_users_are_quoted(self):
         found = matrix.Matrix({'1': 'a\nb'})

@@ -27,7 +27,7 @@ class ShortenTestCase(testtools.TestCase):
         before = copy.deepcopy(found)
         short = bound.shorten(found)
         self.assertEqual(before, found)
-        schemas.validate(short, 'dryrun/decision/schema.json')
+        schemas.validate(short, 'schemas/explain.json')
         self.assertLess(len(json.dumps(short)), records.RECORD_BYTES)
         return short
 

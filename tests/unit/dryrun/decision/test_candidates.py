@@ -19,6 +19,7 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import candidates
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
@@ -297,7 +298,7 @@ class EndedTestCase(PlacementTestCase):
         error = nova_exception.RequestFilterFailed(reason='no key')
         error.__cause__ = cause
         self.assertEqual(
-            matrix.End('request filter', 'ends', 'no key', detail, 'ends'),
+            conclusion.End('request filter', 'ends', 'no key', detail, 'ends'),
             self.stopped(error),
         )
         self.assertIsNone(self.matrix.failure)
@@ -330,7 +331,7 @@ class EndedTestCase(PlacementTestCase):
         self.patch('query.get_parts', lambda *_: [])
         self.assertIsNone(self.ask()[0])
         self.assertEqual(
-            matrix.End('placement', 'query', 'no such host', '', 'query'),
+            conclusion.End('placement', 'query', 'no such host', '', 'query'),
             self.matrix.end,
         )
         self.assertIsNone(self.matrix.failure)

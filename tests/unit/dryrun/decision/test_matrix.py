@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import testtools
 
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 
@@ -27,7 +28,7 @@ def build(*columns):
 
 
 def freed(found):
-    return [(one['cause'], one['hosts']) for one in found.count_freed()]
+    return [(one.cause, one.hosts) for one in found.count_freed()]
 
 
 def alone(found):
@@ -238,7 +239,9 @@ class MatrixTestCase(testtools.TestCase):
         found.stop('request filter', 'f', 'no\nway.', 'ask abc')
         self.assertEqual(set(), found.remaining)
         self.assertEqual(
-            matrix.End('request filter', 'f', "'no\\nway'", 'ask abc', 'f'),
+            conclusion.End(
+                'request filter', 'f', "'no\\nway'", 'ask abc', 'f'
+            ),
             found.end,
         )
         self.assertEqual(0, found.constraints[-1].left)
@@ -263,10 +266,10 @@ class GroupTestCase(testtools.TestCase):
 
     def test_names_are_counted_within_a_kind(self):
         names = [
-            {'name': 'sql', 'hosts': 4},
-            {'name': 'windows', 'hosts': 2},
+            refusals.Name('sql', 4),
+            refusals.Name('windows', 2),
         ]
-        details = [{'detail': 'x', 'hosts': 5}]
+        details = [refusals.Detail('x', 5)]
         self.assertEqual(
             [
                 refusals.Reason(
@@ -329,7 +332,7 @@ class DecidersTestCase(testtools.TestCase):
         for uuid, weight in (('a', 2.0), ('b', 1.0)):
             found.prefer(uuid, weight).weights.update(w=weight, v=0.0)
         self.assertEqual(
-            [{'weigher': 'w', 'best': 'h2'}], found.make_answer().deciders
+            [conclusion.Decider('w', 'h2')], found.make_answer().deciders
         )
 
     def test_what_a_host_loses(self):

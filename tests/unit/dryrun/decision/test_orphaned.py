@@ -8,6 +8,7 @@ import fixtures
 import testtools
 
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import orphaned
 from nova_ext_sched.dryrun.decision import refusals
@@ -60,16 +61,16 @@ class UnheldTestCase(testtools.TestCase):
 
     def test_fifty_hosts_are_asked(self):
         found = self.find()
-        self.assertEqual((50, 50), (found['asked'], len(found['hosts'])))
+        self.assertEqual((50, 50), (found.asked, len(found.hosts)))
         self.assertIn(
             '50 of 50 full hosts hold leaked allocations, of no server or '
             'migration: host00, host01, host02, host03, host04 and '
             '45 more. Full only because of them: 50 (host00, ',
-            found['sentence'],
+            found.sentence,
         )
 
     def test_less_than_what_is_missing(self):
-        self.assertIn('because of them: 0 (none). ', self.find(3)['sentence'])
+        self.assertIn('because of them: 0 (none). ', self.find(3).sentence)
 
     def test_fifty_consumers_are_asked_about(self):
         self.hold(
@@ -77,26 +78,26 @@ class UnheldTestCase(testtools.TestCase):
                 f'consumer{uuid}{n}': {uuid: {'VCPU': 1}} for n in '12'
             }
         )
-        self.assertEqual(25, len(self.find()['hosts']))
+        self.assertEqual(25, len(self.find().hosts))
         self.assertEqual(50, self.types.call_count)
 
     def test_providers_below_a_host_and_shared_ones(self):
-        self.assertNotIn('allocation delete', self.find()['sentence'])
+        self.assertNotIn('allocation delete', self.find().sentence)
         self.hold(
             lambda uuid: {
                 f'consumer{uuid}': {uuid: {'VCPU': 1}, 'below': {'VCPU': 1}}
             }
         )
         found = self.find()
-        self.assertTrue(found['hosts'][0]['freed'])
-        self.assertIn('allocation delete" deletes them, ', found['sentence'])
+        self.assertTrue(found.hosts[0].freed)
+        self.assertIn('allocation delete" deletes them, ', found.sentence)
         # Of the host itself nobody holds anything.
         self.hold(lambda uuid: {})
         self.hold(lambda uuid: {'one': {'pool': {'VCPU': 2}}}, shared=True)
         found = self.find()
-        self.assertEqual(50, len(found['hosts']))
-        self.assertEqual(['one'], found['hosts'][0]['consumers'])
-        self.assertIn('allocation delete" deletes them, ', found['sentence'])
+        self.assertEqual(50, len(found.hosts))
+        self.assertEqual(['one'], found.hosts[0].consumers)
+        self.assertIn('allocation delete" deletes them, ', found.sentence)
 
     def test_types(self):
         for type_, expected in (
@@ -108,7 +109,7 @@ class UnheldTestCase(testtools.TestCase):
         ):
             self.types.return_value = type_
             found = self.find()
-            self.assertEqual(expected, found and len(found['hosts']))
+            self.assertEqual(expected, found and len(found.hosts))
 
     def test_a_silent_cell(self):
         self.cloud.silent_cells['cell'] = 'no answer'
@@ -133,7 +134,7 @@ class UnheldTestCase(testtools.TestCase):
                     # Nothing could be read of it.
                     'd': full,
                 },
-                capacity=matrix.Capacity(resource, amount, 0, 0, 0, 0, 0),
+                capacity=conclusion.Capacity(resource, amount, 0, 0, 0, 0, 0),
                 free=free,
             )
         found.add(

@@ -7,7 +7,7 @@ import testtools
 
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
-from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import shortage
 from tests.unit.dryrun.cloud import clouds
 
@@ -96,7 +96,7 @@ class ShortagesTestCase(testtools.TestCase):
             {'big', 'shared'}, {u for u, one in refusals.items() if one.lifts}
         )
         self.assertEqual(
-            matrix.Capacity(
+            conclusion.Capacity(
                 'DISK_GB',
                 50,
                 large_enough=2,

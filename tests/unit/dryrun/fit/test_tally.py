@@ -7,6 +7,7 @@ import types
 import testtools
 
 from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.fit import answer
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.fit import tally
 
@@ -28,9 +29,9 @@ class DescribeTestCase(testtools.TestCase):
     def test_a_host_that_takes_none_is_refused(self):
         counted = tally.Counted(FLAVOR, rooms=rooms(a=3, b=0, c=4))
         found = tally.describe(counted)
-        self.assertEqual((7, 2), (found['servers'], found['hosts']))
-        self.assertEqual([{'ends': 'VCPU', 'hosts': 2}], found['ends'])
-        self.assertEqual([1], [one['hosts'] for one in found['refused']])
+        self.assertEqual((7, 2), (found.servers, found.hosts))
+        self.assertEqual([answer.RoomEnd('VCPU', 2)], found.ends)
+        self.assertEqual([1], [one.hosts for one in found.refused])
 
     def test_hosts_of_several_groups(self):
         groups = {'x': {'a', 'b'}, 'y': {'b', 'c'}}
@@ -38,9 +39,9 @@ class DescribeTestCase(testtools.TestCase):
         found = tally.describe(counted, groups=groups)
         self.assertEqual(
             [('y', 6), ('x', 3)],
-            [(one['name'], one['servers']) for one in found['groups']],
+            [(one.name, one.servers) for one in found.groups],
         )
-        self.assertEqual(2, found['in_several']['servers'])
+        self.assertEqual(2, found.in_several.servers)
 
     def test_hosts_of_which_the_sum_is_known(self):
         groups = {'x': {'a', 'b'}, 'y': {'b', 'c'}, 'z': {'c'}}
@@ -49,16 +50,13 @@ class DescribeTestCase(testtools.TestCase):
         )
         hosts = {uuid: types.SimpleNamespace(name=uuid) for uuid in ('a', 'c')}
         found = tally.describe(counted, hosts, groups)
-        self.assertEqual((7, None), (found['servers'], found['hosts']))
+        self.assertEqual((7, None), (found.servers, found.hosts))
         self.assertEqual(
             [('c', 4), ('a', None)],
-            [(one['host'], one['servers']) for one in found['rooms']],
+            [(one.host, one.servers) for one in found.rooms],
         )
         self.assertEqual(
             [('z', 4, 1), ('x', 3, None), ('y', None, None)],
-            [
-                (one['name'], one['servers'], one['hosts'])
-                for one in found['groups']
-            ],
+            [(one.name, one.servers, one.hosts) for one in found.groups],
         )
-        self.assertIsNone(found['in_several']['servers'])
+        self.assertIsNone(found.in_several.servers)

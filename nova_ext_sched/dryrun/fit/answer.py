@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What capacity says, part by part.
+
+The fields are the keys of its document, of which ``schemas/capacity.json`` has
+the form.
+"""
+
+import dataclasses
+import typing
+
+from nova_ext_sched.dryrun.decision import refusals
+
+Servers = typing.Annotated[
+    int | None,
+    {
+        'minimum': 0,
+        'description': 'null where unlimited, or not known; of a host or a '
+        "group of hosts, where the scheduler's order decides how many it gets "
+        'of a server group, or of what hosts share',
+    },
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What else was asked of each server.
+
+    :ivar image: UUID
+    :ivar server_group: UUID
+    :ivar hints: names and values
+    """
+
+    image: str | None
+    image_properties: dict[str, str]
+    boot_from_volume: bool
+    availability_zone: str | None
+    project: str | None
+    server_group: str | None
+    hints: list[typing.Annotated[list[str], {'minItems': 2, 'maxItems': 2}]]
+
+
+@dataclasses.dataclass(frozen=True)
+class RoomEnd:
+    """What ends the room of hosts.
+
+    :ivar ends: resource classes, a policy or a filter
+    """
+
+    ends: str
+    hosts: int
+
+
+@dataclasses.dataclass(frozen=True)
+class RoomSum:
+    """How many servers fit on hosts together."""
+
+    servers: Servers
+    unlimited: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class RoomOnHost:
+    """The room of a host.
+
+    :ivar ends: what ends its room, or all that refuses it
+    """
+
+    host: str
+    uuid: str
+    servers: Servers
+    unlimited: bool
+    ends: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class RoomInGroup:
+    """The room of a group of hosts.
+
+    :ivar name: empty for the hosts that are in none
+    :ivar hosts: hosts that take one at least; null where the scheduler's order
+        decides, for a server group or what hosts share
+    :ivar ends: what ends the room of its hosts, or all that refuses them; the
+        most hosts first
+    """
+
+    name: str
+    servers: Servers
+    unlimited: bool
+    hosts: int | None
+    ends: list[RoomEnd]
+
+
+@dataclasses.dataclass
+class RoomForFlavor:
+    """The room that there is for servers of a flavor.
+
+    :ivar unlimited: whether a host takes any number
+    :ivar hosts: hosts that take one at least; null where the scheduler's order
+        decides, for a server group or what hosts share
+    :ivar ends: what ends the room of the hosts that have some; the most hosts
+        first
+    :ivar refused: why the other hosts have no room, as explain has it; the
+        most hosts first
+    :ivar end: what ends every request before hosts are judged; empty where
+        they are
+    :ivar fault: why the flavor could not be counted; empty where it was
+    :ivar rooms: every host, the most room first; null without --hosts and
+        --map
+    :ivar groups: every group, the most room first; null without --by, or where
+        the flavor could not be counted
+    :ivar in_several: what fits on hosts that are in several groups, and counts
+        in each
+    """
+
+    id: str
+    name: str
+    vcpus: int
+    memory_mb: int
+    root_gb: int
+    ephemeral_gb: int
+    servers: Servers
+    unlimited: bool
+    hosts: int | None
+    ends: list[RoomEnd]
+    refused: list[refusals.Reason]
+    end: str = ''
+    fault: str = ''
+    rooms: list[RoomOnHost] | None = None
+    groups: list[RoomInGroup] | None = None
+    in_several: RoomSum | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Tally:
+    """What the document has besides what all documents have.
+
+    :ivar request: what else was asked of each server
+    :ivar hosts: every compute node
+    :ivar by: what the groups are
+    :ivar flavors: the most room first; each number is that flavor's alone, if
+        nothing else is created
+    :ivar remarks: what could not be seen
+    """
+
+    request: Wanted
+    hosts: int
+    by: typing.Annotated[
+        str | None, {'enum': ['zone', 'aggregate', 'domain', None]}
+    ]
+    flavors: list[RoomForFlavor]
+    remarks: list[str]
