@@ -34,6 +34,8 @@ class FaultsTestCase(testtools.TestCase):
     @ddt.data(
         ({'trait:CUSTOM_X': 'Required'}, ['misspelt']),
         ({'trait:CUSTOM_X': 'forbidden'}, ['unread-value']),
+        # sync passes over what isolates nothing.
+        ({'trait:CUSTOM_X': 'forbidden'}, ['unread-value'], ()),
         ({'force_metadata_check': 'ja'}, ['force-metadata-check']),
         ({'force_metadata_check': 'no'}, []),
         ({'force_metadata_check': 'yes'}, []),
@@ -46,18 +48,11 @@ class FaultsTestCase(testtools.TestCase):
         ({'trait:HW_NO_SUCH': 'required'}, ['impossible-trait']),
     )
     @ddt.unpack
-    def test_metadata(self, metadata, kinds):
+    def test_metadata(self, metadata, kinds, inside=(1,)):
         found = self.find(
-            with_metadata(**metadata),
-            [make_node('h', X, aggregates=['uuid1'])],
+            with_metadata(**metadata), [make_node('h', X, inside=inside)]
         )
         self.assertEqual(kinds, [kind for kind, *_ in found])
-
-    def test_what_isolates_nothing_need_not_be_mirrored(self):
-        """sync passes it over, so list does not send anybody to it."""
-        aggregate = with_metadata(**{'trait:CUSTOM_X': 'forbidden'})
-        found = self.find(aggregate, [make_node('h')])
-        self.assertEqual([('unread-value',)], found)
 
     def test_hosts(self):
         self.assertEqual(
@@ -69,48 +64,41 @@ class FaultsTestCase(testtools.TestCase):
             self.find(
                 make_aggregate(1, ['h1', 'h2', 'ironic', 'gone'], X),
                 [
-                    make_node('h1', aggregates=['uuid1']),
+                    make_node('h1', inside=[1]),
                     make_node('h2', X),
                     make_node('ironic', X, name='node1'),
-                    make_node('ironic', aggregates=['uuid1'], name='node2'),
+                    make_node('ironic', inside=[1], name='node2'),
                 ],
             ),
         )
 
     def test_a_trait_on_another_provider_is_not_missing(self):
+        aggregate = make_aggregate(1, ['h1', 'h2'], X)
+        nodes = [
+            make_node('h1', inside=[1], CUSTOM_X=['gpu']),
+            make_node('h2', inside=[1], CUSTOM_Y=['gpu']),
+        ]
         self.assertEqual(
-            [('trait-missing', 'h2')],
-            self.find(
-                make_aggregate(1, ['h1', 'h2'], X),
-                [
-                    make_node('h1', aggregates=['uuid1'], CUSTOM_X=['gpu']),
-                    make_node('h2', aggregates=['uuid1'], CUSTOM_Y=['gpu']),
-                ],
-            ),
+            [('trait-missing', 'h2')], self.find(aggregate, nodes)
         )
 
     def test_only_the_root_is_outside(self):
         """forbid_by_trait asks placement for root_required."""
         aggregate = make_aggregate(1, ['h1'], X)
-        inside = make_node('h1', X, aggregates=['uuid1'])
-        for node, found in (
+        inside = make_node('h1', X, inside=[1])
+        declared = isolation.DeclaredTraits([X])
+        for node, expected in (
             (make_node('h2', X), [('trait-outside', 'h2')]),
             (make_node('h2', CUSTOM_X=['gpu']), []),
         ):
-            self.assertEqual(
-                found,
-                self.find(
-                    aggregate,
-                    [inside, node],
-                    declared=isolation.DeclaredTraits([X]),
-                ),
-            )
+            found = self.find(aggregate, [inside, node], declared=declared)
+            self.assertEqual(expected, found)
 
     @ddt.data((X, True), ('HW_CPU_X86_VMX', False))
     @ddt.unpack
     def test_who_gives_a_trait_that_is_missing(self, trait, by_sync):
         aggregate = make_aggregate(1, ['h'], trait)
-        node = make_node('h', aggregates=['uuid1'])
+        node = make_node('h', inside=[1])
         [fault] = isolation_findings.find(
             aggregate, make_cloud([aggregate], [node], known=[trait]), NONE
         )
@@ -128,7 +116,7 @@ class FaultsTestCase(testtools.TestCase):
     def test_hosts_of_two_aggregates(self, traits, others, conflict):
         found = self.find(
             make_aggregate(1, ['h'], *traits),
-            [make_node('h', X, Y, aggregates=['uuid1', 'uuid2'])],
+            [make_node('h', X, Y, inside=[1, 2])],
             [make_aggregate(2, ['h'], *others)],
         )
         self.assertEqual([('conflict', 'h')] if conflict else [], found)
@@ -136,31 +124,24 @@ class FaultsTestCase(testtools.TestCase):
     def test_outside(self):
         aggregate = make_aggregate(1, ['h'], X)
         nodes = [
-            make_node('h', X, aggregates=['uuid1']),
+            make_node('h', X, inside=[1]),
             make_node('carrier', X),
-            make_node('member', aggregates=['uuid1']),
+            make_node('member', inside=[1]),
         ]
-        self.assertEqual(
-            [('stray-member', 'member')], self.find(aggregate, nodes)
-        )
-        self.assertEqual(
-            [('stray-member', 'member'), ('trait-outside', 'carrier')],
-            self.find(
-                aggregate,
-                nodes,
-                declared=isolation.DeclaredTraits(['CUSTOM_*']),
-            ),
-        )
-        # Its own aggregate requires another trait.
-        self.assertIn(
-            ('trait-outside', 'carrier'),
-            self.find(
-                aggregate,
-                nodes,
+        for others, patterns, expected in (
+            ([], [], []),
+            ([], ['CUSTOM_*'], [('trait-outside', 'carrier')]),
+            # Its own aggregate requires another trait.
+            (
                 [make_aggregate(2, ['carrier'], Y)],
-                isolation.DeclaredTraits([X]),
+                *([X], [('trait-outside', 'carrier')]),
             ),
-        )
+        ):
+            declared = isolation.DeclaredTraits(patterns)
+            self.assertEqual(
+                [('stray-member', 'member'), *expected],
+                self.find(aggregate, nodes, others, declared),
+            )
 
     def test_a_record_alone_lets_no_server_in(self):
         aggregate = make_aggregate(1, [], X)

@@ -15,12 +15,6 @@ OURS = f'nova-ext-sched: being emptied, by the plan of {test_moves_step.TIME}'
 BEFORE = 'nova-ext-sched: being emptied, by the plan of 2026-01-01T00:00:00Z'
 
 
-def make_room_plan(hosts):
-    return dataclasses.replace(
-        moves_plan.Plan(test_moves_step.TIME, {}, [], []), room_on=[*hosts]
-    )
-
-
 @ddt.ddt
 class HostsTestCase(testtools.TestCase):
     def setUp(self):
@@ -41,8 +35,8 @@ class HostsTestCase(testtools.TestCase):
             )
         }
 
-    def plan(self, *hosts):
-        return moves_plan.Plan(test_moves_step.TIME, {}, hosts, [])
+    def plan(self, *hosts, **fields):
+        return moves_plan.Plan(test_moves_step.TIME, {}, hosts, [], **fields)
 
     def test_disable(self):
         plan = self.plan(*'abcz')
@@ -54,14 +48,12 @@ class HostsTestCase(testtools.TestCase):
 
     def test_room(self):
         """A host that a move goes to takes servers; others wait."""
-        plan = make_room_plan('ab')
+        plan = self.plan(room_on=[*'ab'])
         reason = f'nova-ext-sched: making room, by the plan of {plan.time}'
         self.services['b'].status = 'enabled'
         for moves, hosts in ((['b'], 'a'), ([], 'ab')):
-            plan = dataclasses.replace(
-                plan,
-                moves=[types.SimpleNamespace(expected=one) for one in moves],
-            )
+            to = [types.SimpleNamespace(expected=one) for one in moves]
+            plan = dataclasses.replace(plan, moves=to)
             self.cloud.reset_mock()
             moves_hosts.disable(plan, self.cloud, self.services, False)
             self.assertEqual(
@@ -90,17 +82,14 @@ class HostsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_enable(self, hosts, status, said):
         """What a plan before this one disabled, too."""
-        made = moves_hosts.enable(
-            self.plan(*hosts), self.cloud, self.services, False
-        )
+        plan = self.plan(*hosts)
+        made = moves_hosts.enable(plan, self.cloud, self.services, False)
         self.assertEqual((status, said), (made.status, made.sentence))
         self.assertEqual(
             [mock.call(f'id {one}') for one in hosts if one in 'bc'],
             self.cloud.set_disabled.mock_calls,
         )
         self.cloud.reset_mock()
-        made = moves_hosts.enable(
-            self.plan(*hosts), self.cloud, self.services, True
-        )
+        made = moves_hosts.enable(plan, self.cloud, self.services, True)
         self.assertEqual(status, made.status)
         self.cloud.set_disabled.assert_not_called()

@@ -2,6 +2,7 @@
 
 """How moves follow each other; tests/functional/test_osc_moves.py has nova."""
 
+import itertools
 from unittest import mock
 
 import ddt
@@ -16,10 +17,11 @@ from nova_ext_sched.osc.moves_making import FORGOTTEN
 from nova_ext_sched.osc.moves_making import HELD
 from nova_ext_sched.osc.moves_making import LOST
 from nova_ext_sched.osc.moves_plan import End
-from nova_ext_sched.osc.moves_plan import Result
-from tests.unit.osc import test_moves_step
+from tests.unit.osc.test_moves_step import make_migration
+from tests.unit.osc.test_moves_step import make_move
+from tests.unit.osc.test_moves_step import make_server
+from tests.unit.osc.test_moves_step import TIME
 
-TASK = {'task': 'migrating'}
 REFUSED = exceptions.ConflictException(details='it is locked', http_status=409)
 UNANSWERED = exceptions.HttpException('503', http_status=503)
 
@@ -46,15 +48,14 @@ class Cloud:
             raise left[0]
         if left:
             self.left[uuid] -= 1
-            return test_moves_step.make_server(**TASK)
-        return test_moves_step.make_server('a' if left is None else 'b')
+            return make_server(task='migrating')
+        return make_server('a' if left is None else 'b')
 
     def read_migrations(self, uuid):
         found = self.left.get(uuid)
         if found is None:
             return []
-        status = 'running' if found else 'completed'
-        return [test_moves_step.make_migration(status=status)]
+        return [make_migration(status='running' if found else 'completed')]
 
     def holds(self, own):
         return False
@@ -81,9 +82,7 @@ class RunTestCase(testtools.TestCase):
         super().setUp()
         self.now = 0
         for name, new in (('sleep', self.sleep), ('monotonic', self.time)):
-            patch = mock.patch.object(moves_run.time, name, new)
-            patch.start()
-            self.addCleanup(patch.stop)
+            self.useFixture(fixtures.MonkeyPatch(f'time.{name}', new))
 
     def sleep(self, seconds):
         self.now += seconds
@@ -94,152 +93,141 @@ class RunTestCase(testtools.TestCase):
     def run_moves(
         self, cloud, *batches, at_once=1, needs=(), empty=(), how=(), **fields
     ):
-        """Return whether none failed, and the results.
+        """Return what became of the moves, and whether none failed.
 
         :param needs: turns that moves need, by turn
         :param how: arguments of the run
         """
-        moves = [
-            test_moves_step.make_move(
-                turn=turn, batch=batch, needs=dict(needs).get(turn, ())
-            )
+        self.moves = [
+            make_move(turn=turn, batch=batch, needs=dict(needs).get(turn, ()))
             for turn, batch in enumerate(batches, 1)
         ]
-        for move in moves:
+        for move in self.moves:
             vars(move).update(fields)
-        plan = moves_plan.Plan(test_moves_step.TIME, {}, empty, moves)
-        self.moves = moves
+        plan = moves_plan.Plan(TIME, {}, empty, self.moves)
         self.progress = mock.Mock(spec=moves_run.Progress)
         run = moves_run.Run(plan, cloud, progress=self.progress, **dict(how))
         is_fine = run.carry_out(at_once)
-        return is_fine, [one.result for one in moves]
+        return ', '.join(one.result for one in self.moves), is_fine
+
+    def assertMoved(self, expected, cloud, *batches, **kwargs):
+        """Check what becomes of the moves; one that fails fails the run."""
+        self.assertEqual(
+            (expected, 'failed' not in expected),
+            self.run_moves(cloud, *batches, **kwargs),
+        )
+
+    def assertSaid(self, reason, end=None):
+        """Check what is said of the first move."""
+        self.assertEqual(reason, self.moves[0].reason)
+        if end is not None:
+            self.assertEqual(end, self.moves[0].end)
+
+    def fail_first(self, cloud, error, arrives=False):
+        """Let the first request raise an error; return the times of all."""
+        begin, times = cloud.begin, []
+
+        def begin_now(move):
+            times.append(self.now)
+            if len(times) > 1 or arrives:
+                begin(move)
+            if len(times) == 1:
+                raise error
+
+        cloud.begin = begin_now
+        return times
+
+    def show(self, before, after, migrations):
+        """Return a cloud that shows so much before and after a request."""
+        cloud = Cloud()
+        cloud.read_server = lambda _: after if cloud.log else before
+        cloud.read_migrations = lambda _: migrations if cloud.log else []
+        return cloud
+
+    def show_first(self, cloud, server):
+        """Let the first server stay as it is, whatever nova is asked for."""
+        look = cloud.read_server
+        cloud.read_server = lambda uuid: (
+            server if uuid == 'server 1' else look(uuid)
+        )
+        return cloud
 
     @ddt.data((1, 1), (2, 2), (9, 3))
     @ddt.unpack
     def test_at_once(self, at_once, most):
         """No more than asked for, and of one stage alone."""
         cloud = Cloud(**{f'server_{n}': n % 3 + 1 for n in range(1, 7)})
-        found = self.run_moves(cloud, 1, 1, 1, 2, 2, 3, at_once=at_once)
-        self.assertEqual((True, [Result.MOVED] * 6), found)
+        moved = ', '.join(['moved'] * 6)
+        self.assertMoved(moved, cloud, 1, 1, 1, 2, 2, 3, at_once=at_once)
         self.assertEqual([1, 2, 3, 4, 5, 6], cloud.log)
         self.assertEqual(most, cloud.most)
         self.assertEqual(6, self.progress.end.call_count)
 
     def test_what_is_under_way_ends_after_a_failure(self):
-        refused = exceptions.ConflictException(details='it is locked')
-        cloud = Cloud(server_1=5, server_2=refused)
-        found = self.run_moves(cloud, 1, 1, 1, 2, at_once=2)
-        self.assertEqual(
-            (False, [Result.MOVED, Result.FAILED] + [Result.NOT_TRIED] * 2),
-            found,
-        )
+        cloud = Cloud(server_1=5, server_2=REFUSED)
+        expected = 'moved, failed, not tried, not tried'
+        self.assertMoved(expected, cloud, 1, 1, 1, 2, at_once=2)
         self.assertEqual('it is locked', self.moves[1].reason)
 
-    @ddt.data(None, test_moves_step.make_server(task='deleting'))
+    @ddt.data(None, make_server(task='deleting'))
     def test_it_is_deleted_between_a_look_and_the_request(self, after):
-        refused = exceptions.ConflictException(details='it is deleting')
-        cloud = Cloud(server_1=refused)
-        there = iter([test_moves_step.make_server(), after])
+        cloud = Cloud(server_1=REFUSED)
+        there = iter([make_server(), after])
         look = cloud.read_server
         cloud.read_server = lambda uuid: next(there, look(uuid))
-        found = self.run_moves(cloud, 1, 1)
-        self.assertEqual((True, [Result.GONE, Result.MOVED]), found)
-        self.assertEqual('', self.moves[0].reason)
+        self.assertMoved('gone, moved', cloud, 1, 1)
+        self.assertSaid('')
 
     def test_nova_does_not_answer(self):
         """For longer than it is asked again."""
         cloud = Cloud(server_1=[UNANSWERED])
-        found = self.run_moves(cloud, 1, 1)
-        self.assertEqual((False, [Result.FAILED, Result.NOT_TRIED]), found)
-        self.assertEqual('503', self.moves[0].reason)
-        self.assertEqual(End.RUN_AGAIN, self.moves[0].end)
+        self.assertMoved('failed, not tried', cloud, 1, 1)
+        self.assertSaid('503', End.RUN_AGAIN)
 
-    @ddt.data(True, False)
-    def test_a_request_without_an_answer(self, arrives):
+    @ddt.data((True, [0]), (False, [0, moves_making.QUIET]))
+    @ddt.unpack
+    def test_a_request_without_an_answer(self, arrives, expected):
         """It is made again where nova shows nothing of it for long."""
         cloud = Cloud(server_1=3)
-        begin, times = cloud.begin, []
-
-        def begin_once(move):
-            times.append(self.now)
-            if len(times) > 1 or arrives:
-                begin(move)
-            if len(times) == 1:
-                raise UNANSWERED
-
-        cloud.begin = begin_once
-        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
-        if arrives:
-            self.assertEqual([0], times)
-        else:
-            self.assertEqual([0, moves_making.QUIET], times)
+        times = self.fail_first(cloud, UNANSWERED, arrives)
+        self.assertMoved('moved', cloud, 1)
+        self.assertEqual(expected, times)
 
     def test_a_request_that_did_not_arrive_after_a_run_that_failed(self):
         """What an earlier run left is no answer to it."""
         cloud = Cloud()
-        begin, look = cloud.begin, cloud.read_migrations
-        old = test_moves_step.make_migration(0, 'error')
+        look, old = cloud.read_migrations, make_migration(0, 'error')
         cloud.read_migrations = lambda uuid: [old, *look(uuid)]
-        times = []
+        self.fail_first(cloud, UNANSWERED)
+        self.assertMoved('moved', cloud, 1)
 
-        def begin_later(move):
-            times.append(self.now)
-            if len(times) == 1:
-                raise UNANSWERED
-            begin(move)
-
-        cloud.begin = begin_later
-        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
-
+    # What is said of a server that is so at once; or after its migration
+    # ended so, where its fault is as given.
     @ddt.data(
-        (End.RUN_AGAIN, 'its task is image_snapshot', 'image_snapshot', 'a'),
-        (End.FIX, 'it is on a in ERROR', None, 'a', 'ERROR'),
-        (
-            *(End.RUN_AGAIN, 'its live-migration was cancelled; it is on a'),
-            *(None, 'a', 'ACTIVE', 'cancelled'),
-        ),
-        (End.FIX, 'why', None, 'a', 'ACTIVE', 'error'),
-        (
-            *(End.NEW_PLAN, 'No valid host was found. Why.'),
-            *(None, 'a', 'ACTIVE', 'error', 'No valid host was found. Why.'),
-        ),
-        (
-            *(End.NEW_PLAN, 'it is on b in ERROR (why)'),
-            *(None, 'b', 'ERROR', 'error'),
-        ),
-    )
+        (End.RUN_AGAIN, 'its task is image_snapshot',
+         ('a', 'ACTIVE', 'image_snapshot')),
+        (End.FIX, 'it is on a in ERROR', ('a', 'ERROR')),
+        (End.RUN_AGAIN, 'its live-migration was cancelled; it is on a',
+         ('a',), 'cancelled'),
+        (End.FIX, 'why', ('a',), 'error'),
+        (End.NEW_PLAN, 'No valid host was found. Why.', ('a',), 'error',
+         'No valid host was found. Why.'),
+        (End.NEW_PLAN, 'it is on b in ERROR (why)', ('b', 'ERROR'), 'error'),
+    )  # fmt: skip
     @ddt.unpack
-    def test_what_is_to_be_done(
-        self, end, reason, task, host, status='ACTIVE', own='', why='why'
-    ):
-        """It depends on how a move ended.
-
-        :param host: where the server is, once nova was asked for the move
-        :param own: the status of its migration then
-        """
-        cloud = Cloud()
+    def test_what_is_to_be_done(self, end, reason, shown, own='', why='why'):
+        """It depends on how a move ended."""
+        after = make_server(*shown)
+        before = make_server() if own else after
+        cloud = self.show(before, after, [make_migration(status=own)])
         cloud.find_reason = lambda uuid: why
-        cloud.read_server = lambda uuid: test_moves_step.make_server(
-            host if cloud.log or not own else 'a',
-            status if cloud.log or not own else 'ACTIVE',
-            task,
-        )
-        cloud.read_migrations = lambda uuid: (
-            [test_moves_step.make_migration(status=own)] * bool(cloud.log)
-        )
-        found = self.run_moves(cloud, 1)
-        self.assertEqual((False, [Result.FAILED]), found)
-        self.assertEqual(
-            (end, reason), (self.moves[0].end, self.moves[0].reason)
-        )
+        self.assertMoved('failed', cloud, 1)
+        self.assertSaid(reason, end)
 
     @ddt.data(
-        (Result.MOVED, REFUSED),
-        (Result.MOVED, UNANSWERED),
-        (
-            Result.FAILED,
-            exceptions.ForbiddenException(details='no', http_status=403),
-        ),
+        ('moved', REFUSED),
+        ('moved', UNANSWERED),
+        ('failed', exceptions.ForbiddenException('no', http_status=403)),
     )
     @ddt.unpack
     def test_a_confirmation(self, result, raised):
@@ -248,16 +236,12 @@ class RunTestCase(testtools.TestCase):
 
         def show(uuid):
             waits = cloud.log and len(confirmed) < 2
-            return test_moves_step.make_server(
-                'b' if cloud.log else 'a',
-                'VERIFY_RESIZE' if waits else 'SHUTOFF',
-            )
+            status = 'VERIFY_RESIZE' if waits else 'SHUTOFF'
+            return make_server('b' if cloud.log else 'a', status)
 
         def list_migrations(uuid):
             status = 'confirmed' if len(confirmed) > 1 else 'finished'
-            return [test_moves_step.make_migration(status=status)] * bool(
-                cloud.log
-            )
+            return [make_migration(status=status)] * bool(cloud.log)
 
         def confirm(move):
             confirmed.append(move)
@@ -266,28 +250,21 @@ class RunTestCase(testtools.TestCase):
 
         cloud.read_server, cloud.confirm = show, confirm
         cloud.read_migrations = list_migrations
-        found = self.run_moves(cloud, 1, method='cold', actual='cold')
-        self.assertEqual([result], found[1])
+        self.assertMoved(result, cloud, 1, method='cold', actual='cold')
 
     def test_a_request_that_arrived_and_failed(self):
         """It is not made again: nova has an answer."""
-        cloud = Cloud()
-        cloud.read_server = lambda uuid: test_moves_step.make_server()
-        cloud.begin = mock.Mock(side_effect=UNANSWERED)
-        cloud.read_migrations = lambda uuid: (
-            [test_moves_step.make_migration(status='error')]
-            * bool(cloud.begin.call_count)
-        )
-        found = self.run_moves(cloud, 1)
-        self.assertEqual((False, [Result.FAILED]), found)
-        self.assertEqual(1, cloud.begin.call_count)
-        self.assertEqual('why', self.moves[0].reason)
+        failed = [make_migration(status='error')]
+        cloud = self.show(make_server(), make_server(), failed)
+        times = self.fail_first(cloud, UNANSWERED, arrives=True)
+        self.assertMoved('failed', cloud, 1)
+        self.assertEqual(1, len(times))
+        self.assertSaid('why')
 
     def test_no_request_is_answered(self):
         cloud = Cloud()
         cloud.begin = mock.Mock(side_effect=UNANSWERED)
-        found = self.run_moves(cloud, 1)
-        self.assertEqual((False, [Result.FAILED]), found)
+        self.assertMoved('failed', cloud, 1)
         self.assertIn('did not answer', self.moves[0].reason)
         self.assertIn(self.now, range(LOST, LOST + 9))
         self.assertEqual(
@@ -295,34 +272,25 @@ class RunTestCase(testtools.TestCase):
         )
 
     @ddt.data(
-        ('live', '', 'SHUTOFF', 'cold', Result.MOVED),
-        ('cold', 'stopped', 'ACTIVE', 'live', Result.MOVED),
+        ('live', '', 'ACTIVE', 'SHUTOFF', 'cold'),
+        ('cold', 'stopped', 'SHUTOFF', 'ACTIVE', 'live'),
     )
     @ddt.unpack
     def test_it_changes_between_a_look_and_the_request(
-        self, kind, why, status, method, result
+        self, planned, why, before, after, method
     ):
         """nova refuses; it is made as the server is now."""
-        before = {'live': 'ACTIVE', 'cold': 'SHUTOFF'}[kind]
-        cloud, state = Cloud(), [before]
-        begin, look = cloud.begin, cloud.read_server
-
-        def begin_now(move):
-            if state == [before]:
-                state[:] = [status]
-                raise REFUSED
-            begin(move)
+        cloud = Cloud()
+        look, times = cloud.read_server, self.fail_first(cloud, REFUSED)
 
         def show(uuid):
             found = look(uuid)
-            found.status = state[0]
+            found.status = after if times else before
             return found
 
-        cloud.begin, cloud.read_server = begin_now, show
-        found = self.run_moves(
-            cloud, 1, method=kind, why_cold=why, actual=kind
-        )
-        self.assertEqual((True, [result]), found)
+        cloud.read_server = show
+        how = {'method': planned, 'why_cold': why, 'actual': planned}
+        self.assertMoved('moved', cloud, 1, **how)
         self.assertEqual(method, self.moves[0].actual)
         self.assertTrue(self.moves[0].reason.startswith(f'{method}: it '))
 
@@ -333,23 +301,10 @@ class RunTestCase(testtools.TestCase):
         if how == 'refused':
             cloud.looks['server 1'] = REFUSED
         else:
-            look = cloud.read_server
-            cloud.read_server = lambda uuid: (
-                test_moves_step.make_server()
-                if uuid == 'server 1'
-                else look(uuid)
-            )
-        found = self.run_moves(
-            cloud,
-            *(1, 1, 1),
-            needs={2: [1]},
-            method='cold',
-            actual='cold',
-            why_cold='stopped',
-        )
-        self.assertEqual(
-            (True, [Result.LEFT_OUT, Result.NOT_TRIED, Result.MOVED]), found
-        )
+            self.show_first(cloud, make_server())
+        cold = {'method': 'cold', 'actual': 'cold', 'why_cold': 'stopped'}
+        expected = 'left out, not tried, moved'
+        self.assertMoved(expected, cloud, 1, 1, 1, needs={2: [1]}, **cold)
         first, second, _ = self.moves
         self.assertIn(
             'it is running now, and nova does not live-migrate it: ',
@@ -359,63 +314,41 @@ class RunTestCase(testtools.TestCase):
         self.assertEqual('it depends on move 1', second.reason)
 
     @ddt.data(
-        (False, {}, '- . . .'),
-        (True, {}, '- m m m'),
-        (True, {2: [1]}, '- . m m'),
-        (True, {2: [1], 4: [2]}, '- . m .'),
-        (True, {4: [3]}, '- m m m'),
+        (False, {}, 'failed, not tried, not tried, not tried'),
+        (True, {}, 'failed, moved, moved, moved'),
+        (True, {2: [1]}, 'failed, not tried, moved, moved'),
+        (True, {2: [1], 4: [2]}, 'failed, not tried, moved, not tried'),
+        (True, {4: [3]}, 'failed, moved, moved, moved'),
     )
     @ddt.unpack
     def test_after_a_failure(self, keeps_going, needs, expected):
-        results = {
-            '-': Result.FAILED,
-            '.': Result.NOT_TRIED,
-            'm': Result.MOVED,
-        }
-        cloud = Cloud(server_1=REFUSED)
-        found = self.run_moves(
-            cloud, 1, 1, 2, 3, needs=needs, how={'keeps_going': keeps_going}
-        )
-        self.assertEqual(
-            (False, [results[one] for one in expected.split()]), found
-        )
+        cloud, how = Cloud(server_1=REFUSED), {'keeps_going': keeps_going}
+        self.assertMoved(expected, cloud, 1, 1, 2, 3, needs=needs, how=how)
 
     def test_servers_that_are_skipped(self):
-        found = self.run_moves(
-            Cloud(), 1, 1, 1, needs={2: [1]}, how={'skipped': ['server 1']}
-        )
-        self.assertEqual(
-            (True, [Result.LEFT_OUT, Result.NOT_TRIED, Result.MOVED]), found
-        )
+        how = {'needs': {2: [1]}, 'how': {'skipped': ['server 1']}}
+        expected = 'left out, not tried, moved'
+        self.assertMoved(expected, Cloud(), 1, 1, 1, **how)
 
     @ddt.data(
-        ({}, (), Result.ELSEWHERE, Result.MOVED),
-        ({2: [1]}, (), Result.FAILED, Result.NOT_TRIED),
+        ({}, (), 'elsewhere, moved'),
+        ({2: [1]}, (), 'failed, not tried'),
         # It is no more empty than before.
-        ({}, ('c',), Result.FAILED, Result.NOT_TRIED),
+        ({}, ('c',), 'failed, not tried'),
     )
     @ddt.unpack
-    def test_somebody_has_moved_it(self, needs, empty, *results):
-        cloud = Cloud()
-        look = cloud.read_server
-        cloud.read_server = lambda uuid: (
-            test_moves_step.make_server('c')
-            if uuid == 'server 1'
-            else look(uuid)
-        )
-        found = self.run_moves(cloud, 1, 1, needs=needs, empty=empty)
-        self.assertEqual((results[0] != Result.FAILED, [*results]), found)
-        if results[0] == Result.FAILED:
-            self.assertEqual(End.NEW_PLAN, self.moves[0].end)
-            self.assertEqual('it is on c, not on b', self.moves[0].reason)
+    def test_somebody_has_moved_it(self, needs, empty, expected):
+        cloud = self.show_first(Cloud(), make_server('c'))
+        self.assertMoved(expected, cloud, 1, 1, needs=needs, empty=empty)
+        if 'failed' in expected:
+            self.assertSaid('it is on c, not on b', End.NEW_PLAN)
 
     def test_room_that_is_not_given_back(self):
         """What does not need it is moved; in the next run at once."""
-        cloud = Cloud()
+        cloud, needs = Cloud(), {2: [1]}
         cloud.holds = lambda one: len(cloud.log) == 1
-        found = self.run_moves(cloud, 1, 1, 1, needs={2: [1]})
-        self.assertEqual(
-            (True, [Result.MOVED, Result.NOT_TRIED, Result.MOVED]), found
+        self.assertMoved(
+            'moved, not tried, moved', cloud, 1, 1, 1, needs=needs
         )
         self.assertIn(self.now, range(HELD, HELD + 9))
         self.assertEqual(
@@ -426,49 +359,40 @@ class RunTestCase(testtools.TestCase):
         )
         cloud.left = {'server 1': 0, 'server 2': 0, 'server 3': 0}
         cloud.log, self.now = [1], 0
-        found = self.run_moves(cloud, 1, 1, needs={2: [1]})
-        self.assertEqual((True, [Result.THERE, Result.NOT_TRIED]), found)
+        self.assertMoved('already there, not tried', cloud, 1, 1, needs=needs)
         self.assertEqual(0, self.now)
 
     def test_room_that_is_given_back_after_a_long_migration(self):
         """The minute begins when the server is there."""
         cloud, times = Cloud(server_1=HELD), []
         cloud.holds = lambda one: times.append(1) or len(times) < 3
-        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
+        self.assertMoved('moved', cloud, 1)
         self.assertEqual('', self.moves[0].held)
 
     def test_what_waits_is_told(self):
         self.run_moves(Cloud(server_1=3), 1)
         self.assertEqual(
-            [
-                mock.call(self.moves[0], 'nova has not started it yet'),
-                *[mock.call(self.moves[0], 'its live-migration is running')]
-                * 3,
-            ],
-            self.progress.wait.call_args_list,
+            ['nova has not started it yet']
+            + ['its live-migration is running'] * 3,
+            [call.args[1] for call in self.progress.wait.mock_calls],
         )
 
     def test_a_migration_that_does_not_end(self):
         self.useFixture(
             fixtures.MonkeyPatch(f'{moves_making.__name__}.LONGEST', 700)
         )
-        found = self.run_moves(Cloud(server_1=10**9), 1)
-        self.assertEqual((False, [Result.FAILED]), found)
-        self.assertEqual(
-            'it takes too long: its live-migration is running',
-            self.moves[0].reason,
-        )
+        self.assertMoved('failed', Cloud(server_1=10**9), 1)
+        self.assertSaid('it takes too long: its live-migration is running')
         self.assertLessEqual(moves_making.LONGEST, self.now)
 
     @ddt.data('accepted', 'running')
     def test_a_migration_that_nova_has_forgotten(self, status):
         """Its database was away, or it started anew: it is asked once more."""
         cloud = Cloud(server_1=3)
-        stale = test_moves_step.make_migration(0, status)
         cloud.left = {'server 1': None}
-        read = cloud.read_migrations
+        read, stale = cloud.read_migrations, make_migration(0, status)
         cloud.read_migrations = lambda one: [stale, *read(one)]
-        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
+        self.assertMoved('moved', cloud, 1)
         self.assertEqual([1], cloud.log)
         self.assertIn(self.now, range(FORGOTTEN, FORGOTTEN + 20))
         self.assertEqual(
@@ -481,19 +405,16 @@ class RunTestCase(testtools.TestCase):
 
     def test_one_without_a_task_for_less_than_a_minute(self):
         """As when nova-compute is slow to take it, or to end it."""
-        cloud = Cloud(server_1=0)
-        own = test_moves_step.make_migration(0)
-        looks = []
+        cloud, looks = Cloud(server_1=0), itertools.count(1)
+        own = [make_migration(0)]
 
         def read_server(uuid):
-            looks.append(uuid)
-            task = None if len(looks) % 25 else 'migrating'
-            return test_moves_step.make_server(
-                'a' if len(looks) < 100 else 'b', task=task
-            )
+            look = next(looks)
+            task = None if look % 25 else 'migrating'
+            return make_server('a' if look < 100 else 'b', task=task)
 
         cloud.read_server = read_server
-        cloud.read_migrations = lambda _: [own]
+        cloud.read_migrations = lambda _: own
         self.run_moves(cloud, 1)
         self.assertEqual([], cloud.log)
 
@@ -501,7 +422,7 @@ class RunTestCase(testtools.TestCase):
         """A task without a migration."""
         cloud = Cloud(server_1=10**9)
         cloud.read_migrations = lambda one: []
-        self.assertEqual((False, [Result.FAILED]), self.run_moves(cloud, 1))
+        self.assertMoved('failed', cloud, 1)
         self.assertIn(self.now, range(LOST, LOST + 9))
         self.assertIn('its task is migrating', self.moves[0].reason)
 
@@ -510,7 +431,7 @@ class RunTestCase(testtools.TestCase):
         cloud.read_migrations = lambda one: []
         type(cloud).lost = property(lambda _: self.now)
         self.addCleanup(setattr, Cloud, 'lost', 0)
-        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
+        self.assertMoved('moved', cloud, 1)
 
     def test_a_migration_ends_between_two_looks(self):
         """nova may show a server without a task where it was until then."""
@@ -518,33 +439,26 @@ class RunTestCase(testtools.TestCase):
 
         def look(name, before, after):
             def answer(uuid):
-                looks.extend([name] * bool(cloud.log))
                 if not cloud.log:
                     return {'server': before, 'migrations': []}[name]
+                looks.append(name)
                 return after if looks[1:] else before
 
             return answer
 
-        cloud.read_server = look(
-            'server',
-            test_moves_step.make_server('a'),
-            test_moves_step.make_server('b'),
+        running, ended = (
+            [make_migration(status=one)] for one in ('running', 'completed')
         )
-        cloud.read_migrations = look(
-            'migrations',
-            [test_moves_step.make_migration()],
-            [test_moves_step.make_migration(status='completed')],
-        )
-        self.assertEqual((True, [Result.MOVED]), self.run_moves(cloud, 1))
+        cloud.read_server = look('server', make_server(), make_server('b'))
+        cloud.read_migrations = look('migrations', running, ended)
+        self.assertMoved('moved', cloud, 1)
 
     def test_it_ended_where_it_began(self):
         cloud = Cloud()
-        cloud.read_server = lambda uuid: test_moves_step.make_server()
-        found = self.run_moves(cloud, 1, 1)
-        self.assertEqual((False, [Result.FAILED, Result.NOT_TRIED]), found)
-        self.assertEqual('why', self.moves[0].reason)
+        cloud.read_server = lambda uuid: make_server()
+        self.assertMoved('failed, not tried', cloud, 1, 1)
+        self.assertSaid('why')
 
     def test_evacuation_of_a_host_that_nova_does_not_know(self):
-        found = self.run_moves(Cloud(), 1, method='evacuate')
-        self.assertEqual((False, [Result.FAILED]), found)
+        self.assertMoved('failed', Cloud(), 1, method='evacuate')
         self.assertIn('is not forced down', self.moves[0].reason)

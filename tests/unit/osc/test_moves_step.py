@@ -13,18 +13,8 @@ TIME = '2026-11-27T01:00:00Z'
 
 
 def make_move(to='b', method='live', turn=1, batch=1, why='', needs=()):
-    return moves_plan.Move(
-        turn,
-        f'server {turn}',
-        'web',
-        'a',
-        to,
-        to or 'b',
-        method,
-        why,
-        batch,
-        needs,
-    )
+    first = (turn, f'server {turn}', 'web', 'a')
+    return moves_plan.Move(*first, to, to or 'b', method, why, batch, needs)
 
 
 def make_server(host='a', status='ACTIVE', task=None, power=1):
@@ -34,162 +24,131 @@ def make_server(host='a', status='ACTIVE', task=None, power=1):
 
 
 def make_migration(id_=1, status='running', to='b', **fields):
+    values = {
+        'migration_type': 'live-migration',
+        'source_compute': 'a',
+        'user_id': 'me',
+        'created_at': '2026-11-27T01:00:00.000000',
+    }
     return migration.Migration(
-        id=id_,
-        status=status,
-        dest_compute=to,
-        **{
-            'migration_type': 'live-migration',
-            'source_compute': 'a',
-            'user_id': 'me',
-            'created_at': '2026-11-27T01:00:00.000000',
-            **fields,
-        },
+        id=id_, status=status, dest_compute=to, **values | fields
     )
 
 
 RUNNING = make_migration()
 FINISHED = make_migration(status='finished')
+CONFIRMING = make_migration(status='confirming')
 DONE = make_migration(status='confirmed')
+FAILED = make_migration(status='error')
+CANCELLED = make_migration(status='cancelled')
 RESIZE = make_migration(
     2, 'finished', migration_type='resize', source_compute='b', to='c'
 )
-AWAY = make_migration(2, source_compute='a')
-BROKEN = {'host': 'b', 'status': 'ERROR'}
+AWAY = make_migration(2)
+OF_ANOTHER = make_migration(2, 'error', user_id='other')
 STOPPED = {'method': 'cold', 'why': 'stopped'}
+EVACUATE = {'method': 'evacuate'}
 # A guest that has shut itself down; nova's number.
-OFF = {'power': 4}
+OFF = ('a', 'ACTIVE', None, 4)
+UNKNOWN = ('a', 'ACTIVE', None, 0)
 
 
 @ddt.ddt
 class DecideTestCase(testtools.TestCase):
+    # The step; what nova shows of the server (host, status, task, power
+    # state), or None; of its migrations, and of the move.
     @ddt.data(
         (Step.GONE, None),
-        (Step.GONE, {'task': 'deleting'}),
-        (Step.GONE, {'task': 'soft-deleting'}),
-        (Step.GONE, {'status': 'SOFT_DELETED'}),
-        (Step.GONE, {'host': None, 'status': 'SHELVED_OFFLOADED'}),
-        (Step.GONE, {'task': 'deleting'}, {'own': RUNNING}),
-        (Step.STOP, {'host': None, 'status': 'UNKNOWN'}),
+        (Step.GONE, ('a', 'ACTIVE', 'deleting')),
+        (Step.GONE, ('a', 'ACTIVE', 'soft-deleting')),
+        (Step.GONE, ('a', 'SOFT_DELETED')),
+        (Step.GONE, (None, 'SHELVED_OFFLOADED')),
+        (Step.GONE, ('a', 'ACTIVE', 'deleting'), {'own': RUNNING}),
+        (Step.STOP, (None, 'UNKNOWN')),
         # A migration is under way.
-        (Step.WAIT, {'task': 'migrating'}, {'own': RUNNING}),
-        (Step.WAIT, {'host': 'b'}, {'own': RUNNING}),
-        (Step.WAIT, {'task': 'resize_finish'}, {'own': FINISHED}),
-        (
-            Step.WAIT,
-            {'host': 'b', 'status': 'VERIFY_RESIZE', 'task': 'x'},
-            {'own': FINISHED},
-        ),
-        (
-            Step.CONFIRM,
-            {'host': 'b', 'status': 'VERIFY_RESIZE'},
-            {'own': FINISHED},
-        ),
-        (Step.WAIT, {'host': 'b', 'status': 'RESIZE'}, {'own': FINISHED}),
+        (Step.WAIT, ('a', 'ACTIVE', 'migrating'), {'own': RUNNING}),
+        (Step.WAIT, ('b',), {'own': RUNNING}),
+        (Step.WAIT, ('a', 'ACTIVE', 'resize_finish'), {'own': FINISHED}),
+        (Step.WAIT, ('b', 'VERIFY_RESIZE', 'x'), {'own': FINISHED}),
+        (Step.CONFIRM, ('b', 'VERIFY_RESIZE'), {'own': FINISHED}),
+        (Step.WAIT, ('b', 'RESIZE'), {'own': FINISHED}),
         # nova-api has heard of it already.
+        (Step.WAIT, ('b', 'VERIFY_RESIZE'), {'own': CONFIRMING}),
+        (Step.BUSY, ('a',), {'others': [AWAY]}),
+        (Step.BUSY, ('b',), {'others': [AWAY]}),
+        (Step.STOP, ('c', 'VERIFY_RESIZE'), {'others': [RESIZE]}),
         (
-            Step.WAIT,
-            {'host': 'b', 'status': 'VERIFY_RESIZE'},
-            {'own': make_migration(status='confirming')},
-        ),
-        (Step.BUSY, {}, {'migrations': [AWAY]}),
-        (Step.BUSY, {'host': 'b'}, {'migrations': [AWAY]}),
-        (
-            Step.STOP,
-            {'host': 'c', 'status': 'VERIFY_RESIZE'},
-            {'migrations': [RESIZE]},
-        ),
-        (
-            Step.MOVED,
-            {'host': 'b', 'status': 'VERIFY_RESIZE'},
-            {'migrations': [RESIZE], 'own': DONE},
+            *(Step.MOVED, ('b', 'VERIFY_RESIZE')),
+            {'others': [RESIZE], 'own': DONE},
         ),
         # None is.
-        (Step.STOP, {'status': 'VERIFY_RESIZE'}),
-        (Step.WAIT, {'status': 'VERIFY_RESIZE'}, {'begun': True}),
-        (Step.WAIT, {'host': 'b', 'status': 'VERIFY_RESIZE'}, {'own': DONE}),
-        (Step.WAIT, {'task': 'migrating'}),
-        (Step.WAIT, {'task': 'resize_prep'}),
-        (Step.WAIT, {'task': 'rebuilding'}, {'begun': True}),
-        (Step.MOVED, {'host': 'b'}),
-        (Step.MOVED, {'host': 'b'}, {'begun': True}),
-        (Step.MOVED, {'host': 'b', 'task': 'image_snapshot'}),
+        (Step.STOP, ('a', 'VERIFY_RESIZE')),
+        (Step.WAIT, ('a', 'VERIFY_RESIZE'), {'begun': True}),
+        (Step.WAIT, ('b', 'VERIFY_RESIZE'), {'own': DONE}),
+        (Step.WAIT, ('a', 'ACTIVE', 'migrating')),
+        (Step.WAIT, ('a', 'ACTIVE', 'resize_prep')),
+        (Step.WAIT, ('a', 'ACTIVE', 'rebuilding'), {'begun': True}),
+        (Step.MOVED, ('b',)),
+        (Step.MOVED, ('b',), {'begun': True}),
+        (Step.MOVED, ('b', 'ACTIVE', 'image_snapshot')),
         # It was in ERROR before, or its owner has brought it there since.
-        (Step.MOVED, BROKEN),
+        (Step.MOVED, ('b', 'ERROR')),
         (
-            Step.MOVED,
-            BROKEN,
+            *(Step.MOVED, ('b', 'ERROR')),
             {
                 'own': make_migration(status='completed'),
-                'migrations': [make_migration(2, 'error', user_id='other')],
+                'others': [OF_ANOTHER],
             },
         ),
-        (Step.BROKEN, BROKEN, {'begun': True}),
+        (Step.BROKEN, ('b', 'ERROR'), {'begun': True}),
         # nova goes no further, in this run and in each one after it.
-        (Step.BROKEN, BROKEN, {'own': RUNNING, 'begun': True}),
-        (Step.BROKEN, BROKEN, {'own': RUNNING}),
-        (Step.BROKEN, BROKEN, {'own': make_migration(status='error')}),
-        (Step.BROKEN, BROKEN, {'own': DONE}),
-        (Step.WAIT, BROKEN | {'task': 'rebuilding'}, {'own': RUNNING}),
-        (Step.ELSEWHERE, {'host': 'c'}),
-        (Step.ELSEWHERE, {'host': 'c'}, {'begun': True}),
-        (Step.FAILED, {}, {'begun': True}),
-        (
-            Step.FAILED,
-            {},
-            {'begun': True, 'own': make_migration(status='error')},
-        ),
-        (
-            Step.CANCELLED,
-            {},
-            {'begun': True, 'own': make_migration(status='cancelled')},
-        ),
-        (Step.BEGIN, {}, {'own': make_migration(status='cancelled')}),
-        (Step.BUSY, {'task': 'image_snapshot'}),
-        (Step.STOP, {'status': 'ERROR'}),
+        (Step.BROKEN, ('b', 'ERROR'), {'own': RUNNING, 'begun': True}),
+        (Step.BROKEN, ('b', 'ERROR'), {'own': RUNNING}),
+        (Step.BROKEN, ('b', 'ERROR'), {'own': FAILED}),
+        (Step.BROKEN, ('b', 'ERROR'), {'own': DONE}),
+        (Step.WAIT, ('b', 'ERROR', 'rebuilding'), {'own': RUNNING}),
+        (Step.ELSEWHERE, ('c',)),
+        (Step.ELSEWHERE, ('c',), {'begun': True}),
+        (Step.FAILED, ('a',), {'begun': True}),
+        (Step.FAILED, ('a',), {'begun': True, 'own': FAILED}),
+        (Step.CANCELLED, ('a',), {'begun': True, 'own': CANCELLED}),
+        (Step.BEGIN, ('a',), {'own': CANCELLED}),
+        (Step.BUSY, ('a', 'ACTIVE', 'image_snapshot')),
+        (Step.STOP, ('a', 'ERROR')),
         # Its own failed there.
-        (
-            Step.STOP,
-            {'status': 'ERROR'},
-            {'own': make_migration(status='error')},
-        ),
-        (Step.BEGIN, {'task': 'powering-off'}, {'method': 'evacuate'}),
-        (Step.BEGIN, {'status': 'ERROR'}, {'method': 'evacuate'}),
-        (Step.BEGIN, {}),
-        (Step.BEGIN, {}, {'own': make_migration(status='error')}),
+        (Step.STOP, ('a', 'ERROR'), {'own': FAILED}),
+        (Step.BEGIN, ('a', 'ACTIVE', 'powering-off'), EVACUATE),
+        (Step.BEGIN, ('a', 'ERROR'), EVACUATE),
+        (Step.BEGIN, ('a',)),
+        (Step.BEGIN, ('a',), {'own': FAILED}),
         # It was stopped, and runs now.
-        (Step.BEGIN, {'status': 'SHUTOFF'}, STOPPED),
+        (Step.BEGIN, ('a', 'SHUTOFF'), STOPPED),
         (Step.BEGIN, OFF, STOPPED),
-        (Step.BEGIN_LIVE, {}, STOPPED),
-        (Step.BEGIN_LIVE, {'status': 'PAUSED'}, STOPPED),
-        (Step.BEGIN_LIVE, {'power': 0}, STOPPED),
+        (Step.BEGIN_LIVE, ('a',), STOPPED),
+        (Step.BEGIN_LIVE, ('a', 'PAUSED'), STOPPED),
+        (Step.BEGIN_LIVE, UNKNOWN, STOPPED),
         # One with a device is shut down, as planned.
-        (Step.BEGIN, {}, {'method': 'cold', 'why': 'device'}),
+        (Step.BEGIN, ('a',), {'method': 'cold', 'why': 'device'}),
         # It ran, and is stopped now.
-        (Step.BEGIN_COLD, {'status': 'SHUTOFF'}),
+        (Step.BEGIN_COLD, ('a', 'SHUTOFF')),
         (Step.BEGIN_COLD, OFF),
-        (Step.BEGIN, {'power': 0}),
-        (Step.BEGIN, {'status': 'SHUTOFF'}, {'method': 'evacuate'}),
+        (Step.BEGIN, UNKNOWN),
+        (Step.BEGIN, ('a', 'SHUTOFF'), EVACUATE),
         # nova-api says why not.
-        (Step.BEGIN, {'status': 'SUSPENDED'}),
-        (Step.BEGIN, {'status': 'SUSPENDED'}, STOPPED),
+        (Step.BEGIN, ('a', 'SUSPENDED')),
+        (Step.BEGIN, ('a', 'SUSPENDED'), STOPPED),
     )
     def test_table(self, row):
-        expected, found, *more = row
-        rest = {
-            'migrations': [],
-            'own': None,
-            'begun': False,
-            'method': 'live',
-        }
-        rest |= {'why': ''} | (more[0] if more else {})
-        own = rest['own']
+        expected, shown, rest = (*row, {})[:3]
+        own = rest.get('own')
         step, reason = moves_step.decide(
-            make_move(method=rest['method'], why=rest['why']),
-            None if found is None else make_server(**found),
-            [*([own] if own else []), *rest['migrations']],
+            make_move(
+                method=rest.get('method', 'live'), why=rest.get('why', '')
+            ),
+            shown and make_server(*shown),
+            [own] * bool(own) + rest.get('others', []),
             own,
-            rest['begun'],
+            rest.get('begun', False),
         )
         self.assertEqual(expected, step)
         says = expected in (Step.STOP, Step.BUSY, Step.ELSEWHERE)
@@ -210,18 +169,17 @@ class OwnTestCase(testtools.TestCase):
         (False, {'migration_type': 'resize'}),
         (False, {'migration_type': 'evacuation'}),
         (False, {'created_at': '2026-11-27T00:59:59.000000'}),
+        # nova chooses where.
+        (True, {'to': 'b'}, {'to': None}),
+        (True, {'to': 'c'}, {'to': None}),
+        (True, {'migration_type': 'migration'}, {'method': 'cold'}),
+        (True, {'migration_type': 'evacuation'}, EVACUATE),
     )
-    @ddt.unpack
-    def test_what_is_left_of_a_run(self, expected, fields):
+    def test_what_is_left_of_a_run(self, row):
+        expected, fields, move = (*row, {})[:3]
         one = make_migration(**fields)
-        own = moves_step.find_own(make_move(), [one], 'me', TIME)
+        own = moves_step.find_own(make_move(**move), [one], 'me', TIME)
         self.assertEqual(one if expected else None, own)
-
-    @ddt.data('b', 'c')
-    def test_where_nova_chooses(self, to):
-        one = make_migration(to=to)
-        own = moves_step.find_own(make_move(None), [one], 'me', TIME)
-        self.assertIs(one, own)
 
     def test_what_this_run_began(self):
         """Whatever the clocks say, and no other than that."""
@@ -236,26 +194,19 @@ class OwnTestCase(testtools.TestCase):
         own = moves_step.find_own(make_move(), found, 'me', TIME)
         self.assertEqual(2, own.id)
 
-    @ddt.data(('cold', 'migration'), ('evacuate', 'evacuation'))
-    @ddt.unpack
-    def test_kinds(self, kind, type_):
-        one = make_migration(migration_type=type_)
-        own = moves_step.find_own(make_move(method=kind), [one], 'me', TIME)
-        self.assertIs(one, own)
-
 
 @ddt.ddt
 class ForgottenTestCase(testtools.TestCase):
     @ddt.data(
-        (True, {}),
-        (True, {'status': 'SHUTOFF'}),
-        (False, {'task': 'migrating'}),
-        (False, {'host': 'b'}),
-        (False, {'status': 'VERIFY_RESIZE'}),
-        (False, {}, DONE),
+        (True, ('a',)),
+        (True, ('a', 'SHUTOFF')),
+        (False, ('a', 'ACTIVE', 'migrating')),
+        (False, ('b',)),
+        (False, ('a', 'VERIFY_RESIZE')),
+        (False, ('a',), DONE),
         (False, None),
     )
     def test_table(self, row):
-        expected, fields, own = (*row, RUNNING)[:3]
-        found = None if fields is None else make_server(**fields)
+        expected, shown, own = (*row, RUNNING)[:3]
+        found = shown and make_server(*shown)
         self.assertEqual(expected, moves_step.is_forgotten(own, found))
