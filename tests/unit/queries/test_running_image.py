@@ -61,19 +61,17 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
             'objects.BlockDeviceMappingList.get_by_instance_uuid': (
                 self.get_bdms
             ),
-            'objects.InstanceMapping.get_by_instance_uuid': mock.Mock(
-                return_value=mock.Mock(cell_mapping='mapped')
+            'objects.InstanceMapping.get_by_instance_uuid': (
+                lambda _, server: mock.Mock(cell_mapping='mapped')
             ),
-            'nova_context.target_cell': mock.MagicMock(
-                side_effect=self.target_cell
-            ),
+            'nova_context.target_cell': self.target_cell,
         }.items():
-            self.useFixture(
-                fixtures.MockPatch(
-                    f'nova_ext_sched.queries.running_image.{name}',
-                    new=replacement,
-                )
-            )
+            self.patch(name, replacement)
+
+    def patch(self, name, replacement):
+        """Replace what the module asks."""
+        path = f'nova_ext_sched.queries.running_image.{name}'
+        self.useFixture(fixtures.MockPatch(path, new=replacement))
 
     def target_cell(self, ctxt, cell):
         # The database hides other projects' servers from who is no admin.
@@ -84,12 +82,9 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
     def get_instance(self, ctxt, server, expected_attrs):
         self.assertEqual(uuids.server, server)
         self.assertEqual([], expected_attrs)
-        return objects.Instance(
-            uuid=server,
-            image_ref=self.running,
-            # nova reads it where it is asked for.
-            system_metadata=self.system_metadata,
-        )
+        # nova reads the metadata where it is asked for.
+        rest = {'system_metadata': self.system_metadata}
+        return objects.Instance(uuid=server, image_ref=self.running, **rest)
 
     def get_bdms(self, ctxt, server):
         self.assertEqual(uuids.server, server)
@@ -105,13 +100,15 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.read.append(volume_id)
         return self.volume
 
-    def restore(self, destination=MOVE, **fields):
-        fields.setdefault('image', image(uuids.refused))
-        self.spec = test_base.request_spec(
+    def request(self, image_id, destination=MOVE, **fields):
+        return test_base.request_spec(
             requested_destination=destination,
             instance_uuid=uuids.server,
-            **fields,
+            **{'image': image(image_id), **fields},
         )
+
+    def restore(self, destination=MOVE, **fields):
+        self.spec = self.request(uuids.refused, destination, **fields)
         running_image.restore(self.ctxt, self.spec)
         return self.spec.image
 
@@ -136,24 +133,15 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.assertEqual([], self.cells)
 
     @ddt.data(
-        (
-            'Instance.get_by_uuid',
-            nova_exception.InstanceNotFound(instance_id='x'),
-        ),
-        (
-            'InstanceMapping.get_by_instance_uuid',
-            nova_exception.InstanceMappingNotFound(uuid='x'),
-        ),
+        ('Instance', nova_exception.InstanceNotFound(instance_id='x')),
+        ('InstanceMapping', nova_exception.InstanceMappingNotFound(uuid='x')),
     )
     @ddt.unpack
-    def test_server_that_its_owner_deletes(self, reader, error):
+    def test_server_that_its_owner_deletes(self, kind, error):
         """No outage: the owner would page the operator."""
-        self.useFixture(
-            fixtures.MockPatch(
-                f'nova_ext_sched.queries.running_image.objects.{reader}',
-                new=mock.Mock(side_effect=error),
-            )
-        )
+        reader = 'uuid' if kind == 'Instance' else 'instance_uuid'
+        read = mock.Mock(side_effect=error)
+        self.patch(f'objects.{kind}.get_by_{reader}', read)
         self.assertEqual(
             f'server {uuids.server} cannot be read', self.refused()
         )
@@ -215,10 +203,6 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.restore(image=unknown)
         self.assertEqual([], self.cells)
 
-    def test_glance_fails(self):
-        self.glance.API.return_value.get = mock.Mock(side_effect=OSError)
-        self.assertIn(uuids.running, self.refused(outage=True))
-
     @ddt.data(
         (nova_exception.ImageNotFound(image_id='x'), True),
         # It may be there: no copy stands in for it.
@@ -229,40 +213,32 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
     @ddt.unpack
     def test_image_that_is_gone(self, error, expected):
         self.glance.API.return_value.get = mock.Mock(side_effect=error)
-        known = {}
+        known, args = {}, (self.ctxt, uuids.running)
         found = self.assertRaises(
-            exception.RequestRefused,
-            running_image.read,
-            self.ctxt,
-            uuids.running,
-            known,
+            exception.RequestRefused, running_image.read, *args, known
         )
         self.assertIs(expected, isinstance(found, running_image.ImageGone))
         self.assertEqual({}, known)
 
     @ddt.data(
-        nova_exception.ImageNotFound(image_id='x'),
-        nova_exception.ImageNotAuthorized(image_id='x'),
+        (OSError, 'token', True),
+        # Its owner took it away.
+        (nova_exception.ImageNotFound(image_id='x'), None, False),
+        (nova_exception.ImageNotAuthorized(image_id='x'), None, False),
+        # nova cannot read it: its owner may write it so, after the boot.
+        ([{'properties': {'hw_disk_bus': 'none'}}], 'token', False),
     )
-    def test_image_that_its_owner_took_away(self, error):
-        self.ctxt.auth_token = None
-        self.glance.API.return_value.get = mock.Mock(side_effect=error)
-        self.assertIn(uuids.running, self.refused())
-
-    def test_image_that_nova_cannot_read(self):
-        """Its owner may write it so, after the server was booted."""
-        self.glance.API.return_value.get = lambda *_: {
-            'properties': {'hw_disk_bus': 'none'}
-        }
-        self.assertIn(uuids.running, self.refused())
+    @ddt.unpack
+    def test_image_that_cannot_be_read(self, answer, token, outage):
+        self.ctxt.auth_token = token
+        self.glance.API.return_value.get = mock.Mock(side_effect=answer)
+        self.assertIn(uuids.running, self.refused(outage=outage))
 
     def boot_from_volume(self, booted_from=None, image_ref=''):
         self.running = image_ref
+        ids = {'volume_id': uuids.volume, 'image_id': booted_from}
         self.root = objects.BlockDeviceMapping(
-            boot_index=0,
-            destination_type='volume',
-            volume_id=uuids.volume,
-            image_id=booted_from,
+            boot_index=0, destination_type='volume', **ids
         )
 
     # nova writes the image of the instance where it rolls back a rebuild, and
@@ -304,15 +280,6 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.boot_from_volume(uuids.refused)
         self.assertEqual(uuids.refused, self.restore().id)
 
-    def test_cinder_fails(self):
-        self.boot_from_volume(uuids.refused)
-        self.cinder.API.return_value.get = mock.Mock(
-            side_effect=OSError('cinder.internal')
-        )
-        reason = self.refused(outage=True)
-        self.assertIn(uuids.volume, reason)
-        self.assertNotIn('cinder.internal', reason)
-
     @ddt.data(
         (nova_exception.VolumeNotFound(volume_id='v'), 'token', False),
         (nova_exception.VolumeNotFound(volume_id='v'), None, False),
@@ -325,6 +292,7 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         (cinder_exc.Unauthorized(401), None, True),
         (ks_exc.Unauthorized(), None, True),
         (nova_exception.CinderConnectionFailed(reason='r'), 'token', True),
+        (OSError('cinder.internal'), 'token', True),
     )
     @ddt.unpack
     def test_volume_that_cannot_be_read(self, error, token, outage):
@@ -332,7 +300,9 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.ctxt.auth_token = token
         self.boot_from_volume(uuids.refused)
         self.cinder.API.return_value.get = mock.Mock(side_effect=error)
-        self.assertIn(uuids.volume, self.refused(outage=outage))
+        reason = self.refused(outage=outage)
+        self.assertIn(uuids.volume, reason)
+        self.assertNotIn('cinder.internal', reason)
 
     @ddt.data({'min_ram': 'lots'}, {'hw_disk_bus': 'none'})
     def test_properties_that_nova_cannot_read(self, properties):
@@ -362,34 +332,23 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
             'reservation:b': 'true',
         }
         self.stored(given.get('stored', uuids.running))
-        spec = test_base.request_spec(
-            requested_destination=given.get('destination', MOVE),
-            instance_uuid=uuids.server,
-            image=image(uuids.running),
-        )
+        destination = given.get('destination', MOVE)
+        spec = self.request(uuids.running, destination)
         self.assertEqual(expected, running_image.read_copy(self.ctxt, spec))
 
-    def stored(self, image_id=uuids.running, **kwargs):
-        spec = objects.RequestSpec(image=image(image_id))
-        self.useFixture(
-            fixtures.MockPatch(
-                'nova_ext_sched.queries.running_image.objects.RequestSpec.'
-                'get_by_instance_uuid',
-                **(kwargs or {'return_value': spec}),
-            )
+    def stored(self, image_id):
+        self.patch(
+            'objects.RequestSpec.get_by_instance_uuid',
+            lambda *_: objects.RequestSpec(image=image(image_id)),
         )
 
     def test_copy_of_a_server_that_is_deleted(self):
-        self.stored(
-            side_effect=nova_exception.RequestSpecNotFound(instance_uuid='x')
-        )
-        spec = test_base.request_spec(
-            requested_destination=MOVE,
-            instance_uuid=uuids.server,
-            image=image(uuids.running),
-        )
+        gone = nova_exception.RequestSpecNotFound(instance_uuid='x')
+        read = mock.Mock(side_effect=gone)
+        self.patch('objects.RequestSpec.get_by_instance_uuid', read)
+        args = self.ctxt, self.request(uuids.running)
         error = self.assertRaises(
-            exception.RequestRefused, running_image.read_copy, self.ctxt, spec
+            exception.RequestRefused, running_image.read_copy, *args
         )
         self.assertIsNone(error.__cause__)
 

@@ -24,13 +24,18 @@ def server(uuid, host='h1', vm_state='active', **fields):
 
 
 def move(status, source='h1', dest='h2', uuid=uuids.moving, deleted=0):
+    hosts = {'source_compute': source, 'dest_compute': dest}
     return models.Migration(
-        instance_uuid=uuid,
-        status=status,
-        source_compute=source,
-        dest_compute=dest,
-        deleted=deleted,
+        instance_uuid=uuid, status=status, deleted=deleted, **hosts
     )
+
+
+def node(uuid, host, deleted=0):
+    """Return a compute node; as with ironic, a host may have many."""
+    columns = models.ComputeNode.__table__.columns
+    values = {one.name: '1' for one in columns if not one.nullable}
+    values |= {'uuid': uuid, 'host': host, 'deleted': deleted, 'id': None}
+    return models.ComputeNode(hypervisor_hostname=uuid, **values)
 
 
 def build_request(uuid):
@@ -48,14 +53,8 @@ class SelectsMixin:
         super().setUp()
         database = self.useFixture(databases.Database(self.backend))
         self.engine = database.replace(main_db.context_manager)
-        tables = [
-            model.__table__
-            for model in (
-                models.Instance,
-                models.Migration,
-                models.ComputeNode,
-            )
-        ]
+        used = (models.Instance, models.Migration, models.ComputeNode)
+        tables = [model.__table__ for model in used]
         if self.backend == 'mysql':
             # Without nova's indices, of which one is too long for the models'
             # own definition.
@@ -70,10 +69,9 @@ class SelectsMixin:
             models.BASE.metadata.create_all(self.engine, tables=tables)
         if self.backend == 'sqlite':
             # As others do, it may return rows in any order.
+            order = 'PRAGMA reverse_unordered_selects = ON'
             with self.engine.begin() as connection:
-                connection.exec_driver_sql(
-                    'PRAGMA reverse_unordered_selects = ON'
-                )
+                connection.exec_driver_sql(order)
         self.api_engine = database.replace(api_db.context_manager)
         for model in (
             api_models.CellMapping,
@@ -83,8 +81,8 @@ class SelectsMixin:
             model.__table__.create(self.api_engine)
         self.ctxt = context.get_admin_context()
 
-    def add(self, *rows):
-        with orm.Session(self.engine) as session, session.begin():
+    def add(self, *rows, to=None):
+        with orm.Session(to or self.engine) as session, session.begin():
             for row in rows:
                 session.add(row)
                 session.flush()
@@ -101,17 +99,9 @@ class SelectsMixin:
             server(uuids.hidden, hidden=True),
             server(uuids.other),
         )
-        self.assertEqual(
-            {uuids.on: {'h1'}, uuids.claimed: {'h1'}, uuids.broken: {'h1'}},
-            self.places(
-                uuids.on,
-                uuids.claimed,
-                uuids.broken,
-                uuids.gone,
-                uuids.hidden,
-                uuids.absent,
-            ),
-        )
+        there = [uuids.on, uuids.claimed, uuids.broken]
+        found = self.places(*there, uuids.gone, uuids.hidden, uuids.absent)
+        self.assertEqual(dict.fromkeys(there, {'h1'}), found)
 
     def test_each_state_without_a_host(self):
         """Rows of the table of states."""
@@ -131,25 +121,23 @@ class SelectsMixin:
         ):
             uuid = getattr(uuids, f'{vm_state} {task_state}')
             self.add(server(uuid, None, vm_state, task_state=task_state))
-            self.assertEqual(
-                expected,
-                self.places(uuid).get(uuid),
-                f'{vm_state}, {task_state}',
-            )
+            found = self.places(uuid).get(uuid)
+            self.assertEqual(expected, found, f'{vm_state}, {task_state}')
 
     def test_a_resize_that_is_reverted(self):
         """The destination says reverted before the source has the server."""
+        task = {'task_state': 'resize_reverting'}
         self.add(
-            server(
-                uuids.moving, 'h2', 'resized', task_state='resize_reverting'
-            ),
+            server(uuids.moving, 'h2', 'resized', **task),
             move('reverted', 'h8', 'h9'),
             move('reverted', 'h1', 'h2'),
             move('reverted', 'h6', 'h7', deleted=3),
         )
-        self.assertEqual(
-            {uuids.moving: {'h1', 'h2'}}, self.places(uuids.moving)
-        )
+        self.assertMoving('h1', 'h2')
+
+    def assertMoving(self, *hosts):
+        found = self.places(uuids.moving)
+        self.assertEqual({uuids.moving: {*hosts}} if hosts else {}, found)
 
     def test_resizes_that_were_reverted_long_ago(self):
         """They are not read: there may be thousands of one member."""
@@ -160,7 +148,7 @@ class SelectsMixin:
                 servers._PLACES, {'uuids': [uuids.moving]}
             ).all()
         self.assertEqual(1, len(rows))
-        self.assertEqual({uuids.moving: {'h1'}}, self.places(uuids.moving))
+        self.assertMoving('h1')
 
     def test_the_other_copy_of_a_resize_to_another_cell(self):
         """nova shows a copy before it hides the other, in another cell.
@@ -172,11 +160,9 @@ class SelectsMixin:
             server(uuids.moving, vm_state='resized', hidden=True),
             move('confirmed', 'h8', 'h9'),
         )
-        self.assertEqual({}, self.places(uuids.moving))
+        self.assertMoving()
         self.add(move('finished'))
-        self.assertEqual(
-            {uuids.moving: {'h1', 'h2'}}, self.places(uuids.moving)
-        )
+        self.assertMoving('h1', 'h2')
 
     def test_both_ends_of_a_move(self):
         for number, (status, deleted, expected) in enumerate(
@@ -198,14 +184,9 @@ class SelectsMixin:
     def test_host_and_both_ends_of_each_move(self):
         """Where records disagree, a member counts wherever it may be."""
         self.add(server(uuids.moving), move('running', 'h2', 'h3'))
-        self.assertEqual(
-            {'h1', 'h2', 'h3'}, self.places(uuids.moving)[uuids.moving]
-        )
+        self.assertMoving('h1', 'h2', 'h3')
         self.add(move('running', 'h4', None))
-        self.assertEqual(
-            {'h1', 'h2', 'h3', 'h4', None},
-            self.places(uuids.moving)[uuids.moving],
-        )
+        self.assertMoving('h1', 'h2', 'h3', 'h4', None)
 
     def test_a_move_of_a_server_without_a_host(self):
         """An evacuation or an unshelving whose source is gone."""
@@ -220,45 +201,23 @@ class SelectsMixin:
 
     def test_a_move_of_a_deleted_server(self):
         self.add(server(uuids.moving, deleted=3), move('running'))
-        self.assertEqual({}, self.places(uuids.moving))
+        self.assertMoving()
 
     def test_compute_hosts(self):
-        def node(uuid, host, deleted=0):
-            return models.ComputeNode(
-                uuid=uuid,
-                host=host,
-                # As with ironic: many nodes of one host.
-                hypervisor_hostname=f'node {uuid}',
-                deleted=deleted,
-                vcpus=1,
-                memory_mb=1,
-                local_gb=1,
-                vcpus_used=0,
-                memory_mb_used=0,
-                local_gb_used=0,
-                hypervisor_type='fake',
-                hypervisor_version=1,
-                cpu_info='',
-            )
-
         self.add(
             node(uuids.one, 'h1'),
             node(uuids.two, 'h1'),
             node(uuids.gone, 'h2', deleted=3),
             node(uuids.other, 'h3'),
         )
+        asked = [uuids.one, uuids.two, uuids.gone, uuids.device]
         self.assertEqual(
             {uuids.one: 'h1', uuids.two: 'h1'},
-            servers.select_compute_hosts(
-                self.ctxt, [uuids.one, uuids.two, uuids.gone, uuids.device]
-            ),
+            servers.select_compute_hosts(self.ctxt, asked),
         )
 
     def add_to_api(self, *rows):
-        with orm.Session(self.api_engine) as session, session.begin():
-            for row in rows:
-                session.add(row)
-                session.flush()
+        self.add(*rows, to=self.api_engine)
 
     def test_cells(self):
         """Two cells besides cell0, and what has none."""
@@ -287,23 +246,17 @@ class SelectsMixin:
                 self.add_to_api(build_request(uuid))
             expected.append((uuid, found, building))
         asked = [uuid for uuid, _, _ in expected] + [uuids.absent]
-        self.assertCountEqual(expected, servers.select_cells(self.ctxt, asked))
-        with mock.patch.object(servers, '_CHUNK', 2):
-            self.assertCountEqual(
-                expected, servers.select_cells(self.ctxt, asked)
-            )
+        for chunk in (1000, 2):
+            with mock.patch.object(servers, '_CHUNK', chunk):
+                found = servers.select_cells(self.ctxt, asked)
+            self.assertCountEqual(expected, found)
 
     def test_build_requests(self):
         for uuid in (uuids.one, uuids.two, uuids.other):
             self.add_to_api(build_request(uuid))
-        self.assertEqual(
-            {uuids.one, uuids.two},
-            set(
-                servers.select_build_requests(
-                    self.ctxt, [uuids.one, uuids.two, uuids.gone]
-                )
-            ),
-        )
+        asked = [uuids.one, uuids.two, uuids.gone]
+        found = servers.select_build_requests(self.ctxt, asked)
+        self.assertEqual({uuids.one, uuids.two}, {*found})
 
     def test_statements(self):
         """Made once, whatever their size, of at most 1,000 UUIDs."""
