@@ -38,45 +38,21 @@ from nova_ext_sched.simulator import check
 from tests import documentation
 
 # Languages whose blocks are looked at here; others fail.
-LANGUAGES = {
-    'bash',
-    'console',
-    'docker',
-    'ini',
-    'json',
-    'python',
-    'sql',
-    'text',
-    'toml',
-    'yaml',
-}
+LANGUAGES = set(
+    'bash console docker ini json python sql text toml yaml'.split()
+)
 
 # Environments of tox whose kind .ci/run runs on another release of nova, as
 # nova34 and nova31-day; and those that run the same tests once more, or are no
 # tests: it has to end in time.
 NOT_IN_CI = {'nova31', 'py312-nova31', 'benchmarks', 'cover'}
 
-# Commands of other projects: that they exist is not ours to test.
-FOREIGN = {
-    'apt',
-    'cd',
-    'curl',
-    'docker',
-    'echo',
-    'git',
-    'grep',
-    'kolla-ansible',
-    # Stands for what the reader has.
-    'mail-me',
-    'mkdir',
-    'nova-manage',
-    'openstack-ansible',
-    'podman',
-    'printf',
-    'systemctl',
-    'twine',
-    'uv',
-}
+# Commands of other projects: that they exist is not ours to test. mail-me
+# stands for what the reader has.
+FOREIGN = set(
+    'apt cd curl docker echo git grep kolla-ansible mail-me mkdir nova-manage '
+    'openstack-ansible podman printf systemctl twine uv'.split()
+)
 
 # Sections and options of nova.conf's neighbours.
 GLANCE = {
@@ -91,26 +67,23 @@ ELLIPSIS = {'server create': ['--image', 'IMAGE', '--flavor', 'FLAVOR']}
 # What a fault in a block raises.
 FAULTS = (AssertionError, ValueError)
 
-OSC_GROUPS = (
-    'openstack.common',
-    'openstack.compute.v2',
-    'openstack.identity.v3',
-    'openstack.image.v2',
-    'openstack.nova_ext_sched.v1',
-)
+OSC_GROUPS = 'common compute.v2 identity.v3 image.v2 nova_ext_sched.v1'.split()
+
+
+def read_tox():
+    parser = configparser.RawConfigParser()
+    parser.read(documentation.ROOT / 'tox.ini')
+    return parser
 
 
 def default_environments():
     """Return the environments that tox runs if none is named."""
-    parser = configparser.RawConfigParser()
-    parser.read(documentation.ROOT / 'tox.ini')
-    return set(parser['tox']['envlist'].split(','))
+    return set(read_tox()['tox']['envlist'].split(','))
 
 
 def tox_environments():
     """Return the names that tox.ini declares, and its labels."""
-    parser = configparser.RawConfigParser()
-    parser.read(documentation.ROOT / 'tox.ini')
+    parser = read_tox()
     names = set()
     for section in parser.sections():
         if section.startswith('testenv:'):
@@ -124,13 +97,10 @@ def tox_environments():
     return names | default_environments()
 
 
-def named_environments(path):
-    """Return the environments of tox that a page names."""
-    return {
-        name
-        for names in re.findall(r'\btox -q?e ([\w,-]+\w)', path.read_text())
-        for name in names.split(',')
-    }
+def environments_in(text):
+    """Return the environments of tox that a text runs."""
+    found = re.findall(r'(?:\btox -q?| -)e ([\w,-]+\w)', text)
+    return {name for names in found for name in names.split(',')}
 
 
 class Endpoints:
@@ -181,7 +151,7 @@ class DocumentationTestCase(testtools.TestCase):
         program = shell.OpenStackShell()
         program.client_manager = Endpoints()
         for group in OSC_GROUPS:
-            program.command_manager.add_command_group(group)
+            program.command_manager.add_command_group(f'openstack.{group}')
         _, rest = program.parser.parse_known_args(args)
         self._parse(program, rest)
 
@@ -190,10 +160,8 @@ class DocumentationTestCase(testtools.TestCase):
         self._parse(app.App('', '', manager), args)
 
     def check_nova_ext_sched_status(self, args):
-        options = cfg.ConfigOpts()
-        upgradecheck.register_cli_options(
-            options, upgradecheck.UpgradeCommands()
-        )
+        options, commands = cfg.ConfigOpts(), upgradecheck.UpgradeCommands()
+        upgradecheck.register_cli_options(options, commands)
         try:
             options(args, default_config_files=[])
         except SystemExit as exc:
@@ -245,9 +213,8 @@ class DocumentationTestCase(testtools.TestCase):
         if args[:2] == ['-m', 'build']:
             return  # of tox's environment wheel
         if args[0] == '-m':
-            self.assertIsNotNone(
-                importlib.util.find_spec(args[1].split('.')[0]), args
-            )
+            package = args[1].split('.')[0]
+            self.assertIsNotNone(importlib.util.find_spec(package), args)
             if args[1] == 'pip':
                 self.check_pip(args[2:])
         else:
@@ -348,12 +315,9 @@ class DocumentationTestCase(testtools.TestCase):
 
     def _check_filters(self, place, values):
         names = {cls.__name__ for cls in nova_filters.all_filters()}
-        names |= {
-            entry_point.name
-            for entry_point in importlib.metadata.entry_points(
-                group='nova_ext_sched.host_filters'
-            )
-        }
+        names |= importlib.metadata.entry_points(
+            group='nova_ext_sched.host_filters'
+        ).names
         for value in values:
             for name in value.split(','):
                 self.assertIn(name.strip(), names | {'...'}, place)
@@ -419,16 +383,14 @@ class DocumentationTestCase(testtools.TestCase):
 
     @ddt.data(*documentation.blocks('bash', 'json', 'python', 'toml'))
     def test_other_languages_parse(self, block):
-        if block.language == 'bash':
-            subprocess.run(
-                ['bash', '-n'], input=block.text.encode(), check=True
-            )
-        else:
-            {
-                'json': json.loads,
-                'python': ast.parse,
-                'toml': tomllib.loads,
-            }[block.language](block.text)
+        {
+            'bash': lambda text: subprocess.run(
+                ['bash', '-n'], input=text.encode(), check=True
+            ),
+            'json': json.loads,
+            'python': ast.parse,
+            'toml': tomllib.loads,
+        }[block.language](block.text)
 
     @ddt.data(*documentation.pages())
     def test_every_block_is_looked_at(self, path):
@@ -452,22 +414,17 @@ class DocumentationTestCase(testtools.TestCase):
 
     @ddt.data(*documentation.pages())
     def test_environments_of_tox_exist(self, path):
-        for name in named_environments(path):
+        for name in environments_in(path.read_text()):
             self.check_environment(name)
 
     def test_environments_of_tox_run_in_ci(self):
         """One that a page names, or one of its kind on another release."""
-        named = {
-            name
-            for path in documentation.pages()
-            for name in named_environments(path)
-        }
-        script = (documentation.ROOT / '.ci' / 'run').read_text()
-        run = {
-            name
-            for names in re.findall(r' -e ([\w,-]+)', script)
-            for name in names.split(',')
-        }
+        named = set().union(
+            *(
+                environments_in(one.read_text())
+                for one in documentation.pages()
+            )
+        )
         self.assertLess(10, len(named))
-        run |= default_environments()
+        run = environments_in(read_page('.ci/run')) | default_environments()
         self.assertEqual(set(), named - run - NOT_IN_CI)

@@ -63,18 +63,19 @@ def matches(rule, line):
 def alerts_on(name):
     """Return the texts of the source on which a rule on the log alerts."""
     rule = rules('alerts-log.yaml')[name]
-    return [
-        string.text
-        for string in messages.strings()
-        if string.is_message
-        and any(
-            matches(
-                rule, form.format(time=TIME, level=level, text=string.text)
-            )
+
+    def is_on(text):
+        return any(
+            matches(rule, form.format(time=TIME, level=level, text=text))
             for form in (LINE, END)
             for level in ('INFO', 'WARNING', 'ERROR')
         )
-    ]
+
+    return [text for text in message_texts() if is_on(text)]
+
+
+def message_texts():
+    return [one.text for one in messages.strings() if one.is_message]
 
 
 @ddt.ddt
@@ -82,10 +83,8 @@ class LogTestCase(testtools.TestCase):
     @ddt.data(*rules('alerts-log.yaml').values())
     def test_form(self, rule):
         self.assertRegex(rule['expr'], f'^{RANGE.pattern}$')
-        self.assertEqual(
-            {'alert', 'expr', 'labels', 'annotations'},
-            {*rule} - {'for'},
-        )
+        keys = {'alert', 'expr', 'labels', 'annotations'}
+        self.assertEqual(keys, {*rule} - {'for'})
 
     @ddt.data(
         'NovaSchedulerRefusesAll',
@@ -101,20 +100,14 @@ class LogTestCase(testtools.TestCase):
         name = 'NovaSchedulerDoesNotStart'
         found = alerts_on(name)
         rule = rules('alerts-log.yaml')[name]
-        _, pattern = [
-            text
-            for _, kind, text in FILTER.findall(rule['expr'])
-            if kind == '~'
+        [_, (*_, pattern)] = [
+            one for one in FILTER.findall(rule['expr']) if one[1] == '~'
         ]
+        source = '\n'.join(string.text for string in messages.strings())
         for piece in pattern.replace('(option|section)', 'option').split('|'):
-            self.assertTrue(
-                any(piece in string.text for string in messages.strings()),
-                piece,
-            )
+            self.assertIn(piece, source)
         plugin_faults = {
-            string.text
-            for string in messages.strings()
-            if string.is_message and string.text.startswith('plugin ')
+            text for text in message_texts() if text.startswith('plugin ')
         }
         self.assertEqual(set(), plugin_faults - {*found})
 
@@ -155,26 +148,16 @@ class MembersTestCase(base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.output = self.useFixture(
-            fixtures.FakeLogger(
-                level=self.level,
-                format='%(asctime)s 7 %(levelname)s %(name)s [req-1 - - -] '
-                '%(message)s',
-            )
-        )
+        form = '%(asctime)s 7 %(levelname)s %(name)s [req-1 - - -] %(message)s'
+        logger = fixtures.FakeLogger(level=self.level, format=form)
+        self.output = self.useFixture(logger)
         self.image = objects.ImageMeta(properties=objects.ImageMetaProps())
         self.items = [('A', 'agg-a', 'reservation:a', 'true')]
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_by_name_or_value', lambda *_: [])
-        self.replace(
-            'queries.group_members.get_members',
-            lambda *_: group_members.Members({}, {}),
-        )
-        self.useFixture(
-            fixtures.MockPatchObject(
-                failure_domain, 'LOG_HINTS', log_once.LogOnce('nova_ext_sched')
-            )
-        )
+        self.replace_members({})
+        logged = log_once.LogOnce('nova_ext_sched')
+        self.replace('request_filters.failure_domain.LOG_HINTS', logged)
         self.config(
             group='nova_ext_sched',
             placement_req_required_member_prefix=['reservation:'],
@@ -182,32 +165,35 @@ class MembersTestCase(base.RequestFilterTestCase):
             member_sources=['flavor', 'hint'],
         )
 
-    def counted(self, fn, hints, extra_specs=None, enabled=()):
-        """Run a request filter; return the rules that count its lines."""
-        self.config(
-            group='filter_scheduler', enabled_filters=['Other', *enabled]
+    def replace_members(self, places):
+        members = group_members.Members(places, {})
+        self.replace('queries.group_members.get_members', lambda *_: members)
+
+    def assertCounted(self, expected, fn, hints, extra_specs=(), enabled=()):
+        """Run a request filter; check which rules count its lines."""
+        enabled = ['Other', *enabled]
+        self.config(group='filter_scheduler', enabled_filters=enabled)
+        group = objects.InstanceGroup(
+            uuid=uuids.group, policy='anti-affinity', hosts=[]
         )
+        group.members = [uuids.me, uuids.other]
         spec = base.request_spec(
             image=self.image,
-            flavor=base.flavor(extra_specs=extra_specs or {}),
+            flavor=base.flavor(extra_specs=dict(extra_specs)),
             scheduler_hints=hints,
             instance_uuid=uuids.me,
-            instance_group=objects.InstanceGroup(
-                uuid=uuids.group,
-                policy='anti-affinity',
-                members=[uuids.me, uuids.other],
-                hosts=[],
-            ),
+            instance_group=group,
         )
         with contextlib.suppress(nova_exception.RequestFilterFailed):
             fn(self.ctxt, spec)
         lines = self.output.output.splitlines()
         self.assertNotEqual([], lines)
-        return {
+        counting = {
             name
             for name, rule in rules('alerts-log.yaml').items()
             if any(matches(rule, line) for line in lines)
         }
+        self.assertEqual({*expected}, counting)
 
     @ddt.data(
         (failure_domain.failure_domains, 'different_failure_domain', 'x'),
@@ -216,76 +202,53 @@ class MembersTestCase(base.RequestFilterTestCase):
         (blazar.blazar_reservations, 'reservation', 'x\n'),
         (reservation.reserved_aggregates, 'reservation', 'x'),
         (reservation.reserved_aggregates, 'reservation', 'x\n'),
-    )
-    @ddt.unpack
-    def test_a_bad_hint(self, fn, hint, value):
-        self.assertEqual(
-            {'UserRequestsAlwaysFail'},
-            self.counted(fn, {hint: [value]}, enabled=['BlazarFilter']),
-        )
-
-    @ddt.data(blazar.blazar_reservations, reservation.reserved_aggregates)
-    def test_a_hint_that_names_too_much(self, fn):
-        self.assertEqual(
-            {'UserRequestsAlwaysFail'},
-            self.counted(
-                fn,
-                {'reservation': [*map(str, range(101))]},
-                enabled=['BlazarFilter'],
-            ),
-        )
+        (blazar.blazar_reservations, 'reservation', *map(str, range(101))),
+        (reservation.reserved_aggregates, 'reservation',
+         *map(str, range(101))),
+    )  # fmt: skip
+    def test_a_bad_hint(self, row):
+        fn, hint, *values = row
+        expected = ['UserRequestsAlwaysFail']
+        hints = {hint: values}
+        self.assertCounted(expected, fn, hints, enabled=['BlazarFilter'])
 
     @ddt.data({}, {'reservation': ['a']}, {'reservation': ['x']})
     def test_a_flavor_that_names_what_is_not(self, hints):
-        self.assertEqual(
-            {'NovaSchedulerRefusesMany'},
-            self.counted(
-                reservation.reserved_aggregates,
-                hints,
-                {'reservation:gone': 'true'},
-            ),
+        self.assertCounted(
+            ['NovaSchedulerRefusesMany'],
+            reservation.reserved_aggregates,
+            hints,
+            {'reservation:gone': 'true'},
         )
 
     @ddt.data(
         # nova's own conflict of flavor and image
-        (
-            {'os:secure_boot': 'required'},
-            {'os_secure_boot': 'disabled'},
-            'UserRequestsAlwaysFail',
-        ),
+        ({'os:secure_boot': 'required'}, {'os_secure_boot': 'disabled'},
+         'UserRequestsAlwaysFail'),
         # the flavor alone cannot be read
         ({'hw:maxphysaddr_mode': 'x'}, {}, 'NovaSchedulerRefusesMany'),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_what_nova_cannot_read(self, extra_specs, properties, expected):
         self.config(
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
         self.items = [('A', 'agg-a', 'trait:X', 'required')]
-        self.image = objects.ImageMeta(
-            properties=objects.ImageMetaProps(**properties)
-        )
-        self.assertEqual(
-            {expected},
-            self.counted(isolation.isolate_aggregates, {}, extra_specs),
+        self.image.properties = objects.ImageMetaProps(**properties)
+        self.assertCounted(
+            [expected], isolation.isolate_aggregates, {}, extra_specs
         )
 
     def test_an_image_that_names_what_is_not(self):
         self.config(group='nova_ext_sched', member_sources=['image'])
-        self.replace(
-            'queries.reservation.running_image.image_id', lambda _: 'x'
-        )
-        self.replace(
-            'request_filters.reservation.running_image.restore',
-            lambda *_: None,
-        )
-        self.replace(
-            'queries.reservation.read_image_keys',
-            lambda *_: {'reservation:x'},
-        )
-        self.assertEqual(
-            {'UserRequestsAlwaysFail'},
-            self.counted(reservation.reserved_aggregates, {}),
+        for path, found in (
+            ('queries.reservation.running_image.image_id', 'x'),
+            ('request_filters.reservation.running_image.restore', None),
+            ('queries.reservation.read_image_keys', {'reservation:x'}),
+        ):
+            self.replace(path, lambda *_, found=found: found)
+        self.assertCounted(
+            ['UserRequestsAlwaysFail'], reservation.reserved_aggregates, {}
         )
 
     @ddt.data(
@@ -295,44 +258,26 @@ class MembersTestCase(base.RequestFilterTestCase):
     @ddt.unpack
     def test_what_does_not_answer(self, fault, expected):
         """A silent cell refuses some requests; it pages nobody."""
-        self.replace(
-            'queries.group_members.get_members', mock.Mock(side_effect=fault)
-        )
-        self.replace(
-            'request_filters.base.OUTAGES',
-            {'failure_domains': request_filters.Outage('nova_ext_sched')},
-        )
-        self.assertEqual(
-            {expected, 'NovaSchedulerFindsFaults'},
-            self.counted(
-                failure_domain.failure_domains,
-                {'different_failure_domain': ['true']},
-            ),
+        ask = mock.Mock(side_effect=fault)
+        self.replace('queries.group_members.get_members', ask)
+        outages = {'failure_domains': request_filters.Outage('nova_ext_sched')}
+        self.replace('request_filters.base.OUTAGES', outages)
+        self.assertCounted(
+            [expected, 'NovaSchedulerFindsFaults'],
+            failure_domain.failure_domains,
+            {'different_failure_domain': ['true']},
         )
 
     def test_a_hint_where_there_are_no_failure_domains(self):
-        self.replace(
-            'queries.group_members.get_members',
-            lambda *_: group_members.Members(
-                {uuids.other: frozenset(['h'])}, {}
-            ),
-        )
+        self.replace_members({uuids.other: frozenset(['h'])})
         self.replace('queries.aggregates.get_values', lambda *_: [])
-        self.assertEqual(
-            set(),
-            self.counted(
-                failure_domain.failure_domains,
-                {'different_failure_domain': ['true']},
-            ),
-        )
+        fn = failure_domain.failure_domains
+        self.assertCounted([], fn, {'different_failure_domain': ['true']})
         self.assertIn('are on hosts without a', self.output.output)
         self.assertIn('Add FailureDomainFilter to', self.output.output)
         # The operator asks for it.
         self.config(group='nova_ext_sched', max_server_per_failure_domain=1)
-        self.assertEqual(
-            {'NovaSchedulerFindsFaults'},
-            self.counted(failure_domain.failure_domains, {}),
-        )
+        self.assertCounted(['NovaSchedulerFindsFaults'], fn, {})
 
 
 class ExitStatusTestCase(testtools.TestCase):
@@ -347,13 +292,10 @@ class ExitStatusTestCase(testtools.TestCase):
         folder = self.useFixture(fixtures.TempDir()).path
         script = script.replace('/var/lib/prometheus/node-exporter', folder)
         # The commands have tests of their own; here only the statuses count.
-        functions = ''.join(
-            f'{name}() {{ return {status}; }}\n'
-            for name, status in (
-                ('openstack', 3),
-                ('nova-ext-sched-status', 2),
-            )
-        )
+        functions = """
+            openstack() { return 3; }
+            nova-ext-sched-status() { return 2; }
+        """
         subprocess.run(['bash', '-c', functions + script], check=True)
         self.assertEqual(['nova-ext-sched.prom'], os.listdir(folder))
         return self.read(pathlib.Path(folder, 'nova-ext-sched.prom'))
@@ -370,23 +312,17 @@ class ExitStatusTestCase(testtools.TestCase):
             {'isolation': 3, 'status': 2},
             {one.labels['command']: one.value for one in family.samples},
         )
+        expected = {
+            'IsolatedHostsHaveFaults': '{command="isolation"} == 3',
+            'NovaSchedulerIsMisconfigured': '{command="status"} >= 2',
+            'NovaExtSchedCannotRead': (
+                '{command=~"audit|capacity|survive|isolation"} == 1'
+            ),
+        }
+        found = rules('alerts-exit-status.yaml')
         self.assertEqual(
-            {
-                'IsolatedHostsHaveFaults': (
-                    f'{name}{{command="isolation"}} == 3'
-                ),
-                'NovaSchedulerIsMisconfigured': (
-                    f'{name}{{command="status"}} >= 2'
-                ),
-                'NovaExtSchedCannotRead': (
-                    f'{name}{{command=~"audit|capacity|survive|isolation"}}'
-                    ' == 1'
-                ),
-            },
-            {
-                alert: rule['expr']
-                for alert, rule in rules('alerts-exit-status.yaml').items()
-            },
+            {alert: name + text for alert, text in expected.items()},
+            {alert: rule['expr'] for alert, rule in found.items()},
         )
 
     def test_the_same_metric_as_that_of_a_run(self):

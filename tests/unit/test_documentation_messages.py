@@ -42,15 +42,7 @@ MODULES = sorted(
 )
 
 # The last one is that of request_filters.base.Outage.
-LOUD = {
-    'info',
-    'warn',
-    'warning',
-    'error',
-    'exception',
-    'critical',
-    'failed',
-}
+LOUD = set('info warn warning error exception critical failed'.split())
 QUIET = {'debug'}
 # Exceptions whose reason ends a request, or with which nova-scheduler does not
 # start.

@@ -20,8 +20,7 @@ class FieldsTestCase(testtools.TestCase):
         ({'flavor': objects.Flavor(name='tiny')}, 'tiny', {}),
         (
             {'flavor': objects.Flavor(name='tiny', extra_specs={'k': '1'})},
-            'tiny',
-            {'k': '1'},
+            *('tiny', {'k': '1'}),
         ),
     )
     @ddt.unpack

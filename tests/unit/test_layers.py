@@ -18,17 +18,10 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 # What each room may import of ours, besides itself. What runs in
 # nova-scheduler, the library for placement and the operator's commands stand
 # on the words, the policies and the options.
-WORDS = {
-    'document',
-    'exception',
-    'log_once',
-    'messages',
-    'named',
-    'plan_format',
-    'plugins',
-    'schema',
-    'waiting',
-}
+WORDS = set(
+    'document exception log_once messages named plan_format plugins schema '
+    'waiting'.split()
+)
 BASE = WORDS | {'conf', 'policy'}
 SCHEDULER = BASE | {
     'fields',
@@ -90,39 +83,18 @@ DRYRUN = {
 OF_COMMANDS = {'argparse', 'cliff', 'rich', 'sys'}
 # A command is a file, with its report beside it, or a folder; others share
 # these.
-SHARED = {
-    'arguments',
-    'documents',
-    'plan_command',
-    'plan_map',
-    'plan_report',
-    'scheduler',
-}
-COMMANDS = {
-    'audit',
-    'capacity',
-    'drain',
-    'explain',
-    'maintain',
-    'make_room',
-    'mend',
-    'simulate',
-    'status',
-    'survive',
-    'watch',
-}
+SHARED = set(
+    'arguments documents plan_command plan_map plan_report scheduler'.split()
+)
+COMMANDS = set(
+    'audit capacity drain explain maintain make_room mend simulate status '
+    'survive watch'.split()
+)
 # All others stand where nova may be missing.
-WITH_NOVA = {
-    'cmd',
-    'dryrun',
-    'filters',
-    'queries',
-    'request_filters',
-    'simulator',
-    'validators',
-    'watch',
-    'weighers',
-}
+WITH_NOVA = set(
+    'cmd dryrun filters queries request_filters simulator validators watch '
+    'weighers'.split()
+)
 # Lines of a function.
 LONGEST = 60
 LIBRARIES_OF_POLICY = set(sys.stdlib_module_names) | {'oslo_utils'}

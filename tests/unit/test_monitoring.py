@@ -75,18 +75,14 @@ def of_runs():
     flavor = {'name': 'x', 'unlimited': False, 'servers': 1}
     counting._document = {'flavors': [flavor]}
     failing._outcome = plans.Outcome([], [], [], [], [])
+    commands = {'audit': auditing, 'capacity': counting, 'survive': failing}
     found = {}
     with fixtures.TempDir() as folder:
-        for name, command in zip(
-            ('audit', 'capacity', 'survive'),
-            (auditing, counting, failing),
-            strict=True,
-        ):
+        for name, command in commands.items():
             path = pathlib.Path(folder.path) / f'{name}.prom'
             run_metrics.write(path, name, 0, command.measure)
-            for family in parser.text_string_to_metric_families(
-                path.read_text()
-            ):
+            families = parser.text_string_to_metric_families(path.read_text())
+            for family in families:
                 for one in family.samples:
                     found[one.name] = Metric(family.type, {*one.labels})
     return found
@@ -115,13 +111,16 @@ def shown():
             yield target['expr'], target['legendFormat']
 
 
-def rules():
-    """Yield the alerting rules on metrics."""
+def all_rules():
+    """Yield the alerting rules, those on the log too."""
     for path in ETC.glob('alerts*.yaml'):
         for group in yaml.safe_load(path.read_text())['groups']:
-            for rule in group['rules']:
-                if 'count_over_time' not in rule['expr']:
-                    yield rule
+            yield from group['rules']
+
+
+def rules():
+    """Return the alerting rules on metrics."""
+    return [one for one in all_rules() if 'count_over_time' not in one['expr']]
 
 
 def names(expression):
@@ -133,13 +132,14 @@ class MetricsTestCase(testtools.TestCase):
         super().setUp()
         self.metrics = of_watch() | of_runs()
 
+    def labels(self, text):
+        """Return the labels of the metrics that a text names."""
+        return set().union(*(self.metrics[one].labels for one in names(text)))
+
     def test_a_panel_shows_each(self):
         """Of a histogram the buckets, of which Grafana makes percentiles."""
-        wanted = {
-            name
-            for name in self.metrics
-            if not name.endswith(('_count', '_sum'))
-        }
+        parts = ('_count', '_sum')
+        wanted = {name for name in self.metrics if not name.endswith(parts)}
         seen = set().union(*(names(expression) for expression, _ in shown()))
         self.assertEqual(set(), wanted - seen)
 
@@ -149,24 +149,14 @@ class MetricsTestCase(testtools.TestCase):
         texts += [rule['expr'] for rule in rules()]
         for text in texts:
             self.assertEqual(set(), names(text) - {*self.metrics}, text)
-            labels = set().union(
-                *(self.metrics[name].labels for name in names(text))
-            )
             grouped = re.findall(r'\b(?:by|on) \(([^)]*)\)', text)
-            self.assertEqual(
-                set(),
-                {*re.findall(r'\w+', ' '.join(grouped))} - labels - OF_ALL,
-                text,
-            )
+            used = {*re.findall(r'\w+', ' '.join(grouped))}
+            self.assertEqual(set(), used - self.labels(text) - OF_ALL, text)
             for name, matched in re.findall(r'(\w+)\{([^}]*)\}', text):
-                self.assertEqual(
-                    set(),
-                    {*re.findall(r'(\w+)[!=]', matched)}
-                    - self.metrics[name].labels,
-                    text,
-                )
-            rated = set(
-                re.findall(r'(?:rate|increase)\((\w+)[^)]*\[\d+[mh]\]', text)
+                used = {*re.findall(r'(\w+)[!=]', matched)}
+                self.assertEqual(set(), used - self.labels(name), text)
+            rated = re.findall(
+                r'(?:rate|increase)\((\w+)[^)]*\[\d+[mh]\]', text
             )
             for name in names(text):
                 is_rated = name in rated
@@ -179,10 +169,8 @@ class MetricsTestCase(testtools.TestCase):
     def test_legends(self):
         """Each names labels that are left of its series."""
         for text, legend in shown():
-            labels = set().union(
-                *(self.metrics[name].labels for name in names(text))
-            )
-            if 'sum' in text or 'min' in text or 'max' in text:
+            labels = self.labels(text)
+            if re.search('sum|min|max', text):
                 labels = set(re.findall(r'by \((\w+)\)', text))
             used = set(re.findall(r'\{\{(\w+)\}\}', legend))
             self.assertEqual(set(), used - labels - OF_ALL, text)
@@ -225,9 +213,7 @@ class MetricsTestCase(testtools.TestCase):
             self.assertEqual(int(bound) or 1, steps[-1]['value'])
 
     def test_the_page_names_those_of_runs(self):
-        page = (
-            documentation.ROOT / 'doc' / 'source' / 'admin' / 'monitoring.rst'
-        )
+        page = documentation.ROOT / 'doc/source/admin/monitoring.rst'
         self.assertEqual({*of_runs()}, names(page.read_text()))
 
     def test_panels_do_not_overlap(self):
@@ -258,7 +244,7 @@ class LinksTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        page = documentation.ROOT / 'doc' / 'source' / 'admin' / 'runbook.rst'
+        page = documentation.ROOT / 'doc/source/admin/runbook.rst'
         titles = re.findall(r'^(.+)\n===+$', page.read_text(), re.MULTILINE)
         # As docutils makes them.
         self.anchors = {
@@ -267,12 +253,9 @@ class LinksTestCase(testtools.TestCase):
         }
 
     def test_of_alerts(self):
-        """One for each, those on the log too."""
-        for path in ETC.glob('alerts*.yaml'):
-            for group in yaml.safe_load(path.read_text())['groups']:
-                for rule in group['rules']:
-                    url = rule['annotations']['runbook_url']
-                    self.check(url, f'{self.ADDRESS}/admin/runbook.html#')
+        for rule in all_rules():
+            url = rule['annotations']['runbook_url']
+            self.check(url, f'{self.ADDRESS}/admin/runbook.html#')
 
     def test_of_figures(self):
         """The first row has a link at each, and the dashboard one."""
@@ -299,14 +282,9 @@ class UnitsTestCase(testtools.TestCase):
         setup = configparser.ConfigParser()
         setup.read(documentation.ROOT / 'setup.cfg')
         installed = setup['files']['data_files'].split()[2:]
-        self.assertEqual(
-            sorted(
-                f'etc/nova-ext-sched/{path.name}'
-                for path in ETC.iterdir()
-                if path.name != 'config-generator.conf'
-            ),
-            sorted(installed),
-        )
+        there = {f'etc/nova-ext-sched/{path.name}' for path in ETC.iterdir()}
+        there.remove('etc/nova-ext-sched/config-generator.conf')
+        self.assertEqual(sorted(there), sorted(installed))
 
     def test_systemd_takes_them(self):
         """With a program that there is in the place of the command."""
@@ -319,13 +297,9 @@ class UnitsTestCase(testtools.TestCase):
             (folder / unit.name).write_text(
                 text.replace('/usr/local/bin/nova-ext-sched', sys.executable)
             )
+        paths = [folder / unit.name for unit in units]
         done = subprocess.run(
-            [
-                'systemd-analyze',
-                'verify',
-                '--man=no',
-                *(folder / unit.name for unit in units),
-            ],
+            ['systemd-analyze', 'verify', '--man=no', *paths],
             capture_output=True,
             text=True,
         )
@@ -360,14 +334,8 @@ class UnitsTestCase(testtools.TestCase):
             parsed = parser.parse_args(arguments)
             files.append((name, parsed.html, parsed.html_add))
         page = pathlib.Path('next.html')
-        self.assertEqual(
-            [
-                ('audit', page, None),
-                ('capacity', None, page),
-                ('survive', None, page),
-            ],
-            files,
-        )
+        others = [(name, None, page) for name in ('capacity', 'survive')]
+        self.assertEqual([('audit', page, None), *others], files)
         self.assertEqual(f'/bin/mv {page} page.html', commands[-1])
         self.assertTrue((ETC / 'nova-ext-sched-page.timer').exists())
 

@@ -38,14 +38,10 @@ NEEDS = {
 }
 
 # Installed for what nova's fixtures import, or held back for nova.
-NOT_IMPORTED = {
-    'openstack-placement',
-    'oslotest',
-    'python-openstackclient',
-    'sqlalchemy',
-    'testtools',
-    'wsgi-intercept',
-}
+NOT_IMPORTED = set(
+    'openstack-placement oslotest python-openstackclient sqlalchemy testtools '
+    'wsgi-intercept'.split()
+)
 
 
 def normalized(name):
