@@ -151,15 +151,14 @@ class MembersTestCase(base.RequestFilterTestCase):
         form = '%(asctime)s 7 %(levelname)s %(name)s [req-1 - - -] %(message)s'
         logger = fixtures.FakeLogger(level=self.level, format=form)
         self.output = self.useFixture(logger)
-        self.image = objects.ImageMeta(properties=objects.ImageMetaProps())
+        self.image = base.image()
         self.items = [('A', 'agg-a', 'reservation:a', 'true')]
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_by_name_or_value', lambda *_: [])
         self.replace_members({})
         logged = log_once.LogOnce('nova_ext_sched')
         self.replace('request_filters.failure_domain.LOG_HINTS', logged)
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             placement_req_required_member_prefix=['reservation:'],
             placement_req_default_forbidden_member_prefix=['reservation:'],
             member_sources=['flavor', 'hint'],
@@ -171,8 +170,7 @@ class MembersTestCase(base.RequestFilterTestCase):
 
     def assertCounted(self, expected, fn, hints, extra_specs=(), enabled=()):
         """Run a request filter; check which rules count its lines."""
-        enabled = ['Other', *enabled]
-        self.config(group='filter_scheduler', enabled_filters=enabled)
+        self.enable('Other', *enabled)
         group = objects.InstanceGroup(
             uuid=uuids.group, policy='anti-affinity', hosts=[]
         )
@@ -230,9 +228,7 @@ class MembersTestCase(base.RequestFilterTestCase):
     )  # fmt: skip
     @ddt.unpack
     def test_what_nova_cannot_read(self, extra_specs, properties, expected):
-        self.config(
-            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
-        )
+        self.set(enable_isolated_aggregate_filtering=True)
         self.items = [('A', 'agg-a', 'trait:X', 'required')]
         self.image.properties = objects.ImageMetaProps(**properties)
         self.assertCounted(
@@ -240,7 +236,7 @@ class MembersTestCase(base.RequestFilterTestCase):
         )
 
     def test_an_image_that_names_what_is_not(self):
-        self.config(group='nova_ext_sched', member_sources=['image'])
+        self.set(member_sources=['image'])
         for path, found in (
             ('queries.reservation.running_image.image_id', 'x'),
             ('request_filters.reservation.running_image.restore', None),
@@ -276,7 +272,7 @@ class MembersTestCase(base.RequestFilterTestCase):
         self.assertIn('are on hosts without a', self.output.output)
         self.assertIn('Add FailureDomainFilter to', self.output.output)
         # The operator asks for it.
-        self.config(group='nova_ext_sched', max_server_per_failure_domain=1)
+        self.set(max_server_per_failure_domain=1)
         self.assertCounted(['NovaSchedulerFindsFaults'], fn, {})
 
 

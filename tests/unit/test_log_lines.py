@@ -49,14 +49,8 @@ text = st.text(
     ),
     max_size=300,
 )
-keys = st.one_of(
-    text,
-    st.builds(
-        str.__add__,
-        st.sampled_from(['trait:', 'Trait:', 'r:', 'filter_tenant_id']),
-        text,
-    ),
-)
+prefixes = st.sampled_from(['trait:', 'Trait:', 'r:', 'filter_tenant_id'])
+keys = text | st.builds(str.__add__, prefixes, text)
 values = st.one_of(text, st.sampled_from(['required', 'Required ']))
 metadata = st.dictionaries(keys, values, max_size=4)
 examples = settings(deadline=None, max_examples=40)
@@ -76,24 +70,17 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         super().setUp()
         self.records = Records()
         logger = logging.getLogger('nova_ext_sched')
-        level = logger.level
+        self.addCleanup(logger.setLevel, logger.level)
+        self.addCleanup(logger.removeHandler, self.records)
         logger.setLevel(logging.DEBUG)
         logger.addHandler(self.records)
-        self.addCleanup(logger.setLevel, level)
-        self.addCleanup(logger.removeHandler, self.records)
         self.items = []
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_hosts', lambda _: {})
-        self.useFixture(
-            log_once.Forgotten(
-                member_of,
-                isolation_request_filter,
-                isolation_filter,
-                anti_affinity_filter,
-            )
-        )
-        self.config(
-            group='nova_ext_sched',
+        stage_1 = (member_of, isolation_request_filter)
+        stage_2 = (isolation_filter, anti_affinity_filter)
+        self.useFixture(log_once.Forgotten(*stage_1, *stage_2))
+        self.set(
             enable_isolated_aggregate_filtering=True,
             max_forbidden_aggregates=1,
             forbid_by_trait=['*'],
@@ -101,13 +88,8 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             placement_req_default_forbidden_member_prefix=['r:'],
             member_sources=['flavor', 'hint'],
         )
-        self.config(
-            group='filter_scheduler',
-            enabled_filters=[
-                'IsolatedAggregatesFilter',
-                'BlazarFilter',
-                'FailureDomainFilter',
-            ],
+        self.enable(
+            'IsolatedAggregatesFilter', 'BlazarFilter', 'FailureDomainFilter'
         )
 
     def assertOneLineEach(self, *reasons):
@@ -120,9 +102,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         st.lists(st.tuples(text, metadata), max_size=3),
         metadata,
         st.dictionaries(
-            st.one_of(keys, st.just('r')),
-            st.lists(text, max_size=2),
-            max_size=2,
+            keys | st.just('r'), st.lists(text, max_size=2), max_size=2
         ),
         text,
         text,
@@ -137,16 +117,10 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             for number, (name, mine) in enumerate(aggregates)
             for key, value in mine.items()
         ]
+        traits = {isolation.read_item(*one[2:]).trait for one in self.items}
+        known = frozenset(map(str, traits)) if knows else frozenset(['OTHER'])
         self.replace(
-            'request_filters.isolation._read_traits',
-            lambda ctxt: (
-                frozenset(
-                    isolation.read_item(key, value).trait or ''
-                    for _, _, key, value in self.items
-                )
-                if knows
-                else frozenset(['OTHER'])
-            ),
+            'request_filters.isolation._read_traits', lambda ctxt: known
         )
         spec = test_base.request_spec(
             project_id=project, scheduler_hints=hints
@@ -162,13 +136,8 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
                 fn(self.ctxt, spec)
             except nova_exception.RequestFilterFailed as exc:
                 reasons.append(str(exc))
-        host = filters_base.host_state(
-            'h',
-            *(
-                filters_base.aggregate(name, metadata=mine)
-                for name, mine in aggregates
-            ),
-        )
+        made = (filters_base.aggregate(n, metadata=m) for n, m in aggregates)
+        host = filters_base.host_state('h', *made)
         isolation_filter.IsolatedAggregatesFilter().filter_all([host], spec)
         self.assertTrue(self.records.messages)
         reasons.append(isolation.judge(aggregates, ()).reason)
@@ -204,10 +173,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             failure_domain.failure_domains,
             blazar.blazar_reservations,
         ):
-            refused = self.assertRaises(
-                nova_exception.RequestFilterFailed, fn, self.ctxt, spec
-            )
-            self.assertOneLineEach(str(refused))
+            self.assertOneLineEach(self.assertFails(fn, self.ctxt, spec))
 
     @given(text, text)
     @examples
@@ -222,28 +188,18 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
             def refuse(ctxt, request_spec, error=error):
                 raise error
 
-            refused = self.assertRaises(
-                nova_exception.RequestFilterFailed,
-                refuse,
-                self.ctxt,
-                test_base.request_spec(),
-            )
+            spec = test_base.request_spec()
+            said = self.assertFails(refuse, self.ctxt, spec)
             # What another package raises as nova's exception is its own.
             if not isinstance(error, nova_exception.RequestFilterFailed):
-                self.assertOneLineEach(str(refused))
-        spec = test_base.request_spec()
+                self.assertOneLineEach(said)
         spec.flavor.name = reason
-        with mock.patch.object(
-            utils.ResourceRequest,
-            'from_request_spec',
-            side_effect=ValueError(detail),
-        ):
+        fault = mock.Mock(side_effect=ValueError(detail))
+        request = utils.ResourceRequest
+        with mock.patch.object(request, 'from_request_spec', fault):
             isolation_filter.IsolatedAggregatesFilter().filter_all([], spec)
-        with mock.patch.object(
-            placement.report,
-            'report_client_singleton',
-            side_effect=ValueError(detail),
-        ):
+        report = placement.report
+        with mock.patch.object(report, 'report_client_singleton', fault):
             isolation_request_filter._get_known_traits(self.ctxt)
         self.assertOneLineEach()
 
@@ -259,9 +215,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         spec = test_base.request_spec(
             instance_uuid=uuids.server,
             requested_destination=objects.Destination(cell=None),
-            image=objects.ImageMeta(
-                id=theirs or 'theirs', properties=objects.ImageMetaProps()
-            ),
+            image=test_base.image(theirs or 'theirs'),
         )
         glance.API.return_value.get.side_effect = ValueError(theirs)
         reason = ''

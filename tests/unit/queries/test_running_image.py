@@ -20,10 +20,6 @@ from tests.unit.request_filters import base as test_base
 MOVE = objects.Destination(cell=None)
 
 
-def image(image_id):
-    return objects.ImageMeta(id=image_id, properties=objects.ImageMetaProps())
-
-
 def said(image_id=None, **properties):
     """What Cinder says of a volume with such image metadata."""
     metadata = {**properties, **({'image_id': image_id} if image_id else {})}
@@ -104,7 +100,7 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         return test_base.request_spec(
             requested_destination=destination,
             instance_uuid=uuids.server,
-            **{'image': image(image_id), **fields},
+            **{'image': test_base.image(image_id), **fields},
         )
 
     def restore(self, destination=MOVE, **fields):
@@ -180,8 +176,7 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.assertEqual((1, 1), self.restored_by(''))
 
     def test_an_image_is_read_once(self):
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             placement_req_required_member_prefix=['trait:'],
         )
         self.restore()
@@ -339,7 +334,7 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
     def stored(self, image_id):
         self.patch(
             'objects.RequestSpec.get_by_instance_uuid',
-            lambda *_: objects.RequestSpec(image=image(image_id)),
+            lambda *_: objects.RequestSpec(image=test_base.image(image_id)),
         )
 
     def test_copy_of_a_server_that_is_deleted(self):

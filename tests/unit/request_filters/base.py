@@ -6,6 +6,7 @@ import logging
 
 import fixtures
 from nova import context
+from nova import exception as nova_exception
 from nova import objects
 import nova.conf
 from oslo_config import fixture as config_fixture
@@ -20,14 +21,16 @@ objects.register_all()
 
 def flavor(**fields):
     """Return a small Flavor; its extra specs are not loaded unless given."""
-    return objects.Flavor(
-        name='small',
-        vcpus=1,
-        memory_mb=64,
-        root_gb=0,
-        ephemeral_gb=0,
-        swap=0,
-        **fields,
+    disks = dict.fromkeys(('root_gb', 'ephemeral_gb', 'swap'), 0)
+    size = {'vcpus': 1, 'memory_mb': 64} | disks
+    return objects.Flavor(name='small', **size, **fields)
+
+
+def image(image_id=None, **properties):
+    """Return an ImageMeta; it has no ID unless given."""
+    ids = {} if image_id is None else {'id': image_id}
+    return objects.ImageMeta(
+        properties=objects.ImageMetaProps(**properties), **ids
     )
 
 
@@ -35,7 +38,7 @@ def request_spec(**fields):
     """Return a RequestSpec of one small server, with fields as given."""
     values = {
         'flavor': flavor(extra_specs={}),
-        'image': objects.ImageMeta(properties=objects.ImageMetaProps()),
+        'image': image(),
         'is_bfv': False,
         'requested_resources': [],
         'request_level_params': objects.RequestLevelParams(),
@@ -45,8 +48,16 @@ def request_spec(**fields):
         'requested_destination': None,
         'project_id': 'project',
     }
-    values.update(fields)
-    return objects.RequestSpec(**values)
+    return objects.RequestSpec(**values | fields)
+
+
+def destination_of(spec):
+    """Return the aggregates that a spec requires, and those it forbids."""
+    destination = spec.requested_destination
+    return destination and (
+        destination.aggregates,
+        destination.forbidden_aggregates,
+    )
 
 
 class RequestFilterTestCase(testtools.TestCase):
@@ -61,6 +72,18 @@ class RequestFilterTestCase(testtools.TestCase):
         conf.register_opts(CONF)
         self.config = self.useFixture(config_fixture.Config(CONF)).config
         self.ctxt = context.get_admin_context()
+
+    def enable(self, *host_filters):
+        self.config(group='filter_scheduler', enabled_filters=[*host_filters])
+
+    def set(self, **options):
+        """Set options of ours."""
+        self.config(group='nova_ext_sched', **options)
+
+    def assertFails(self, *args):
+        """Call something; return why the request has no host."""
+        error = self.assertRaises(nova_exception.RequestFilterFailed, *args)
+        return str(error)
 
     def replace(self, path, replacement):
         """Replace a part of the package, named by its path there."""

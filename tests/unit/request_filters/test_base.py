@@ -13,16 +13,15 @@ from nova_ext_sched import exception
 from nova_ext_sched.request_filters import base
 from tests.unit.request_filters import base as test_base
 
+FORM = '%(levelname)s %(message)s'
+
 
 @ddt.ddt
 class FailClosedTestCase(test_base.RequestFilterTestCase):
     def setUp(self):
         super().setUp()
-        self.output = self.useFixture(
-            fixtures.FakeLogger(
-                level=logging.INFO, format='%(levelname)s %(message)s'
-            )
-        )
+        logger = fixtures.FakeLogger('', logging.INFO, FORM)
+        self.output = self.useFixture(logger)
         self.spec = test_base.request_spec()
         base.OUTAGES.clear()
 
@@ -36,23 +35,17 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         def refuse(ctxt, request_spec):
             raise fault
 
-        error = self.assertRaises(
-            nova_exception.RequestFilterFailed, refuse, self.ctxt, self.spec
-        )
-        self.assertEqual(f'Scheduling failed: {reason}', str(error), fault)
+        error = self.assertFails(refuse, self.ctxt, self.spec)
+        self.assertEqual(f'Scheduling failed: {reason}', error, fault)
         return self.output.output
 
     @ddt.data(
-        (
-            exception.RequestRefused('no aggregate', detail='q has it'),
-            'no aggregate (q has it)',
-        ),
+        (exception.RequestRefused('no aggregate', detail='q has it'),
+         'no aggregate (q has it)'),
         # Of another plugin.
-        (
-            nova_exception.RequestFilterFailed(reason='no aggregate'),
-            'Scheduling failed: no aggregate',
-        ),
-    )
+        (nova_exception.RequestFilterFailed(reason='no aggregate'),
+         'Scheduling failed: no aggregate'),
+    )  # fmt: skip
     @ddt.unpack
     def test_a_refusal_is_one_line(self, fault, logged):
         self.assertEqual(
@@ -88,13 +81,8 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
 class OutageTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.output = self.useFixture(
-            fixtures.FakeLogger(
-                name=__name__,
-                level=logging.INFO,
-                format='%(levelname)s %(message)s',
-            )
-        )
+        logger = fixtures.FakeLogger(__name__, logging.INFO, FORM)
+        self.output = self.useFixture(logger)
         self.now = 1000.0
         self.useFixture(
             fixtures.MonkeyPatch('oslo_utils.timeutils.now', lambda: self.now)
@@ -116,12 +104,11 @@ class OutageTestCase(testtools.TestCase):
         self.assertEqual(['ERROR no host: OSError: gone'], self.fail())
         self.assertEqual([], self.fail())
         self.assertEqual([], self.fail(after=299))
+        [found] = self.fail(after=1)
         self.assertEqual(
-            [
-                'ERROR no host: OSError: gone (3 failures since the last line '
-                'of this kind)'
-            ],
-            self.fail(after=1),
+            'ERROR no host: OSError: gone (3 failures since the last line of '
+            'this kind)',
+            found,
         )
         self.assertEqual([], self.fail(after=299))
         self.assertIn('(2 failures', self.fail(after=1)[0])

@@ -3,7 +3,6 @@
 import logging
 
 import ddt
-from nova import exception as nova_exception
 from nova import objects
 
 from nova_ext_sched.request_filters import blazar
@@ -12,6 +11,7 @@ from tests.unit.request_filters import base as test_base
 ZONE = 'availability_zone'
 INSTANCE = {'aggregate_instance_extra_specs:reservation': 'a'}
 PREEMPTIBLE = {'blazar:preemptible': 'true'}
+SHARED = {'project': 'blazar:project'}
 
 
 @ddt.ddt
@@ -20,18 +20,11 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.config(group='filter_scheduler', enabled_filters=['BlazarFilter'])
+        self.enable('BlazarFilter')
         self.aggregates = {
             'A': ('a', {ZONE: 'blazar_a', 'blazar:owner': 'project'}),
             'B': ('b', {ZONE: 'blazar_b', 'blazar:owner': 'other'}),
-            'C': (
-                'c',
-                {
-                    ZONE: 'blazar_c',
-                    'blazar:owner': 'other',
-                    'project': 'blazar:project',
-                },
-            ),
+            'C': ('c', {ZONE: 'blazar_c', 'blazar:owner': 'other'} | SHARED),
             'F': ('freepool', {'blazar:owner': 'other'}),
             'S': ('spot', {}),
             'P': ('plain', {ZONE: 'nova'}),
@@ -58,22 +51,11 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
         return blazar.blazar_reservations(self.ctxt, self.spec)
 
     def destination(self):
-        destination = self.spec.requested_destination
-        return destination and (
-            destination.aggregates,
-            destination.forbidden_aggregates,
-        )
-
-    def refusal(self, *args):
-        return str(
-            self.assertRaises(
-                nova_exception.RequestFilterFailed, self.filter, *args
-            )
-        )
+        return test_base.destination_of(self.spec)
 
     def test_off(self):
         """Without BlazarFilter, an aggregate's name means nothing."""
-        self.config(group='filter_scheduler', enabled_filters=['X'])
+        self.enable('X')
         self.assertIs(False, self.filter())
         self.assertEqual([], self.asked)
         self.assertIsNone(self.destination())
@@ -111,16 +93,14 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
     def test_reservation_of_another_project(self):
         self.assertIn(
             'no reservation that project project may use is named b',
-            self.refusal(['b']),
+            self.assertFails(self.filter, ['b']),
         )
 
     def test_bound(self):
         """The rest is left to BlazarFilter, on which stage 1 depends."""
-        self.config(group='nova_ext_sched', max_forbidden_aggregates=2)
-        self.replace(
-            'queries.aggregates.get_hosts',
-            lambda ctxt: {'B': '12', 'F': '123', 'A': '1'},
-        )
+        self.set(max_forbidden_aggregates=2)
+        hosts = {'B': '12', 'F': '123', 'A': '1'}
+        self.replace('queries.aggregates.get_hosts', lambda ctxt: hosts)
         self.assertIs(True, self.filter())
         self.assertEqual((None, {'B', 'F'}), self.destination())
         self.assertIn('BlazarFilter checks the hosts', self.output.output)
@@ -135,7 +115,7 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
     @ddt.unpack
     def test_a_hint_that_names_nothing(self, hint, reason):
         """The request's own fault, before any database is asked."""
-        self.assertIn(reason, self.refusal(hint))
+        self.assertIn(reason, self.assertFails(self.filter, hint))
         self.assertEqual([], self.asked)
         self.assertIn('no host for request', self.output.output)
         self.assertNotIn('could land on any host', self.output.output)
@@ -144,7 +124,6 @@ class BlazarReservationsTestCase(test_base.RequestFilterTestCase):
         self.assertIs(True, self.filter(['a', *map(str, range(99))]))
 
     def test_a_request_without_a_project_is_refused(self):
-        self.spec = objects.RequestSpec(
-            flavor=test_base.flavor(extra_specs={}),
-        )
-        self.assertIn('cannot decide', self.refusal(['a']))
+        flavor = test_base.flavor(extra_specs={})
+        self.spec = objects.RequestSpec(flavor=flavor)
+        self.assertIn('cannot decide', self.assertFails(self.filter, ['a']))

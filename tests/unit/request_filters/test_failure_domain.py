@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import logging
+from unittest import mock
 
 import ddt
-import fixtures
-from nova import exception as nova_exception
 from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
@@ -38,7 +37,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.config(group='filter_scheduler', enabled_filters=[HOST_FILTER])
+        self.enable(HOST_FILTER)
         self.hosts = {}
         self.asked = []
         self.useFixture(log_once.Forgotten(failure_domain))
@@ -47,22 +46,18 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
 
     def get_members(self, ctxt, group, members):
         self.asked.append(set(members))
-        return group_members.Members(
-            {
-                uuid: frozenset([host])
-                for uuid, host in self.hosts.items()
-                if uuid in members
-            },
-            {},
-        )
+        places = {
+            uuid: frozenset([host])
+            for uuid, host in self.hosts.items()
+            if uuid in members
+        }
+        return group_members.Members(places, {})
 
     def get_values(self, ctxt, key, hosts):
         self.asked.append(hosts)
         return [
             aggregates.HostValue(
-                f'u-{value}',
-                f'rack {value}',
-                value,
+                *(f'u-{value}', f'rack {value}', value),
                 host if host in hosts else None,
             )
             for host, value in self.RACKS
@@ -70,11 +65,9 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
 
     def spec(self, hints=DIFFERENT, policy='anti-affinity', **fields):
         group = objects.InstanceGroup(
-            uuid=uuids.group,
-            policy=policy,
-            members=[uuids.me, *self.hosts],
-            hosts=[],
+            uuid=uuids.group, policy=policy, hosts=[]
         )
+        group.members = [uuids.me, *self.hosts]
         return base.request_spec(
             scheduler_hints=hints,
             instance_uuid=uuids.me,
@@ -83,10 +76,8 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
 
     def filter(self, spec):
         applied = failure_domain.failure_domains(self.ctxt, spec)
-        destination = spec.requested_destination
-        if destination is None or not destination.forbidden_aggregates:
-            return applied, set()
-        return applied, set(destination.forbidden_aggregates)
+        _, forbidden = base.destination_of(spec) or (None, None)
+        return applied, set(forbidden or ())
 
     @ddt.data(
         ([], set()),
@@ -102,17 +93,11 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.assertEqual((True, expected), self.filter(self.spec()))
 
     def test_limit_of_the_option(self):
-        self.config(
-            group='nova_ext_sched',
-            max_server_per_failure_domain=2,
-            failure_domain_key='rack',
-        )
+        self.set(max_server_per_failure_domain=2, failure_domain_key='rack')
         self.hosts = {'m1': 'a1', 'm2': 'a2', 'm3': 'b1'}
-        self.assertEqual((True, {'u-a'}), self.filter(self.spec(hints={})))
-        self.assertEqual(
-            (False, set()),
-            self.filter(self.spec(hints={}, policy='soft-anti-affinity')),
-        )
+        self.assertEqual((True, {'u-a'}), self.filter(self.spec({})))
+        spec = self.spec({}, 'soft-anti-affinity')
+        self.assertEqual((False, set()), self.filter(spec))
 
     @ddt.data(
         {'instance_group': None},
@@ -133,37 +118,26 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
 
     def test_a_hint_in_another_form(self):
         spec = self.spec(hints={'max_server_per_failure_domain': ['0\n']})
-        error = self.assertRaises(
-            nova_exception.RequestFilterFailed, self.filter, spec
-        )
-        self.assertIn('scheduler hint max_server_per_failure', str(error))
-        self.assertNotIn('\n', str(error))
+        error = self.assertFails(self.filter, spec)
+        self.assertIn('scheduler hint max_server_per_failure', error)
+        self.assertNotIn('\n', error)
         self.assertEqual([], self.asked)
 
     @ddt.data(
-        (group_members, 'get_members', {}),
-        (aggregates, 'get_values', {'m': 'a1'}),
+        ('group_members.get_members', {}),
+        ('aggregates.get_values', {'m': 'a1'}),
     )
     @ddt.unpack
-    def test_fails_closed(self, module, name, hosts):
+    def test_fails_closed(self, name, hosts):
         self.hosts = hosts
-        self.useFixture(
-            fixtures.MockPatchObject(
-                module, name, side_effect=ConnectionError('away')
-            )
-        )
-        self.assertRaises(
-            nova_exception.RequestFilterFailed, self.filter, self.spec()
-        )
+        ask = mock.Mock(side_effect=ConnectionError('away'))
+        self.replace(f'queries.{name}', ask)
+        self.assertFails(self.filter, self.spec())
         self.assertIn('away', self.output.output)
 
     def test_a_group_whose_members_are_not_known(self):
         group = objects.InstanceGroup(uuid=uuids.group, policy='affinity')
-        self.assertRaises(
-            nova_exception.RequestFilterFailed,
-            self.filter,
-            self.spec(instance_group=group),
-        )
+        self.assertFails(self.filter, self.spec(instance_group=group))
 
     def test_a_spec_that_is_filtered_again_is_counted_again(self):
         self.hosts = {'m1': 'a1'}
@@ -201,7 +175,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.assertEqual({'isolation': left_out}, state.left_out)
 
     def test_the_bound(self):
-        self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
+        self.set(max_forbidden_aggregates=1)
         hosts = {'u-a': ['a1', 'a2'], 'u-b': ['b1', 'b2', 'b3']}
         self.replace('queries.aggregates.get_hosts', lambda _: hosts)
         self.hosts = {'m1': 'a1', 'm2': 'b1'}
@@ -229,7 +203,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.assertNotIn('Add FailureDomainFilter', self.output.output)
 
     def test_warns_where_nobody_judges(self):
-        self.config(group='filter_scheduler', enabled_filters=[])
+        self.enable()
         self.filter(self.spec())
         self.filter(self.spec())
         self.assertEqual(
@@ -247,9 +221,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
     )
     @ddt.unpack
     def test_warns_of_a_race_that_was_lost(self, option, policy, on, warned):
-        self.config(
-            group='nova_ext_sched', max_server_per_failure_domain=option
-        )
+        self.set(max_server_per_failure_domain=option)
         self.hosts = {f'm{number}': host for number, host in enumerate(on)}
         for _ in range(2):
             self.filter(self.spec(policy=policy))

@@ -40,42 +40,29 @@ class BurstTestCase(base.RequestFilterTestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(conffixture.ConfFixture(base.CONF))
-        self.config(
-            group='filter_scheduler', enabled_filters=['FailureDomainFilter']
-        )
+        self.enable('FailureDomainFilter')
         self.replace('queries.group_members._known', group_members._Known())
         self.replace('queries.cells.current', cells.Cells())
         api = self.open(api_db, 'api')
         api_models.BASE.metadata.create_all(api)
-        self.insert(
-            api,
-            api_models.CellMapping,
-            [
-                {'id': 1, 'uuid': uuids.cell, 'transport_url': 'none:///'}
-                | {'database_connection': 'sqlite://'}
-            ],
-        )
-        self.insert(
-            api,
-            api_models.InstanceMapping,
-            [
-                {'instance_uuid': uuid, 'cell_id': 1, 'project_id': 'p'}
-                for uuid in MEMBERS
-            ],
-        )
-        self.insert(
-            api,
-            api_models.Aggregate,
-            [{'id': 1, 'uuid': uuids.rack, 'name': 'rack'}],
-        )
-        self.insert(
-            api,
-            api_models.AggregateMetadata,
-            [{'aggregate_id': 1, 'key': 'failure_domain', 'value': 'a'}],
-        )
-        self.insert(
-            api, api_models.AggregateHost, [{'aggregate_id': 1, 'host': 'h'}]
-        )
+        cell = {'id': 1, 'uuid': uuids.cell, 'transport_url': 'none:///'}
+        cell['database_connection'] = 'sqlite://'
+        mapping = {'cell_id': 1, 'project_id': 'p'}
+        domain = {'key': 'failure_domain', 'value': 'a'}
+        for model, rows in (
+            (api_models.CellMapping, [cell]),
+            (
+                api_models.InstanceMapping,
+                [mapping | {'instance_uuid': uuid} for uuid in MEMBERS],
+            ),
+            (
+                api_models.Aggregate,
+                [{'id': 1, 'uuid': uuids.rack, 'name': 'rack'}],
+            ),
+            (api_models.AggregateMetadata, [{'aggregate_id': 1} | domain]),
+            (api_models.AggregateHost, [{'aggregate_id': 1, 'host': 'h'}]),
+        ):
+            self.insert(api, model, rows)
         self.cell = self.open(main_db, 'cell')
         models.BASE.metadata.create_all(self.cell)
         # The database of the cell is the one of this process.
@@ -99,11 +86,8 @@ class BurstTestCase(base.RequestFilterTestCase):
             connection.execute(sa.insert(model), rows)
 
     def insert_members(self, **fields):
-        self.insert(
-            self.cell,
-            models.Instance,
-            [{'uuid': uuid, **fields} for uuid in MEMBERS],
-        )
+        rows = [{'uuid': uuid, **fields} for uuid in MEMBERS]
+        self.insert(self.cell, models.Instance, rows)
 
     def request(self, number):
         spec = base.request_spec(
@@ -117,10 +101,8 @@ class BurstTestCase(base.RequestFilterTestCase):
             ),
         )
         failure_domain.failure_domains(context.get_admin_context(), spec)
-        return (
-            spec.requested_destination.forbidden_aggregates,
-            request_state.of(spec).group.members,
-        )
+        _, forbidden = base.destination_of(spec)
+        return forbidden, request_state.of(spec).group.members
 
     def burst(self):
         with futures.ThreadPoolExecutor(AT_ONCE) as pool:
@@ -153,15 +135,9 @@ class BurstTestCase(base.RequestFilterTestCase):
         """
         self.insert_members(vm_state='building')
         node = models.ComputeNode.__table__
-        self.insert(
-            self.cell,
-            models.ComputeNode,
-            [
-                {one.name: 0 for one in node.c if not one.nullable}
-                | {'id': 1, 'uuid': uuids.node, 'host': 'h', 'deleted': 0}
-                | {'hypervisor_type': 'fake', 'cpu_info': ''}
-            ],
-        )
+        row = {one.name: 0 for one in node.c if not one.nullable}
+        row |= {'id': 1, 'uuid': uuids.node, 'host': 'h', 'deleted': 0}
+        self.insert(self.cell, models.ComputeNode, [row])
         asked = []
 
         def get(ctxt, uuid):
@@ -169,13 +145,13 @@ class BurstTestCase(base.RequestFilterTestCase):
             time.sleep(0.02)
             return {'allocations': {uuids.node: {}, uuids.device: {}}}
 
+        client = mock.Mock(get_allocs_for_consumer=get)
         self.replace(
             'queries.allocations.report.report_client_singleton',
-            lambda: mock.Mock(get_allocs_for_consumer=get),
+            lambda: client,
         )
-        self.replace(
-            'queries.allocations._placement', allocations._Placement(100)
-        )
+        placement = allocations._Placement(100)
+        self.replace('queries.allocations._placement', placement)
         for forbidden, members in self.burst():
             self.assertEqual({uuids.rack}, set(forbidden))
             self.assertEqual({*MEMBERS[-50:]}, {*members.hosts})

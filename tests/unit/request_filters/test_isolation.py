@@ -19,6 +19,7 @@ from tests.unit.request_filters import base as test_base
 
 FILTER = 'IsolatedAggregatesFilter'
 A, B = 'CUSTOM_A', 'CUSTOM_B'
+TPM = ('COMPUTE_SECURITY_TPM_2_0', 'COMPUTE_SECURITY_TPM_CRB')
 
 
 class FilterTestCase(test_base.RequestFilterTestCase):
@@ -29,10 +30,8 @@ class FilterTestCase(test_base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.config(
-            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
-        )
-        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.set(enable_isolated_aggregate_filtering=True)
+        self.enable(FILTER)
         self.items = []
         self.known = set()
         self.asked = 0
@@ -59,20 +58,14 @@ class FilterTestCase(test_base.RequestFilterTestCase):
         self.assertTrue(
             isolation_request_filter.isolate_aggregates(self.ctxt, self.spec)
         )
-        destination = self.spec.requested_destination
-        return (
-            set(destination.forbidden_aggregates or ())
-            if destination
-            else set()
-        ), self.spec.root_forbidden
+        _, forbidden = test_base.destination_of(self.spec) or (None, None)
+        return set(forbidden or ()), self.spec.root_forbidden
 
 
 @ddt.ddt
 class IsolateAggregatesTestCase(FilterTestCase):
     def test_off(self):
-        self.config(
-            group='nova_ext_sched', enable_isolated_aggregate_filtering=False
-        )
+        self.set(enable_isolated_aggregate_filtering=False)
         self.isolate('a', 'X')
         self.assertFalse(
             isolation_request_filter.isolate_aggregates(self.ctxt, self.spec)
@@ -87,21 +80,14 @@ class IsolateAggregatesTestCase(FilterTestCase):
 
     def test_what_nova_cannot_read_is_the_requests_own_fault(self):
         self.isolate('a', 'X')
-        with mock.patch(
-            'nova.scheduler.utils.ResourceRequest.from_request_spec',
-            side_effect=nova_exception.InvalidMachineType(
-                mtype='it could land on any host',
-                image_id='i',
-                image_name='n',
-                reason='r',
-            ),
-        ):
-            error = self.assertRaises(
-                nova_exception.RequestFilterFailed, self.filter
-            )
-        self.assertIn(
-            'nova cannot read what flavor and image require', str(error)
+        fault = nova_exception.InvalidMachineType(
+            mtype='it could land on any host',
+            **dict.fromkeys(('image_id', 'image_name', 'reason'), 'x'),
         )
+        read = 'nova.scheduler.utils.ResourceRequest.from_request_spec'
+        with mock.patch(read, side_effect=fault):
+            error = self.assertFails(self.filter)
+        self.assertIn('nova cannot read what flavor and image require', error)
         self.assertNotIn('is refused, because', self.output.output)
 
     @ddt.data(('Trait:X', 'required', {'a'}), ('trait:X', 'forbidden', set()))
@@ -118,39 +104,21 @@ class TraitSourcesTestCase(FilterTestCase):
     """isolation_trait_sources, in both stages."""
 
     def sources(self, *sources):
-        self.config(
-            group='nova_ext_sched', isolation_trait_sources=list(sources)
-        )
-
-    def image(self, **properties):
-        self.spec.image = objects.ImageMeta(
-            properties=objects.ImageMetaProps(**properties)
-        )
+        self.set(isolation_trait_sources=list(sources))
 
     def required(self):
         return asked.required_traits(self.spec)
 
     @ddt.data(
-        (
-            ['flavor', 'image'],
-            {
-                'X',
-                'Y',
-                'PORT',
-                'COMPUTE_SECURITY_TPM_2_0',
-                'COMPUTE_SECURITY_TPM_CRB',
-            },
-        ),
+        (['flavor', 'image'], {'X', 'Y', 'PORT', *TPM}),
         (['flavor'], {'X', 'PORT'}),
     )
     @ddt.unpack
     def test_sources(self, sources, expected):
         self.sources(*sources)
         self.spec.flavor.extra_specs = {'trait:X': 'required'}
-        self.image(
-            traits_required=['Y'],
-            hw_tpm_version='2.0',
-            hw_tpm_model='tpm-crb',
+        self.spec.image = test_base.image(
+            traits_required=['Y'], hw_tpm_version='2.0', hw_tpm_model='tpm-crb'
         )
         self.spec.requested_resources = [
             objects.RequestGroup(
@@ -170,7 +138,7 @@ class TraitSourcesTestCase(FilterTestCase):
             'hw:tpm_version': '2.0',
             'hw:tpm_model': 'tpm-crb',
         }
-        self.assertIn('COMPUTE_SECURITY_TPM_2_0', self.required())
+        self.assertEqual({*TPM}, self.required())
 
     @ddt.data((['flavor', 'image'], 1), (['flavor'], 0))
     @ddt.unpack
@@ -191,7 +159,7 @@ class TraitSourcesTestCase(FilterTestCase):
 class ForbidByTraitTestCase(FilterTestCase):
     def setUp(self):
         super().setUp()
-        self.config(group='nova_ext_sched', forbid_by_trait=['CUSTOM_*'])
+        self.set(forbid_by_trait=['CUSTOM_*'])
         self.known = {'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_C'}
 
     def test_declared_and_known(self):
@@ -209,7 +177,7 @@ class ForbidByTraitTestCase(FilterTestCase):
 
     def test_trait_that_only_the_image_requires(self):
         """It opens nothing, and is in the query all the same."""
-        self.config(group='nova_ext_sched', isolation_trait_sources=['flavor'])
+        self.set(isolation_trait_sources=['flavor'])
         self.isolate('a', 'CUSTOM_A')
         self.isolate('b', 'CUSTOM_B')
         self.spec.image.properties.traits_required = ['CUSTOM_A']
@@ -235,9 +203,9 @@ class ForbidByTraitTestCase(FilterTestCase):
         self.filter()
         self.assertEqual(0, self.asked)
         self.isolate('a', 'CUSTOM_A')
-        self.config(group='filter_scheduler', enabled_filters=['Other'])
+        self.enable('Other')
         self.assertEqual(({'a', 'x'}, set()), self.filter())
-        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.enable(FILTER)
         self.spec = test_base.request_spec(force_hosts=['h'])
         self.assertEqual(({'a', 'x'}, set()), self.filter())
         self.assertEqual(0, self.asked)
@@ -254,16 +222,12 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
         self.existing = [A]
         self.asked = 0
         self.status = 200
-        self.client = mock.Mock()
-        self.client.get = self.get
-        self.replace(
-            'queries.placement.report.report_client_singleton',
-            lambda: self.client,
-        )
+        self.client = mock.Mock(get=self.get)
+        client = 'queries.placement.report.report_client_singleton'
+        self.replace(client, lambda: self.client)
         self.useFixture(log_once.Forgotten(isolation_request_filter))
-        self.useFixture(
-            cached.Forgotten(isolation_request_filter._read_traits)
-        )
+        read_traits = isolation_request_filter._read_traits
+        self.useFixture(cached.Forgotten(read_traits))
 
     def known(self):
         return isolation_request_filter._get_known_traits(self.ctxt)
@@ -289,15 +253,12 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
     def test_error_of_placement_knows_nothing_and_is_asked_again(self):
         self.status = 503
         self.existing = ['forged\nWARNING nova ' + 'x' * 60_000]
-        self.assertEqual(set(), self.known())
-        self.assertIn(
-            'traits cannot be read from placement', self.output.output
-        )
-        self.assertIn('status 503', self.output.output)
-        self.assertEqual(set(), self.known())
-        self.assertEqual(1, self.output.output.count('status 503'))
-        self.assertEqual(1, self.output.output.count('\n'))
-        self.assertLess(len(self.output.output), 1000)
+        for _ in range(2):
+            self.assertEqual(set(), self.known())
+        [logged] = self.output.output.splitlines()
+        self.assertIn('traits cannot be read from placement', logged)
+        self.assertIn('status 503', logged)
+        self.assertLess(len(logged), 1000)
         self.status, self.existing = 200, [A]
         self.assertEqual({A}, self.known())
 

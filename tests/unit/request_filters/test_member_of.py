@@ -16,6 +16,7 @@ from tests.unit.request_filters import base as test_base
 
 POLICY = isolation.DECLARATION
 FILTER = POLICY.host_filter
+REBUILD = {'_nova_check_type': ['rebuild']}
 HOSTS = {
     'a': ['a1'],
     'b': ['b1', 'b2', 'b3', 'b4', 'b5'],
@@ -25,53 +26,64 @@ HOSTS = {
 
 
 def get_forbidden(spec):
-    destination = spec.requested_destination
-    return set(destination and destination.forbidden_aggregates or ())
+    _, forbidden = test_base.destination_of(spec) or (None, None)
+    return set(forbidden or ())
 
 
-@ddt.ddt
-class ForbidTestCase(test_base.RequestFilterTestCase):
-    """The table of Query.write; the selects are replaced."""
+def forbidding(*uuids):
+    """Return a spec that forbids aggregates already."""
+    destination = objects.Destination(forbidden_aggregates={*uuids})
+    return test_base.request_spec(requested_destination=destination)
+
+
+class MemberOfTestCase(test_base.RequestFilterTestCase):
+    """The selects are replaced: host h is in c and z, node n in b and z."""
 
     def setUp(self):
         super().setUp()
         self.useFixture(log_once.Forgotten(member_of))
-        self.replace(
-            'queries.aggregates.get_uuids_by_hosts',
-            lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
-        )
-        self.replace(
-            'queries.placement.get_aggregates_of_node',
-            lambda ctxt, node: {'b', 'z'} if node == 'n' else set(),
-        )
-        self.asked = 0
-        self.replace('queries.aggregates.get_hosts', self.get_hosts)
+        self.hosts, self.asked = dict(HOSTS), 0
+        for path, replacement in (
+            (
+                'aggregates.get_uuids_by_hosts',
+                lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
+            ),
+            (
+                'placement.get_aggregates_of_node',
+                lambda ctxt, node: {'b', 'z'} if node == 'n' else set(),
+            ),
+            ('aggregates.get_hosts', self.get_hosts),
+        ):
+            self.replace(f'queries.{path}', replacement)
 
     def get_hosts(self, ctxt):
         self.asked += 1
-        return HOSTS
+        return self.hosts
+
+    def left_out(self, spec):
+        """Return what is left to the host filter, None where nothing is."""
+        return request_state.of(spec).left_out.get(POLICY.name)
+
+
+@ddt.ddt
+class ForbidTestCase(MemberOfTestCase):
+    """The table of Query.write."""
 
     def within(self, limit, judged, fields=None):
-        self.config(group='nova_ext_sched', max_forbidden_aggregates=limit)
-        self.config(
-            group='filter_scheduler',
-            enabled_filters=[FILTER] if judged else ['ComputeFilter'],
-        )
+        self.set(max_forbidden_aggregates=limit)
+        self.enable(FILTER if judged else 'ComputeFilter')
         self.spec = test_base.request_spec(**(fields or {}))
         return self.forbid(self.spec, 'abcd', 'abcd')
 
     def forbid(self, spec, forbidden, candidates, traits=(), covered=()):
         before = get_forbidden(spec)
-        member_of.Query(spec, POLICY).write(
-            self.ctxt,
-            verdict.Resolution(
-                forbidden=set(forbidden), traits=traits, covered=covered
-            ),
-            [
-                (uuid, f'n-{uuid}', 'trait:X', 'required')
-                for uuid in candidates
-            ],
+        resolution = verdict.Resolution(
+            forbidden=set(forbidden), traits=traits, covered=covered
         )
+        items = [
+            (one, f'n-{one}', 'trait:X', 'required') for one in candidates
+        ]
+        member_of.Query(spec, POLICY).write(self.ctxt, resolution, items)
         return get_forbidden(spec) - before
 
     @ddt.data(
@@ -103,40 +115,30 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         if not judged or fields:
             rest, left = set(), {}
         self.assertEqual(int(bool(rest)), self.asked)
-        self.assertEqual(left, self.left_out())
+        self.assertLeftOut(left)
 
-    def left_out(self):
-        found = request_state.of(self.spec).left_out.get(POLICY.name)
-        return found.forbidden if found else {}
+    def assertLeftOut(self, expected):
+        found = self.left_out(self.spec)
+        self.assertEqual(expected, found.forbidden if found else {})
 
     def test_what_a_trait_stands_for_is_left_to_the_host_filter(self):
-        self.config(group='filter_scheduler', enabled_filters=[FILTER])
-        self.spec = test_base.request_spec(
-            requested_destination=objects.Destination(
-                forbidden_aggregates={'d'}
-            )
-        )
+        self.enable(FILTER)
+        self.spec = forbidding('d')
         for covered in ('bd', ''):
             self.forbid(self.spec, 'a', 'abcd', ['CUSTOM_B'], covered)
             # Another filter has put d into the query.
             expected = dict.fromkeys(HOSTS['b'], 'n-b') if covered else {}
-            self.assertEqual(expected, self.left_out())
+            self.assertLeftOut(expected)
 
     def test_what_others_forbid_takes_room_and_is_not_added_again(self):
-        def destination():
-            return {
-                'requested_destination': objects.Destination(
-                    forbidden_aggregates={'a', 'x'}
-                )
-            }
-
-        self.assertEqual({'b', 'c', 'd'}, self.within(5, True, destination()))
-        self.assertEqual({'b', 'c'}, self.within(4, True, destination()))
-        self.assertEqual(set(), self.within(1, True, destination()))
+        for limit, expected in ((5, 'bcd'), (4, 'bc'), (1, '')):
+            destination = forbidding(*'ax').requested_destination
+            fields = {'requested_destination': destination}
+            found = self.within(limit, True, fields)
+            self.assertEqual({*expected}, found)
 
     def test_declared_traits_take_room(self):
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             forbid_by_trait=['CUSTOM_*'],
             max_forbidden_aggregates=3,
         )
@@ -147,12 +149,11 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(0, member_of.Query(spec, POLICY).room)
 
     def test_traits_go_in_and_take_room(self):
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             forbid_by_trait=['T'],
             max_forbidden_aggregates=2,
         )
-        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.enable(FILTER)
         spec = test_base.request_spec()
         self.assertEqual({'b'}, self.forbid(spec, 'abc', 'abc', {'T'}))
         self.assertEqual({'T'}, spec.root_forbidden)
@@ -161,19 +162,13 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         ({'force_hosts': []}, True),
         ({'force_hosts': ['h']}, False),
         ({'force_nodes': ['n']}, False),
-        (
-            {
-                'force_hosts': ['h'],
-                'scheduler_hints': {'_nova_check_type': ['rebuild']},
-            },
-            True,
-        ),
+        ({'force_hosts': ['h'], 'scheduler_hints': REBUILD}, True),
         ({'force_hosts': ['h'], 'scheduler_hints': {'group': ['g']}}, False),
     )
     @ddt.unpack
     def test_host_filter_judges(self, fields, expected):
         other = dataclasses.replace(POLICY, host_filter='OtherFilter')
-        self.config(group='filter_scheduler', enabled_filters=[FILTER])
+        self.enable(FILTER)
         for spec in (
             test_base.request_spec(**fields),
             # Fields that nova did not set.
@@ -183,16 +178,15 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
             self.assertFalse(member_of.Query(spec, other).is_judged)
 
     def test_warning_names_what_is_left_once(self):
-        self.within(2, True)
-        self.within(2, True)
-        self.assertEqual(
-            1, self.output.output.count('the hosts of the other 2: ')
-        )
+        for _ in range(2):
+            self.within(2, True)
+        logged = self.output.output
+        self.assertEqual(1, logged.count('the hosts of the other 2: '))
         self.assertIn('n-a, n-d.', self.output.output)
 
     def test_warning_is_for_changes_of_aggregates_not_for_requests(self):
-        self.config(group='filter_scheduler', enabled_filters=[FILTER])
-        self.config(group='nova_ext_sched', max_forbidden_aggregates=1)
+        self.enable(FILTER)
+        self.set(max_forbidden_aggregates=1)
 
         def warnings(forbidden, candidates):
             self.forbid(test_base.request_spec(), forbidden, candidates)
@@ -208,42 +202,25 @@ class ForbidTestCase(test_base.RequestFilterTestCase):
         )
 
     def test_warning_without_judge(self):
-        self.within(2, False)
-        self.within(2, False)
-        self.assertEqual(
-            1, self.output.output.count('Add IsolatedAggregatesFilter to')
-        )
+        for _ in range(2):
+            self.within(2, False)
+        logged = self.output.output
+        self.assertEqual(1, logged.count('Add IsolatedAggregatesFilter to'))
 
 
 @ddt.ddt
-class RequireTestCase(test_base.RequestFilterTestCase):
-    """Required sets, and what they leave to stage 2; selects are replaced."""
+class RequireTestCase(MemberOfTestCase):
+    """Required sets, and what they leave to stage 2."""
 
     def setUp(self):
         super().setUp()
-        self.useFixture(log_once.Forgotten(member_of))
-        self.hosts = {
-            **HOSTS,
-            **{uuid: [f'{uuid}1'] for uuid in 'fgh'},
-        }
-        self.replace('queries.aggregates.get_hosts', lambda _: self.hosts)
-        self.replace(
-            'queries.aggregates.get_uuids_by_hosts',
-            lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
-        )
-        self.replace(
-            'queries.placement.get_aggregates_of_node',
-            lambda ctxt, node: {'b', 'z'} if node == 'n' else set(),
-        )
+        self.hosts |= {uuid: [f'{uuid}1'] for uuid in 'fgh'}
         self.spec = test_base.request_spec()
 
     def write(self, limit, judged, required, forbidden='', policy=POLICY):
         """Return what the query then requires and forbids."""
-        self.config(group='nova_ext_sched', max_forbidden_aggregates=limit)
-        self.config(
-            group='filter_scheduler',
-            enabled_filters=[FILTER] if judged else ['ComputeFilter'],
-        )
+        self.set(max_forbidden_aggregates=limit)
+        self.enable(FILTER if judged else 'ComputeFilter')
         member_of.Query(self.spec, policy).write(
             self.ctxt,
             verdict.Resolution([*map(set, required)], set(forbidden)),
@@ -256,9 +233,9 @@ class RequireTestCase(test_base.RequestFilterTestCase):
             ''.join(sorted(get_forbidden(self.spec))),
         )
 
-    def left_out(self):
-        """Return the sets that stage 2 judges, by their hosts."""
-        found = request_state.of(self.spec).left_out.get(POLICY.name)
+    def left_sets(self):
+        """Return the names of the sets that stage 2 judges."""
+        found = self.left_out(self.spec)
         return [names for _, names in found.required] if found else []
 
     @ddt.data(
@@ -288,15 +265,13 @@ class RequireTestCase(test_base.RequestFilterTestCase):
         self.spec = test_base.request_spec(**fields)
         found, _ = self.write(limit, judged, required)
         self.assertEqual(expected, found)
-        self.assertEqual(left, len(self.left_out()))
+        self.assertEqual(left, len(self.left_sets()))
 
     def test_what_stage_2_judges(self):
         """The hosts of the whole set, as the database has them."""
         for _ in range(2):
             self.write(1, True, ['ace'])
-        [(hosts, names)] = (
-            request_state.of(self.spec).left_out[POLICY.name].required
-        )
+        [(hosts, names)] = self.left_out(self.spec).required
         self.assertEqual({'a1', 'c1', 'c2', 'c3', 'e1'}, hosts)
         self.assertEqual('3 aggregates: n-a, n-c, n-e', names)
 
@@ -340,7 +315,7 @@ class RequireTestCase(test_base.RequestFilterTestCase):
         self.assertEqual(0, self.room(2))
 
     def room(self, limit):
-        self.config(group='nova_ext_sched', max_forbidden_aggregates=limit)
+        self.set(max_forbidden_aggregates=limit)
         return member_of.Query(self.spec, POLICY).room
 
     def test_a_set_goes_before_what_was_forbidden(self):
@@ -350,7 +325,7 @@ class RequireTestCase(test_base.RequestFilterTestCase):
         self.assertEqual((['e', 'fg'], ''), self.write(3, True, ['fg']))
         # There is nothing left to take away.
         self.assertEqual((['e', 'fg'], ''), self.write(3, True, ['h']))
-        self.assertEqual(['1 aggregate: n-h'], self.left_out())
+        self.assertEqual(['1 aggregate: n-h'], self.left_sets())
 
     def test_a_part_takes_all_the_room(self):
         self.write(3, True, [], 'abc')
@@ -359,9 +334,8 @@ class RequireTestCase(test_base.RequestFilterTestCase):
     def test_what_makes_room_is_left_to_its_own_filter(self):
         self.write(3, True, [], 'abc')
         other = dataclasses.replace(POLICY, name='other')
-        self.assertEqual(
-            (['e'], 'bc'), self.write(3, True, ['e'], policy=other)
-        )
+        found = self.write(3, True, ['e'], policy=other)
+        self.assertEqual((['e'], 'bc'), found)
         self.assertEqual(
             {POLICY.name: request_state.LeftOut({'a1': 'n-a'})},
             request_state.of(self.spec).left_out,
@@ -370,9 +344,8 @@ class RequireTestCase(test_base.RequestFilterTestCase):
     def test_what_makes_room_can_be_forbidden_by_two(self):
         self.write(2, True, [], 'ab')
         other = dataclasses.replace(POLICY, name='other')
-        self.assertEqual(
-            (['e'], 'b'), self.write(2, True, ['e'], 'a', policy=other)
-        )
+        found = self.write(2, True, ['e'], 'a', other)
+        self.assertEqual((['e'], 'b'), found)
         left = request_state.LeftOut({'a1': 'n-a'})
         self.assertEqual(
             {POLICY.name: left, 'other': left},
@@ -392,11 +365,7 @@ class RequireTestCase(test_base.RequestFilterTestCase):
         self.assertEqual((['d'], 'ab'), self.write(3, True, ['d']))
         self.assertEqual((['d'], 'ab'), self.write(3, True, ['e']))
 
-        self.spec = test_base.request_spec(
-            requested_destination=objects.Destination(
-                forbidden_aggregates={'a'}
-            )
-        )
+        self.spec = forbidding('a')
         self.write(2, True, [], 'ab')
         self.assertEqual((['d'], 'a'), self.write(2, True, ['d']))
 
@@ -427,10 +396,8 @@ class RequireTestCase(test_base.RequestFilterTestCase):
         for _ in range(2):
             self.write(3, False, ['abcd'])
         self.assertEqual(1, self.output.output.count(left))
-        self.assertEqual(
-            1,
-            self.output.output.count('Add IsolatedAggregatesFilter to'),
-        )
+        logged = self.output.output
+        self.assertEqual(1, logged.count('Add IsolatedAggregatesFilter to'))
         self.assertIn('names 4 required aggregates,', self.output.output)
 
     def test_a_request_in_a_forced_host_or_with_room_warns_of_nothing(self):
@@ -453,17 +420,14 @@ class WriteTestCase(test_base.RequestFilterTestCase):
             query.write(self.ctxt, verdict.Resolution(**resolved), self.items)
         return spec.requested_destination
 
-    def specs(self):
-        yield test_base.request_spec()
-        yield objects.RequestSpec(
-            request_level_params=objects.RequestLevelParams()
-        )
-        yield test_base.request_spec(
-            requested_destination=objects.Destination(host='h')
-        )
-
     def test_forbid(self):
-        for spec in self.specs():
+        params = objects.RequestLevelParams()
+        there = objects.Destination(host='h')
+        for spec in (
+            test_base.request_spec(),
+            objects.RequestSpec(request_level_params=params),
+            test_base.request_spec(requested_destination=there),
+        ):
             for uuids in (['a', 'b'], ['b', 'c']):
                 destination = self.write(spec, forbidden=uuids)
             self.assertEqual(
@@ -495,13 +459,9 @@ class WriteTestCase(test_base.RequestFilterTestCase):
         self.assertIsNone(self.write(test_base.request_spec()))
 
     def test_no_host_is_left(self):
+        words = {'unmet': 'no aggregate', 'detail': 'q has it'}
+        spec = test_base.request_spec()
         error = self.assertRaises(
-            exception.RequestRefused,
-            self.write,
-            test_base.request_spec(),
-            unmet='no aggregate',
-            detail='q has it',
+            exception.RequestRefused, self.write, spec, **words
         )
-        self.assertEqual(
-            ('no aggregate', 'q has it'), (error.reason, error.detail)
-        )
+        self.assertEqual([*words.values()], [error.reason, error.detail])

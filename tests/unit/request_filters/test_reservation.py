@@ -19,8 +19,7 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             placement_req_required_member_prefix=['r:'],
             placement_req_default_forbidden_member_prefix=['r:'],
         )
@@ -31,11 +30,7 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
         self.replace('queries.running_image.glance', glance)
         self.get_image = glance.API.return_value.get
         self.get_image.return_value = {'properties': {'r:a': '1', 'x': '2'}}
-        self.spec = test_base.request_spec(
-            image=objects.ImageMeta(
-                id=uuids.image, properties=objects.ImageMetaProps()
-            )
-        )
+        self.spec = test_base.request_spec(image=test_base.image(uuids.image))
 
     def get_metadata(self, ctxt, prefixes):
         self.asked.append(prefixes)
@@ -50,21 +45,20 @@ class ReservationTestCase(test_base.RequestFilterTestCase):
         host = filters_base.host_state(
             'h', *(filters_base.aggregate('agg', metadata=m) for m in metadata)
         )
-        passed = isolation.IsolatedAggregatesFilter().filter_all(
-            [host], self.spec
-        )
-        return passed == [host]
+        judge = isolation.IsolatedAggregatesFilter()
+        return judge.filter_all([host], self.spec) == [host]
 
 
 @ddt.ddt
 class RequestFilterTestCase(ReservationTestCase):
-    def destination(self):
-        destination = self.spec.requested_destination
-        return destination.aggregates, destination.forbidden_aggregates
+    def assertAsked(self, required, forbidden):
+        """Run the filter; check what the query requires and forbids."""
+        self.assertIs(True, self.filter())
+        found = test_base.destination_of(self.spec)
+        self.assertEqual((required, forbidden), found)
 
     def test_off(self):
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             placement_req_required_member_prefix=[],
             placement_req_default_forbidden_member_prefix=[],
             member_sources=['image'],
@@ -75,87 +69,71 @@ class RequestFilterTestCase(ReservationTestCase):
         self.get_image.assert_not_called()
 
     def test_no_key(self):
-        self.assertIs(True, self.filter())
-        self.assertEqual((None, {'A', 'B'}), self.destination())
+        self.assertAsked(None, {'A', 'B'})
 
     def test_key(self):
         self.spec.flavor.extra_specs = {'r:a': '1'}
         self.items.append(('C', 'agg-c', 'r:a', '2'))
-        self.assertIs(True, self.filter())
-        self.assertEqual((['A,C'], None), self.destination())
+        self.assertAsked(['A,C'], None)
         self.assertIn('2 aggregates: agg-a, agg-c\n', self.output.output)
 
     def test_a_slip_in_an_aggregate(self):
         self.items.append(('C', 'agg-c', 'R:c', '1'))
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         for _ in range(2):
-            self.assertIs(True, self.filter())
-        self.assertEqual((None, {'A', 'B', 'C'}), self.destination())
+            self.assertAsked(None, {'A', 'B', 'C'})
         self.assertEqual(
             1, self.output.output.count("aggregate agg-c: metadata 'R:c'")
         )
 
     def test_hints_that_are_not_set(self):
-        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.set(member_sources=['hint'])
         self.spec.scheduler_hints = None
-        self.assertIs(True, self.filter())
-        self.assertEqual((None, {'A', 'B'}), self.destination())
+        self.assertAsked(None, {'A', 'B'})
 
     def test_a_key_of_a_source_that_does_not_count(self):
-        self.config(group='nova_ext_sched', member_sources=['image'])
+        self.set(member_sources=['image'])
         self.get_image.return_value = {'properties': {}}
         self.spec.scheduler_hints = {'r': ['a']}
         self.spec.flavor.extra_specs = {'r:a': '1'}
-        self.assertIs(True, self.filter())
-        self.assertEqual((None, {'A', 'B'}), self.destination())
+        self.assertAsked(None, {'A', 'B'})
 
     def test_required_prefix_alone(self):
         """Without project keys: all that is read of aggregates is by it."""
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             placement_req_default_forbidden_member_prefix=[],
             member_project_keys=[],
         )
         self.spec.flavor.extra_specs = {'r:a': '1'}
-        self.assertIs(True, self.filter())
-        self.assertEqual((['A'], None), self.destination())
+        self.assertAsked(['A'], None)
 
     def test_flavor_without_extra_specs(self):
         self.spec.flavor = objects.Flavor(name='bare')
-        self.assertIs(True, self.filter())
-        self.assertEqual((None, {'A', 'B'}), self.destination())
+        self.assertAsked(None, {'A', 'B'})
         self.spec = test_base.request_spec(flavor=objects.Flavor(name='bare'))
         self.assertTrue(self.judge({}))
         self.assertFalse(self.judge({'r:a': '1'}))
 
     def test_the_select_is_by_prefix(self):
         """However many keys the request names."""
-        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.set(member_sources=['hint'])
         for values in (['a'], ['a', 'b']):
             self.spec.scheduler_hints = {'r': values}
             self.assertTrue(self.filter())
         self.assertEqual([('r:', 'filter_tenant_id')] * 2, self.asked)
 
-    @ddt.named_data(
-        [
-            'forged',
-            ['gone\n2026-01-01 CRITICAL nova ' + 'x' * 60_000],
-            'key of a reserved aggregate: expected a name of up to 255 '
-            "printable characters, got 'r:gone\\n2026-01-01 CRITICAL",
-        ],
-        [
-            'many',
-            [str(number) for number in range(101)],
-            'names 101 keys of reserved aggregates: expected at most 100',
-        ],
-    )
+    @ddt.data(
+        (['gone\n2026-01-01 CRITICAL nova ' + 'x' * 60_000],
+         'key of a reserved aggregate: expected a name of up to 255 printable '
+         "characters, got 'r:gone\\n2026-01-01 CRITICAL"),
+        ([str(number) for number in range(101)],
+         'names 101 keys of reserved aggregates: expected at most 100'),
+    )  # fmt: skip
+    @ddt.unpack
     def test_hint_of_a_user_cannot_flood_or_forge_the_log(self, hint, reason):
-        self.config(group='nova_ext_sched', member_sources=['hint'])
+        self.set(member_sources=['hint'])
         self.spec.scheduler_hints = {'r': hint}
-        error = self.assertRaises(
-            nova_exception.RequestFilterFailed, self.filter
-        )
-        for text in (str(error), self.output.output):
+        for text in (self.assertFails(self.filter), self.output.output):
             self.assertNotIn('\n2026', text)
             self.assertIn(reason, text)
         self.assertLess(len(self.output.output), 2000)
@@ -167,18 +145,14 @@ class RequestFilterTestCase(ReservationTestCase):
 class ImageTestCase(ReservationTestCase):
     def setUp(self):
         super().setUp()
-        self.config(group='nova_ext_sched', member_sources=['flavor', 'image'])
+        self.set(member_sources=['flavor', 'image'])
 
     def test_not_asked_unless_turned_on(self):
-        self.config(group='nova_ext_sched', member_sources=['flavor'])
+        self.set(member_sources=['flavor'])
         self.filter()
         self.get_image.assert_not_called()
 
-    @ddt.data(
-        objects.ImageMeta(properties=objects.ImageMetaProps()),
-        objects.ImageMeta(id='', properties=objects.ImageMetaProps()),
-        None,
-    )
+    @ddt.data(test_base.image(), test_base.image(''), None)
     def test_not_asked_without_an_image_id(self, image):
         self.spec.image = image
         self.filter()
@@ -193,9 +167,7 @@ class ImageTestCase(ReservationTestCase):
         """Not the one of a rebuild that was refused."""
 
         def restore(ctxt, request_spec, asker):
-            request_spec.image = objects.ImageMeta(
-                id=uuids.running, properties=objects.ImageMetaProps()
-            )
+            request_spec.image = test_base.image(uuids.running)
 
         self.replace('queries.running_image.restore', restore)
         self.filter()
@@ -221,14 +193,11 @@ class ImageTestCase(ReservationTestCase):
     def test_failure_leaves_no_keys_of_before(self):
         self.filter()
         self.get_image.side_effect = nova_exception.ImageNotFound(image_id='i')
-        error = self.assertRaises(
-            nova_exception.RequestFilterFailed, self.filter
-        )
+        error = self.assertFails(self.filter)
         self.assertIn(
-            f'the properties of image {uuids.image} cannot be read',
-            str(error),
+            f'the properties of image {uuids.image} cannot be read', error
         )
-        self.assertNotIn('ImageNotFound', str(error))
+        self.assertNotIn('ImageNotFound', error)
         self.assertFalse(self.judge({'r:a': '1'}))
 
 
@@ -258,14 +227,11 @@ class HostFilterTestCase(ReservationTestCase):
     )
     @ddt.unpack
     def test_each_policy_must_pass(self, isolation, reservation, expected):
-        self.config(
-            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
-        )
+        self.set(enable_isolated_aggregate_filtering=True)
         self.spec.flavor.extra_specs = {'trait:X': 'required', 'r:a': '1'}
         if not isolation:
             del self.spec.flavor.extra_specs['trait:X']
         if not reservation:
             del self.spec.flavor.extra_specs['r:a']
-        self.assertIs(
-            expected, self.judge({'r:a': '1'}, {'trait:X': 'required'})
-        )
+        passes = self.judge({'r:a': '1'}, {'trait:X': 'required'})
+        self.assertIs(expected, passes)
