@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 import typing
 from unittest import mock
 
@@ -72,8 +73,8 @@ def of_runs():
         COMMANDS[name](None, None) for name in ('audit', 'capacity', 'survive')
     )
     auditing._totals = mock.Mock(policies={'isolation': 1})
-    flavor = {'name': 'x', 'unlimited': False, 'servers': 1}
-    counting._document = {'flavors': [flavor]}
+    flavor = types.SimpleNamespace(name='x', unlimited=False, servers=1)
+    counting._found = types.SimpleNamespace(flavors=[flavor])
     failing._outcome = plans.Outcome([], [], [], [], [])
     commands = {'audit': auditing, 'capacity': counting, 'survive': failing}
     found = {}
