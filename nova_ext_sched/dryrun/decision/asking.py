@@ -34,18 +34,18 @@ def start(
 
     :param whole: see :class:`.matrix.Matrix`; ``advance`` too
     """
-    found = matrix.Matrix(
+    judged = matrix.Matrix(
         {uuid: host.name for uuid, host in cloud.hosts.items()},
         whole,
         advance,
     )
     enabled = {cell.uuid for cell in cloud.enabled_cells}
-    found.faults += cloud.doubts
+    judged.faults += cloud.doubts
     for uuid, reason in cloud.silent_cells.items():
         # nova-scheduler does not ask a disabled cell.
-        said = found.faults if uuid in enabled else found.remarks
+        said = judged.faults if uuid in enabled else judged.remarks
         said.append(
             f'The hosts of cell {cloud.cell_name(uuid)} are not counted, '
             f'because its database does not answer: {reason}'
         )
-    return found
+    return judged

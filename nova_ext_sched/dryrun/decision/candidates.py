@@ -61,7 +61,7 @@ def ask(
         the request ends before
     """
     cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
-    found, supposed = asked.matrix, cloud.supposed
+    judged, supposed = asked.matrix, cloud.supposed
     if supposed:
         supposed.correct_group(fields.get_field(spec_obj, 'instance_group'))
     words = reasons.Reasons(cloud, spec_obj)
@@ -82,12 +82,12 @@ def ask(
         _stop(asked, rows, exc)
         return None
     attribution = _Attribution(asked, words, resources, answer)
-    if found.whole:
+    if judged.whole:
         attribution.add_parts(rows)
     attribution.add_whole()
     if supposed and supposed.ledger.is_changed:
-        found.unknown = supposed.find_unknown(resources)
-        return _leave_out_full(supposed, answer, found)
+        judged.unknown = supposed.find_unknown(resources)
+        return _leave_out_full(supposed, answer, judged)
     return answer
 
 
@@ -101,13 +101,13 @@ def _lift_bound(
     Nobody but placement knows that bound. So a host that satisfies each part
     of the query and is no candidate is asked about alone (``in_tree``).
     """
-    cloud, found = asked.cloud, copy.copy(answer)
+    cloud, lifted = asked.cloud, copy.copy(answer)
     providers = cloud.providers
     for form in resources:
         group = form.get_request_group(None)
         if group.in_tree:
             continue
-        missing = cloud.hosts.keys() - found.summaries.keys()
+        missing = cloud.hosts.keys() - lifted.summaries.keys()
         missing = missing and missing & providers.roots()
         for part in query.merge(query.split(form.to_querystring())):
             if missing:
@@ -115,32 +115,32 @@ def _lift_bound(
         for uuid in sorted(missing):
             group.in_tree = uuid
             more = providers.get_candidates(asked.ctxt, [form])
-            found.requests = [*found.requests, *more.requests]
-            found.summaries = found.summaries | more.summaries
-            found.is_lifted |= bool(more.requests)
+            lifted.requests = [*lifted.requests, *more.requests]
+            lifted.summaries = lifted.summaries | more.summaries
+            lifted.is_lifted |= bool(more.requests)
         group.in_tree = None
-    return found
+    return lifted
 
 
 def _leave_out_full(
-    supposed: fork.Fork, answer: placement.Candidates, found: matrix.Matrix
+    supposed: fork.Fork, answer: placement.Candidates, judged: matrix.Matrix
 ) -> placement.Candidates:
     """Add what a fork has filled, and return the other candidates."""
     fitting, full = supposed.leave_out_full(answer)
     # Those that fit are known to.
-    found.unknown -= query.by_provider(fitting.requests).keys()
-    found.add(
+    judged.unknown -= query.by_provider(fitting.requests).keys()
+    judged.add(
         'placement',
         'moves before this one',
         refused={
             uuid: refusals.NOT_KNOWN
-            if uuid in found.unknown
+            if uuid in judged.unknown
             else refusals.full(names)
             for uuid, names in full.items()
         },
     )
-    if names := sorted(found.names[one] for one in found.unknown):
-        found.remarks.append(
+    if names := sorted(judged.names[one] for one in judged.unknown):
+        judged.remarks.append(
             f'Whether {messages.first_few(names)} '
             f'{messages.agree(len(names), "has", "have")} room is not known, '
             'because servers left and the request has numbered resource '
@@ -167,13 +167,13 @@ def _run_request_filters(
         return
     before = query.get_parts(ctxt, spec_obj, cloud)
     stored = _store(spec_obj)
-    for one in request_filter.ALL_REQUEST_FILTERS:
+    for fn in request_filter.ALL_REQUEST_FILTERS:
         policy = reasons.policy_of_request_filter(
-            one, cloud.filter_cls_map.values()
+            fn, cloud.filter_cls_map.values()
         )
-        row = Row('request filter', get_name(one), policy=policy)
+        row = Row('request filter', get_name(fn), policy=policy)
         rows.append(row)
-        was, applied = stored, _run(one, ctxt, spec_obj)
+        was, applied = stored, _run(fn, ctxt, spec_obj)
         stored = _store(spec_obj)
         # Most filters of most requests change nothing that is asked.
         if stored != was:
@@ -182,30 +182,30 @@ def _run_request_filters(
             before = after
         row.asks = words.say(row.parts) or say_change(was, stored, applied)
         spread = request_state.of(spec_obj).group.spread
-        if one is failure_domain.failure_domains and spread:
+        if fn is failure_domain.failure_domains and spread:
             row.asks += f'; servers of the group by failure domain: {spread}'
 
 
 def _stop(asked: asking.Asking, rows: list[Row], exc: typing.Any) -> None:
     """Add the request filters, which judged no host, and what ended it."""
-    found, ended = asked.matrix, None
+    judged, ended = asked.matrix, None
     if isinstance(exc, nova_exception.RequestFilterFailed):
         ended = rows.pop()
     for row in rows:
-        found.add(row.stage, row.name, row.asks, judged=())
+        judged.add(row.stage, row.name, row.asks, judged=())
     if isinstance(exc, placement.QueryRefused):
-        found.stop('placement', exc.kind, exc.reason, exc.detail)
+        judged.stop('placement', exc.kind, exc.reason, exc.detail)
     elif ended is None:
-        found.stop('placement', 'query', get_reason(exc))
+        judged.stop('placement', 'query', get_reason(exc))
     else:
-        found.failure, detail = exc.__cause__, ''
-        if isinstance(found.failure, exception.RequestRefused):
-            detail = found.failure.detail
-            found.failure = found.failure.__cause__
+        judged.failure, detail = exc.__cause__, ''
+        if isinstance(judged.failure, exception.RequestRefused):
+            detail = judged.failure.detail
+            judged.failure = judged.failure.__cause__
         elif ended.policy is reasons.TENANT:
             detail = _say_confined(asked)
         cause = ended.policy.name if ended.policy else ''
-        found.stop(ended.stage, ended.name, get_reason(exc), detail, cause)
+        judged.stop(ended.stage, ended.name, get_reason(exc), detail, cause)
 
 
 def _say_confined(asked: asking.Asking) -> str:

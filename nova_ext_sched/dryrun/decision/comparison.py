@@ -393,7 +393,7 @@ def _compare_numa(refused: Refused) -> str:
 
 
 def _say_asked(cell: typing.Any) -> str:
-    found = [
+    amounts = [
         f'{messages.count(f"{kind} CPU", len(cpus))}'
         for kind, cpus in (
             ('shared', cell.cpuset),
@@ -401,28 +401,28 @@ def _say_asked(cell: typing.Any) -> str:
         )
         if cpus
     ]
-    found.append(f'{cell.memory} MB')
+    amounts.append(f'{cell.memory} MB')
     if cell.pagesize:
         size = _PAGES.get(cell.pagesize, f'pages of {cell.pagesize} KB')
-        found[-1] += f' in {size}'
-    return ', '.join(found)
+        amounts[-1] += f' in {size}'
+    return ', '.join(amounts)
 
 
 def _say_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
     """Return what a host's NUMA node has free of what is asked for."""
-    found = [f'{cell.avail_memory} MB']
+    amounts = [f'{cell.avail_memory} MB']
     if any(one.pcpuset for one in asked):
         free = messages.count('dedicated CPU', cell.avail_pcpus)
-        found.insert(0, free)
+        amounts.insert(0, free)
     if any(one.cpuset for one in asked):
         shared = messages.count('shared CPU', len(cell.cpuset))
-        found.insert(0, f'{shared} ({cell.cpu_usage} taken)')
+        amounts.insert(0, f'{shared} ({cell.cpu_usage} taken)')
     if any(one.pagesize for one in asked):
-        found += [
+        amounts += [
             f'{messages.count("page", one.free)} of {one.size_kb} KB'
             for one in cell.mempages
         ]
-    return f'on node {cell.id}: {", ".join(found)}'
+    return f'on node {cell.id}: {", ".join(amounts)}'
 
 
 @_of('PciPassthroughFilter')

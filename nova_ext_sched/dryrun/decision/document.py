@@ -86,41 +86,41 @@ def describe_request(
 
 
 def build(
-    found: matrix.Matrix,
+    judged: matrix.Matrix,
     request: Document,
     detailed: Collection[str] | None = None,
     topology: Sequence[Document] = (),
 ) -> Document:
     """Return the document of an explanation.
 
-    :param found: all constraints are in
+    :param judged: all constraints are in
     :param request: what :func:`describe_request` returned
     :param detailed: UUIDs of the hosts to list; None for all
     :param topology: what :func:`..cloud.topology.describe` returned
     """
-    answer = make_answer(found, bool(request.get('server')))
+    answer = make_answer(judged, bool(request.get('server')))
     return {
         **heading.make(FORMAT),
         'request': request,
-        **dataclasses.asdict(found.conclude(answer, detailed)),
+        **dataclasses.asdict(judged.conclude(answer, detailed)),
         'topology': list(topology),
     }
 
 
-def make_answer(found: matrix.Matrix, of_server: bool) -> conclusion.Answer:
+def make_answer(judged: matrix.Matrix, of_server: bool) -> conclusion.Answer:
     """Return the answer of an explanation, with its sentence.
 
-    :param found: all constraints are in
+    :param judged: all constraints are in
     :param of_server: whether a server exists that is asked about
     """
-    answer = found.make_answer()
+    answer = judged.make_answer()
     head, why = tell(
         {
             'answer': dataclasses.asdict(answer),
-            'order': list(map(dataclasses.asdict, found.order)),
+            'order': list(map(dataclasses.asdict, judged.order)),
         }
     )
-    said = *found.faults, head, ', '.join(why), *found.remarks
+    said = *judged.faults, head, ', '.join(why), *judged.remarks
     answer.sentence = _join(*said)
     for one in answer.freed:
         if one.cause == _ZONE and of_server:
@@ -128,9 +128,9 @@ def make_answer(found: matrix.Matrix, of_server: bool) -> conclusion.Answer:
     return answer
 
 
-def tell(found: Document) -> tuple[str, list[str]]:
+def tell(explained: Document) -> tuple[str, list[str]]:
     """Return the answer: sentences, and why hosts do not take it."""
-    answer, end = found['answer'], found['answer']['end']
+    answer, end = explained['answer'], explained['answer']['end']
     if end:
         ended = f'{end["name"]} ends the request: {end["reason"]}'
         return _join(ended, end['detail']), []
@@ -140,11 +140,13 @@ def tell(found: Document) -> tuple[str, list[str]]:
     if refusal := answer.get('refusal', ''):
         said = [refusal, f'Then {said[0]}']
     if answer['finds_host'] or (refusal and answer['left']):
-        best, *others = [one['host'] for one in found['order'][:_MOST_HOSTS]]
+        best, *others = [
+            one['host'] for one in explained['order'][:_MOST_HOSTS]
+        ]
         order = ', then '.join(filter(None, (best, ', '.join(others))))
         said.append(
-            _tell_drawn(found)
-            or f'The scheduler prefers {order}{_tell_deciders(found)}'
+            _tell_drawn(explained)
+            or f'The scheduler prefers {order}{_tell_deciders(explained)}'
         )
     elif answer['left']:
         said.append(answer['shortage'])
@@ -155,13 +157,13 @@ def _join(*sentences: str) -> str:
     return ' '.join(f'{text.rstrip(".")}.' for text in sentences if text)
 
 
-def _tell_drawn(found: Document) -> str:
+def _tell_drawn(explained: Document) -> str:
     """Return from which hosts chance chooses; empty where it has no part."""
     # Records of old releases have none.
-    number = found['answer'].get('drawn', 1)
+    number = explained['answer'].get('drawn', 1)
     if number == 1:
         return ''
-    best = found['order'][:number]
+    best = explained['order'][:number]
     hosts = messages.first_few([one['host'] for one in best], _MOST_HOSTS)
     if len({one['weight'] for one in best}) == 1:
         return (
@@ -174,13 +176,13 @@ def _tell_drawn(found: Document) -> str:
     )
 
 
-def _tell_deciders(found: Document) -> str:
+def _tell_deciders(explained: Document) -> str:
     """Return which weighers put the first choice there."""
-    first, *others = found['order']
+    first, *others = explained['order']
     if even := sum(one['weight'] == first['weight'] for one in others):
         weigh = messages.agree(even, 'weighs', 'weigh')
         return f'; {messages.count("other host", even)} {weigh} as much'
-    if deciders := found['answer']['deciders']:
+    if deciders := explained['answer']['deciders']:
         shown = [f'{one["weigher"]}: {one["best"]}' for one in deciders]
         if len(shown) > 1:
             few = messages.first_few(shown, _MOST_DECIDERS, str)

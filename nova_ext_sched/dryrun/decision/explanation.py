@@ -92,8 +92,8 @@ def explain(
     :raises reasons.FilterFailed: a filter raised what nova does not expect
     :raises placement.PlacementFailed: placement does not answer
     """
-    found = asking.start(cloud, advance=advance)
-    under_way, existing = _prepare(cloud, asked, found, closely)
+    judged = asking.start(cloud, advance=advance)
+    under_way, existing = _prepare(cloud, asked, judged, closely)
     described = document.describe_request(
         under_way.spec_obj,
         asked.operation,
@@ -102,10 +102,10 @@ def explain(
     )
     schedule(under_way)
     if closely:
-        full = orphaned.find_full(found)
-        found.unheld, found.elsewhere = orphaned.find(cloud, full)
+        full = orphaned.find_full(judged)
+        judged.unheld, judged.elsewhere = orphaned.find(cloud, full)
         remarks.add(under_way, asked.operation, existing)
-    return Explanation(described, found)
+    return Explanation(described, judged)
 
 
 def schedule(under_way: asking.Asking) -> None:
@@ -134,12 +134,12 @@ def schedule(under_way: asking.Asking) -> None:
 def _prepare(
     cloud: snapshot.Snapshot,
     asked: question.Question,
-    found: matrix.Matrix,
+    judged: matrix.Matrix,
     closely: bool,
 ) -> tuple[asking.Asking, server.Server | None]:
     """Make the request that nova-conductor would send to the scheduler.
 
-    :param found: ends where nova-api or conductor refuses the request without
+    :param judged: ends where nova-api or conductor refuses the request without
         asking the scheduler
     :param closely: whether to ask nova-api
     :returns: the question, in a context of the project, and the server if it
@@ -156,36 +156,37 @@ def _prepare(
         image = request.get_image(ctxt, asked)
         spec_obj = request.build(ctxt, cloud, asked, flavor, image)
         spec_obj.requested_destination = arguments.get('destination')
-        with conducting(found):
+        with conducting(judged):
             request.set_up_group(ctxt, spec_obj)
-        return asking.Asking(cloud, ctxt, spec_obj, found), None
-    mine = server.Server(
+        return asking.Asking(cloud, ctxt, spec_obj, judged), None
+    existing = server.Server(
         servers.Reader(cloud), asked.server, spec_obj=asked.stored
     )
-    mine.spec_obj.num_instances = asked.instances
+    existing.spec_obj.num_instances = asked.instances
     if asked.operation == 'resize':
-        arguments['flavor'] = request.get_flavor(mine.ctxt, asked.flavor)
+        arguments['flavor'] = request.get_flavor(existing.ctxt, asked.flavor)
     elif asked.operation == 'rebuild':
-        arguments['image'] = request.get_image(mine.ctxt, asked)
+        arguments['image'] = request.get_image(existing.ctxt, asked)
     operations: dict[str, Callable[..., None]] = {
-        'boot': mine.boot,
-        'migrate': mine.migrate,
-        'resize': mine.migrate,
-        'live-migrate': mine.live_migrate,
-        'evacuate': mine.evacuate,
-        'unshelve': mine.unshelve,
-        'rebuild': mine.rebuild,
+        'boot': existing.boot,
+        'migrate': existing.migrate,
+        'resize': existing.migrate,
+        'live-migrate': existing.live_migrate,
+        'evacuate': existing.evacuate,
+        'unshelve': existing.unshelve,
+        'rebuild': existing.rebuild,
     }
-    with conducting(found):
+    with conducting(judged):
         operations[asked.operation](**arguments)
     if closely and asked.operation in refusals.NEVER:
-        _ask_api(mine, asked.operation, found)
-    _check_held(cloud, asked, found)
-    return asking.Asking(cloud, mine.ctxt, mine.spec_obj, found), mine
+        _ask_api(existing, asked.operation, judged)
+    _check_held(cloud, asked, judged)
+    ctxt, spec_obj = existing.ctxt, existing.spec_obj
+    return asking.Asking(cloud, ctxt, spec_obj, judged), existing
 
 
 def _ask_api(
-    mine: server.Server, operation: str, found: matrix.Matrix
+    existing: server.Server, operation: str, judged: matrix.Matrix
 ) -> None:
     """Note whether nova-api begins an operation.
 
@@ -193,21 +194,21 @@ def _ask_api(
     the same: the state may be another when they are needed.
     """
     try:
-        with mine.read() as (cctxt, instance):
+        with existing.read() as (cctxt, instance):
             admission.ask(operation, cctxt, instance)
     except admission.NotMovable as exc:
-        if found.end is not None:
+        if judged.end is not None:
             return
         if exc.cause != refusals.STATE:
-            found.stop('nova-api', 'nova-api', str(exc), exc.first, exc.cause)
+            judged.stop('nova-api', 'nova-api', str(exc), exc.first, exc.cause)
             return
-        found.refusal = f'nova-api refuses to {operation} it: {exc}'
+        judged.refusal = f'nova-api refuses to {operation} it: {exc}'
         if exc.first:
-            found.refusal += f'. First, {exc.first}'
+            judged.refusal += f'. First, {exc.first}'
 
 
 def _check_held(
-    cloud: snapshot.Snapshot, asked: question.Question, found: matrix.Matrix
+    cloud: snapshot.Snapshot, asked: question.Question, judged: matrix.Matrix
 ) -> None:
     """Let a request end where placement takes no more what a server holds.
 
@@ -215,7 +216,7 @@ def _check_held(
     host that takes an evacuated server nova-scheduler writes it again.
     """
     reason = _KEEPS.get(asked.operation)
-    if not reason or asked.server is None or found.end is not None:
+    if not reason or asked.server is None or judged.end is not None:
         return
     held = ledger.Ledger(
         cloud.client.read_allocations,
@@ -225,7 +226,7 @@ def _check_held(
     if violated := held.find_violated(asked.server):
         stage = 'conductor' if asked.operation != 'evacuate' else 'placement'
         cause, text = say_violated(violated)
-        found.stop(stage, cause, reason, text)
+        judged.stop(stage, cause, reason, text)
 
 
 def say_violated(violated: Sequence[tuple[str, int]]) -> tuple[str, str]:
@@ -243,11 +244,11 @@ def say_violated(violated: Sequence[tuple[str, int]]) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def conducting(found: matrix.Matrix) -> Iterator[None]:
+def conducting(judged: matrix.Matrix) -> Iterator[None]:
     """Let a request end where nova-conductor does not ask the scheduler."""
     try:
         yield
     except nova_exception.NoValidHost as exc:
-        found.stop('conductor', 'image traits', candidates.get_reason(exc))
+        judged.stop('conductor', 'image traits', candidates.get_reason(exc))
     except nova_exception.UnsupportedPolicyException as exc:
-        found.stop('conductor', 'server group', exc.format_message())
+        judged.stop('conductor', 'server group', exc.format_message())

@@ -246,13 +246,13 @@ class Hosts:
                 instance_uuid=self._spec_obj.instance_uuid,
                 **{**dict.fromkeys(_NAMING), field: value},
             )
-            left = bare.get_filtered_hosts(self._states, only)
+            remaining = bare.get_filtered_hosts(self._states, only)
             self._matrix.add(
                 'requested host',
                 field,
                 messages.first_few(names),
                 dict.fromkeys(
-                    judged - {state.uuid for state in left},
+                    judged - {state.uuid for state in remaining},
                     refusals.IGNORED if field == 'ignore_hosts' else requested,
                 ),
                 judged,

@@ -135,13 +135,13 @@ def of_host(
     numbers: dict[str, int] = {}
     rooms: list[tuple[object, ...]] = []
     for request in requests:
-        for provider, one in request['allocations'].items():
+        for provider, claim in request['allocations'].items():
             summary = summaries[provider]
             if summary['root_provider_uuid'] != uuid:
                 # Hosts share it: what one claims, another lacks.
                 return uuid
             number = numbers.setdefault(provider, len(numbers))
-            for name, amount in one['resources'].items():
+            for name, amount in claim['resources'].items():
                 found = summary['resources'][name]
                 free = found['capacity'] - found['used']
                 rooms.append((number, name, amount, free))

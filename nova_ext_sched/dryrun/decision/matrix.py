@@ -167,12 +167,12 @@ class Matrix:
         :param without: UUIDs of hosts of which nothing is said yet, unless
             they are disabled
         """
-        found = copy.copy(self)
-        found.order = []
-        found.constraints = [copy.copy(one) for one in self.constraints]
-        found.remaining = {*self.remaining, *without}
-        found.unknown = self.unknown.difference(without)
-        found.columns = [
+        copied = copy.copy(self)
+        copied.order = []
+        copied.constraints = [copy.copy(one) for one in self.constraints]
+        copied.remaining = {*self.remaining, *without}
+        copied.unknown = self.unknown.difference(without)
+        copied.columns = [
             column._replace(
                 refused={
                     uuid: said
@@ -190,8 +190,8 @@ class Matrix:
             for column in self.columns
         ]
         for cached in ('causes', 'ranked', '_only', '_unwanted', '_ranks'):
-            vars(found).pop(cached, None)
-        return found
+            vars(copied).pop(cached, None)
+        return copied
 
     def prefer(self, uuid: str, weight: float) -> conclusion.Place:
         """Append a host that remains to the scheduler's order."""
@@ -314,9 +314,9 @@ class Matrix:
 
     def _find_deciders(self) -> list[conclusion.Decider]:
         """Return the weighers without which another host may be first."""
-        found: list[conclusion.Decider] = []
+        deciders: list[conclusion.Decider] = []
         if not self.order:
-            return found
+            return deciders
         first, *others = self.order
         for weigher in first.weights if others else ():
             # Sums that differ by less are the same.
@@ -326,8 +326,8 @@ class Matrix:
             }
             best = max(others, key=lambda one: without[one.host]).host
             if without[best] >= without[first.host]:
-                found.append(conclusion.Decider(weigher, best))
-        return found
+                deciders.append(conclusion.Decider(weigher, best))
+        return deciders
 
     def _name(self, uuid: str) -> str:
         return messages.clean(self.names[uuid])
@@ -433,7 +433,7 @@ class Matrix:
         ranks: dict[str, int] = {}
         for column in self.columns:
             # What refuses only hosts that are not wanted is in no way.
-            found = {
+            of_column = {
                 (
                     one.cause,
                     refusals.UNWANTED if uuid in self._unwanted else one.rank,
@@ -441,7 +441,7 @@ class Matrix:
                 for uuid, refused in column.refused.items()
                 for one in refused
             }
-            for cause, rank in sorted(found):
+            for cause, rank in sorted(of_column):
                 ranks[cause] = min(rank, ranks.get(cause, rank))
         freed = collections.Counter(self._only.values())
         counts = collections.Counter(

@@ -59,13 +59,13 @@ _OTHERS = (
 _OF_NOVA = ('unknown', 'INSTANCE', 'MIGRATION')
 
 
-def find_full(found: matrix.Matrix) -> Lacking:
+def find_full(judged: matrix.Matrix) -> Lacking:
     """Return the hosts that are full, those that nothing else refuses first.
 
-    :param found: all constraints are in
+    :param judged: all constraints are in
     """
     lacking: Lacking = {}
-    for one, column in zip(found.constraints, found.columns, strict=True):
+    for one, column in zip(judged.constraints, judged.columns, strict=True):
         for uuid in column.refused.keys() & column.free.keys():
             if one.capacity and column.refused[uuid][0].lifts:
                 missing = one.capacity.requested - column.free[uuid]
@@ -73,7 +73,11 @@ def find_full(found: matrix.Matrix) -> Lacking:
     return {
         uuid: lacking[uuid]
         for _, _, uuid in sorted(
-            (not found.causes[uuid] <= missing.keys(), found.names[uuid], uuid)
+            (
+                not judged.causes[uuid] <= missing.keys(),
+                judged.names[uuid],
+                uuid,
+            )
             for uuid, missing in lacking.items()
         )
     }
@@ -97,15 +101,15 @@ def find(
     get_type = cloud.providers.get_consumer_type
     # Before nova's tables: what nova creates after it is not among them.
     asked = list(lacking)[:_MOST]
-    held = {uuid: cloud.providers.get_held(uuid) for uuid in asked}
+    read = {uuid: cloud.providers.get_held(uuid) for uuid in asked}
     shared = {uuid: cloud.providers.get_shared(uuid) for uuid in asked}
     consumers = {
-        one for found in (*held.values(), *shared.values()) for one in found
+        one for found in (*read.values(), *shared.values()) for one in found
     }
     ctxt = nova_context.get_admin_context()
     known = set(servers.select_build_requests(ctxt, consumers))
     known.update(*cloud.ask_cells(_select_held, consumers).values())
-    elsewhere = [*itertools.islice(stray.find(cloud, held), _MOST_STRAY)]
+    elsewhere = [*itertools.islice(stray.find(cloud, read), _MOST_STRAY)]
     if cloud.silent_cells:
         return None, []
     orphaned = {
@@ -115,10 +119,10 @@ def find(
     }
     hosts, others = [], False
     for uuid in asked:
-        allocations = shared[uuid] | held[uuid]
-        if mine := sorted(orphaned.intersection(allocations)):
+        allocations = shared[uuid] | read[uuid]
+        if here := sorted(orphaned.intersection(allocations)):
             sums: collections.Counter[str] = collections.Counter()
-            for consumer in mine:
+            for consumer in here:
                 body = allocations[consumer]['allocations']
                 others |= body.keys() != {uuid}
                 for its in body.values():
@@ -128,11 +132,11 @@ def find(
                 for name, missing in lacking[uuid].items()
             )
             host = messages.clean(cloud.hosts[uuid].name)
-            hosts.append(conclusion.LeakingHost(host, uuid, freed, mine))
+            hosts.append(conclusion.LeakingHost(host, uuid, freed, here))
     if not hosts:
         return None, elsewhere
-    sentence = _say(hosts, len(held), others)
-    return conclusion.Unheld(sentence, len(held), hosts), elsewhere
+    sentence = _say(hosts, len(read), others)
+    return conclusion.Unheld(sentence, len(read), hosts), elsewhere
 
 
 def _say(hosts: list[conclusion.LeakingHost], asked: int, others: bool) -> str:
@@ -155,7 +159,7 @@ def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
     instance, migration = models.Instance, models.Migration
     since = timeutils.utcnow() - stray.CLEARING
     lives = instance.deleted == 0
-    found: set[str] = set()
+    known: set[str] = set()
     for chunk in servers.in_chunks(consumers):
         standing = sa.select(instance.uuid).where(
             instance.uuid.in_(chunk), lives | (instance.deleted_at > since)
@@ -172,5 +176,5 @@ def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
             )
         )
         rows = context.session.execute(standing.union(migrations))
-        found.update(rows.scalars())
-    return found
+        known.update(rows.scalars())
+    return known

@@ -180,15 +180,15 @@ class Reasons:
             refuses=f'are in an aggregate that {messages.clean(name)} forbids',
         )
         judge = self._find_judge(policy)
-        found = {}
+        refused = {}
         for uuid in uuids:
             first = self.find_aggregates(uuid, part)[0]
             # The policy's own words about a host in it alone.
             host = types.SimpleNamespace(host=None, aggregates=[first])
             detail = judge(host).reason if judge else ''
             shown = fields.aggregate_name(first)
-            found[uuid] = refusal(policy, shown, detail)
-        return found
+            refused[uuid] = refusal(policy, shown, detail)
+        return refused
 
     def find_aggregates(self, uuid: str, part: query.Part) -> list[typing.Any]:
         """Return nova Aggregates of a host that a part names, by name."""

@@ -194,20 +194,20 @@ _ELSE = 'make {cause} accept {hosts}'
 _MOST_HOSTS = 3
 
 
-def say_act(found: Collection[Refusal], hosts: Iterable[str]) -> str:
+def say_act(refused: Collection[Refusal], hosts: Iterable[str]) -> str:
     """Return what to do, so that one cause refuses hosts no more.
 
-    :param found: the refusals, of one cause; not empty
+    :param refused: the refusals, of one cause; not empty
     :param hosts: names
     """
-    first = min(found)
+    first = min(refused)
     for verb in _REMEDIES:
         _, is_remedy, remedy = first.phrase.rpartition(f': {verb} ')
         if is_remedy:
             return f'{verb} {remedy}'
     if _FAULT in first.detail:
         return f'repair what {first.cause} cannot read'
-    names = sorted({one.name for one in found if one.name})
+    names = sorted({one.name for one in refused if one.name})
     for start, act in _ACTS:
         if first.phrase.startswith(start) and (names or '{names}' not in act):
             break

@@ -83,21 +83,21 @@ def _say_of_request(asked: asking.Asking) -> Iterator[str]:
 
 
 def _say_of_server(
-    found: matrix.Matrix, operation: str, existing: server.Server
+    judged: matrix.Matrix, operation: str, existing: server.Server
 ) -> Iterator[str]:
     """Yield what became of a server, and where it could stay."""
     ended = existing.read_build() if operation == 'boot' else None
     if ended and not ended.found_no_host:
         yield f'The server is in ERROR. {ended.say()}'
-    elif ended and found.finds_host:
+    elif ended and judged.finds_host:
         yield (
             f'The server is in ERROR: {ended.say()}. It finds one now. '
             f'Either the cloud has changed since (hosts, their use, '
             f'aggregates, the flavor), or the server was created with "host" '
             f'or "hypervisor_hostname", which nova does not store'
         )
-    if operation == 'resize' and not found.order:
-        yield from _say_of_own_host(found, existing.node)
+    if operation == 'resize' and not judged.order:
+        yield from _say_of_own_host(judged, existing.node)
     if existing.building_since is not None:
         seconds = timeutils.delta_seconds(
             existing.building_since, timeutils.utcnow(with_timezone=True)
@@ -112,7 +112,7 @@ def _say_of_server(
         )
 
 
-def _say_of_own_host(found: matrix.Matrix, node: str | None) -> Iterator[str]:
+def _say_of_own_host(judged: matrix.Matrix, node: str | None) -> Iterator[str]:
     """Yield whether a resize could stay where the server is.
 
     ==========================  ============================================
@@ -127,7 +127,7 @@ def _say_of_own_host(found: matrix.Matrix, node: str | None) -> Iterator[str]:
     """
     refused = [
         one
-        for column in found.columns
+        for column in judged.columns
         for one in column.refused.get(node or '', ())
     ]
     causes = {one.cause for one in refused}

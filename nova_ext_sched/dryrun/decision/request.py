@@ -171,12 +171,12 @@ def get_image(
         does not take a property
     :raises GlanceFailed: it does not answer
     """
-    found: dict[str, typing.Any] = {}
+    image: dict[str, typing.Any] = {}
     if isinstance(wanted.image, Mapping):
         return {**wanted.image}
     if wanted.image is not None:
         try:
-            found = _find_image(ctxt, wanted.image)
+            image = _find_image(ctxt, wanted.image)
         except nova_exception.ImageNotFound as exc:
             raise question.InvalidQuestion(
                 where='--image',
@@ -188,18 +188,18 @@ def get_image(
         except Exception as exc:
             # Whatever openstacksdk, keystoneauth and glanceclient raise.
             raise GlanceFailed(cause=messages.describe(exc)) from exc
-    properties = dict(found.get('properties', {}))
+    properties = dict(image.get('properties', {}))
     given = wanted.image_properties
     for key, value in given:
         # Fields of an image that people know as its properties.
         if key in ('disk_format', 'container_format'):
-            found[key] = value
+            image[key] = value
         else:
             properties[key] = value
     for key, value in properties.items():
         option = '--image-property' if (key, value) in given else '--image'
         _check_property(option, key, value)
-    return {**found, 'properties': properties}
+    return {**image, 'properties': properties}
 
 
 def _find_image(ctxt: typing.Any, wanted: str) -> dict[str, typing.Any]:

@@ -113,17 +113,18 @@ def explain(
         },
     )
     details: dict[str, str] = {}
-    for uuid, provider, one in read:
+    for uuid, provider, inventory in read:
         room = _Room.WITHOUT
-        if one is not None:
+        if inventory is not None:
             given = units[provider]
-            room = _judge(amount, one['capacity'], given)
+            room = _judge(amount, inventory['capacity'], given)
             if given is not None:
-                most = min(given.max_unit, one['capacity'] - one['used'])
+                unused = inventory['capacity'] - inventory['used']
+                most = min(given.max_unit, unused)
                 most -= most % given.step_size
-                left = most if most >= given.min_unit else 0
-                free[uuid] = max(free.get(uuid, 0), left)
-                whole = one['capacity'] + given.reserved
+                largest = most if most >= given.min_unit else 0
+                free[uuid] = max(free.get(uuid, 0), largest)
+                whole = inventory['capacity'] + given.reserved
                 details[uuid] = f'{given.reserved} of {whole}'
         rooms[uuid] = max(rooms[uuid], room)
     counts = collections.Counter(rooms.values())
@@ -205,16 +206,18 @@ def _read_units(
     order = itertools.chain(*itertools.zip_longest(*kinds.values()))
     units: dict[str, _Units | None] = {}
     for uuid in itertools.islice(filter(None, order), _MOST):
-        one = providers.get_stored(uuid).get(resource, {})
+        stored = providers.get_stored(uuid).get(resource, {})
         capacity = capacities[uuid]
         reserved = 0
         if capacity < amount:
-            whole = int(one.get('total', 0) * one.get('allocation_ratio', 1))
+            whole = int(
+                stored.get('total', 0) * stored.get('allocation_ratio', 1)
+            )
             reserved = max(0, whole - capacity)
         units[uuid] = _Units(
-            one.get('max_unit', capacity),
-            one.get('min_unit', 1),
-            one.get('step_size', 1),
+            stored.get('max_unit', capacity),
+            stored.get('min_unit', 1),
+            stored.get('step_size', 1),
             reserved,
         )
     for capacity, uuids in kinds.items():
@@ -243,19 +246,19 @@ def _read(
     # What hosts share: it is in no summary while it has not one unit free.
     for uuid, served in providers.served.items():
         if mine := missing & served:
-            one = providers.get_inventories(uuid).get(resource)
-            if one is not None:
-                yield from ((host, uuid, one) for host in mine)
+            inventory = providers.get_inventories(uuid).get(resource)
+            if inventory is not None:
+                yield from ((host, uuid, inventory) for host in mine)
     for name in (resource, *sorted(set(classes) - {resource})):
         if not missing:
             return
-        found = set()
+        known = set()
         for uuid, summary in providers.get_summaries(name).items():
             root = summary['root_provider_uuid']
             if root in missing:
-                found.add(root)
+                known.add(root)
                 yield root, uuid, summary['resources'].get(resource)
-        missing -= found
+        missing -= known
     for host in sorted(missing)[:_MOST]:
         for uuid in {host, *providers.get_tree(host)}:
             yield host, uuid, providers.get_inventories(uuid).get(resource)

@@ -92,22 +92,22 @@ class _Migration(typing.NamedTuple):
     written: datetime.datetime
 
 
-def find(cloud: snapshot.Snapshot, held: Held) -> Iterator[conclusion.Stray]:
+def find(cloud: snapshot.Snapshot, read: Held) -> Iterator[conclusion.Stray]:
     """Yield the allocations of servers that stand elsewhere.
 
     Some requests to placement for each. The caller looks whether a cell is
     silent.
 
-    :param held: read before this is called
+    :param read: what placement said before this is called
     :raises placement.PlacementFailed: placement does not answer
     """
-    consumers = {consumer for found in held.values() for consumer in found}
+    consumers = {consumer for found in read.values() for consumer in found}
     settled = {
         one.consumer: one for one in _ask(cloud, _select_settled, consumers)
     }
     away = [
         (uuid, settled[consumer])
-        for uuid, found in held.items()
+        for uuid, found in read.items()
         for consumer in sorted(found.keys() & settled.keys())
         if not _stands(cloud, settled[consumer], uuid)
     ]
@@ -150,31 +150,31 @@ def _find_migrations(
     return found
 
 
-def _stands(cloud: snapshot.Snapshot, one: _Server, uuid: str) -> bool:
+def _stands(cloud: snapshot.Snapshot, server: _Server, uuid: str) -> bool:
     """Return whether a server stands on a host.
 
     A node of bare metal may have gone to another nova-compute; the name that
     nova-compute gives a node may change.
     """
     node = cloud.hosts[uuid]
-    return bool(one.host) and (
-        one.node == node.node
-        or (one.host == node.host and len(cloud.nodes_of(node.host)) == 1)
+    return bool(server.host) and (
+        server.node == node.node
+        or (server.host == node.host and len(cloud.nodes_of(node.host)) == 1)
     )
 
 
-def _find_home(cloud: snapshot.Snapshot, one: _Server) -> str | None:
+def _find_home(cloud: snapshot.Snapshot, server: _Server) -> str | None:
     """Return the UUID of the host where a server stands, if there is one."""
-    nodes = cloud.nodes_of(one.host or '')
+    nodes = cloud.nodes_of(server.host or '')
     only = nodes[0] if len(nodes) == 1 else None
-    return cloud.find_node(one.host, one.node) or only
+    return cloud.find_node(server.host, server.node) or only
 
 
-def _is_lost(one: _Server, migrations: list[_Migration]) -> bool:
+def _is_lost(server: _Server, migrations: list[_Migration]) -> bool:
     """Return whether nova works on none of the migrations of a server."""
     now = timeutils.utcnow()
     open_ = [mine for mine in migrations if mine.status not in _ENDED]
-    if one.task_state == task_states.MIGRATING:
+    if server.task_state == task_states.MIGRATING:
         return bool(open_) and all(
             mine.status == 'accepted' and mine.written < now - _LOST
             for mine in open_
@@ -185,7 +185,7 @@ def _is_lost(one: _Server, migrations: list[_Migration]) -> bool:
 def _judge(
     cloud: snapshot.Snapshot,
     uuid: str,
-    one: _Server,
+    server: _Server,
     migrations: list[_Migration],
 ) -> conclusion.Stray | None:
     """Return what ends the allocation of a server that stands elsewhere.
@@ -195,23 +195,27 @@ def _judge(
     host = cloud.hosts[uuid]
     of_it = {mine.uuid: mine for mine in migrations}
     of_host = [mine for mine in migrations if host.host in mine.hosts]
-    last = of_it.get(one.consumer) or (of_host[-1] if of_host else None)
+    last = of_it.get(server.consumer) or (of_host[-1] if of_host else None)
     why = f'; its {last.kind} is {last.status}' if last else ''
     if last and last.status not in (*_ENDED, 'finished'):
         why += ', and nova does nothing more'
-    if one.vm_state == vm_states.RESIZED:
-        if one.consumer == one.uuid or not last or last.status != 'finished':
+    if server.vm_state == vm_states.RESIZED:
+        if (
+            server.consumer == server.uuid
+            or not last
+            or last.status != 'finished'
+        ):
             return None
-        remedy = f'confirm it (openstack server resize confirm {one.uuid})'
-    elif not _is_lost(one, migrations):
+        remedy = f'confirm it (openstack server resize confirm {server.uuid})'
+    elif not _is_lost(server, migrations):
         return None
-    elif one.host and _find_home(cloud, one) is None:
+    elif server.host and _find_home(cloud, server) is None:
         # Its host may have another name now.
         return None
-    elif one.consumer != one.uuid or not one.host:
-        remedy = f'{_DELETE} {one.consumer}'
+    elif server.consumer != server.uuid or not server.host:
+        remedy = f'{_DELETE} {server.consumer}'
     else:
-        remedy = _take_off(cloud, uuid, one, of_it)
+        remedy = _take_off(cloud, uuid, server, of_it)
         if (
             last
             and last.kind == fields.MigrationType.EVACUATION
@@ -221,41 +225,41 @@ def _judge(
                 f'restart nova-compute there, which clears it; or {remedy}'
             )
     name, stands_on = messages.clean(host.name), None
-    if one.host:
-        stands_on = messages.clean(one.host)
+    if server.host:
+        stands_on = messages.clean(server.host)
     sentence = (
-        f'{name}: server {one.uuid} has a stale allocation there and runs on '
-        f'{stands_on or "no host"}{messages.clean(why)}: {remedy}'
+        f'{name}: server {server.uuid} has a stale allocation there and runs '
+        f'on {stands_on or "no host"}{messages.clean(why)}: {remedy}'
     )
     return conclusion.Stray(
-        name, uuid, one.consumer, one.uuid, stands_on, remedy, sentence
+        name, uuid, server.consumer, server.uuid, stands_on, remedy, sentence
     )
 
 
 def _take_off(
     cloud: snapshot.Snapshot,
     uuid: str,
-    one: _Server,
+    server: _Server,
     migrations: Collection[str],
 ) -> str:
     """Return how the allocation of a server on one host is taken away.
 
     :param migrations: UUIDs of its own
     """
-    holds = cloud.providers.get_consumer(one.uuid).get('allocations', {})
-    home = typing.cast(str, _find_home(cloud, one))
+    holds = cloud.providers.get_consumer(server.uuid).get('allocations', {})
+    home = typing.cast(str, _find_home(cloud, server))
     if home in holds:
         tree = cloud.providers.get_tree(uuid)
         here = ' '.join(f'--provider {one}' for one in holds if one in tree)
-        return f'{_UNSET} {here} {one.uuid}'
+        return f'{_UNSET} {here} {server.uuid}'
     at_home = cloud.providers.get_allocations(home)
     instead = sorted(at_home.keys() & {*migrations})
     return '; '.join(
         [
-            *[f'openstack server set --state active {one.uuid}']
-            * bool(one.task_state),
-            *(f'{_DELETE} {consumer}' for consumer in (*instead, one.uuid)),
-            f'nova-manage placement heal_allocations --instance {one.uuid}',
+            *[f'openstack server set --state active {server.uuid}']
+            * bool(server.task_state),
+            *(f'{_DELETE} {consumer}' for consumer in (*instead, server.uuid)),
+            f'nova-manage placement heal_allocations --instance {server.uuid}',
         ]
     )
 
@@ -287,7 +291,7 @@ def _select_settled(
         )
         & (_written(instance) <= since)
     )
-    found: list[_Server] = []
+    owners: list[_Server] = []
     for chunk in servers.in_chunks(consumers):
         own = sa.select(instance.uuid, *columns).where(
             instance.uuid.in_(chunk), settled
@@ -305,8 +309,8 @@ def _select_settled(
         )
         for query in (own, of_migration):
             rows = context.session.execute(query)
-            found += [_Server(*row) for row in rows]
-    return found
+            owners += [_Server(*row) for row in rows]
+    return owners
 
 
 @main_db.pick_context_manager_reader
@@ -315,7 +319,7 @@ def _select_migrations(
 ) -> list[_Migration]:
     """Return the migrations of servers of one cell, the newest last."""
     migration = models.Migration
-    found: list[_Migration] = []
+    migrations: list[_Migration] = []
     for chunk in servers.in_chunks(uuids):
         query = (
             sa.select(
@@ -333,10 +337,10 @@ def _select_migrations(
         for row in context.session.execute(query):
             uuid, server, kind, status, source, dest, written = row
             hosts = source, dest
-            found.append(
+            migrations.append(
                 _Migration(uuid, server, kind, status, hosts, written)
             )
-    return found
+    return migrations
 
 
 def _written(model: typing.Any) -> typing.Any:
