@@ -90,7 +90,7 @@ def _is_safe(text: str) -> bool:
     return text.isprintable() and max(text, default='') <= '\uffff'
 
 
-def describe(exc: BaseException) -> str:
+def say_error(exc: BaseException) -> str:
     """Return an exception as one line: its type, and the first line it says.
 
     The further lines of a database's error are its statement. There is no
@@ -253,7 +253,7 @@ def nearest(name: str, names: Iterable[str], most: int = 10) -> str:
     return f'{", ".join(others)} or {last}' if others else last
 
 
-def describe_option(exc: Exception) -> str:
+def say_option(exc: Exception) -> str:
     """Return what oslo.config says of nova.conf, with the file's name alone.
 
     It shows a Python object in place of the file.

@@ -241,14 +241,14 @@ class Plan:
     room_on: Sequence[str] = ()
 
 
-def describe_supposed(
+def make_supposed(
     supposed: Iterable[Supposed],
 ) -> list[dict[str, typing.Any]]:
     """Return what documents have of suppositions."""
     return [*map(dataclasses.asdict, supposed)]
 
 
-def describe_moves(
+def make_moves(
     moves: Iterable[Mapping[str, typing.Any]],
 ) -> list[dict[str, typing.Any]]:
     """Return what the document has of moves; they need turns there.

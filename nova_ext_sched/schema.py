@@ -63,7 +63,7 @@ class KeywordError(jsonschema.ValidationError):
         super().__init__(expected, path=path)
         self.got = got
 
-    def describe(self) -> tuple[str, str]:
+    def say(self) -> tuple[str, str]:
         """Return what is expected, and what was found."""
         return self.message, self.got
 
@@ -122,7 +122,7 @@ def _describe(error: jsonschema.ValidationError) -> Iterator[Finding]:
     path = tuple(error.absolute_path)
     form, got = error.schema, error.instance
     if isinstance(error, KeywordError):
-        yield Finding(path, *error.describe(), got)
+        yield Finding(path, *error.say(), got)
     elif error.validator == 'additionalProperties':
         known = form.get('properties', {})
         expected = f'one of the keys {", ".join(known)}' if known else 'no key'

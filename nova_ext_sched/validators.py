@@ -54,7 +54,7 @@ class ExpressionValidator(base.ExtraSpecValidator):
             raise nova_exception.ValidationError(
                 f'Validation failed; extra spec '
                 f'{messages.quoted(name)}: '
-                f'{aggregate_instance_rule.describe_fault(exc)}'
+                f'{aggregate_instance_rule.say_fault(exc)}'
             ) from exc
 
 

@@ -73,7 +73,7 @@ def shorten(exc: BaseException) -> str:
     if type(exc).__name__ in _WITHOUT_VERSIONS:
         return 'none of its versions is found'
     cause = getattr(exc, 'cause', None)
-    text = messages.clean(cause) if cause else messages.describe(exc)
+    text = messages.clean(cause) if cause else messages.say_error(exc)
     return text[:_LONGEST_REASON]
 
 

@@ -136,11 +136,11 @@ def _describe(exc: Exception) -> str:
         # Its further lines are the statement.
         return (
             f'[api_database] connection in nova.conf: expected an answer of '
-            f'the database, got {messages.describe(exc)}'
+            f'the database, got {messages.say_error(exc)}'
         )
     if isinstance(exc, BrokenPipeError):
         return 'the output was closed before its end'
-    return messages.describe_option(exc).strip() or type(exc).__name__
+    return messages.say_option(exc).strip() or type(exc).__name__
 
 
 def read_amount(text: str) -> int:

@@ -144,7 +144,7 @@ def say_origin(
             return {
                 **made,
                 'command': command,
-                'supposed': plan_format.describe_supposed(supposed),
+                'supposed': plan_format.make_supposed(supposed),
             }
 
         made = dataclasses.replace(made, document=document)
@@ -243,7 +243,7 @@ class Lister(base.Command, lister.Lister):
                     self._columns,
                     [*made.rows],
                     status,
-                    (self.command_line, self.describe_cloud()),
+                    (self.command_line, self.say_cloud()),
                 ),
             )
         except OSError as exc:
@@ -265,7 +265,7 @@ class Lister(base.Command, lister.Lister):
             return self._fail_to_write('--output', path, exc)
         return status
 
-    def describe_cloud(self) -> str:
+    def say_cloud(self) -> str:
         """Return which cloud it is about; empty where that is not known."""
         return ''
 

@@ -101,7 +101,7 @@ def audit(
         for server in auditing.judge(advance):
             if not parsed_args.summary:
                 findings += _describe(server)
-        hosts = topology.describe(cloud)
+        hosts = topology.make_documents(cloud)
     found = {one.project for one in findings} | auditing.totals.projects
     # A reason may name another project than that of the server.
     found |= names.find_ids({one.reason for one in findings})

@@ -148,7 +148,7 @@ def make(
 
     :param auditing: an Auditor that has judged all servers
     :param summary: whether to tell numbers of servers in place of servers
-    :param hosts: what :func:`.topology.describe` returned
+    :param hosts: what :func:`.topology.make_documents` returned
     :param projects: the names of projects by ID, as far as they are known
     """
     totals = auditing.totals
@@ -174,7 +174,7 @@ def make(
         rows = map(operator.attrgetter(*map(str.lower, COLUMNS)), findings)
         details = _tell_groups(findings, totals, names)
 
-    def describe() -> dict[str, typing.Any]:
+    def make_parts() -> dict[str, typing.Any]:
         keys = [field.name for field in dataclasses.fields(Totals)[1:]]
         return {
             'answer': {key: getattr(totals, key) for key in keys},
@@ -189,7 +189,7 @@ def make(
         totals.remarks,
         details,
         rows,
-        describe,
+        make_parts,
         format_=FORMAT,
         topology=hosts,
         faults=auditing.faults,

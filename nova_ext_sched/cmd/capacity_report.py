@@ -72,7 +72,7 @@ def make(
 ) -> report.Report:
     """Return the report of what was counted, the most room first.
 
-    :param hosts: what :func:`.topology.describe` returned
+    :param hosts: what :func:`.topology.make_documents` returned
     :param by_host: of the room of each host
     :param is_long: show all that ends the room of a flavor
     :param is_part: whether there are flavors that were not counted

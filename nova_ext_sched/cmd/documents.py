@@ -80,7 +80,7 @@ def finish(
     remarks: Sequence[str],
     details: Iterable[report.Section],
     rows: Iterable[Sequence[object]],
-    describe: Callable[[], dict[str, typing.Any]],
+    make_parts: Callable[[], dict[str, typing.Any]],
     *,
     format_: int,
     topology: Sequence[Mapping[str, typing.Any]],
@@ -94,8 +94,8 @@ def finish(
     :param head: as of :func:`..cli.report.begin`, with ``counts``
     :param remarks: sentences that belong to the answer
     :param details: what follows the answer
-    :param describe: returns what was found, as the document has it
-    :param topology: what :func:`.topology.describe` returned
+    :param make_parts: returns what was found, as the document has it
+    :param topology: what :func:`.topology.make_documents` returned
     :param faults: sentences on what could not be read
     :param status: the exit status if everything could be read
     :param first: what people read in place of the head
@@ -103,7 +103,7 @@ def finish(
     sentence, sections = report.begin(head, *remarks, *faults, counts=counts)
 
     def make_document() -> dict[str, typing.Any]:
-        found = describe()
+        found = make_parts()
         answer = report.begin(head, *remarks, counts=counts)[0]
         return {
             **heading.make(format_),

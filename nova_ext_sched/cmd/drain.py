@@ -58,11 +58,11 @@ def plan(
         not_to = selection.find_any(cloud, parsed_args.not_to)
         made = drain.make(cloud, emptied, advance, not_to)
         unread = drain.find_unread(cloud, emptied)
-        hosts = topology.describe(cloud)
+        hosts = topology.make_documents(cloud)
         return report.add_map(
             plan_report.make(
                 made,
-                drain.describe(cloud, emptied, made, unread),
+                drain.say_hosts(cloud, emptied, made, unread),
                 cloud.faults,
                 bool(unread),
                 hosts,

@@ -165,7 +165,7 @@ def explain(
         )
         detailed = selection.find_nodes(cloud, parsed_args.host)
         found = explanation.explain(cloud, asked, advance)
-        return found.describe(detailed, topology.describe(cloud))
+        return found.make_document(detailed, topology.make_documents(cloud))
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:

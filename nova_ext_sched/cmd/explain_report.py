@@ -257,7 +257,7 @@ def _name_and_id(name: str | None, uuid: str | None) -> str:
 
 
 def _tell_request(request: Document) -> Iterator[report.Section]:
-    yield report.Section('The request:', list(_describe_request(request)))
+    yield report.Section('The request:', list(_say_request(request)))
     # A member may send thousands.
     yield report.Section(
         rows=[
@@ -271,7 +271,7 @@ def _tell_request(request: Document) -> Iterator[report.Section]:
     )
 
 
-def _describe_request(request: Document) -> Iterator[str]:
+def _say_request(request: Document) -> Iterator[str]:
     flavor = request['flavor']
     disk = flavor['root_gb'] + flavor['ephemeral_gb']
     yield (

@@ -122,12 +122,12 @@ def plan(
             number,
         )
         remarks = [
-            *maintain.describe(
+            *maintain.say_rounds(
                 cloud, emptied - unread, found, is_whole=number is None
             ),
-            *drain.describe_unread(unread),
+            *drain.say_unread(unread),
         ]
-        hosts = topology.describe(cloud)
+        hosts = topology.make_documents(cloud)
         stuck = (s for one in found.not_emptied for s in one.without_place)
         names = plan_report.name_groups(stuck)
         about = found, remarks, cloud.faults, hosts, names

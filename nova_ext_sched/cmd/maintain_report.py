@@ -43,7 +43,7 @@ def make_rounds(
 
     :param remarks: sentences
     :param faults: sentences on what could not be read
-    :param hosts: what :func:`.topology.describe` returned
+    :param hosts: what :func:`.topology.make_documents` returned
     :param names: of server groups
     """
     rounds, kept = found.rounds, found.not_emptied

@@ -99,7 +99,7 @@ def plan(
             selection.find_any(cloud, parsed_args.not_to),
             advance,
         )
-        hosts = hosts_of.describe(cloud)
+        hosts = hosts_of.make_documents(cloud)
         return report.add_map(
             tell(room, cloud.faults, hosts),
             parsed_args,
@@ -115,7 +115,7 @@ def tell(
     """Return the report of moves after which new servers fit.
 
     :param faults: sentences on what could not be read
-    :param hosts: what :func:`.topology.describe` returned
+    :param hosts: what :func:`.topology.make_documents` returned
     """
     now, made = room.fit_now, len(room.room_on) - room.fit_now
     rest = room.count - len(room.room_on)

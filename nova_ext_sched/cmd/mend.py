@@ -48,7 +48,7 @@ def plan(
         auditing = arguments.make_auditor(parsed_args, cloud)
         not_to = selection.find_any(cloud, parsed_args.not_to)
         made = mend.make(auditing, advance, not_to)
-        hosts = topology.describe(cloud)
+        hosts = topology.make_documents(cloud)
         totals = auditing.totals
         found, _ = report.begin(
             totals.head, *totals.remarks, counts=totals.counts

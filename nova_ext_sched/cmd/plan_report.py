@@ -82,7 +82,7 @@ def make(
     :param found: sentences on what it is a plan for
     :param faults: sentences on what could not be read
     :param not_judged: whether a server may have to move, and nobody knows
-    :param hosts: what :func:`.topology.describe` returned
+    :param hosts: what :func:`.topology.make_documents` returned
     :param names: of server groups
     :param head: the first sentence, where it is another
     """
@@ -160,7 +160,7 @@ def _describe(found: typing.Any) -> dict[str, typing.Any]:
         *described.get('failures', ()),
     ):
         if 'moves' in one:
-            one['moves'] = plan_format.describe_moves(one['moves'])
+            one['moves'] = plan_format.make_moves(one['moves'])
     return described
 
 

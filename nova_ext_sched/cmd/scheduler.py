@@ -101,9 +101,9 @@ class Command(base.Command):
             logging.getLogger('nova.context').setLevel(logging.CRITICAL)
         process.configure(parsed_args.config_file, parsed_args.config_dir)
 
-    def describe_cloud(self) -> str:
+    def say_cloud(self) -> str:
         """See the base."""
-        return process.describe_cloud()
+        return process.say_cloud()
 
 
 class Lister(Command, report.Lister):

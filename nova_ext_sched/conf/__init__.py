@@ -75,7 +75,7 @@ def check_values(conf: cfg.ConfigOpts) -> None:
                 value = conf[group.name][option.dest]
             except cfg.ConfigFileValueError as exc:
                 raise cfg.ConfigFileValueError(
-                    f'[{group.name}]: {messages.describe_option(exc)}'
+                    f'[{group.name}]: {messages.say_option(exc)}'
                 ) from exc
             if value is None:
                 raise cfg.ConfigFileValueError(

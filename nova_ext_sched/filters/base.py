@@ -107,7 +107,7 @@ def compile_request(
         # By what a member wrote.
         return _Uncompiled(exc.reason)
     except Exception as exc:
-        reason = f'{fault}: {messages.describe(exc)}'
+        reason = f'{fault}: {messages.say_error(exc)}'
         log.warning(reason, key=type(exc).__name__)
         return _Uncompiled(reason)
 

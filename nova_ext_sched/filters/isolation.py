@@ -94,7 +94,7 @@ def _read_required(spec_obj: typing.Any) -> set[str]:
             f'IsolatedAggregatesFilter rejects every isolated host, because '
             f'it cannot read which traits flavor '
             f'{messages.clean(fields.flavor_name(spec_obj))} and its image '
-            f'require: {messages.describe(exc)}',
+            f'require: {messages.say_error(exc)}',
             # Members write the images.
             key=(fields.flavor_name(spec_obj), type(exc).__name__),
         )

@@ -101,7 +101,7 @@ def _make_row(
         report.Cell(one.hosts if one else findings[0].hosts),
         report.Cell(
             [finding.make_document() for finding in findings],
-            '\n'.join(f'{f.kind}: {describe(f)}' for f in findings),
+            '\n'.join(f'{f.kind}: {say_finding(f)}' for f in findings),
         ),
         report.Cell(
             [place._asdict() for place in places],
@@ -142,7 +142,7 @@ def _tell_elsewhere(
 
 def _tell_deserted(finding: isolation_findings.Finding) -> str:
     remedy = isolation_findings.KINDS[finding.kind].remedy
-    return f'{finding.kind}: {describe(finding)}. {remedy}.'
+    return f'{finding.kind}: {say_finding(finding)}. {remedy}.'
 
 
 def _few(names: Sequence[str]) -> str:
@@ -154,7 +154,7 @@ def _tell(of: Sequence[str], names: str) -> str:
     return messages.in_ranges(of, _FEW) if names else _few(of)
 
 
-def describe(finding: isolation_findings.Finding) -> str:
+def say_finding(finding: isolation_findings.Finding) -> str:
     """Return a finding and the first of its hosts."""
     if not finding.hosts:
         return finding.problem
@@ -226,7 +226,7 @@ def _tell_kind(kind: str, mine: Sequence[Judged], most: int) -> report.Section:
     meant = isolation_findings.KINDS[kind]
     lines = []
     for one, findings in mine:
-        found = [describe(f) for f in findings if f.kind == kind]
+        found = [say_finding(f) for f in findings if f.kind == kind]
         lines.append(f'{messages.clean(one.name)}: {"; ".join(found)}')
     return report.Section(
         f'{kind}, {aggregates}, {hosts}: {meant.consequence}. {meant.remedy}.',

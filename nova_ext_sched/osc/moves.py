@@ -136,7 +136,7 @@ class ApplyPlan(report.Lister, command.Lister):
         for line in warnings:
             _say(line)
         if not moves_nothing:
-            described = moves_report.describe(plan, _name(connection))
+            described = moves_report.say_plan(plan, _name(connection))
             _ask(described, parsed_args.yes)
         said = []
         if parsed_args.disable:

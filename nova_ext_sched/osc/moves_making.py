@@ -183,7 +183,7 @@ class Making:
         :raises Stopped: nova refused it, or has to
         """
         if self.refused and self.refused[0] == step:
-            reason = describe(self.refused[1])
+            reason = say_fault(self.refused[1])
             is_live = step == Step.BEGIN_LIVE
             raise _leave_out(reason) if is_live else _stop(reason)
         self.refused = None
@@ -347,6 +347,6 @@ def _is_old(own: typing.Any) -> bool:
     return (now - ended).total_seconds() > HELD
 
 
-def describe(exc: Exception) -> str:
+def say_fault(exc: Exception) -> str:
     """Return what nova says of an error."""
     return getattr(exc, 'details', None) or str(exc)

@@ -142,7 +142,7 @@ def find_status(plan: moves_plan.Plan) -> int:
     return base.FINE if is_fine else base.SOME_FOUND
 
 
-def describe(plan: moves_plan.Plan, cloud: str) -> list[str]:
+def say_plan(plan: moves_plan.Plan, cloud: str) -> list[str]:
     """Return sentences on what is about to be carried out.
 
     :param cloud: its name

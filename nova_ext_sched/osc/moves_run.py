@@ -133,7 +133,7 @@ class Run:
         except moves_cloud.ERRORS as exc:
             move.result, move.reason = (
                 Result.FAILED,
-                moves_making.describe(exc),
+                moves_making.say_fault(exc),
             )
             is_away = waiting.is_away(exc)
             move.end = End.RUN_AGAIN if is_away else End.FIX

@@ -36,7 +36,7 @@ def decode(response: typing.Any) -> typing.Any:
     return value if isinstance(value, dict) else None
 
 
-def describe(response: typing.Any) -> str:
+def say_foreign(response: typing.Any) -> str:
     """Return what an answer is that is not placement's."""
     content_type = response.headers.get('content-type', 'no content type')
     return f'{messages.clean(content_type)}: {get_detail(response)}'

@@ -208,7 +208,7 @@ class Transport:
         if not problem or (status == 404 and not is_placements):
             return errors.UnexpectedAnswer(
                 expected='an answer of placement to this request',
-                got=answers.describe(response),
+                got=answers.say_foreign(response),
             )
         problem = problem.format(credentials=self._credentials)
         return errors.Refused(problem=problem, detail=detail)
@@ -224,7 +224,7 @@ def _read(response: typing.Any, read: Callable[[typing.Any], T]) -> T:
         cause = f'{type(exc).__name__}: {messages.clean(exc)}'
         raise errors.UnexpectedAnswer(
             expected="placement's JSON of this request",
-            got=f'{answers.describe(response)} ({cause})',
+            got=f'{answers.say_foreign(response)} ({cause})',
         ) from exc
 
 

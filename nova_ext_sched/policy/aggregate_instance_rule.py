@@ -57,7 +57,7 @@ class Rule:
             try:
                 self.wants = expression.parse(value)
             except exception.InvalidValue as exc:
-                self.fault = f'{self._spec}: {describe_fault(exc)}'
+                self.fault = f'{self._spec}: {say_fault(exc)}'
 
     def examine(
         self, name: str, value: str, forced: bool
@@ -78,7 +78,7 @@ class Rule:
                 else expression.literal(expression.split(value))
             )
         except exception.InvalidValue as exc:
-            return MALFORMED, [f'{where}: {describe_fault(exc)}']
+            return MALFORMED, [f'{where}: {say_fault(exc)}']
         if words := self.wants.unreadable(offer):
             return MALFORMED, [
                 f'{where}: expected numbers, because {self._flavor} compares '
@@ -140,7 +140,7 @@ class Rule:
         return f'{wants} and no aggregate of the host has the key'
 
 
-def describe_fault(exc: exception.InvalidValue) -> str:
+def say_fault(exc: exception.InvalidValue) -> str:
     """Return what is wrong with an expression: expected form, then text."""
     return f'expected {exc.expected}, got {messages.quoted(exc.got)}'
 

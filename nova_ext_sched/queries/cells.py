@@ -111,7 +111,7 @@ class _Cell(joined.Source):
         except db_exception.DBConnectionError as exc:
             # The same outage, which other cells need not hear of.
             raise self.fault(
-                f'takes no connection: {messages.describe(exc)}'
+                f'takes no connection: {messages.say_error(exc)}'
             ) from exc
 
     def fault(self, what: str) -> nova_exception.CellTimeout:

@@ -209,7 +209,9 @@ class Source:
                 fault = exc
             # Of greenlets, such as eventlet.Timeout and GreenletExit.
             except BaseException as exc:
-                fault = self.fault(f'gave no answer: {messages.describe(exc)}')
+                fault = self.fault(
+                    f'gave no answer: {messages.say_error(exc)}'
+                )
             with self._lock:
                 self._hanging.discard(question)
                 if question is not self._under_way:

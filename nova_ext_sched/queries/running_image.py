@@ -197,7 +197,7 @@ def read_copy(
 
 def _unread(where: str, exc: Exception) -> exception.RequestRefused:
     return exception.RequestRefused(
-        f'{where} cannot be read', detail=messages.describe(exc)
+        f'{where} cannot be read', detail=messages.say_error(exc)
     )
 
 

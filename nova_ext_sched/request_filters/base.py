@@ -64,7 +64,7 @@ class Outage:
         now = timeutils.now()
         then, count = self._logged.get(type(exc), (-math.inf, 0))
         count += 1
-        text = f'{message}: {messages.describe(exc)}'
+        text = f'{message}: {messages.say_error(exc)}'
         if now < then + _AGAIN:
             self._logged[type(exc)] = then, count
             self._logger.debug('%s', text)

@@ -95,7 +95,7 @@ def _read_traits_of(request_spec: typing.Any) -> tuple[set[str], Set[str]]:
         # Nothing but the request is read.
         raise exception.RequestRefused(
             'nova cannot read what flavor and image require',
-            messages.describe(exc),
+            messages.say_error(exc),
             by_member=asked.is_faulty_by_image(request_spec),
         ) from None
 

@@ -44,7 +44,7 @@ class _Undeclared(schema.KeywordError):
         super().__init__(kind, name)
         self._known = known
 
-    def describe(self) -> tuple[str, str]:
+    def say(self) -> tuple[str, str]:
         some = messages.first_few(sorted(self._known), 8) or 'there is none'
         expected = f'a declared {self.message} ({some})'
         if self.message == 'server':

@@ -104,7 +104,7 @@ def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
     """Return explain's document of a request, which changes."""
     with snapshot.read() as cloud:
         found = asking.start(cloud)
-        request = document.describe_request(spec_obj)
+        request = document.make_request(spec_obj)
         try:
             explanation.schedule(asking.Asking(cloud, ctxt, spec_obj, found))
         except placement.PlacementFailed as exc:
@@ -114,7 +114,7 @@ def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
         return document.build(found, request)
 
 
-def describe(explained: Document) -> list[str]:
+def say_lines(explained: Document) -> list[str]:
     """Return the answer in a sentence, and what the policies say, one each."""
     answer = explained['answer']
     said = [
@@ -131,7 +131,7 @@ def describe(explained: Document) -> list[str]:
     return [answer['sentence'].rstrip('.'), *said]
 
 
-def describe_unused(
+def say_unused(
     explained: Document, hosts: Iterable[str], landed: str | None = None
 ) -> list[str]:
     """Return why a server is not on hosts, a sentence for each reason.

@@ -85,7 +85,7 @@ class Steps:
                 if self._ids.get(str(one.server)) == uuid
             ]
             hosts = step.expect.find_unused(outcome)
-            unused = explanations.describe_unused(last, hosts, *landed)
+            unused = explanations.say_unused(last, hosts, *landed)
         reasons = self._reasons(outcome.placements, explained)
         return dataclasses.replace(
             outcome,
@@ -111,9 +111,9 @@ class Steps:
                     or last['answer']['finds_host']
                 ):
                     return [placement.detail]
-                return explanations.describe(last)
+                return explanations.say_lines(last)
         for last in reversed(explained.values()):
-            return explanations.describe(last)
+            return explanations.say_lines(last)
         return []
 
     def _find_group_hosts(self, step: scenario.Step) -> list[str]:

@@ -63,7 +63,7 @@ class WatchedCells:
                 'when it does: %(reason)s',
                 {
                     'cell': self.names[uuid],
-                    'reason': cells.describe(silent[uuid]),
+                    'reason': cells.say_problem(silent[uuid]),
                 },
             )
         self.silent = self.silent - found.keys() | silent.keys()
@@ -79,7 +79,7 @@ class WatchedCells:
             LOG.warning(
                 'The cells cannot be read from the API database '
                 '([api_database] connection): %s',
-                messages.describe(exc),
+                messages.say_error(exc),
             )
         self.names = {
             one.uuid: messages.clean(one.name or one.uuid)

@@ -210,16 +210,16 @@ class Explainer:
         except _GONE as exc:
             return Explained(reason='gone', detail=str(exc))
         except _CONFIGURATION as exc:
-            LOG.error('nova.conf cannot be used: %s', messages.describe(exc))
+            LOG.error('nova.conf cannot be used: %s', messages.say_error(exc))
             return Explained(reason='configuration', detail=str(exc))
         except AWAY as exc:
-            raise Unavailable(messages.describe(exc)) from exc
+            raise Unavailable(messages.say_error(exc)) from exc
         except Exception as exc:
             LOG.exception(
                 'Refusal %(id)s cannot be explained',
                 {'id': messages.clean(refusal.name)},
             )
-            return Explained(reason='error', detail=messages.describe(exc))
+            return Explained(reason='error', detail=messages.say_error(exc))
 
     def _explain(self, refusal: refusals.Refusal) -> Explained:
         ctxt = process.context()
@@ -235,7 +235,7 @@ class Explainer:
         if shared := self._shared.get(key):
             # Their images may differ in nothing but ID.
             return shared._replace(
-                asked=document.describe_request(stored, server=refusal.server)
+                asked=document.make_request(stored, server=refusal.server)
             )
         if len(self._begun) >= self.most:
             return Explained(
@@ -269,7 +269,7 @@ def _describe_asked(
             stored.flavor = _read_new_flavor(ctxt, refusal)
     except _GONE:
         return None
-    return document.describe_request(stored, server=refusal.server)
+    return document.make_request(stored, server=refusal.server)
 
 
 def _make_key(spec_obj: typing.Any) -> str:
@@ -328,7 +328,7 @@ def _ask(
         # What is away now need not have been away when nova refused.
         if isinstance(found.matrix.failure, AWAY):
             raise found.matrix.failure
-        return found.describe(detailed=[])
+        return found.make_document(detailed=[])
 
 
 def _read_new_flavor(

@@ -186,7 +186,7 @@ class CommandTestCase(capacity.CapacityTestCase):
         asked = question.Question(flavor='large')
         with snapshot.read(settled=True) as cloud:
             [*survey.count_all(cloud, question.Question())]
-            found = explanation.explain(cloud, asked).describe()
+            found = explanation.explain(cloud, asked).make_document()
         self.assertEqual(
             ['host1', 'host2', 'host3'],
             [one['host'] for one in found['order']],

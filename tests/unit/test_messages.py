@@ -165,7 +165,7 @@ class SecretsTestCase(testtools.TestCase):
         """The search for passwords in megabytes would never end."""
         error = ValueError('a://:' * 200_000)
         before = time.process_time()
-        self.assertLess(len(messages.describe(error)), 1100)
+        self.assertLess(len(messages.say_error(error)), 1100)
         self.assertLess(time.process_time() - before, 0.5)
 
     @ddt.data(
@@ -179,5 +179,5 @@ class SecretsTestCase(testtools.TestCase):
         found = messages.without_secrets(text)
         self.assertIn(expected, found)
         self.assertNotIn('s3', found)
-        error = messages.describe(ValueError(text))
+        error = messages.say_error(ValueError(text))
         self.assertEqual(f'ValueError: {found}', error)

@@ -172,5 +172,5 @@ class DescribeTestCase(testtools.TestCase):
         ]
         self.assertEqual(
             [[], [1], [1, 2]],
-            [one['needs'] for one in plan_format.describe_moves(moves)],
+            [one['needs'] for one in plan_format.make_moves(moves)],
         )

@@ -234,7 +234,7 @@ class Checks(upgradecheck.UpgradeCommands):
             # The root answers anybody; this needs the credentials.
             adapter.get('/traits', microversion='1.6', raise_exc=True)
         except (ks_exc.ClientException, nova_exception.NovaException) as exc:
-            reason = messages.describe(exc)
+            reason = messages.say_error(exc)
         except (ValueError, LookupError, TypeError):
             # A proxy or another service.
             reason = f'{adapter.get_endpoint()} does not answer like placement'
@@ -269,7 +269,7 @@ class Checks(upgradecheck.UpgradeCommands):
         if isinstance(self._data, Exception):
             return _failure(
                 f'The aggregates and flavors cannot be read from the API '
-                f'database: {messages.describe(self._data)}. Check '
+                f'database: {messages.say_error(self._data)}. Check '
                 f'[api_database] connection of nova.conf, and run the check '
                 f'where the database can be reached.'
             )

@@ -53,7 +53,7 @@ def main() -> int:
     try:
         return run.check(files_first(sys.argv))
     except cfg.Error as exc:
-        text = messages.describe_option(exc)
+        text = messages.say_option(exc)
         print(f'nova-ext-sched-status: {text}', file=sys.stderr)
     except Exception:
         traceback.print_exc()

@@ -124,14 +124,14 @@ class Auditor:
             asked = server.Server(self._reader, stored.uuid, stored)
         except Exception as exc:
             problem = f'its request spec cannot be read{_NO_MOVE}'
-            return None, f'{problem}: {messages.describe(exc)}'
+            return None, f'{problem}: {messages.say_error(exc)}'
         try:
             asked.stay()
         except exception.RequestRefused as exc:
             # The cause is one of Glance or Cinder.
             return None, str(exc) + (_CREDENTIALS if exc.detail else '')
         except Exception as exc:
-            return None, messages.describe(exc)
+            return None, messages.say_error(exc)
         return asked.spec_obj, ''
 
 

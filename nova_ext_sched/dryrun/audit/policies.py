@@ -147,7 +147,7 @@ class Policies:
                 ]
             except Exception as exc:
                 # Silence would say that all is well.
-                problem = messages.describe(exc)
+                problem = messages.say_error(exc)
                 yield NOT_JUDGED, f'{name} fails: {problem}'
                 continue
             for policy, answer in found:

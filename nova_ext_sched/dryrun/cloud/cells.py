@@ -119,11 +119,11 @@ class _Hanging:
         return not self.answer.done() and timeutils.now() < self._until
 
 
-def describe(problem: Exception) -> str:
+def say_problem(problem: Exception) -> str:
     """Return why a cell has no answer, in words."""
     if isinstance(problem, NoAnswerError):
         return str(problem)
-    return messages.describe(problem)
+    return messages.say_error(problem)
 
 
 def _ask(

@@ -170,7 +170,7 @@ class ReportClient(report.SchedulerReportClient):
             raise self._failure(
                 QueryTooLong if closes and _is_long(url) else None,
                 url,
-                messages.describe(exc),
+                messages.say_error(exc),
                 waiting.is_away(exc),
             ) from exc
         status = response.status_code

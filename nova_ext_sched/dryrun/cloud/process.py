@@ -91,7 +91,7 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
     conf.register_opts(nova.conf.CONF)
 
 
-def describe_cloud() -> str:
+def say_cloud() -> str:
     """Return the region of the cloud, or placement's address.
 
     Empty where nova.conf was not read, or has neither.

@@ -104,7 +104,7 @@ def _ask() -> tuple[dict[str, str], str]:
         try:
             told.extend(_list_projects())
         except Exception as exc:
-            failed.append(messages.describe(exc))
+            failed.append(messages.say_error(exc))
             LOG.debug('Projects have no name: %s', failed[0])
 
     # A timeout of requests counts anew with each piece of an answer.

@@ -309,7 +309,7 @@ class Snapshot(host_manager.HostManager):
             nova_context.CELL_TIMEOUT,
         )
         for uuid, problem in failed.items():
-            self.silent_cells[uuid] = cells.describe(problem)
+            self.silent_cells[uuid] = cells.say_problem(problem)
         return found
 
     def ask_cell(
@@ -343,7 +343,7 @@ class Snapshot(host_manager.HostManager):
             with nova_context.target_cell(ctxt, mapping) as cctxt:
                 yield cctxt
         except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
-            self.silent_cells[mapping.uuid] = messages.describe(exc)
+            self.silent_cells[mapping.uuid] = messages.say_error(exc)
             raise self._failure(mapping) from exc
 
     def _failure(self, mapping: typing.Any) -> cells.CellFailed:

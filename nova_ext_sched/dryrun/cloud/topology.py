@@ -23,7 +23,7 @@ UP, DOWN, DISABLED = 'up', 'down', 'disabled'
 ISOLATED, RESERVED = 'isolated', 'reserved'
 
 
-def describe(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
+def make_documents(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
     """Return what documents have of each host with a compute node.
 
     The map of hosts is drawn from it. In the order in which people count.

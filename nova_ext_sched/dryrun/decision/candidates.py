@@ -389,7 +389,7 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> bool:
     except Exception as exc:
         raise reasons.FilterFailed(
             name=f'request filter {get_name(filter_)}',
-            cause=messages.describe(exc),
+            cause=messages.say_error(exc),
         ) from exc
 
 

@@ -94,7 +94,7 @@ class Refused:
             text = _COMPARES[type(self.filter).__name__](self)
         except Exception as exc:
             # The filter did not raise: nova's answer stands, without words.
-            LOG.debug('No reason is known: %s', messages.describe(exc))
+            LOG.debug('No reason is known: %s', messages.say_error(exc))
         return verdict.reject(text) if text else verdict.PASS
 
 
@@ -316,7 +316,7 @@ def _compare_query(refused: Refused) -> str:
             )
         )
 
-    def describe(name: str) -> str:
+    def say_variable(name: str) -> str:
         value = refused.filter._parse_string(name, refused.host)
         # Some are objects of any size.
         is_short = isinstance(value, str | int | float)
@@ -326,7 +326,7 @@ def _compare_query(refused: Refused) -> str:
         )
 
     has = messages.first_few(
-        sorted(set(_find_variables(wanted))), _MOST_VALUES, describe
+        sorted(set(_find_variables(wanted))), _MOST_VALUES, say_variable
     )
     return (
         f'the hint query wants {messages.quoted(jsonutils.dumps(wanted))} and '

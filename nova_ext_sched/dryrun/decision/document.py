@@ -37,7 +37,7 @@ _MOST_HOSTS = 5
 _MOST_DECIDERS = 3
 
 
-def describe_request(
+def make_request(
     spec_obj: typing.Any,
     operation: str = 'boot',
     server: str | None = None,
@@ -94,9 +94,9 @@ def build(
     """Return the document of an explanation.
 
     :param judged: all constraints are in
-    :param request: what :func:`describe_request` returned
+    :param request: what :func:`make_request` returned
     :param detailed: UUIDs of the hosts to list; None for all
-    :param topology: what :func:`..cloud.topology.describe` returned
+    :param topology: what :func:`..cloud.topology.make_documents` returned
     """
     answer = make_answer(judged, bool(request.get('server')))
     return {

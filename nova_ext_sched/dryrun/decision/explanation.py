@@ -8,7 +8,7 @@ A script asks as the commands do, once nova has nova-scheduler's nova.conf
     with snapshot.read() as cloud:
         asked = question.Question(flavor='m1.small', project=project)
         found = explanation.explain(cloud, asked)
-        print(found.describe()['answer']['sentence'])
+        print(found.make_document()['answer']['sentence'])
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ class Explanation:
     request: document.Document
     matrix: matrix.Matrix
 
-    def describe(
+    def make_document(
         self,
         detailed: Collection[str] | None = None,
         topology: Sequence[document.Document] = (),
@@ -71,7 +71,7 @@ class Explanation:
         """Return everything as one document, of ``schemas/explain.json``.
 
         :param detailed: UUIDs of the hosts to list; None for all
-        :param topology: what :func:`..cloud.topology.describe` returned
+        :param topology: what :func:`..cloud.topology.make_documents` returned
         """
         return document.build(self.matrix, self.request, detailed, topology)
 
@@ -94,7 +94,7 @@ def explain(
     """
     judged = asking.start(cloud, advance=advance)
     under_way, existing = _prepare(cloud, asked, judged, closely)
-    described = document.describe_request(
+    described = document.make_request(
         under_way.spec_obj,
         asked.operation,
         asked.server,

@@ -270,7 +270,7 @@ def ask_filter(
         return found
     except Exception as exc:
         raise FilterFailed(
-            name=type(host_filter).__name__, cause=messages.describe(exc)
+            name=type(host_filter).__name__, cause=messages.say_error(exc)
         ) from exc
 
 

@@ -187,7 +187,7 @@ def get_image(
             raise
         except Exception as exc:
             # Whatever openstacksdk, keystoneauth and glanceclient raise.
-            raise GlanceFailed(cause=messages.describe(exc)) from exc
+            raise GlanceFailed(cause=messages.say_error(exc)) from exc
     properties = dict(image.get('properties', {}))
     given = wanted.image_properties
     for key, value in given:

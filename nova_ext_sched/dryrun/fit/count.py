@@ -118,7 +118,7 @@ class Rooms:
     :param states: nova HostStates of the hosts left, the scheduler's best
         first
     :param candidates: placement's answer
-    :param describe: returns what :func:`.likeness.key_of_state` does, by UUID.
+    :param key_of: returns what :func:`.likeness.key_of_state` does, by UUID.
         None where a host stands for itself alone and each server is to be
         claimed, because somebody goes on from the fork
     :ivar tied: once they are measured, UUIDs of hosts of which only the sum is
@@ -131,7 +131,7 @@ class Rooms:
         spec_obj: typing.Any,
         states: Iterable[typing.Any],
         candidates: placement.Candidates,
-        describe: Callable[[str], object] | None = None,
+        key_of: Callable[[str], object] | None = None,
     ) -> None:
         self._cloud = cloud
         self._ctxt = process.context()
@@ -152,7 +152,7 @@ class Rooms:
         for uuid, one in candidates.summaries.items():
             tree = self._trees.setdefault(one['root_provider_uuid'], {})
             tree[uuid] = one
-        self._is_even = describe is not None and likeness.are_even(
+        self._is_even = key_of is not None and likeness.are_even(
             self._filters, spec_obj
         )
         is_shared = likeness.are_shared(self._filters, spec_obj)
@@ -160,10 +160,10 @@ class Rooms:
         for state in states:
             uuid = state.uuid
             key: object = uuid
-            if describe and is_shared:
+            if key_of and is_shared:
                 key = likeness.of_host(
                     uuid,
-                    describe(uuid),
+                    key_of(uuid),
                     self._requests[uuid],
                     candidates.summaries,
                     self._trees.get(uuid, {}),

@@ -61,8 +61,8 @@ def count_all(
     :param wanted: see :class:`Survey`; ``by_host`` and ``by`` too
     :param flavors: names or IDs; empty for every one that is not disabled
     :param advance: called after each flavor
-    :returns: each with what :func:`..cloud.topology.describe` returned, and
-        whether every enabled cell answered
+    :returns: each with what :func:`..cloud.topology.make_documents` returned,
+        and whether every enabled cell answered
     :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
     """
@@ -75,7 +75,7 @@ def count_all(
         gc.freeze()
     described: list[answer.RoomForFlavor] = []
 
-    described_hosts = topology.describe(cloud)
+    described_hosts = topology.make_documents(cloud)
 
     def build() -> tuple[answer.Tally, Hosts, bool]:
         found = tally.build(wanted, by, described, hosts, survey.remarks)
@@ -168,7 +168,7 @@ class Survey:
         except reasons.FilterFailed as exc:
             counted = tally.Counted(flavor, fault=str(exc))
         hosts = self.cloud.hosts if self.by_host else None
-        return tally.describe(counted, hosts, self._groups)
+        return tally.make_document(counted, hosts, self._groups)
 
     @functools.cached_property
     def _groups(self) -> dict[str, set[str]] | None:
@@ -239,7 +239,7 @@ class Survey:
         else:
             # nova creates none either, as long as it lasts.
             counted.judged = judged
-            counted.fault = f'{text}: {messages.describe(judged.failure)}'
+            counted.fault = f'{text}: {messages.say_error(judged.failure)}'
 
     def _note_limit(self, offered: placement.Candidates) -> None:
         limit = CONF.scheduler.max_placement_results

@@ -105,7 +105,7 @@ class Counted:
         return sorted(causes.get(uuid, ()))
 
 
-def describe(
+def make_document(
     counted: Counted,
     hosts: Mapping[str, typing.Any] | None = None,
     groups: Mapping[str, Set[str]] | None = None,

@@ -97,7 +97,7 @@ def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
     return hosts - read if silent else frozenset()
 
 
-def describe(
+def say_hosts(
     cloud: snapshot.Snapshot,
     hosts: Set[str],
     plan: plans.Plan,
@@ -115,7 +115,7 @@ def describe(
         yield f'{some} empty after these moves.'
     elif not unread:
         yield f'The host will {"" if empty else "not "}be empty.'
-    yield from describe_unread(unread)
+    yield from say_unread(unread)
     open_ = {
         messages.clean(state.host)
         for state in cloud.states.values()
@@ -127,7 +127,7 @@ def describe(
         yield f'{names} {verb} still enabled and can get new servers.'
 
 
-def describe_unread(unread: Set[str]) -> Iterator[str]:
+def say_unread(unread: Set[str]) -> Iterator[str]:
     """Yield a sentence on hosts of which nobody knows what runs there."""
     if unread:
         names = messages.first_few(sorted(unread, key=messages.in_order))
@@ -141,7 +141,7 @@ def _select(
 ) -> tuple[list[plans.Leaving], list[holders.UnderWay]]:
     """Return the servers on hosts, and migrations of others that hold one."""
     leaving = [
-        plans.describe(one, one.host)
+        plans.make_leaving(one, one.host)
         for host in hosts
         for one in objects.InstanceList.get_by_host(cctxt, host, [])
     ]

@@ -46,7 +46,7 @@ class _Ended(typing.NamedTuple):
     project: str
     stands_on: str | None
 
-    def describe(self, host: str) -> plans.Stuck:
+    def make_stuck(self, host: str) -> plans.Stuck:
         """Return its server, as one that holds a host that it has left."""
         return plans.Stuck(
             self.server,
@@ -107,7 +107,7 @@ class Holders:
             for consumer in sorted(of_node & ended.keys()):
                 migration = ended[consumer]
                 if migration.stands_on != host:
-                    yield migration.describe(host)
+                    yield migration.make_stuck(host)
 
     def _list_migrating(
         self, under_way: Collection[UnderWay]
@@ -134,7 +134,7 @@ class Holders:
                 would_help = remedies.get((server, uuid), '')
             host = self._nodes[uuid].host
             yield plans.Stuck(
-                **vars(plans.describe(migration.instance, host)),
+                **vars(plans.make_leaving(migration.instance, host)),
                 reason=f'its {migration.migration_type} is {migration.status}',
                 cause=plans.STATE,
                 would_help=would_help,

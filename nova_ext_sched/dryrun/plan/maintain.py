@@ -351,7 +351,7 @@ def make(
     ).plan(most)
 
 
-def describe(
+def say_rounds(
     cloud: snapshot.Snapshot,
     hosts: Set[str],
     found: plans.Rounds,

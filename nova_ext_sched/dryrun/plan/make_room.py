@@ -331,7 +331,7 @@ class _Search:
             self._advance(0, 'Preparing servers')
             some = ranked[start : start + _AT_ONCE]
             leaving = [
-                plans.describe(one, one.host)
+                plans.make_leaving(one, one.host)
                 for node in some
                 for one in self._on.get(node, ())
             ]
@@ -431,7 +431,7 @@ class _Search:
                 )
                 one = max(standing, key=lambda one: _rank_size(lacking, one))
                 standing.remove(one)
-                leaving = plans.describe(one, one.host)
+                leaving = plans.make_leaving(one, one.host)
                 if self._send(trial, [leaving]):
                     moved.append(leaving)
         for left_out in [*moved]:
@@ -466,7 +466,7 @@ class _Search:
         why = collections.Counter(
             f'{one}'
             if isinstance(one, admission.NotMovable)
-            else messages.describe(one)
+            else messages.say_error(one)
             for one in self._movables.values()
             if isinstance(one, Exception)
         )

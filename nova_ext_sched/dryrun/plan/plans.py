@@ -37,7 +37,7 @@ class Leaving:
     policies: list[str]
 
 
-def describe(instance: typing.Any, host: str) -> Leaving:
+def make_leaving(instance: typing.Any, host: str) -> Leaving:
     """Return a nova Instance that must leave a host."""
     name = messages.clean(instance.display_name or '')
     return Leaving(instance.uuid, name, instance.project_id, host, [])

@@ -124,7 +124,7 @@ class Spare:
         deleted = gone.find(places.cloud, stuck & one.movables.keys())
         return len(stuck - deleted) <= len(one.stuck - deleted)
 
-    def describe(self) -> plans.FlavorRoom:
+    def make_room(self) -> plans.FlavorRoom:
         """Return what the plan has of it."""
         return plans.FlavorRoom(
             id=self.flavor.flavorid,

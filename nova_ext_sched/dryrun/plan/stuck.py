@@ -103,7 +103,7 @@ class StuckExplainer:
         except placement.PlacementFailed:
             raise
         except Exception as exc:
-            return _Why(messages.describe(exc), plans.FAULT)
+            return _Why(messages.say_error(exc), plans.FAULT)
         why = self._read(judged)
         if not remaining:
             if not judged.unknown:

@@ -126,7 +126,7 @@ class Survival:
                     # One that is gone takes no place from others.
                     is_gone = gone.is_gone(stored.instance)
                     (deleted if is_gone else leaving).append(
-                        plans.describe(stored.instance, host)
+                        plans.make_leaving(stored.instance, host)
                     )
         movables: dict[str, movable.Movable | Exception] = {}
 
@@ -202,10 +202,10 @@ def make(
     ]
     return plans.Outcome(
         found,
-        [counted.describe() for counted in spares],
+        [counted.make_room() for counted in spares],
         [*survival.deleted.values()],
         [f'{remark}.'] if remark else [],
         cloud.faults,
         cloud.services_of(hosts_of),
-        topology.describe(cloud),
+        topology.make_documents(cloud),
     )

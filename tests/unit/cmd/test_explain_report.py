@@ -38,7 +38,7 @@ def request(**changed):
             extra_specs={'trait:X': 'required'},
         )
     )
-    return {**document.describe_request(spec), **changed}
+    return {**document.make_request(spec), **changed}
 
 
 def hosts(number, digits=1):

@@ -182,6 +182,6 @@ class FaultsTestCase(testtools.TestCase):
                 aggregate, cloud, isolation.DeclaredTraits(['*'])
             )
             for fault in faults:
-                text = isolation_report.describe(fault)
+                text = isolation_report.say_finding(fault)
                 self.assertTrue(text.isprintable(), ascii(text))
                 self.assertGreater(5000, len(text))

@@ -180,7 +180,7 @@ class PlanTestCase(testtools.TestCase):
                 '3 moves (cold 1, live 2) from a, c.',
                 'Planned 2026-11-27T01:00:00Z, for lab.',
             ],
-            moves_report.describe(make_plan(moves), 'lab'),
+            moves_report.say_plan(make_plan(moves), 'lab'),
         )
 
     def test_what_may_not_be_so(self):

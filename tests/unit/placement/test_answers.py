@@ -53,7 +53,7 @@ class AnswersTest(unittest.TestCase):
         content = (part * SIZE).encode()[:SIZE]
         began = time.process_time()
         for content_type in ('text/html', 'text/plain', 'application/json'):
-            text = answers.describe(make_response(content, content_type))
+            text = answers.say_foreign(make_response(content, content_type))
             self.assertGreater(3000, len(text))
         detail = {'errors': [{'detail': part * SIZE}]}
         answers.get_detail(
@@ -77,7 +77,7 @@ class AnswersTest(unittest.TestCase):
     @hypothesis.given(st.binary() | st.text().map(str.encode), st.text())
     def test_whatever_a_server_writes_is_one_line(self, content, content_type):
         for kind in ('text/plain', 'application/json', content_type):
-            text = answers.describe(make_response(content, kind))
+            text = answers.say_foreign(make_response(content, kind))
             self.assertTrue(text.isprintable(), ascii(text))
             self.assertGreater(3000, len(text))
 

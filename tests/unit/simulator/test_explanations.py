@@ -35,7 +35,7 @@ class DescribeTest(unittest.TestCase):
                 'windows wants X',
                 'sql wants Y',
             ],
-            explanations.describe(document_),
+            explanations.say_lines(document_),
         )
 
     def test_many_words(self):
@@ -49,7 +49,7 @@ class DescribeTest(unittest.TestCase):
                 for uuid in hosts
             },
         )
-        said = explanations.describe(document.build(found, {}))
+        said = explanations.say_lines(document.build(found, {}))
         self.assertEqual(['u4 says', 'and 2 reasons more'], said[-2:])
 
     def test_no_word_twice(self):
@@ -57,7 +57,7 @@ class DescribeTest(unittest.TestCase):
         refusal = refusals.Refusal('are refused by F', detail='no key')
         self.assertEqual(
             ['0 of 3 hosts can take it. 3 are refused by F (no key)'],
-            explanations.describe(explain([dict.fromkeys(HOSTS, refusal)])),
+            explanations.say_lines(explain([dict.fromkeys(HOSTS, refusal)])),
         )
 
 
@@ -74,7 +74,7 @@ class DescribeUnusedTest(unittest.TestCase):
                 'X); it is refused by Filter1 (no key)',
                 'b not used: Filter0: it is down',
             ],
-            explanations.describe_unused(document_, ['a', 'b'], 'c'),
+            explanations.say_unused(document_, ['a', 'b'], 'c'),
         )
 
     def test_a_constraint_that_was_not_asked(self):
@@ -83,12 +83,12 @@ class DescribeUnusedTest(unittest.TestCase):
         found.add('host filter', 'Filter1', judged={'u2'})
         self.assertEqual(
             ['a not used: Filter0: it is isolated (windows wants X)'],
-            explanations.describe_unused(document.build(found, {}), ['a']),
+            explanations.say_unused(document.build(found, {}), ['a']),
         )
 
     def test_hosts_of_one_reason_together(self):
         document_ = explain([{'u1': ISOLATED, 'u2': ISOLATED}])
-        (said,) = explanations.describe_unused(document_, ['a', 'b'], 'c')
+        (said,) = explanations.say_unused(document_, ['a', 'b'], 'c')
         self.assertTrue(said.startswith('a, b not used: '), said)
 
     def test_ended(self):
@@ -96,9 +96,7 @@ class DescribeUnusedTest(unittest.TestCase):
         found.stop('request filter', 'reserved', 'no such key')
         self.assertEqual(
             ['a not used: reserved ends the request: no such key'],
-            explanations.describe_unused(
-                document.build(found, {}), ['a'], None
-            ),
+            explanations.say_unused(document.build(found, {}), ['a'], None),
         )
 
     def test_the_weigher_that_decided(self):
@@ -122,7 +120,7 @@ class DescribeUnusedTest(unittest.TestCase):
         ):
             self.assertEqual(
                 [f'{unused} not used: it passes every constraint, {said}'],
-                explanations.describe_unused(document_, [unused], landed),
+                explanations.say_unused(document_, [unused], landed),
             )
 
 

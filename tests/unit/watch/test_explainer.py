@@ -223,7 +223,7 @@ class ExplainerTestCase(testtools.TestCase):
                 self.read_new_flavor
             ),
             'nova_ext_sched.dryrun.cloud.process.context': lambda: 'context',
-            'nova_ext_sched.dryrun.decision.document.describe_request': (
+            'nova_ext_sched.dryrun.decision.document.make_request': (
                 lambda stored, server, server_name=None: {
                     'of': stored,
                     'server': server,

@@ -34,7 +34,8 @@ class AskTestCase(testtools.TestCase):
     def ask(self, seconds=60.0):
         found, failed = self.cells.ask(self.mappings, self.select, seconds)
         return found, {
-            uuid: cells.describe(problem) for uuid, problem in failed.items()
+            uuid: cells.say_problem(problem)
+            for uuid, problem in failed.items()
         }
 
     def select(self, context):

@@ -76,7 +76,7 @@ class ExplainTestCase(testtools.TestCase):
             'decision.remarks.add': lambda *_: None,
             'decision.orphaned.find_full': lambda found: 'full',
             'decision.orphaned.find': lambda *_: (None, []),
-            'decision.document.describe_request': (
+            'decision.document.make_request': (
                 lambda spec, *given: (spec.made, *given)
             ),
         }.items():

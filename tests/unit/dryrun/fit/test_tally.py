@@ -28,7 +28,7 @@ def rooms(**servers):
 class DescribeTestCase(testtools.TestCase):
     def test_a_host_that_takes_none_is_refused(self):
         counted = tally.Counted(FLAVOR, rooms=rooms(a=3, b=0, c=4))
-        found = tally.describe(counted)
+        found = tally.make_document(counted)
         self.assertEqual((7, 2), (found.servers, found.hosts))
         self.assertEqual([answer.RoomEnd('VCPU', 2)], found.ends)
         self.assertEqual([1], [one.hosts for one in found.refused])
@@ -36,7 +36,7 @@ class DescribeTestCase(testtools.TestCase):
     def test_hosts_of_several_groups(self):
         groups = {'x': {'a', 'b'}, 'y': {'b', 'c'}}
         counted = tally.Counted(FLAVOR, rooms=rooms(a=1, b=2, c=4))
-        found = tally.describe(counted, groups=groups)
+        found = tally.make_document(counted, groups=groups)
         self.assertEqual(
             [('y', 6), ('x', 3)],
             [(one.name, one.servers) for one in found.groups],
@@ -49,7 +49,7 @@ class DescribeTestCase(testtools.TestCase):
             FLAVOR, rooms=rooms(a=1, b=2, c=4), tied=[{'a', 'b'}]
         )
         hosts = {uuid: types.SimpleNamespace(name=uuid) for uuid in ('a', 'c')}
-        found = tally.describe(counted, hosts, groups)
+        found = tally.make_document(counted, hosts, groups)
         self.assertEqual((7, None), (found.servers, found.hosts))
         self.assertEqual(
             [('c', 4), ('a', None)],

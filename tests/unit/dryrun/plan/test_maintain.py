@@ -243,12 +243,12 @@ class RoundsTestCase(MaintainTestCase):
         self.plan()
         names = {*hosts}
         self.assertEqual(
-            [sentence], [*maintain.describe(self.cloud, names, self.found)]
+            [sentence], [*maintain.say_rounds(self.cloud, names, self.found)]
         )
         self.cloud.states['a'].service = {'disabled': True}
         self.assertEqual(
             'a is disabled and not done, and takes no server until enabled.',
-            [*maintain.describe(self.cloud, names, self.found)][1],
+            [*maintain.say_rounds(self.cloud, names, self.found)][1],
         )
 
     def test_disabled_hosts_as_people_count_them(self):
@@ -256,7 +256,7 @@ class RoundsTestCase(MaintainTestCase):
         self.plan()
         for state in self.cloud.states.values():
             state.service = {'disabled': True}
-        found = maintain.describe(self.cloud, {*self.hosts}, self.found)
+        found = maintain.say_rounds(self.cloud, {*self.hosts}, self.found)
         self.assertIn('host9, host10 are disabled', ''.join(found))
 
 

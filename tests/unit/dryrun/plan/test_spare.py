@@ -145,7 +145,7 @@ class SpareTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_one_more_is_one_too_many(self, free, standing, size, expected):
-        found = self.spare(free, standing, size).describe()
+        found = self.spare(free, standing, size).make_room()
         self.assertEqual(
             (*expected, False),
             (found.fit, found.spare, found.failure, found.or_more),
@@ -153,7 +153,7 @@ class SpareTestCase(testtools.TestCase):
 
     def test_a_filter_of_which_nothing_is_known(self):
         """It opens a host that it refused before."""
-        found = self.spare({'a': 2, 'b': 2}, {}, 1, [InTurnFilter]).describe()
+        found = self.spare({'a': 2, 'b': 2}, {}, 1, [InTurnFilter]).make_room()
         self.assertEqual((4, 2), (found.fit, found.spare))
 
     @ddt.data(
@@ -172,17 +172,17 @@ class SpareTestCase(testtools.TestCase):
         movables = {'a-0': NOT_MOVABLE, 'a-1': NOT_MOVABLE}
         one = spare.Evacuated('a', {'nothing'}, movables, {*stuck})
         found.check([one])
-        self.assertEqual(expected, found.describe().spare)
+        self.assertEqual(expected, found.make_room().spare)
 
     def test_there_are_no_more_than_are_counted(self):
         with mock.patch.object(spare, '_MOST', 3):
-            found = self.spare({'a': 4, 'b': 4}, {}, 1).describe()
+            found = self.spare({'a': 4, 'b': 4}, {}, 1).make_room()
         self.assertEqual(
             plans.FlavorRoom('1', 'x', 3, True, 3, '', '', ''), found
         )
 
     def test_why_none_fits(self):
-        found = self.spare({'a': 4, 'b': 2}, {}, 5).describe()
+        found = self.spare({'a': 4, 'b': 2}, {}, 5).make_room()
         self.assertEqual('MEMORY_MB', found.cause)
         self.assertEqual(
             '0 of 2 hosts can take it. 2 are too small (MEMORY_MB)',
