@@ -72,10 +72,6 @@ class CompareTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_numbers(self, numbers, expected):
-        self.assertEqual(
-            expected,
-            [
-                one and one.parts[0] / one.whole
-                for one in bars.compare(numbers)
-            ],
-        )
+        found = bars.compare(numbers)
+        shares = [one and one.parts[0] / one.whole for one in found]
+        self.assertEqual(expected, shares)

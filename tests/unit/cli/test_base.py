@@ -19,17 +19,13 @@ from nova_ext_sched.cli import base
 class DescribeTestCase(testtools.TestCase):
     @ddt.data(
         # A database, without its statement.
-        (
-            db_exception.DBError(
-                "(OperationalError) (2003, 'no route')\n[SQL: SELECT 1]"
-            ),
-            '[api_database] connection in nova.conf: expected an answer of '
-            "the database, got DBError: (OperationalError) (2003, 'no "
-            "route')",
-        ),
+        (db_exception.DBError(
+            "(OperationalError) (2003, 'no route')\n[SQL: SELECT 1]"),
+         '[api_database] connection in nova.conf: expected an answer of the '
+         "database, got DBError: (OperationalError) (2003, 'no route')"),
         (KeyError(), 'KeyError'),
         (OSError('no'), 'no'),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_words(self, error, expected):
         self.assertEqual(expected, base._describe(error))

@@ -15,10 +15,8 @@ from nova_ext_sched.cli import main
 class MainTest(unittest.TestCase):
     def run_main(self, *arguments):
         out = io.StringIO()
-        with (
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(out),
-        ):
+        redirect = contextlib.redirect_stdout, contextlib.redirect_stderr
+        with redirect[0](out), redirect[1](out):
             try:
                 status = main.main(arguments)
             except SystemExit as exc:

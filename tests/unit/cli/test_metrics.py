@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
-import contextlib
-import io
 import os
 import pathlib
-from unittest import mock
 
 import ddt
 import fixtures
@@ -16,14 +13,14 @@ from nova_ext_sched import exception
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import metrics
 from tests import promtool
+from tests.unit.cli import commands
 
 
 class Command(metrics.Command):
     """A run that ends as the test wants, at the time that it wants."""
 
-    def __init__(self, status=base.FINE, values=(), fault=None):
-        super().__init__(mock.Mock(), None, cmd_name='count')
-        self.app_args = None
+    def __init__(self, *args, status, values, fault, **kwargs):
+        super().__init__(*args, **kwargs)
         self.status, self.values, self.fault = status, dict(values), fault
 
     def take_action(self, parsed_args):
@@ -57,32 +54,24 @@ class MetricsTestCase(testtools.TestCase):
         self.now = 1000.0
         self.useFixture(fixtures.MonkeyPatch('time.time', lambda: self.now))
 
-    def run_command(self, *args, **kwargs):
+    def run_command(self, status=base.FINE, values=(), fault=None):
         """Run a command; return its exit status and what it says."""
-        command, err = Command(*args, **kwargs), io.StringIO()
-        parsed = command.get_parser('count').parse_args(
-            ['--metrics', str(self.path)]
-        )
-        with contextlib.redirect_stderr(err):
-            return command.run(parsed), err.getvalue()
+        how = {'status': status, 'values': values, 'fault': fault}
+        found, _, said = commands.run(Command, '--metrics', self.path, **how)
+        return found, said
 
     def expected(self, status, success, **values):
-        return {
-            ('exit_status', 'count'): status,
-            ('success_timestamp_seconds', 'count'): success,
-            **{('things', kind): value for kind, value in values.items()},
-        }
+        found = {('things', kind): value for kind, value in values.items()}
+        found['exit_status', 'count'] = status
+        return found | {('success_timestamp_seconds', 'count'): success}
 
     @ddt.data(base.FINE, base.SOME_FOUND)
     def test_a_success(self, status):
         self.path.write_text('nova_ext_sched_things{kind="gone"} 7\n')
-        self.assertEqual(
-            (status, ''),
-            self.run_command(status, {'x': 2, 'y': float('inf')}),
-        )
-        self.assertEqual(
-            self.expected(status, 1000, x=2, y=float('inf')), read(self.path)
-        )
+        values = {'x': 2, 'y': float('inf')}
+        self.assertEqual((status, ''), self.run_command(status, values))
+        expected = self.expected(status, 1000, **values)
+        self.assertEqual(expected, read(self.path))
         self.assertEqual([self.path], list(self.folder.iterdir()))
 
     @ddt.data(
@@ -95,9 +84,8 @@ class MetricsTestCase(testtools.TestCase):
         """The figures and their time stay, through any number of failures."""
         self.run_command(values={'x': 2})
         for self.now in (2000.0, 3000.0):
-            self.assertEqual(
-                status, self.run_command(status, {'x': 9}, fault)[0]
-            )
+            found, _ = self.run_command(status, {'x': 9}, fault)
+            self.assertEqual(status, found)
             self.assertEqual(self.expected(status, 1000, x=2), read(self.path))
         self.run_command(values={'y': 3})
         self.assertEqual(self.expected(0, 3000, y=3), read(self.path))
@@ -120,15 +108,13 @@ class MetricsTestCase(testtools.TestCase):
             raise OSError('No space left on device')
 
         with fixtures.MonkeyPatch('os.rename', fail):
-            self.assertEqual(
-                (
-                    base.FAULT,
-                    'nova-ext-sched count: --metrics: expected a file that '
-                    f"can be written, got '{self.path} (No space left on "
-                    f"device)'\n",
-                ),
-                self.run_command(values={'x': 3}),
-            )
+            status, text = self.run_command(values={'x': 3})
+        self.assertEqual(base.FAULT, status)
+        self.assertEqual(
+            'nova-ext-sched count: --metrics: expected a file that can be '
+            f"written, got '{self.path} (No space left on device)'\n",
+            text,
+        )
         self.assertEqual(before, self.path.read_bytes())
         # The collector reads these alone; prometheus_client before 0.22 may
         # leave what it could not rename.
@@ -141,9 +127,8 @@ class MetricsTestCase(testtools.TestCase):
     def test_an_interrupted_run(self):
         self.run_command(values={'x': 2})
         before = self.path.read_bytes()
-        self.assertRaises(
-            KeyboardInterrupt, self.run_command, fault=KeyboardInterrupt()
-        )
+        fault = KeyboardInterrupt()
+        self.assertRaises(KeyboardInterrupt, self.run_command, fault=fault)
         self.assertEqual(before, self.path.read_bytes())
 
     def test_the_node_exporter_may_read_it(self):
@@ -155,12 +140,9 @@ class MetricsTestCase(testtools.TestCase):
         """Written anew, and kept."""
         for status in (base.FINE, base.FAULT):
             self.run_command(status, {'x\n"': 2})
-            self.assertEqual(
-                '',
-                promtool.run(
-                    self, 'check', 'metrics', input=self.path.read_bytes()
-                ),
-            )
+            text = self.path.read_bytes()
+            found = promtool.run(self, 'check', 'metrics', input=text)
+            self.assertEqual('', found)
 
     @ddt.data('a', 'a.prom.txt', '')
     def test_another_name(self, text):

@@ -16,17 +16,16 @@ class NamesTestCase(testtools.TestCase):
             {UUIDS[0]: 'web', UUIDS[1]: 'db', UUIDS[2]: 'db'},
         )
 
-    def test_one_that_has_the_name_alone(self):
+    def test_each(self):
         """A project and a group of one name are told apart by the words."""
-        self.assertEqual('web', self.names.say(PROJECTS[0]))
-        self.assertEqual('web', self.names.say(UUIDS[0]))
-
-    def test_several_of_one_name(self):
-        self.assertEqual(f'db ({UUIDS[2]})', self.names.say(UUIDS[2]))
-
-    def test_without_a_name(self):
-        for one in (UUIDS[3], PROJECTS[1], '', 'name'):
-            self.assertEqual(one, self.names.say(one))
+        said = {
+            **{PROJECTS[0]: 'web', UUIDS[0]: 'web'},
+            # Several have the name.
+            UUIDS[2]: f'db ({UUIDS[2]})',
+            **{one: one for one in (UUIDS[3], PROJECTS[1], '', 'name')},
+        }
+        for one, expected in said.items():
+            self.assertEqual(expected, self.names.say(one))
 
     def test_what_may_have_a_name(self):
         texts = f'{UUIDS[0]} and {PROJECTS[1]}', '0', f'0{UUIDS[1]}'

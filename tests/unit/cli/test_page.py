@@ -2,13 +2,10 @@
 
 import argparse
 import base64
-import contextlib
 import hashlib
 from html import parser
-import io
 import pathlib
 import re
-from unittest import mock
 
 import ddt
 import fixtures
@@ -19,6 +16,7 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import page
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import topology
+from tests.unit.cli import commands
 from tests.unit.cli import test_topology
 
 Line, Section = report.Line, report.Section
@@ -84,30 +82,14 @@ class DrawTestCase(testtools.TestCase):
             map_ = topology.Map(
                 [host], {}, {name: 1}, 'Servers', {'·': name}, 'aggregate'
             )
+            below = Section(rows=[name])
+            line = Line(name, name, name, [name], uuid=name, below=below)
+            rows = [report.Indented([name, name])], [report.Cell([name])]
             return draw(
                 Section(name),
-                Section(
-                    name,
-                    [
-                        name,
-                        Line(
-                            name,
-                            name,
-                            name,
-                            [name],
-                            uuid=name,
-                            below=Section(rows=[name]),
-                        ),
-                    ],
-                ),
+                Section(name, [name, line]),
                 Section(columns=(name, 'b'), rows=[(name, [name, name])]),
-                Section(
-                    columns=['a'],
-                    rows=[
-                        [report.Indented([name, name])],
-                        [report.Cell([name])],
-                    ],
-                ),
+                Section(columns=['a'], rows=rows),
                 Section(body=map_),
                 names=(name, *'bcdef'),
                 rows=[(name, *'bcdef')] * 9,
@@ -115,16 +97,15 @@ class DrawTestCase(testtools.TestCase):
 
         harmless = draw_all('x' * len(name.strip()))
         read = draw_all(name)
-        self.assertEqual(
-            [(tag, [*of]) for tag, of in harmless.tags],
-            [(tag, [*of]) for tag, of in read.tags],
+        expected, found = (
+            [(tag, [*of]) for tag, of in one.tags] for one in (harmless, read)
         )
+        self.assertEqual(expected, found)
         self.assertEqual(28, read.text.count(name.strip()), read.text)
 
     def test_what_turns_a_text_around(self):
-        read = draw(
-            Section('a\u202eb\x1b[31m\0', ['\r']), names='a', rows=['\x9b']
-        )
+        section = Section('a\u202eb\x1b[31m\0', ['\r'])
+        read = draw(section, names='a', rows=['\x9b'])
         for part in ('a\\u202eb\\x1b[31m\\x00', '\\r', '\\x9b'):
             self.assertIn(part, read.text)
 
@@ -160,15 +141,13 @@ class DrawTestCase(testtools.TestCase):
         rows = [('a', 1, bars.Bar((1,), 2))] * number
         table = Section(rows=rows, columns=('Name', 'Number', ''))
         read = draw(table)
-        self.assertEqual(
-            sortable, read.count('table', **{'class': 'sortable'})
-        )
+        found = read.count('table', **{'class': 'sortable'})
+        self.assertEqual(sortable, found)
         self.assertEqual(2 * sortable, read.count('button', type='button'))
         # Under the title of a group they have an order.
         rows = [(report.Indented('a'), 1, ''), *rows]
-        self.assertEqual(
-            0, draw(Section(rows=rows, columns='abc')).count('button')
-        )
+        read = draw(Section(rows=rows, columns='abc'))
+        self.assertEqual(0, read.count('button'))
 
     def test_wide_tables(self):
         """Where the page is narrow, each cell has its head before it."""
@@ -203,10 +182,8 @@ class DrawTestCase(testtools.TestCase):
         made = topology.Map(hosts, signs, found, 'Found', test_topology.LEGEND)
         read = draw(Section(body=made))
         self.assertEqual(200, read.count('i'))
-        self.assertEqual(
-            1,
-            read.count('i', title='host7: Found 3', **{'class': 'bad_count'}),
-        )
+        sign = {'title': 'host7: Found 3', 'class': 'bad_count'}
+        self.assertEqual(1, read.count('i', **sign))
         self.assertEqual(41, read.count('tr'))
         self.assertIn('rack0··9··12', read.text.replace('\n', ''))
         self.assertIn('1-9 servers found', read.text)
@@ -221,8 +198,7 @@ class DrawTestCase(testtools.TestCase):
 
     def test_nothing_of_an_answer_needs_a_style_of_its_own(self):
         """The Content-Security-Policy would refuse it."""
-        bar = bars.Bar((1, 2), 3)
-        rows = [('a', bar)]
+        rows = [('a', bars.Bar((1, 2), 3))]
         read = draw(Section('a', rows, columns=('A', '')))
         for _, attributes in read.tags:
             self.assertNotIn('style', attributes)
@@ -237,12 +213,10 @@ class Command(report.Lister):
     def make_report(self, parsed_args):
         if self.fails:
             raise ValueError('no <answer>')
-        return report.Report(
-            'One row.',
-            iter([Section('An answer')]),
-            iter([('a', report.Cell(['x', 'y']))]),
-            status=base.SOME_FOUND,
-        )
+        sections = iter([Section('An answer')])
+        rows = iter([('a', report.Cell(['x', 'y']))])
+        status = base.SOME_FOUND
+        return report.Report('One row.', sections, rows, status=status)
 
 
 class Failing(Command):
@@ -257,14 +231,9 @@ class WriteTestCase(testtools.TestCase):
         self.path = self.folder / 'page.html'
 
     def run_command(self, *argv, kind=Command, status=base.SOME_FOUND):
-        out, err = io.StringIO(), io.StringIO()
-        command = kind(mock.Mock(stdout=out), None, cmd_name='count')
-        command.app_args = None
-        parsed = command.get_parser('test').parse_args(map(str, argv))
-        with contextlib.redirect_stderr(err):
-            self.assertEqual(status, command.run(parsed), err.getvalue())
-        self.err = err.getvalue()
-        return out.getvalue()
+        found, text, self.err = commands.run(kind, *argv)
+        self.assertEqual(status, found, self.err)
+        return text
 
     def read(self):
         return Reader(self.path.read_text(encoding='utf-8'))
@@ -327,27 +296,23 @@ class WriteTestCase(testtools.TestCase):
             self.run_command('--html', self.path)
             text = self.path.read_text().replace('<style>', '<style>b{}')
         self.path.write_text(text)
-        self.assertEqual(
-            '',
-            self.run_command('--html-add', self.path, status=base.USAGE),
-        )
+        argv = '--html-add', self.path
+        self.assertEqual('', self.run_command(*argv, status=base.USAGE))
         self.assertEqual(text, self.path.read_text())
         self.assertIn('not a page that this release wrote', self.err)
 
     def test_a_command_that_fails_says_so_there(self):
         self.run_command('--html', self.path)
-        self.run_command(
-            '--html-add', self.path, kind=Failing, status=base.FAULT
-        )
+        argv = '--html-add', self.path
+        self.run_command(*argv, kind=Failing, status=base.FAULT)
         read = self.read()
         self.assertIn('An answer', read.text)
         self.assertIn('count: no <answer>', read.text)
         self.assertIn('exit status 1', read.text)
 
     def test_wrong_usage_leaves_it_alone(self):
-        self.run_command(
-            '--html', self.path, '-c', 'Nothing', status=base.USAGE
-        )
+        argv = '--html', self.path, '-c', 'Nothing'
+        self.run_command(*argv, status=base.USAGE)
         self.assertFalse(self.path.exists())
 
     @ddt.data('--html', '--html-add')

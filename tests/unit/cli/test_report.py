@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
-import contextlib
 import csv
 import io
 import json
 import pathlib
-import types
 from unittest import mock
 
 import ddt
@@ -19,6 +17,7 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
+from tests.unit.cli import commands
 
 UUID = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
 Line, Section = report.Line, report.Section
@@ -35,24 +34,17 @@ HOSTS = 'cmp-1.az1.prod.example', 'cmp-2.az2.prod.example'
 
 class ReviseTestCase(testtools.TestCase):
     def revise(self, whole, domain=''):
-        below = Section(rows=[f'{HOSTS[0]} b'] * 5, most=2, noun='row')
+        one, two = HOSTS
+        below = Section(rows=[f'{one} b'] * 5, most=2, noun='row')
+        line = Line(one, two, notes=[one], below=below)
+        row = (one, [1, [two]], report.Indented(one))
         sections = [
-            Section(f'{HOSTS[0]}:', [f'{HOSTS[1]}, a'] * 5, 2, noun='row'),
-            Section(
-                rows=[
-                    Line(HOSTS[0], HOSTS[1], notes=[HOSTS[0]], below=below),
-                ],
-                apart=False,
-            ),
-            Section(
-                rows=[(HOSTS[0], [1, [HOSTS[1]]], report.Indented(HOSTS[0]))],
-                columns=('A', 'B', 'C'),
-                apart=False,
-            ),
+            Section(f'{one}:', [f'{two}, a'] * 5, 2, noun='row'),
+            Section(rows=[line], apart=False),
+            Section(rows=[row], columns=('A', 'B', 'C'), apart=False),
         ]
-        return write(
-            *(layout.revise(one, whole, domain) for one in sections), width=90
-        )
+        revised = (layout.revise(found, whole, domain) for found in sections)
+        return write(*revised, width=90)
 
     def test_all(self):
         self.assertIn('and 3 more rows (--all lists all)', self.revise(False))
@@ -69,14 +61,10 @@ class ReviseTestCase(testtools.TestCase):
         self.assertIn('cmp-1.az1', text)
 
     def test_what_is_no_end_of_a_name(self):
-        text = (
-            'a.prod.example.com b.prod.example-2 .prod.example x.prod.example'
-        )
-        revised = layout.revise(Section(text), False, '.prod.example')
-        self.assertEqual(
-            'a.prod.example.com b.prod.example-2 .prod.example x',
-            revised.title,
-        )
+        kept = 'a.prod.example.com b.prod.example-2 .prod.example x'
+        section = Section(f'{kept}.prod.example')
+        revised = layout.revise(section, False, '.prod.example')
+        self.assertEqual(kept, revised.title)
 
 
 @ddt.ddt
@@ -94,6 +82,8 @@ class WriteTestCase(testtools.TestCase):
         self.assertIn(max(map(len, text.splitlines())), (width, width - 1))
 
     def test_paragraphs(self):
+        first = 'The first words of a text that is long enough to wrap'
+        apart = 'Others that stand apart from those and are set in'
         self.assertEqual(
             'The first words of a text that is long\n'
             '  enough to wrap\n'
@@ -104,16 +94,9 @@ class WriteTestCase(testtools.TestCase):
             '    are set in\n'
             '    a row\n',
             write(
-                Section(
-                    'The first words of a text that is long enough to wrap',
-                    ['a row'],
-                ),
+                Section(first, ['a row']),
                 Section('Words that follow at once', apart=False),
-                Section(
-                    'Others that stand apart from those and are set in',
-                    ['a row'],
-                    indent=4,
-                ),
+                Section(apart, ['a row'], indent=4),
             ),
         )
 
@@ -181,31 +164,24 @@ class WriteTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_wide_names(self, name, expected):
-        text = write(
-            Section(rows=[Line('a', name=name, uuid='b')]), width=22
-        ).rstrip()
+        line = Line('a', name=name, uuid='b')
+        text = write(Section(rows=[line]), width=22).rstrip()
         self.assertEqual(expected, text.strip())
         self.assertLessEqual(cells.cell_len(text), 22)
 
     def test_wide_names_stand_in_columns(self):
-        rows = [
-            Line('a', name='検索', uuid=UUID),
-            Line('b', name='web', uuid=UUID),
-        ]
+        names = {'a': '検索', 'b': 'web'}
+        rows = [Line(one, name=names[one], uuid=UUID) for one in names]
         self.assertEqual(
             f'  検索  a  {UUID}\n  web   b  {UUID}\n',
             write(Section(rows=rows), width=60),
         )
 
     def test_wide_words_wrap(self):
-        text = write(Section('検索インデックス ' * 5), width=40)
+        word = '検索インデックス'
         self.assertEqual(
-            [
-                '検索インデックス 検索インデックス',
-                '  検索インデックス 検索インデックス',
-            ]
-            + ['  検索インデックス'],
-            text.splitlines(),
+            f'{word} {word}\n  {word} {word}\n  {word}\n',
+            write(Section(f'{word} ' * 5), width=40),
         )
 
     def test_uuids_of_servers(self):
@@ -239,12 +215,10 @@ class WriteTestCase(testtools.TestCase):
         )
 
     def test_a_word_is_broken_only_where_no_line_has_room_for_it(self):
+        long = Section('x' * 50, apart=False)
         self.assertEqual(
             f'on the host\n  {UUID}\n{"x" * 40}\n  {"x" * 10}\n',
-            write(
-                Section(f'on the host {UUID}'),
-                Section('x' * 50, apart=False),
-            ),
+            write(Section(f'on the host {UUID}'), long),
         )
 
     @ddt.data(
@@ -263,6 +237,7 @@ class WriteTestCase(testtools.TestCase):
             ('third', '-', ''),
             *[('fourth', 1, '')] * 9,
         ]
+        columns = ('Name', 'Count', 'Text')
         self.assertEqual(
             'What there is\n'
             'Name    Count  Text\n'
@@ -273,15 +248,7 @@ class WriteTestCase(testtools.TestCase):
             '               f4c1c9a7e55\n'
             'third       -\n'
             '  and 9 more things (--all lists all)\n',
-            write(
-                Section(
-                    'What there is',
-                    rows,
-                    3,
-                    'thing',
-                    ('Name', 'Count', 'Text'),
-                )
-            ),
+            write(Section('What there is', rows, 3, 'thing', columns)),
         )
 
 
@@ -362,13 +329,8 @@ class Command(report.Lister):
         return ('Name', 'Values')
 
     def make_report(self, parsed_args):
-        return report.Report(
-            'Two rows.',
-            [Section('A text of words that people read')],
-            iter(ROWS),
-            self.document,
-            3,
-        )
+        text = [Section('A text of words that people read')]
+        return report.Report('Two rows.', text, iter(ROWS), self.document, 3)
 
 
 class Document(Command):
@@ -376,30 +338,23 @@ class Document(Command):
         return {'format': 1, 'rows': ['x']}
 
 
-COMMAND = "nova-ext-sched ''"
 DOCUMENT = {'format': 1, 'rows': ['x'], 'supposed': []}
+DOCUMENT['command'] = 'nova-ext-sched count'
 
 
 @ddt.ddt
 class ListerTestCase(testtools.TestCase):
     def run_command(self, *argv, kind=Command, status=base.SOME_FOUND):
-        out, err = io.StringIO(), io.StringIO()
-        command = kind(types.SimpleNamespace(stdout=out), None)
-        parsed = command.get_parser('test').parse_args(argv)
-        with contextlib.redirect_stderr(err):
-            self.assertEqual(status, command.run(parsed), err.getvalue())
-        self.err = err.getvalue()
-        return out.getvalue()
+        found, text, self.err = commands.run(kind, *argv)
+        self.assertEqual(status, found, self.err)
+        return text
 
     def test_people_read_a_text(self):
-        self.assertEqual(
-            'A text of words that people read\n', self.run_command()
-        )
+        text = self.run_command()
+        self.assertEqual('A text of words that people read\n', text)
         self.assertEqual('', self.err)
-        self.assertEqual(
-            'A text of words that\n  people read\n',
-            self.run_command('--max-width', '24'),
-        )
+        text = self.run_command('--max-width', '24')
+        self.assertEqual('A text of words that\n  people read\n', text)
 
     @ddt.data(('json', json.loads), ('yaml', yaml.safe_load))
     @ddt.unpack
@@ -410,10 +365,8 @@ class ListerTestCase(testtools.TestCase):
         ]
         self.assertEqual(rows, load(self.run_command('-f', formatter)))
         self.assertEqual('Two rows.\n', self.err)
-        self.assertEqual(
-            {**DOCUMENT, 'command': COMMAND},
-            load(self.run_command('-f', formatter, kind=Document)),
-        )
+        text = self.run_command('-f', formatter, kind=Document)
+        self.assertEqual(DOCUMENT, load(text))
         self.assertEqual('', self.err)
         # Whoever chooses columns wants those and nothing else.
         text = self.run_command('-f', formatter, '-c', 'Name', kind=Document)
@@ -426,14 +379,11 @@ class ListerTestCase(testtools.TestCase):
     def test_several_values_of_a_row(self):
         found = [*csv.DictReader(io.StringIO(self.run_command('-f', 'csv')))]
         self.assertEqual(['b', 'a'], [row['Name'] for row in found])
-        self.assertEqual(
-            [['x, y', 'z'], {'x': 1}],
-            [json.loads(row['Values']) for row in found],
-        )
+        values = [json.loads(row['Values']) for row in found]
+        self.assertEqual([['x, y', 'z'], {'x': 1}], values)
         self.assertEqual('Two rows.\n', self.err)
-        self.assertEqual(
-            'b ["x, y", "z"]\na {"x": 1}\n', self.run_command('-f', 'value')
-        )
+        text = self.run_command('-f', 'value')
+        self.assertEqual('b ["x, y", "z"]\na {"x": 1}\n', text)
 
     @ddt.data(['-c', 'Values'], ['--sort-column', 'Name'])
     def test_a_table_of_columns(self, argv):
@@ -465,14 +415,13 @@ class ListerTestCase(testtools.TestCase):
                 raise RuntimeError('placement is away')
 
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        path = str(folder / 'plan.json')
+        path = folder / 'plan.json'
         text = self.run_command('--output', path, kind=Output)
         self.assertEqual('A text of words that people read\n', text)
-        written = pathlib.Path(path).read_text()
-        self.assertEqual({**DOCUMENT, 'command': COMMAND}, json.loads(written))
+        written = path.read_text()
+        self.assertEqual(DOCUMENT, json.loads(written))
         self.run_command('--output', path, kind=Failing, status=base.FAULT)
-        self.assertEqual(written, pathlib.Path(path).read_text())
-        self.run_command(
-            '--output', f'{folder}/no/x', kind=Output, status=base.FAULT
-        )
+        self.assertEqual(written, path.read_text())
+        path = folder / 'no' / 'x'
+        self.run_command('--output', path, kind=Output, status=base.FAULT)
         self.assertIn('--output: expected a file that can be', self.err)
