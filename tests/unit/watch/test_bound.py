@@ -59,39 +59,31 @@ class ShortenTestCase(testtools.TestCase):
 
     def test_no_more_is_cut_than_has_to_be(self):
         """A list of twice the length that the remark tells does not fit."""
-        found = explanations.document(
-            constraints=[
-                explanations.constraint(number, f'c{number} ' + 700 * 'x')
-                for number in range(300)
-            ]
-        )
+        constraints = [
+            explanations.constraint(number, f'c{number} ' + 700 * 'x')
+            for number in range(300)
+        ]
+        found = explanations.document(constraints=constraints)
         short = self.shorten(found)
         kept = len(short['constraints'])
         self.assertIn(f'lists have {kept} entries', short['remarks'][-1])
-        self.assertEqual(
-            list(range(kept)), [one['refused'] for one in short['constraints']]
-        )
-        found['constraints'] = found['constraints'][: 2 * kept]
-        self.assertLess(
-            records.RECORD_BYTES - 9 * 1024, len(json.dumps(found))
-        )
+        refused = [one['refused'] for one in short['constraints']]
+        self.assertEqual([*range(kept)], refused)
+        found['constraints'] = constraints[: 2 * kept]
+        room = records.RECORD_BYTES - 9 * 1024
+        self.assertLess(room, len(json.dumps(found)))
 
     def test_everything_is_long(self):
         text = '\U0001f600' * 300
-        many = [
-            explanations.reason(1, text)
-            | {
-                'names': [{'name': text, 'hosts': 1}] * 9,
-                'details': [{'detail': text, 'hosts': 1}] * 9,
-            }
-            for _ in range(9)
-        ]
+        lists = {
+            'names': [{'name': text, 'hosts': 1}] * 9,
+            'details': [{'detail': text, 'hosts': 1}] * 9,
+        }
+        many = [explanations.reason(1, text) | lists] * 9
+        constraint = explanations.constraint(9, text) | {'reasons': many}
         found = explanations.document(
             hints={text + str(n): [text] * 9 for n in range(30)},
-            constraints=[
-                explanations.constraint(9, text) | {'reasons': many}
-                for _ in range(9)
-            ],
+            constraints=[constraint] * 9,
             query=[text] * 9,
             remarks=[text] * 30,
             order=[host(number) | {'host': text} for number in range(30)],
@@ -100,12 +92,9 @@ class ShortenTestCase(testtools.TestCase):
         self.shorten(found)
 
     def test_no_secret(self):
-        found = explanations.document(
-            remarks=['http://nova:s3cret@host is away']
-        )
-        self.assertEqual(
-            ['http://nova:***@host is away'], self.shorten(found)['remarks']
-        )
+        said = ['http://nova:s3cret@host is away']
+        short = self.shorten(explanations.document(remarks=said))
+        self.assertEqual(['http://nova:***@host is away'], short['remarks'])
 
     def test_clean(self):
         self.assertEqual(

@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import types
+from unittest import mock
 
 import ddt
 import fixtures
@@ -118,31 +119,30 @@ class ConstraintTestCase(testtools.TestCase):
 
 def stored(**fields):
     """Return a request as nova stores it."""
-    return objects.RequestSpec(
-        **{
-            'id': 7,
-            'instance_uuid': uuids.server,
-            'project_id': 'a-project',
-            'scheduler_hints': {'key': ['value']},
-            'flavor': objects.Flavor(id=3, vcpus=4),
-            'image': objects.ImageMeta(
-                id=uuids.image,
-                properties=objects.ImageMetaProps(traits_required=['HW_A']),
-            ),
-            'numa_topology': topology({0, 1}),
-        }
-        | fields
+    request = {
+        'id': 7,
+        'instance_uuid': uuids.server,
+        'project_id': 'a-project',
+        'scheduler_hints': {'key': ['value']},
+        'flavor': objects.Flavor(id=3, vcpus=4),
+        'image': image(uuids.image, traits_required=['HW_A']),
+        'numa_topology': topology({0, 1}),
+    }
+    return objects.RequestSpec(**request | fields)
+
+
+def image(image_id, **properties):
+    return objects.ImageMeta(
+        id=image_id, properties=objects.ImageMetaProps(**properties)
     )
 
 
 def topology(*cells, server=uuids.server, first=0):
-    return objects.InstanceNUMATopology(
-        instance_uuid=server,
-        cells=[
-            objects.InstanceNUMACell(id=number, cpuset=cpus, memory=64)
-            for number, cpus in enumerate(cells, first)
-        ],
-    )
+    made = [
+        objects.InstanceNUMACell(id=number, cpuset=cpus, memory=64)
+        for number, cpus in enumerate(cells, first)
+    ]
+    return objects.InstanceNUMATopology(instance_uuid=server, cells=made)
 
 
 @ddt.ddt
@@ -157,22 +157,17 @@ class KeyTestCase(testtools.TestCase):
             'id': 8,
             'instance_uuid': uuids.other,
             'numa_topology': topology({0, 1}, server=uuids.other),
-            'image': objects.ImageMeta(
-                id=uuids.another_image,
-                properties=objects.ImageMetaProps(traits_required=['HW_A']),
-            ),
+            'image': image(uuids.another_image, traits_required=['HW_A']),
         }
         self.assertEqual(self.key(), self.key(**other))
 
     def test_where_a_policy_reads_the_image(self):
         """Glance is asked for more than nova knows of it."""
-        CONF.set_override('member_sources', ['image'], 'nova_ext_sched')
-        self.addCleanup(
-            CONF.clear_override, 'member_sources', 'nova_ext_sched'
-        )
-        image = stored().image
-        image.id = uuids.another_image
-        self.assertNotEqual(self.key(), self.key(image=image))
+        option = 'member_sources', ['image'], 'nova_ext_sched'
+        CONF.set_override(*option)
+        self.addCleanup(CONF.clear_override, *option[::2])
+        other = image(uuids.another_image, traits_required=['HW_A'])
+        self.assertNotEqual(self.key(), self.key(image=other))
 
     @ddt.data(
         {'project_id': 'another'},
@@ -185,11 +180,7 @@ class KeyTestCase(testtools.TestCase):
         {'numa_topology': topology({0}, {1})},
         {'numa_topology': topology({0, 1}, first=1)},
         {'num_instances': 2},
-        {
-            'image': objects.ImageMeta(
-                id=uuids.image, properties=objects.ImageMetaProps()
-            )
-        },
+        {'image': image(uuids.image)},
     )
     def test_what_a_request_asks_for_counts(self, fields):
         self.assertNotEqual(self.key(), self.key(**fields))
@@ -212,26 +203,18 @@ class ExplainerTestCase(testtools.TestCase):
         #: What asking a server's explanation, or its request, raises.
         self.problem = None
         self.unstored = None
+        explains, dryrun = (
+            'nova_ext_sched.watch.explainer',
+            'nova_ext_sched.dryrun',
+        )
         for name, replacement in {
             'oslo_utils.timeutils.now': lambda: self.now,
             'nova.objects.RequestSpec.get_by_instance_uuid': self.get_stored,
-            'nova_ext_sched.watch.explainer._ask': (
-                lambda _, *args: self.ask(*args)
-            ),
-            'nova_ext_sched.watch.explainer._make_key': lambda one: one,
-            'nova_ext_sched.watch.explainer._read_new_flavor': (
-                self.read_new_flavor
-            ),
-            'nova_ext_sched.dryrun.cloud.process.context': lambda: 'context',
-            'nova_ext_sched.dryrun.decision.document.make_request': (
-                lambda stored, server, server_name=None: {
-                    'of': stored,
-                    'server': server,
-                    'server_name': server_name,
-                    'image': f'image of {server}',
-                    'flavor': stored.flavor,
-                }
-            ),
+            f'{explains}._ask': lambda _, *args: self.ask(*args),
+            f'{explains}._make_key': lambda one: one,
+            f'{explains}._read_new_flavor': self.read_new_flavor,
+            f'{dryrun}.cloud.process.context': lambda: 'context',
+            f'{dryrun}.decision.document.make_request': self.describe,
         }.items():
             self.useFixture(fixtures.MonkeyPatch(name, replacement))
         self.log = self.useFixture(fixtures.FakeLogger())
@@ -239,6 +222,16 @@ class ExplainerTestCase(testtools.TestCase):
         self.explainer = explainer.Explainer(
             metrics.Metrics(), self.signals, cells.Cells(), 3
         )
+
+    @staticmethod
+    def describe(stored, server, server_name=None):
+        return {
+            'of': stored,
+            'server': server,
+            'server_name': server_name,
+            'image': f'image of {server}',
+            'flavor': stored.flavor,
+        }
 
     def get_stored(self, class_, context, server):
         if self.unstored:
@@ -257,27 +250,17 @@ class ExplainerTestCase(testtools.TestCase):
             pass
         if self.problem:
             raise self.problem
-        return {
-            'request': {'server': refusal.server, 'flavor': stored},
-            'answer': {},
-            'constraints': [],
-            'order': [{}] * 1000,
-            'remarks': [],
-        }
+        request = {'server': refusal.server, 'flavor': stored}
+        lists = {'constraints': [], 'order': [{}] * 1000, 'remarks': []}
+        return {'request': request, 'answer': {}, **lists}
 
     def explain(self, server, operation='boot', message='No valid host was '):
-        return self.explainer.explain(
-            refusals.Refusal(
-                'cell',
-                'fault',
-                server,
-                None,
-                server,
-                f'{message}found.',
-                operation=operation,
-                server_name=f'name of {server}',
-            )
+        refusal = refusals.Refusal(
+            *('cell', 'fault', server, None, server, f'{message}found.'),
+            operation=operation,
+            server_name=f'name of {server}',
         )
+        return self.explainer.explain(refusal)
 
     def reasons(self, *servers):
         return [self.explain(server).reason for server in servers]
@@ -357,12 +340,11 @@ class ExplainerTestCase(testtools.TestCase):
     def test_after_tries_on_hosts_and_gone(self):
         """Its request, or the flavor of its resize."""
         self.problem = explainer._Gone('no migration')
+        gone = nova_exception.RequestSpecNotFound(instance_uuid='a')
         for operation in ('resize', 'boot'):
             answer = self.explain('a', operation, RETRIES)
             self.assertEqual(('retries', None), (answer.reason, answer.asked))
-            self.unstored = nova_exception.RequestSpecNotFound(
-                instance_uuid='a'
-            )
+            self.unstored = gone
 
     @ddt.data(
         placement.PlacementFailed(query='/x', cause='503'),
@@ -379,9 +361,7 @@ class ExplainerTestCase(testtools.TestCase):
         for _ in range(5):
             self.assertRaises(explainer.Unavailable, self.explain, 'a')
         self.problem = None
-        self.assertEqual(
-            ['', '', '', 'limit'], self.reasons('a', 'b', 'c', 'd')
-        )
+        self.assertEqual(['', '', '', 'limit'], self.reasons(*'abcd'))
 
     @ddt.data(
         nova_exception.InstanceNotFound(instance_id='a'),
@@ -424,9 +404,8 @@ class ExplainerTestCase(testtools.TestCase):
         """explain is wrong: the record and the log say so."""
         self.problem = LookupError('x')
         answer = self.explain('a')
-        self.assertEqual(
-            ('error', 'LookupError: x'), (answer.reason, answer.detail)
-        )
+        found = answer.reason, answer.detail
+        self.assertEqual(('error', 'LookupError: x'), found)
         self.assertIn('Refusal cell:fault:a cannot be', self.log.output)
         self.assertIn('Traceback', self.log.output)
 
@@ -454,9 +433,8 @@ class AskTestCase(testtools.TestCase):
             'watch.explainer._describe_image': lambda image: f'{image} image',
             'watch.explainer._read_new_flavor': lambda *given: given,
         }.items():
-            self.useFixture(
-                fixtures.MonkeyPatch(f'nova_ext_sched.{name}', replacement)
-            )
+            path = f'nova_ext_sched.{name}'
+            self.useFixture(fixtures.MonkeyPatch(path, replacement))
 
     def explain(self, *given, closely):
         if self.problem:
@@ -470,12 +448,12 @@ class AskTestCase(testtools.TestCase):
 
     def test_what_is_gone(self):
         """What else is invalid is of nova.conf."""
-        self.problem = question.InvalidQuestion(where='x', expected='', got='')
-        self.assertRaises(explainer._Gone, self.ask, 'migrate')
-        self.problem = exception.InvalidValue(
-            where='[blazar]', expected='', got=''
-        )
-        self.assertRaises(exception.InvalidValue, self.ask, 'migrate')
+        for kind, expected in (
+            (question.InvalidQuestion, explainer._Gone),
+            (exception.InvalidValue, exception.InvalidValue),
+        ):
+            self.problem = kind(where='x', expected='', got='')
+            self.assertRaises(expected, self.ask, 'migrate')
 
     def test_a_filter_whose_database_is_away(self):
         self.found.matrix.failure = db_exception.DBError()
@@ -497,19 +475,18 @@ class NewFlavorTestCase(testtools.TestCase):
 
     def test_none_that_had_begun(self):
         time = datetime.datetime(2026, 1, 2, 3, 4, 11, tzinfo=datetime.UTC)
-        later = types.SimpleNamespace(
-            id=9, new_instance_type_id=9, created_at=time
-        )
-        asked = []
+        later = mock.Mock(id=9, new_instance_type_id=9, created_at=time)
+        asked, mapping = [], mock.Mock(cell_mapping='cell')
+
+        def get_by_filters(*args):
+            asked.append(args[-1])
+            return [later]
+
         for name, replacement in {
-            'objects.InstanceMapping.get_by_instance_uuid': (
-                lambda *args: types.SimpleNamespace(cell_mapping='cell')
-            ),
-            'objects.MigrationList.get_by_filters': (
-                lambda *args: asked.append(args[-1]) or [later]
-            ),
-            'context.target_cell': (
-                lambda ctxt, cell: contextlib.nullcontext(cell)
+            'objects.InstanceMapping.get_by_instance_uuid': lambda *_: mapping,
+            'objects.MigrationList.get_by_filters': get_by_filters,
+            'context.target_cell': lambda _, cell: contextlib.nullcontext(
+                cell
             ),
         }.items():
             self.useFixture(fixtures.MonkeyPatch(f'nova.{name}', replacement))

@@ -20,32 +20,19 @@ REQUEST = {
 DOCUMENT = {
     'time': '2026-01-02T03:04:05Z',
     'request': REQUEST,
-    'answer': {
-        'end': {},
-        'hosts': 1,
-        'left': 0,
-        'cause': 'server group',
-        'sentence': 'No.',
-    },
+    'answer': {'end': {}, 'hosts': 1, 'left': 0, 'cause': 'server group'},
 }
+
+SHARED = explainer.Explained(DOCUMENT, asked=REQUEST, source='cell:fault:7')
 
 
 class MakeTestCase(testtools.TestCase):
     def make(self, answer, age=9, **fields):
         self.useFixture(time_fixture.TimeFixture(NOW))
         refusal = refusals.Refusal(
-            'cell',
-            'fault',
-            7,
-            NOW - datetime.timedelta(seconds=age),
-            'server',
-            'No valid host was found.',
-            False,
-            'boot',
-            'req-1',
-            'project',
-            'user',
-            'web',
+            *('cell', 'fault', 7, NOW - datetime.timedelta(seconds=age)),
+            *('server', 'No valid host was found.', False, 'boot', 'req-1'),
+            *('project', 'user', 'web'),
         )
         return record.make(dataclasses.replace(refusal, **fields), answer)
 
@@ -72,56 +59,44 @@ class MakeTestCase(testtools.TestCase):
                 'explained_by': None,
                 'explanation': DOCUMENT,
             },
-            self.make(
-                explainer.Explained(
-                    DOCUMENT, asked=REQUEST, source='cell:fault:7'
-                )
-            ),
+            self.make(SHARED),
         )
 
     def test_without_an_explanation(self):
         """What was asked stands there all the same, where it is known."""
+        answer = {'reason': 'limit', 'detail': 'More.'}
         for asked, flavor in ((REQUEST, 'm1.huge'), (None, None)):
-            found = self.make(
-                explainer.Explained(
-                    reason='limit', detail='More.', asked=asked
-                )
+            found = self.make(explainer.Explained(**answer, asked=asked))
+            self.assertHas(
+                found,
+                constraint='limit',
+                unexplained='limit',
+                detail='More.',
+                asked_after=None,
+                explained_by=None,
+                explanation=None,
             )
-            self.assertEqual(
-                ('limit', 'limit', 'More.', None, None, None, flavor),
-                (
-                    found['constraint'],
-                    found['unexplained'],
-                    found['detail'],
-                    found['asked_after'],
-                    found['explained_by'],
-                    found['explanation'],
-                    found['flavor'] and found['flavor']['name'],
-                ),
-            )
+            self.assertEqual(flavor, (found['flavor'] or {}).get('name'))
+
+    def assertHas(self, found, **expected):
+        self.assertEqual(expected, {one: found[one] for one in expected})
 
     def test_explained_with_an_equal_request(self):
         """Its explanation stands in the record that it names."""
-        answer = explainer.Explained(
-            DOCUMENT, asked=REQUEST, source='cell:fault:5'
-        )
-        found = self.make(answer, age=-3)
-        self.assertEqual(
-            (None, 'cell:fault:5', -3, 'server group', 'm1.huge'),
-            (
-                found['explanation'],
-                found['explained_by'],
-                found['asked_after'],
-                found['constraint'],
-                found['flavor']['name'],
-            ),
+        other = SHARED._replace(source='cell:fault:5')
+        self.assertHas(
+            self.make(other, age=-3),
+            explanation=None,
+            explained_by='cell:fault:5',
+            asked_after=-3,
+            constraint='server group',
+            flavor={'id': '3', 'name': 'm1.huge'},
         )
 
     def test_no_secret(self):
+        detail = 'http://nova:s3cret@host failed'
         found = self.make(
-            explainer.Explained(
-                reason='unavailable', detail='http://nova:s3cret@host failed'
-            ),
+            explainer.Explained(reason='unavailable', detail=detail),
             message="No valid host was found. {'password': 's3cret'}",
         )
         self.assertEqual('http://nova:***@host failed', found['detail'])

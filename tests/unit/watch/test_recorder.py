@@ -28,27 +28,14 @@ from nova_ext_sched.watch import sink
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 EVENTS = (
-    'refuse',
-    'refuse late',
-    'commit',
-    'cell away',
-    'move',
-    'minute',
-    'turn',
-    'kill write before',
-    'kill write after',
-    'kill note before',
+    *('refuse', 'refuse late', 'commit', 'cell away', 'move', 'minute'),
+    *('turn', 'kill write before', 'kill write after', 'kill note before'),
     'kill note after',
 )
+CAUSE = {'cause': 'server group'}
+ANSWER = {'end': CAUSE, 'label': 'its label'} | CAUSE
 EXPLAINED = explainer.Explained(
-    {
-        'time': '2026-01-02T03:04:05Z',
-        'answer': {
-            'end': {'cause': 'server group'},
-            'cause': 'server group',
-            'label': 'its label',
-        },
-    }
+    {'time': '2026-01-02T03:04:05Z', 'answer': ANSWER}
 )
 
 
@@ -57,6 +44,7 @@ class Cells:
 
     def __init__(self):
         self.rows = {}
+        self.add_cell('a')
         self.silent = set()
         #: Cells that do not say what an action was, or what the last IDs are.
         self.without_actions = set()
@@ -66,17 +54,15 @@ class Cells:
         self.actions_read = 0
         self.operation = 'boot'
 
+    def add_cell(self, cell):
+        self.rows[cell] = {'fault': [], 'event': []}
+
     def add(self, cell, row_id, age=0, kind='fault'):
-        self.rows[cell][kind].append(
-            refusals.Row(
-                cell,
-                kind,
-                row_id,
-                timeutils.utcnow() - datetime.timedelta(seconds=age),
-                f'{cell}-{kind}-{row_id}',
-                'No valid host was found.',
-            )
-        )
+        time = timeutils.utcnow() - datetime.timedelta(seconds=age)
+        server = f'{cell}-{kind}-{row_id}'
+        words = 'No valid host was found.'
+        row = refusals.Row(cell, kind, row_id, time, server, words)
+        self.rows[cell][kind].append(row)
 
     @property
     def names(self):
@@ -85,14 +71,10 @@ class Cells:
     def ask(self, select, only=None):
         found = {}
         for cell in self.rows:
-            if cell in self.silent:
-                continue
-            if only in (None, cell):
+            if cell not in self.silent and only in (None, cell):
                 context = types.SimpleNamespace(cell_uuid=cell, cells=self)
-                try:
+                with contextlib.suppress(ConnectionError):
                     found[cell] = select(context)
-                except ConnectionError:
-                    continue
         return found
 
 
@@ -101,14 +83,10 @@ def read(context, after):
     cells.on_read()
     if after is None and cell in cells.without_ids:
         raise ConnectionError()
-    new = {
-        kind: [row for row in rows if after and row.id > after[kind]]
-        for kind, rows in cells.rows[cell].items()
-    }
-    newest = {
-        kind: max((row.id for row in rows), default=0)
-        for kind, rows in cells.rows[cell].items()
-    }
+    new, newest = {}, {}
+    for kind, rows in cells.rows[cell].items():
+        new[kind] = [row for row in rows if after and row.id > after[kind]]
+        newest[kind] = max((row.id for row in rows), default=0)
     return new, newest
 
 
@@ -146,17 +124,12 @@ class RecorderTestCase(testtools.TestCase):
         for name in ('oslo_utils.timeutils.now', 'time.time'):
             self.useFixture(fixtures.MonkeyPatch(name, lambda: self.now))
         for function in (read, complete):
-            self.useFixture(
-                fixtures.MonkeyPatch(
-                    f'nova_ext_sched.watch.refusals.{function.__name__}',
-                    function,
-                )
-            )
+            path = f'nova_ext_sched.watch.refusals.{function.__name__}'
+            self.useFixture(fixtures.MonkeyPatch(path, function))
         self.log = self.useFixture(fixtures.FakeLogger(level=logging.INFO))
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.path, self.state = self.folder / 'records', self.folder / 'state'
         self.cells = Cells()
-        self.cells.rows['a'] = {'fault': [], 'event': []}
         self.explainer = Explainer()
         self.sink = None
         self.recorder = self.start()
@@ -168,13 +141,9 @@ class RecorderTestCase(testtools.TestCase):
         self.sink = sink.Sink(self.path, self.state)
         self.metrics = metrics.Metrics()
         self.signals = interrupt.Interrupt()
-        return recorder.Recorder(
-            feed.Feed(self.cells, self.sink.read()),
-            self.explainer,
-            self.sink,
-            self.metrics,
-            self.signals,
-        )
+        rows = feed.Feed(self.cells, self.sink.read())
+        rest = self.explainer, self.sink, self.metrics, self.signals
+        return recorder.Recorder(rows, *rest)
 
     def end(self):
         """The process ends, and with it its locks."""
@@ -223,10 +192,8 @@ class RecorderTestCase(testtools.TestCase):
     def noted(self, cell='a', kind='fault'):
         """Return passed and handled IDs of a kind of row, of the state."""
         found = json.loads(self.state.read_text())['positions']
-        [[*_, passed, handled]] = [
-            one for one in found if one[:2] == [cell, kind]
-        ]
-        return {'passed': passed, 'handled': handled}
+        [noted] = [one[2:] for one in found if one[:2] == [cell, kind]]
+        return dict(zip(('passed', 'handled'), noted, strict=True))
 
     def advance(self, seconds):
         self.clock.advance_time_seconds(seconds)
@@ -238,16 +205,15 @@ class RecorderTestCase(testtools.TestCase):
         )
 
     def count_refusals(self, constraint, operation='boot'):
-        return self.figure(
-            'refusals_total', operation=operation, constraint=constraint
-        )
+        labels = {'operation': operation, 'constraint': constraint}
+        return self.figure('refusals_total', **labels)
 
     def away(self):
         raise explainer.Unavailable('placement is away')
 
     def test_the_order_of_their_times(self):
         """Of all cells and kinds; of one second, that of their IDs."""
-        self.cells.rows['b'] = {'fault': [], 'event': []}
+        self.cells.add_cell('b')
         self.turn()
         for cell, row_id, age, kind in (
             ('a', 9, 10, 'fault'),
@@ -270,9 +236,8 @@ class RecorderTestCase(testtools.TestCase):
         name = 'record_delay_seconds'
         self.assertEqual(42, self.figure(f'{name}_sum'))
         for seconds, expected in (('1.0', 1), ('3.0', 2), ('60.0', 3)):
-            self.assertEqual(
-                expected, self.figure(f'{name}_bucket', le=seconds)
-            )
+            found = self.figure(f'{name}_bucket', le=seconds)
+            self.assertEqual(expected, found)
 
     def test_a_refusal_that_must_wait_is_tried_after_the_others(self):
         """It is tried again behind all others."""
@@ -297,18 +262,14 @@ class RecorderTestCase(testtools.TestCase):
             self.explainer.instead[f'a-fault-{row_id}'] = self.away
         del self.explainer.instead['a-fault-3']
         self.assertEqual(['a-fault-3'], self.turn())
-        self.assertEqual(
-            [f'a-fault-{row_id}' for row_id in range(1, 7)],
-            self.explainer.tried,
-        )
+        tried = [f'a-fault-{row_id}' for row_id in range(1, 7)]
+        self.assertEqual(tried, self.explainer.tried)
         self.assertEqual(6, self.figure('refusals_waiting'))
         self.advance(300)
         self.cells.add('a', 8)
         self.assertEqual(7, len(self.turn()))
-        self.assertEqual(
-            {'unavailable'},
-            {one['unexplained'] for one in self.written()[2:]},
-        )
+        for one in self.written()[2:]:
+            self.assertEqual('unavailable', one['unexplained'])
 
     def test_for_five_minutes(self):
         """Since it was tried first, whatever conductor's clock says."""
@@ -390,7 +351,7 @@ class RecorderTestCase(testtools.TestCase):
             path.unlink()
         self.cells.silent.clear()
         for cell in 'ab':
-            self.cells.rows[cell] = {'fault': [], 'event': []}
+            self.cells.add_cell(cell)
         self.recorder = self.start()
         self.turn()
         ids = itertools.count(1)
@@ -425,18 +386,16 @@ class RecorderTestCase(testtools.TestCase):
         while late:
             self.cells.add('a', late.pop())
         self.turn()
-        self.assertEqual(
-            sorted(
-                row.server
-                for kinds in self.cells.rows.values()
-                for row in kinds['fault']
-            ),
-            sorted(self.servers()),
-        )
+        expected = [
+            row.server
+            for kinds in self.cells.rows.values()
+            for row in kinds['fault']
+        ]
+        self.assertEqual(sorted(expected), sorted(self.servers()))
 
     def test_a_cell_that_is_new_begins_at_its_present(self):
         self.cells.add('a', 5)
-        self.cells.rows['b'] = {'fault': [], 'event': []}
+        self.cells.add_cell('b')
         self.cells.add('b', 8)
         self.cells.without_ids.add('b')
         self.assertEqual(['a-fault-5'], self.turn())
@@ -448,7 +407,7 @@ class RecorderTestCase(testtools.TestCase):
 
     def test_a_cell_that_goes_away(self):
         """Before its rows are read, or what they are the refusals of."""
-        self.cells.rows['b'] = {'fault': [], 'event': []}
+        self.cells.add_cell('b')
         self.turn()
         for number, away, unread in (
             (1, self.cells.silent, 1),
@@ -478,19 +437,16 @@ class RecorderTestCase(testtools.TestCase):
         self.assertEqual({'passed': 1, 'handled': []}, self.noted())
 
     def test_when_cells_were_read(self):
-        self.cells.rows['b'] = {'fault': [], 'event': []}
+        self.cells.add_cell('b')
         self.turn()
         self.advance(10)
         self.cells.silent.add('b')
         self.turn()
         self.assertEqual(self.now, self.figure('look_timestamp_seconds'))
+        name = 'cell_look_timestamp_seconds'
         for cell, expected in (('a', self.now), ('b', self.begin)):
-            self.assertEqual(
-                expected,
-                self.figure(
-                    'cell_look_timestamp_seconds', cell=f'name of {cell}'
-                ),
-            )
+            found = self.figure(name, cell=f'name of {cell}')
+            self.assertEqual(expected, found)
 
     def test_a_turn_that_fails_is_no_look(self):
         self.advance(10)
@@ -502,16 +458,14 @@ class RecorderTestCase(testtools.TestCase):
     def test_counted(self):
         for row_id in (1, 2, 3):
             self.cells.add('a', row_id)
-        self.explainer.instead['a-fault-2'] = lambda: explainer.Explained(
-            reason='gone'
-        )
+        gone = explainer.Explained(reason='gone')
+        self.explainer.instead['a-fault-2'] = lambda: gone
         self.turn()
         self.assertEqual(2, self.count_refusals('its label'))
         self.assertEqual(1, self.count_refusals('gone'))
-        self.assertEqual(
-            1, self.figure('refusals_unexplained_total', reason='gone')
-        )
-        self.assertIsNone(self.figure('refusals_unexplained_total', reason=''))
+        name = 'refusals_unexplained_total'
+        self.assertEqual(1, self.figure(name, reason='gone'))
+        self.assertIsNone(self.figure(name, reason=''))
 
     def test_one_that_nova_has_no_action_of(self):
         self.cells.add('a', 1)
@@ -547,17 +501,16 @@ class RecorderTestCase(testtools.TestCase):
         return len(turns)
 
     def test_until_it_is_told_to_end(self):
+        """Between two turns, or within one."""
         self.assertEqual(4, self.run_turns(None, None, None))
-        self.assertEqual('', self.log.output)
-
-    def test_told_to_end_within_a_turn(self):
+        self.signals.arrived = False
         self.assertEqual(2, self.run_turns(None, interrupt.Stop(), None))
+        self.assertEqual('', self.log.output)
 
     def test_an_outage_is_one_line(self):
         full = OSError('No space left on device')
-        self.assertEqual(
-            6, self.run_turns(full, full, full, None, None, step=16)
-        )
+        turns = [full] * 3 + [None] * 2
+        self.assertEqual(6, self.run_turns(*turns, step=16))
         self.assertEqual(
             'Refusals cannot be recorded yet: OSError: No space left on '
             'device\n',

@@ -5,6 +5,7 @@ import io
 import json
 import pathlib
 import shutil
+from unittest import mock
 
 import ddt
 import fixtures
@@ -15,13 +16,10 @@ from nova_ext_sched.watch import records
 
 
 def record(name, **fields):
-    return {
-        'format': 1,
-        'id': f'{name}:fault:1',
-        'refused': '2026-01-02T03:04:05Z',
-        'server': f'server of {name}',
-        'request_id': f'req-{name}',
-    } | fields
+    found = {'format': 1, 'id': f'{name}:fault:1'}
+    found['refused'] = '2026-01-02T03:04:05Z'
+    ids = {'server': f'server of {name}', 'request_id': f'req-{name}'}
+    return found | ids | fields
 
 
 @ddt.ddt
@@ -109,22 +107,18 @@ class RecordsTestCase(testtools.TestCase):
         self.write('a')
         self.path.unlink()
         self.path.write_text(text)
-        self.assertRefused(
-            'nothing but records', self.records.write, record('b')
-        )
+        write = self.records.write
+        self.assertRefused('nothing but records', write, record('b'))
         self.assertEqual(text, self.path.read_text())
 
     def test_a_disk_that_gets_full_leaves_whole_lines(self):
         self.write('a')
-        with fixtures.MonkeyPatch('os.fsync', self._full):
+        full = mock.Mock(side_effect=OSError('No space left on device'))
+        with fixtures.MonkeyPatch('os.fsync', full):
             self.assertRaises(OSError, self.records.write, record('b'))
         self.assertEqual(['a'], self.read())
         self.records.write(record('c'))
         self.assertEqual(['a', 'c'], self.read())
-
-    @staticmethod
-    def _full(descriptor):
-        raise OSError('No space left on device')
 
     @ddt.data('', 'x' * 10000, '{"id"')
     def test_a_piece_of_a_line_that_a_crash_left(self, piece):
@@ -168,16 +162,14 @@ class RecordsTestCase(testtools.TestCase):
     def test_a_record_that_logrotate_moved(self):
         self.write('a', 'b')
         self.path.rename(self.path.with_name('records.1'))
-        found = records.find(self.path, 'req-a')
-        self.assertEqual(record('a'), found)
+        self.assertEqual(record('a'), records.find(self.path, 'req-a'))
         # What it compressed is not read; the state has no record.
         self.write('b', server='of a later one')
         for name in ('records.2.gz', 'records.state'):
             self.path.with_name(name).write_bytes(b'\x1f\x8b\xff\nreq-c "}')
         self.assertEqual(record('a'), records.find(self.path, 'req-a'))
-        self.assertEqual(
-            'of a later one', records.find(self.path, 'req-b')['server']
-        )
+        found = records.find(self.path, 'req-b')
+        self.assertEqual('of a later one', found['server'])
         self.assertIsNone(records.find(self.path, 'req-c'))
         # As Python reads an argument that the locale does not know.
         self.assertIsNone(records.find(self.path, 'req-\udcc3\udca9'))

@@ -18,12 +18,8 @@ POSITIONS = {
 
 
 def record(name):
-    return {
-        'format': 1,
-        'id': name,
-        'refused': '2026-01-02T03:04:05Z',
-        'server': 'a',
-    }
+    refused = '2026-01-02T03:04:05Z'
+    return {'format': 1, 'id': name, 'refused': refused, 'server': 'a'}
 
 
 @ddt.ddt
@@ -64,11 +60,9 @@ class SinkTestCase(testtools.TestCase):
         self.sink.write(record('cell:fault:10'))
         self.path.rename(self.folder / 'records.1')
         self.sink.write(record('gone:fault:1'))
-        self.assertEqual(
-            POSITIONS
-            | {('cell', 'fault'): feed.Position(7, frozenset({8, 9, 10}))},
-            self.open().read(),
-        )
+        ahead = feed.Position(7, frozenset({8, 9, 10}))
+        expected = POSITIONS | {('cell', 'fault'): ahead}
+        self.assertEqual(expected, self.open().read())
 
     def assertRefused(self, got, method):
         error = self.assertRaises(exception.InvalidValue, method)
@@ -94,14 +88,12 @@ class SinkTestCase(testtools.TestCase):
 
     def test_another_one_uses_it(self):
         self.open()
-        self.assertRefused(
-            'another process', lambda: sink.Sink(None, self.state)
-        )
-        # Not even after the file was replaced.
-        self.sink.note(POSITIONS)
-        self.assertRefused(
-            'another process', lambda: sink.Sink(None, self.state)
-        )
+        for _ in range(2):
+            self.assertRefused(
+                'another process', lambda: sink.Sink(None, self.state)
+            )
+            # Not even after the file was replaced.
+            self.sink.note(POSITIONS)
         self.open()
 
     def test_a_disk_that_is_full_leaves_what_was_there(self):
