@@ -2,7 +2,6 @@
 
 import ddt
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 import testtools
 
@@ -49,10 +48,8 @@ class TruthTableTestCase(testtools.TestCase):
     def test_decision(self, aggregate, request, allowed):
         verdict = isolation.judge([('agg', metadata(*aggregate))], request)
         self.assertEqual(allowed, verdict.passes, verdict.reason)
-        self.assertEqual(
-            allowed,
-            not lacking_traits({'agg': metadata(*aggregate)}, request),
-        )
+        lacking = lacking_traits({'agg': metadata(*aggregate)}, request)
+        self.assertEqual(allowed, not lacking)
 
 
 @ddt.ddt
@@ -97,9 +94,8 @@ class ReadItemTestCase(testtools.TestCase):
         missing = lacking_traits({'agg': {key: value}}, ())
         self.assertEqual({} if trait is None else {'agg': {trait}}, missing)
         if trait:
-            self.assertTrue(
-                isolation.judge([('agg', {key: value})], {trait}).passes
-            )
+            found = isolation.judge([('agg', {key: value})], {trait})
+            self.assertTrue(found.passes)
 
     @ddt.data(
         (
@@ -146,17 +142,9 @@ class JudgeTestCase(testtools.TestCase):
             ('windows', metadata('X')),
             ('gpu', metadata('Y')),
         ]
+        reason = 'aggregate gpu is isolated and the request does not require Y'
         verdict = isolation.judge(aggregates, {'X'})
-        self.assertEqual(
-            (
-                False,
-                'aggregate gpu is isolated and the request does not require Y',
-                'gpu',
-                False,
-                False,
-            ),
-            verdict,
-        )
+        self.assertEqual((False, reason, 'gpu', False, False), verdict)
         self.assertFalse(isolation.judge(aggregates, {'Y'}).passes)
         self.assertTrue(isolation.judge(aggregates, {'X', 'Y'}).passes)
 
@@ -175,14 +163,11 @@ traits = st.sets(st.sampled_from('ABCDEF'))
 
 class ChooseTraitsTestCase(testtools.TestCase):
     @given(st.lists(traits, max_size=6), traits, traits, st.integers(0, 4))
-    @settings(deadline=None)
     def test_chosen_traits_are_among_those_that_the_request_lacks(
         self, aggregates, required, usable, limit
     ):
-        lacking = lacking_traits(
-            {str(i): metadata(*agg) for i, agg in enumerate(aggregates)},
-            required,
-        )
+        given = {str(i): metadata(*agg) for i, agg in enumerate(aggregates)}
+        lacking = lacking_traits(given, required)
         forbidden = isolation.choose_traits(lacking, usable, limit)
         # Never a trait that the request requires, or that was not offered.
         self.assertLessEqual(forbidden, usable - required)
@@ -192,10 +177,8 @@ class ChooseTraitsTestCase(testtools.TestCase):
     def test_limit_takes_the_traits_that_cover_most(self):
         lacking = {'1': ['A'], '2': ['B'], '3': ['B'], '4': ['C']}
         for limit, expected in ((1, 'B'), (2, 'AB'), (9, 'ABC')):
-            self.assertEqual(
-                set(expected),
-                isolation.choose_traits(lacking, {'A', 'B', 'C'}, limit),
-            )
+            found = isolation.choose_traits(lacking, {*'ABC'}, limit)
+            self.assertEqual({*expected}, found)
 
 
 class ResolveTestCase(testtools.TestCase):
@@ -207,9 +190,8 @@ class ResolveTestCase(testtools.TestCase):
             (2, 'AB', '4'),
         ):
             found = isolation.resolve(lacking, set(), {'A', 'B'}, room)
-            self.assertEqual(
-                (set(traits), list(forbidden)), (found.traits, found.forbidden)
-            )
+            self.assertEqual({*traits}, found.traits)
+            self.assertEqual([*forbidden], found.forbidden)
             self.assertEqual(set('1234') - set(forbidden), found.covered)
 
 

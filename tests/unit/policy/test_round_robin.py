@@ -20,18 +20,21 @@ def members(count):
     return [f'm{number:03}' for number in range(count)]
 
 
+def in_one_domain(rooms):
+    """Return hosts by name, given how many members each takes."""
+    domain = round_robin.ONE_DOMAIN
+    return {name: round_robin.Host(domain, n) for name, n in rooms.items()}
+
+
 def even(names, room=1):
-    """Return hosts that take equally many members, in one domain."""
-    return {
-        name: round_robin.Host(round_robin.ONE_DOMAIN, room) for name in names
-    }
+    return in_one_domain(dict.fromkeys(names, room))
 
 
-def racked(rooms):
-    """Return hosts by the letter of their rack."""
+def in_racks(rooms, racks=None):
+    """Return hosts by name; the letter of it is the rack, unless given."""
     return {
-        name: round_robin.Host(frozenset(name[0]), room)
-        for name, room in rooms.items()
+        name: round_robin.Host(frozenset((racks or {}).get(name, name[0])), n)
+        for name, n in rooms.items()
     }
 
 
@@ -63,23 +66,17 @@ def clouds(draw):
         for number in range(draw(st.integers(1, 4)))
     }
     if draw(st.booleans()):
-        return racked(hosts), draw(st.integers(1, 6))
-    hosts = {
-        name: round_robin.Host(round_robin.ONE_DOMAIN, room)
-        for name, room in hosts.items()
-    }
-    return hosts, math.inf
+        return in_racks(hosts), draw(st.integers(1, 6))
+    return in_one_domain(hosts), math.inf
 
 
 def rooms(hosts, limit):
     """Return how many members each rack takes."""
-    return {
-        rack: min(
-            limit, sum(h.room for h in hosts.values() if rack in h.domains)
-        )
-        for host in hosts.values()
-        for rack in host.domains
-    }
+    found = collections.Counter()
+    for host in hosts.values():
+        for rack in host.domains:
+            found[rack] += host.room
+    return {rack: min(limit, room) for rack, room in found.items()}
 
 
 class AgreementTestCase(testtools.TestCase):
@@ -90,9 +87,22 @@ class AgreementTestCase(testtools.TestCase):
         """A group lost members; whatever is known of a burst, none collide."""
         hosts, limit = cloud
         names = members(60)
-        old = {}
-        held = collections.Counter()
-        racks = collections.Counter()
+        old, placed = {}, {}
+        held, racks = collections.Counter(), collections.Counter()
+
+        def assign(server):
+            """Return the best host, where some of the others are known."""
+            known = data.draw(st.sets(st.sampled_from(burst)))
+            waiting = {
+                member: on if member in known else UNCLAIMED
+                for member, on in placed.items()
+                if member != server
+            }
+            assignment = round_robin.Assignment(
+                group, hosts, old | waiting, limit
+            )
+            return assignment.order_hosts(names, server)[0]
+
         for name in data.draw(st.lists(st.sampled_from(sorted(hosts)))):
             (rack,) = hosts[name].domains
             if held[name] < hosts[name].room and racks[rack] < limit:
@@ -102,20 +112,8 @@ class AgreementTestCase(testtools.TestCase):
         # Members between the old ones were deleted.
         burst = names[2 * len(old) :]
         room = rooms(hosts, limit)
-        placed = {}
         for server in burst[: sum(room.values()) - len(old)]:
-            known = data.draw(st.sets(st.sampled_from(burst)))
-            assignment = round_robin.Assignment(
-                group,
-                hosts,
-                old
-                | {
-                    member: on if member in known else UNCLAIMED
-                    for member, on in placed.items()
-                },
-                limit,
-            )
-            best = assignment.order_hosts(names, server)[0]
+            best = assign(server)
             placed[server] = (best,)
             (rack,) = hosts[best].domains
             held[best] += 1
@@ -127,16 +125,7 @@ class AgreementTestCase(testtools.TestCase):
         # One that is asked again, whatever became of the others since.
         server = data.draw(st.sampled_from([*placed, None]))
         if server is not None:
-            known = data.draw(st.sets(st.sampled_from(burst)))
-            places = old | {
-                member: on if member in known else UNCLAIMED
-                for member, on in placed.items()
-                if member != server
-            }
-            assignment = round_robin.Assignment(group, hosts, places, limit)
-            self.assertEqual(
-                placed[server][0], assignment.order_hosts(names, server)[0]
-            )
+            self.assertEqual(placed[server][0], assign(server))
 
     @hypothesis.given(GROUPS, st.permutations([f'h{i}' for i in range(6)]))
     def test_the_same_whatever_the_order_of_the_candidates(self, group, hosts):
@@ -201,10 +190,8 @@ class AgreementTestCase(testtools.TestCase):
                 claimed[host] += 1
                 held[rack_of[host]] += 1
         names = members(len(stands) + len(waits))
-        places = {
-            name: (host,)
-            for name, host in zip(names, stands + waits, strict=True)
-        }
+        each = zip(names, stands + waits, strict=True)
+        places = {name: (host,) for name, host in each}
         best = find_first()
         assignment = round_robin.Assignment(group, hosts, places, limit)
         found = assignment.order_hosts(names, 'server')
@@ -260,18 +247,16 @@ class WalkTestCase(testtools.TestCase):
             member: UNCLAIMED if on is None else tuple(on)
             for member, on in places.items()
         }
-        self.assertEqual(
-            list(expected), order(even('abcd', 2), number, places)
-        )
+        found = order(even('abcd', 2), number, places)
+        self.assertEqual(expected, ''.join(found))
 
     def test_one_that_moves_claims_both(self):
         names = members(3)
         places = {names[0]: ('d', None), names[1]: ('c',)}
         for moves, expected in ((False, 'a'), (True, 'b')):
             # After one that is booted, and before others that move.
-            assignment = round_robin.Assignment(
-                'g', even('abcd'), places, moves=moves
-            )
+            given = 'g', even('abcd'), places
+            assignment = round_robin.Assignment(*given, moves=moves)
             best = assignment.order_hosts(names, names[2])[0]
             self.assertEqual(expected, best)
 
@@ -279,12 +264,8 @@ class WalkTestCase(testtools.TestCase):
         """Members 1 and 2 stand, 3 is booted, 4 moves too."""
         hosts = even('acb', 3)
         names = members(5)
-        places = {
-            names[1]: ('a',),
-            names[2]: ('c',),
-            names[3]: UNCLAIMED,
-            names[4]: ('c', None),
-        }
+        where = (('a',), ('c',), UNCLAIMED, ('c', None))
+        places = dict(zip(names[1:], where, strict=True))
         assignment = round_robin.Assignment('g', hosts, places, moves=True)
         self.assertEqual('a', assignment.order_hosts(names, names[0])[0])
         self.assertEqual('a', assignment.order_hosts(names[1:], names[4])[0])
@@ -326,11 +307,7 @@ class WalkTestCase(testtools.TestCase):
         self.assertEqual('a', assignment.order_hosts(names, names[7])[0])
 
     def test_hosts_of_different_size(self):
-        rooms = {'a': 3, 'b': 1, 'c': 2, 'd': 1}
-        hosts = {
-            name: round_robin.Host(round_robin.ONE_DOMAIN, room)
-            for name, room in rooms.items()
-        }
+        hosts = in_one_domain({'a': 3, 'b': 1, 'c': 2, 'd': 1})
         self.assertEqual(list('dacbaca'), fill(hosts, 7))
         self.assertEqual(list('acdb'), order(hosts, 4))
 
@@ -354,27 +331,21 @@ class WalkTestCase(testtools.TestCase):
             places[names[0]] = (best,)
         fresh = round_robin.Assignment('g', hosts, places)
         for name in names[1:4]:
-            self.assertEqual(
-                fresh.order_hosts(names, name),
-                assignment.order_hosts(names, name),
-            )
+            expected = fresh.order_hosts(names, name)
+            self.assertEqual(expected, assignment.order_hosts(names, name))
 
     def test_a_request_for_many_servers_is_one_assign_all(self):
         names = members(9)
-        assignment = round_robin.Assignment(
-            'g', even('abcd', 3), dict.fromkeys(names, UNCLAIMED)
-        )
-        with mock.patch.object(
-            assignment, '_assign_all', wraps=assignment._assign_all
-        ) as walk:
+        waiting = dict.fromkeys(names, UNCLAIMED)
+        one = round_robin.Assignment('g', even('abcd', 3), waiting)
+        walk = mock.Mock(wraps=one._assign_all)
+        with mock.patch.object(one, '_assign_all', walk):
             for name in names[:5]:
-                assignment.pick(name, assignment.order_hosts(names, name)[0])
+                one.pick(name, one.order_hosts(names, name)[0])
             self.assertEqual(1, walk.call_count)
             # Placement had no room there any more.
-            assignment.pick(
-                names[5], assignment.order_hosts(names, names[5])[-1]
-            )
-            assignment.order_hosts(names, names[6])
+            one.pick(names[5], one.order_hosts(names, names[5])[-1])
+            one.order_hosts(names, names[6])
             self.assertEqual(2, walk.call_count)
 
     def test_a_host_that_takes_no_member(self):
@@ -387,7 +358,7 @@ class WalkTestCase(testtools.TestCase):
 class DomainsTestCase(testtools.TestCase):
     """Racks a, b and c."""
 
-    HOSTS = racked({'a1': 1, 'a2': 1, 'a3': 1, 'b1': 1, 'b2': 1, 'c1': 1})
+    HOSTS = in_racks({'a1': 1, 'a2': 1, 'a3': 1, 'b1': 1, 'b2': 1, 'c1': 1})
 
     def test_a_full_domain_has_no_slot(self):
         """Members stand in it; two that follow stand there, too."""
@@ -406,10 +377,9 @@ class DomainsTestCase(testtools.TestCase):
             yield from range(5)
             raise AssertionError('a round for each that the rule allows')
 
-        hosts = racked(dict.fromkeys(self.HOSTS, rule))
-        with mock.patch.object(
-            round_robin, 'itertools', types.SimpleNamespace(count=count)
-        ):
+        hosts = in_racks(dict.fromkeys(self.HOSTS, rule))
+        bounded = types.SimpleNamespace(count=count)
+        with mock.patch.object(round_robin, 'itertools', bounded):
             best = order(hosts, 3, {0: ('a1',), 1: ('a1',)}, limit=1)
         self.assertEqual('a', best[-1][0])
 
@@ -422,13 +392,11 @@ class DomainsTestCase(testtools.TestCase):
 
     def test_after_another_slot_come_hosts_of_the_domain(self):
         """nova-compute refuses it for another reason than the rule."""
-        hosts = racked(dict.fromkeys(self.HOSTS, 2))
+        hosts = in_racks(dict.fromkeys(self.HOSTS, 2))
         for number in range(3):
             racks = [host[0] for host in order(hosts, number, limit=9)]
-            self.assertEqual(
-                2,
-                sum(a != b for a, b in zip(racks, racks[1:], strict=False)),
-            )
+            changes = sum(map(str.__ne__, racks, racks[1:]))
+            self.assertEqual(2, changes)
 
     def test_full_domains_come_last(self):
         """Rack c has its only member, and the others have two slots left."""
@@ -437,12 +405,8 @@ class DomainsTestCase(testtools.TestCase):
             self.assertEqual('c1', racks[-1])
 
     def test_a_displaced_member_frees_its_other_domain(self):
-        hosts = {
-            'a1': round_robin.Host(frozenset('a'), 1),
-            'ab': round_robin.Host(frozenset('ab'), 1),
-            'b1': round_robin.Host(frozenset('b'), 1),
-            'c1': round_robin.Host(frozenset('c'), 1),
-        }
+        rooms = dict.fromkeys(('a1', 'ab', 'b1', 'c1'), 1)
+        hosts = in_racks(rooms, {'ab': 'ab'})
         group = next(
             group
             for group in map(str, range(99))
@@ -452,24 +416,18 @@ class DomainsTestCase(testtools.TestCase):
         self.assertEqual('b1', order(hosts, 0, places, group, 1)[0])
 
     def test_a_host_in_several_domains(self):
-        hosts = {
-            'a1': round_robin.Host(frozenset('a'), 1),
-            'ab': round_robin.Host(frozenset('ab'), 1),
-            'b1': round_robin.Host(frozenset('b'), 1),
-        }
+        rooms = dict.fromkeys(('a1', 'ab', 'b1'), 1)
+        hosts = in_racks(rooms, {'ab': 'ab'})
         best = fill(hosts, 2, limit=1)
         if best[0] != 'ab':
             self.assertEqual({'a1', 'b1'}, set(best))
         for number in range(4):
-            self.assertEqual(
-                ['a1', 'ab', 'b1'], sorted(order(hosts, number, limit=1))
-            )
+            found = order(hosts, number, limit=1)
+            self.assertEqual(['a1', 'ab', 'b1'], sorted(found))
         # It counts in both.
-        self.assertNotIn(
-            'ab',
-            {order(hosts, 1, {0: ('a1',)}, f'g{n}', 1)[0] for n in range(9)},
-        )
-        self.assertEqual('b1', order(hosts, 1, {0: ('a1',)}, limit=1)[0])
+        for group in ('g', *(f'g{n}' for n in range(9))):
+            found = order(hosts, 1, {0: ('a1',)}, group, 1)
+            self.assertEqual('b1', found[0])
 
     def test_a_host_without_a_domain_is_none(self):
         hosts = {**self.HOSTS, 'loose': round_robin.Host(frozenset(), 1)}
