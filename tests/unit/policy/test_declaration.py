@@ -19,12 +19,12 @@ ENABLED_FILTERS = '[filter_scheduler] enabled_filters'
 
 
 def configuration(request_filters=(), host_filters=(), **options):
-    defaults = {option.dest: option.default for option in conf.ALL_OPTS}
+    ours = {option.dest: option.default for option in conf.ALL_OPTS}
+    ours |= {**options, 'request_filters': request_filters}
+    scheduler = types.SimpleNamespace(enabled_filters=host_filters)
     return types.SimpleNamespace(
-        nova_ext_sched=types.SimpleNamespace(
-            **{**defaults, **options, 'request_filters': request_filters}
-        ),
-        filter_scheduler=types.SimpleNamespace(enabled_filters=host_filters),
+        nova_ext_sched=types.SimpleNamespace(**ours),
+        filter_scheduler=scheduler,
     )
 
 
@@ -118,13 +118,11 @@ class DeclarationsTestCase(testtools.TestCase):
                 self.assertIn(words.split()[0], ('are', 'have', 'lack'))
 
     def test_a_filter_that_declares_nothing(self):
-        policy = declaration.undeclared(host_filter='SomeFilter')
-        self.assertEqual(
-            ('SomeFilter', 'are refused by SomeFilter'),
-            (policy.name, policy.refuses),
-        )
-        self.assertTrue(policy.is_on(configuration([], ['SomeFilter'])))
-        self.assertFalse(policy.is_on(configuration()))
+        policy = declaration.undeclared(host_filter='Some')
+        found = policy.name, policy.refuses
+        self.assertEqual(('Some', 'are refused by Some'), found)
+        self.assertTrue(policy.is_on(configuration([], ['Some'])))
+        self.assertFalse(policy.is_on(configuration(['Some'])))
         policy = declaration.undeclared(request_filter='some')
         self.assertTrue(policy.is_on(configuration(['some'])))
-        self.assertFalse(policy.is_on(configuration()))
+        self.assertFalse(policy.is_on(configuration([], ['some'])))

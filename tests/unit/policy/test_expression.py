@@ -122,9 +122,8 @@ class ParseTestCase(testtools.TestCase):
 
     @ddt.data('!,1', '~, !', '1,<or>', '1,>= x')
     def test_parse_values_malformed(self, text):
-        self.assertRaises(
-            exception.InvalidValue, expression.parse_values, text
-        )
+        parse = expression.parse_values
+        self.assertRaises(exception.InvalidValue, parse, text)
 
 
 class NovaTestCase(testtools.TestCase):
@@ -251,15 +250,13 @@ class OperatorTestCase(testtools.TestCase):
             (f'{name} {operand}', make(name, [operand]))
             for name, operand in itertools.product(names, operands)
         ]
-        for (one_text, one), (other_text, other) in itertools.product(
-            operators, operators
-        ):
+        for pair in itertools.product(operators, repeat=2):
+            texts, (one, other) = zip(*pair, strict=True)
             expected = any(
-                extra_specs_ops.match(value, one_text)
-                and extra_specs_ops.match(value, other_text)
+                all(extra_specs_ops.match(value, text) for text in texts)
                 for value in tried
             )
-            self.assertIs(expected, one.meets(other), (one_text, other_text))
+            self.assertIs(expected, one.meets(other), texts)
 
     def test_two_on_numbers_meet_exactly(self):
         self.check_against_brute_force(
@@ -270,13 +267,12 @@ class OperatorTestCase(testtools.TestCase):
         )
 
     def test_two_on_the_order_of_strings_meet_exactly(self):
+        tried = [
+            ''.join(letters)
+            for length in range(4)
+            for letters in itertools.product('\0ab', repeat=length)
+        ]
+        operands = ('a', 'a\0', 'aa', 'b')
         self.check_against_brute_force(
-            expression.string,
-            expression.STRINGS,
-            ('a', 'a\0', 'aa', 'b'),
-            [
-                ''.join(letters)
-                for length in range(4)
-                for letters in itertools.product('\0ab', repeat=length)
-            ],
+            expression.string, expression.STRINGS, operands, tried
         )

@@ -104,19 +104,13 @@ class CountTestCase(testtools.TestCase):
     @ddt.data(
         ({}, [], {'m1': []}),
         # In one domain and in several.
-        (
-            {'a': 3, 'b': 2},
-            [],
-            {'m1': ['a1'], 'm2': ['a2'], 'm3': ['b1'], 'm4': ['ab']},
-        ),
+        ({'a': 3, 'b': 2}, [],
+         {'m1': ['a1'], 'm2': ['a2'], 'm3': ['b1'], 'm4': ['ab']}),
         ({}, ['m1', 'm2'], {'m2': ['unknown'], 'm1': ['none']}),
         # Both ends of a move.
-        (
-            {'a': 3, 'b': 1},
-            [],
-            {'m1': ['a1', 'b1'], 'm2': ['a1', 'a2'], 'm3': ['a1', 'none']},
-        ),
-    )
+        ({'a': 3, 'b': 1}, [],
+         {'m1': ['a1', 'b1'], 'm2': ['a1', 'a2'], 'm3': ['a1', 'none']}),
+    )  # fmt: skip
     @ddt.unpack
     def test_count(self, held, without_domain, hosts):
         spread = policy.Spread('g', 1, KEY, hosts, self.DOMAINS)
