@@ -237,13 +237,13 @@ class Decisions(docutils.SphinxDirective):
         )
 
 
-class Kinds(Table):
+class Faults(Table):
     """What can be wrong with an isolated aggregate, for programs."""
 
     def read(self):
-        yield 'kind', 'What it means', 'What to do'
-        for name, kind in isolation_findings.KINDS.items():
-            yield f'``{name}``', f'{kind.consequence}.', f'{kind.remedy}.'
+        yield 'fault', 'What it means', 'What to do'
+        for name, fault in isolation_findings.FAULTS.items():
+            yield f'``{name}``', f'{fault.consequence}.', f'{fault.remedy}.'
 
 
 class Scenario(Table):
@@ -311,7 +311,7 @@ def name_messages(app, doctree):
 
 def setup(app):
     app.add_directive('decisions', Decisions)
-    app.add_directive('kinds', Kinds)
+    app.add_directive('faults', Faults)
     app.add_directive('messages', Messages)
     app.add_directive('metrics', Metrics)
     app.add_directive('nova-conf', NovaConf)

@@ -121,10 +121,10 @@ def draw(
         f'version {_say(version)}</p>\n'
     ]
     parts += [f'<p class="aside">{_say(one)}</p>\n' for one in origin if one]
-    kinds = {
+    classes = {
         terminal.ANSWER: f'answer {"bad" if status else terminal.GOOD}',
     }
-    parts += [_draw_section(one, kinds) for one in sections]
+    parts += [_draw_section(one, classes) for one in sections]
     if rows:
         parts += (
             f'<section><details><summary>All rows ({len(rows)})</summary>\n',
@@ -134,14 +134,14 @@ def draw(
     return ''.join(parts)
 
 
-def _draw_section(section: layout.Section, kinds: dict[str, str]) -> str:
+def _draw_section(section: layout.Section, classes: dict[str, str]) -> str:
     rows, title = section.rows, section.title
     parts = [f'<section{"" if section.apart else _class("close")}>\n']
     if title:
         style = section.style or (terminal.HEADING if rows else '')
         tag = 'h2' if style == terminal.HEADING else 'p'
-        kind = _class(kinds.get(style, style))
-        parts.append(f'<{tag}{kind}>{_say(title)}</{tag}>\n')
+        attribute = _class(classes.get(style, style))
+        parts.append(f'<{tag}{attribute}>{_say(title)}</{tag}>\n')
     if isinstance(section.body, topology.Map):
         parts += _draw_map(section.body)
     if section.columns and rows:
@@ -165,12 +165,12 @@ def _draw_lines(rows: Sequence[str | layout.Line]) -> Iterator[str]:
         if has_labels:
             # In a terminal, blanks align it.
             shown = ' '.join(str(line.label).split())
-            kinds = (
+            classes = (
                 line.style,
                 'number' * isinstance(line.label, int),
                 'short' * (len(shown) <= _SHORT),
             )
-            parts.append(f'<td{_class(*kinds)}>{_say(shown)}</td>')
+            parts.append(f'<td{_class(*classes)}>{_say(shown)}</td>')
         if line.uuid:
             name = _say(messages.clean(line.name))
             parts.append(f'<td class="name">{name}</td><td>')
@@ -207,8 +207,8 @@ def _draw_table(
         isinstance(cell, layout.Indented) for row in drawn for cell in row
     )
     is_wide = sum(bool(name) for name, _ in shown) > _NARROW_COLUMNS
-    kinds = 'sortable' * is_sorted, 'wide' * is_wide
-    parts = [f'<table{_class(*kinds)}>\n']
+    classes = 'sortable' * is_sorted, 'wide' * is_wide
+    parts = [f'<table{_class(*classes)}>\n']
     if caption:
         parts.append(f'<caption class="aloud">{_say(caption)}</caption>\n')
     parts.append('<thead><tr>')
@@ -217,14 +217,14 @@ def _draw_table(
         is_number = any(
             isinstance(cell, int) or cell == layout.NONE for cell in cells
         )
-        kind = _class('number' if is_number else '' if name else 'bar')
+        attribute = _class('number' if is_number else '' if name else 'bar')
         label = _say(name)
         if name and is_sorted and not isinstance(cells[0], _Signs):
             label = f'<button type="button">{label}</button>'
-        parts.append(f'<th scope="col"{kind}>{label}</th>')
+        parts.append(f'<th scope="col"{attribute}>{label}</th>')
         if name and is_wide:
-            kind += f' data-head="{_say(name)}"'
-        attributes.append(kind)
+            attribute += f' data-head="{_say(name)}"'
+        attributes.append(attribute)
     parts.append('</tr></thead>\n<tbody>\n')
     for row in zip(*(cells for _, cells in shown), strict=True):
         drawn_cells = (
@@ -317,8 +317,8 @@ def _draw_map(drawn: topology.Map) -> Iterator[str]:
     names = topology.GROUPS[by].capitalize(), 'Hosts', drawn.head, ''
     yield from _draw_table(names, rows, f'Hosts by {topology.GROUPS[by]}')
     said = [
-        f'<span class="kind">{_say(kind)} {_say(meant)}</span>\n'
-        for kind, meant in meanings.items()
+        f'<span class="kind">{_say(entry)} {_say(meant)}</span>\n'
+        for entry, meant in meanings.items()
     ]
     yield f'<p class="aside">{"".join(said)}</p>\n'
 

@@ -53,19 +53,19 @@ class Sign(typing.NamedTuple):
 
     :ivar shown: one character
     :ivar plain: the same in an encoding without blocks
-    :ivar kind: what it is in the legend, and where signs are counted; by
+    :ivar entry: what it is in the legend, and where signs are counted; by
         default what is shown
     """
 
     shown: str
     plain: str = ''
     style: str = ''
-    kind: str = ''
+    entry: str = ''
 
     @property
     def meaning(self) -> str:
         """The key of what it means in the legend."""
-        return self.kind or self.shown
+        return self.entry or self.shown
 
     def write(self, paper: console.Console) -> str:
         """Return what an encoding can show."""
@@ -94,7 +94,7 @@ def count(number: int, most: int) -> Sign:
     """
     if most > _MOST_COUNTED:
         number = -(-number * _MOST_COUNTED // most)
-    return Sign(str(number), style=terminal.BAD_COUNT, kind=COUNTED)
+    return Sign(str(number), style=terminal.BAD_COUNT, entry=COUNTED)
 
 
 def count_all(numbers: Mapping[str, int]) -> dict[str, Sign]:
@@ -161,7 +161,7 @@ class Map:
     :ivar signs: of the hosts of which the command found something
     :ivar numbers: what is added up for each row, by host
     :ivar head: what that is
-    :ivar legend: what signs mean, by their kind; :data:`NOTHING` too
+    :ivar legend: what signs mean, by their entry; :data:`NOTHING` too
     :ivar by: one of :data:`GROUPS`; None for the first that there is
     :ivar style: of the bars
     """
@@ -218,8 +218,8 @@ class Map:
             ],
         )
         said = [
-            f'{_write_kind(kind, paper)} {meant}'.replace(' ', '\0')
-            for kind, meant in self.explain(signs.values())
+            f'{_write_entry(entry, paper)} {meant}'.replace(' ', '\0')
+            for entry, meant in self.explain(signs.values())
         ]
         for line in textwrap.wrap('   '.join(said), options.max_width):
             yield text.Text(
@@ -250,13 +250,13 @@ class Map:
         )
 
     def explain(self, signs: Iterable[Sign]) -> Iterator[tuple[str, str]]:
-        """Yield the kinds of these signs, and what they mean."""
+        """Yield the legend entries of these signs, and what they mean."""
         meanings = dict(self.legend)
         meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
         seen = {sign.meaning for sign in signs}
-        for kind, meant in meanings.items():
-            if kind in seen:
-                yield kind, meant
+        for entry, meant in meanings.items():
+            if entry in seen:
+                yield entry, meant
 
     def _group(self, by: str) -> dict[str, list[str]]:
         """Return the hosts of each row, in the order of its name."""
@@ -322,14 +322,14 @@ class _Row:
         return measure.Measurement(min(most, _NARROWEST), most)
 
 
-def _write_kind(kind: str, paper: console.Console) -> str:
+def _write_entry(entry: str, paper: console.Console) -> str:
     if not _is_plain(paper):
-        return kind
+        return entry
     plain = {
         NOTHING.shown: NOTHING.plain,
         LEVELLED: f'{_PLAIN_LEVELS[0]}-{_PLAIN_LEVELS[-1]}',
     }
-    return plain.get(kind, kind)
+    return plain.get(entry, entry)
 
 
 def _is_plain(paper: console.Console) -> bool:

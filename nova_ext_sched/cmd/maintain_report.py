@@ -63,14 +63,14 @@ def make_rounds(
         domains = {one['host']: one['domains'] for one in hosts}
         table = []
         for turn, one in enumerate(rounds, 1):
-            kinds = collections.Counter(move.method for move in one.moves)
+            methods = collections.Counter(move.method for move in one.moves)
             table.append(
                 (
                     turn,
                     _say_empty(one.hosts, domains),
                     len(one.moves),
-                    kinds['live'],
-                    kinds['cold'],
+                    methods['live'],
+                    methods['cold'],
                     _say_weakest(one.groups),
                 )
             )

@@ -26,8 +26,8 @@ from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 
 
-class Kind(typing.NamedTuple):
-    """What a kind of fault means.
+class Fault(typing.NamedTuple):
+    """What a fault means.
 
     :ivar consequence: what it does to requests and hosts
     :ivar remedy: what a person does
@@ -43,80 +43,80 @@ _SYNC = 'Run sync'
 _SET = 'openstack aggregate set --property'
 
 #: By a word for programs that read it; it stays as it is.
-KINDS = {
-    'trait-missing': Kind(
+FAULTS = {
+    'trait-missing': Fault(
         'No server can land on these hosts: requests with the trait do not '
         'find them, and others are kept out',
         _SYNC,
         closes=True,
     ),
-    'unknown-trait': Kind(
+    'unknown-trait': Fault(
         'No server can land on these hosts, because no request can require '
         'the trait',
         _SYNC,
         closes=True,
     ),
-    'impossible-trait': Kind(
+    'impossible-trait': Fault(
         'No server can land on these hosts, because no request can require '
         'the trait',
         f'Correct the name with {_SET}, or upgrade placement (os-traits)',
         closes=True,
     ),
-    'no-provider': Kind(
+    'no-provider': Fault(
         'No server can land on these hosts',
         'Start nova-compute there, or remove the hosts from the aggregate',
         closes=True,
     ),
-    'unread-value': Kind(
+    'unread-value': Fault(
         'The value isolates nothing: any server can land on these hosts',
         f'Correct or remove it with {_SET}',
     ),
-    'not-mirrored': Kind(
+    'not-mirrored': Fault(
         'Placement does not keep requests out of these hosts; '
         'IsolatedAggregatesFilter alone does',
         _SYNC,
     ),
-    'stray-member': Kind(
+    'stray-member': Fault(
         'Requests without the trait are kept out of these hosts',
         'Add the hosts in nova, or remove the providers with openstack '
         'resource provider aggregate set',
     ),
-    'conflict': Kind(
+    'conflict': Fault(
         'Fewer requests can use these hosts than the aggregate says',
         'Separate the hosts or the metadata, unless this is intended',
     ),
-    'trait-outside': Kind(
+    'trait-outside': Fault(
         'Requests without the trait never land on these hosts',
         'Remove the trait from the hosts, or from forbid_by_trait',
     ),
-    'leftover-trait': Kind(
+    'leftover-trait': Fault(
         'The hosts left the aggregates but keep the trait from an earlier '
         'sync, so servers that require it can land on them',
         'Run sync --prune without a name',
     ),
-    'force-metadata-check': Kind(
+    'force-metadata-check': Fault(
         'The aggregate does not enforce its metadata',
         f'Correct the value with {_SET}',
     ),
-    'misspelt': Kind(
+    'misspelt': Fault(
         'The aggregate is isolated anyway', f'Correct the item with {_SET}'
     ),
 }
 
-#: The kinds that let no server land on the hosts.
-CLOSING = {kind for kind, meant in KINDS.items() if meant.closes}
+#: The faults that let no server land on the hosts.
+CLOSING = {fault for fault, meant in FAULTS.items() if meant.closes}
 
 
 class Finding(typing.NamedTuple):
     """Something that is wrong with an aggregate.
 
-    :ivar kind: one of :data:`KINDS`
+    :ivar fault: one of :data:`FAULTS`
     :ivar problem: the sentence, without the hosts
     :ivar hosts: the hosts that it is about; empty if it is about all
     :ivar steps: what sync does, and what it would have to do and cannot
     """
 
-    kind: str
+    fault: str
     problem: str
     hosts: Sequence[str] = ()
     steps: Sequence[isolation_step.Step] = ()
@@ -129,7 +129,7 @@ class Finding(typing.NamedTuple):
     def make_document(self) -> dict[str, typing.Any]:
         """Return what programs read of it."""
         return {
-            'kind': self.kind,
+            'fault': self.fault,
             'problem': self.problem,
             'hosts': list(self.hosts),
             'by_sync': self.by_sync,

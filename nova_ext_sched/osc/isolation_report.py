@@ -21,7 +21,7 @@ from nova_ext_sched.policy import isolation
 COLUMNS = ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults', 'Elsewhere')
 STEP_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
 
-# What people see of many names, kinds of faults, or aggregates without faults;
+# What people see of many names, faults, or aggregates without faults;
 # of the aggregates with faults, and of changes with one result. No more than
 # 60 lines of 80 columns.
 _FEW = 5
@@ -43,14 +43,16 @@ def make(
     fine = [one for one in found if not one[1]]
     faulty = sorted(
         (one for one in found if one[1]),
-        key=lambda one: _rank([one], isolation_findings.KINDS),
+        key=lambda one: _rank([one], isolation_findings.FAULTS),
     )
-    by_kind = isolation_cloud.index(
-        (kind, one)
+    by_fault = isolation_cloud.index(
+        (fault, one)
         for one in faulty
-        for kind in dict.fromkeys(finding.kind for finding in one[1])
+        for fault in dict.fromkeys(finding.fault for finding in one[1])
     )
-    kinds = sorted(by_kind.items(), key=lambda item: _rank(item[1], [item[0]]))
+    faults = sorted(
+        by_fault.items(), key=lambda item: _rank(item[1], [item[0]])
+    )
     # Of traits that no aggregate requires any more.
     deserted = [
         finding
@@ -63,13 +65,13 @@ def make(
     sentence, sections = report.begin(
         *_list_sentences(faulty, len(found)),
         *map(_tell_deserted, deserted),
-        counts=[(len(mine), kind) for kind, mine in kinds],
+        counts=[(len(mine), fault) for fault, mine in faults],
     )
-    shown = kinds[:_FEW]
-    for kind, mine in shown:
+    shown = faults[:_FEW]
+    for fault, mine in shown:
         most = _MOST_FAULTY // len(shown)
-        sections.append(_tell_kind(kind, mine, most))
-    if more := [kind for kind, _ in kinds[_FEW:]]:
+        sections.append(_tell_fault(fault, mine, most))
+    if more := [fault for fault, _ in faults[_FEW:]]:
         text = f'Also {", ".join(more)} ({report.SEE_ALL}).'
         sections.append(report.Section(text))
     places = [list(cloud.find_elsewhere(one)) for one, _ in (*faulty, *fine)]
@@ -101,7 +103,7 @@ def _make_row(
         report.Cell(one.hosts if one else findings[0].hosts),
         report.Cell(
             [finding.make_document() for finding in findings],
-            '\n'.join(f'{f.kind}: {say_finding(f)}' for f in findings),
+            '\n'.join(f'{f.fault}: {say_finding(f)}' for f in findings),
         ),
         report.Cell(
             [place._asdict() for place in places],
@@ -141,8 +143,8 @@ def _tell_elsewhere(
 
 
 def _tell_deserted(finding: isolation_findings.Finding) -> str:
-    remedy = isolation_findings.KINDS[finding.kind].remedy
-    return f'{finding.kind}: {say_finding(finding)}. {remedy}.'
+    remedy = isolation_findings.FAULTS[finding.fault].remedy
+    return f'{finding.fault}: {say_finding(finding)}. {remedy}.'
 
 
 def _few(names: Sequence[str]) -> str:
@@ -161,25 +163,27 @@ def say_finding(finding: isolation_findings.Finding) -> str:
     return f'{finding.problem}: {messages.in_ranges(finding.hosts, _FEW)}'
 
 
-def _hosts(judged: Iterable[Judged], kinds: Collection[str]) -> set[str]:
-    """Return the hosts that findings of some kinds are about."""
+def _hosts(judged: Iterable[Judged], faults: Collection[str]) -> set[str]:
+    """Return the hosts that findings of these faults are about."""
     return {
         host
         for aggregate, findings in judged
         for one in findings
-        if one.kind in kinds
+        if one.fault in faults
         for host in one.hosts or aggregate.hosts
     }
 
 
-def _rank(judged: Collection[Judged], kinds: Iterable[str]) -> tuple[int, ...]:
+def _rank(
+    judged: Collection[Judged], faults: Iterable[str]
+) -> tuple[int, ...]:
     """Return a key by which the worst is first.
 
     Worst is what leaves most hosts that no server can land on, then what
     concerns most hosts, then most aggregates.
     """
-    closed = _hosts(judged, isolation_findings.CLOSING.intersection(kinds))
-    return -len(closed), -len(_hosts(judged, {*kinds})), -len(judged)
+    closed = _hosts(judged, isolation_findings.CLOSING.intersection(faults))
+    return -len(closed), -len(_hosts(judged, {*faults})), -len(judged)
 
 
 def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
@@ -220,16 +224,19 @@ def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
     yield f'{text}.'
 
 
-def _tell_kind(kind: str, mine: Sequence[Judged], most: int) -> report.Section:
+def _tell_fault(
+    fault: str, mine: Sequence[Judged], most: int
+) -> report.Section:
     aggregates = messages.count('aggregate', len(mine))
-    hosts = messages.count('host', len(_hosts(mine, {kind})))
-    meant = isolation_findings.KINDS[kind]
+    hosts = messages.count('host', len(_hosts(mine, {fault})))
+    meant = isolation_findings.FAULTS[fault]
     lines = []
     for one, findings in mine:
-        found = [say_finding(f) for f in findings if f.kind == kind]
+        found = [say_finding(f) for f in findings if f.fault == fault]
         lines.append(f'{messages.clean(one.name)}: {"; ".join(found)}')
     return report.Section(
-        f'{kind}, {aggregates}, {hosts}: {meant.consequence}. {meant.remedy}.',
+        f'{fault}, {aggregates}, {hosts}: {meant.consequence}. '
+        f'{meant.remedy}.',
         lines,
         most,
         'aggregate',

@@ -58,8 +58,8 @@ def carry_out(
             # A kind after the other: traits are created before they are used,
             # and no provider is changed by two steps at once. The first of
             # each alone: where all would fail, one request shows it.
-            for _, kind in itertools.groupby(planned, lambda s: s.change):
-                first, *others = kind
+            for _, alike in itertools.groupby(planned, lambda s: s.change):
+                first, *others = alike
                 for batch in ([first], others):
                     for _ in pool.map(attempt, batch):
                         advance()

@@ -174,7 +174,7 @@ These traits are not on the provider of the host itself, so only requests that
 
     def test_every_kind_has_a_consequence_and_a_remedy(self):
         """The page makes its table of them."""
-        for kind, meant in isolation_findings.KINDS.items():
+        for kind, meant in isolation_findings.FAULTS.items():
             self.assertRegex(kind, '^[a-z][a-z-]+$')
             for sentence in (meant.consequence, meant.remedy):
                 self.assertRegex(sentence, r'^[A-Z].*[^.]$')
@@ -213,7 +213,7 @@ These traits are not on the provider of the host itself, so only requests that
         self.assertIn('1 of 1 aggregate with', self.err)
         [row] = json.loads(self.run_command(cloud, '-f', 'json'))
         fault = {
-            'kind': 'no-provider',
+            'fault': 'no-provider',
             'problem': 'no compute node with a resource provider',
             'hosts': HOSTS,
             'by_sync': False,

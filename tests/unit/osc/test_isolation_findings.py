@@ -27,7 +27,7 @@ class FaultsTestCase(testtools.TestCase):
     def find(self, aggregate, nodes=(), others=(), declared=NONE):
         cloud = make_cloud([aggregate, *others], nodes, known=[X, Y])
         return [
-            (fault.kind, *fault.hosts)
+            (fault.fault, *fault.hosts)
             for fault in isolation_findings.find(aggregate, cloud, declared)
         ]
 
@@ -103,7 +103,7 @@ class FaultsTestCase(testtools.TestCase):
             aggregate, make_cloud([aggregate], [node], known=[trait]), NONE
         )
         self.assertEqual(
-            ('trait-missing', by_sync), (fault.kind, fault.by_sync)
+            ('trait-missing', by_sync), (fault.fault, fault.by_sync)
         )
 
     @ddt.data(
