@@ -110,7 +110,7 @@ class IsolationTestCase(base.CloudTestCase):
         """Return (kind, hosts) of each fault by aggregate."""
         return {
             row['Name']: [
-                (fault['kind'], *fault['hosts']) for fault in row['Faults']
+                (fault['fault'], *fault['hosts']) for fault in row['Faults']
             ]
             for row in self.openstack.json(*LIST, *arguments)
         }
