@@ -61,7 +61,7 @@ class Batch:
         """
         groups, is_alone = _read(spec_obj, is_named)
         fitted = {target} if _is_fitted(spec_obj) else set()
-        mine = self
+        batch = self
         if self.vacated and (
             self.is_full
             or is_alone
@@ -69,12 +69,12 @@ class Batch:
             or not self.fitted.isdisjoint(fitted)
             or not self.groups.isdisjoint(groups)
         ):
-            mine = Batch(self.number + 1)
-        mine.vacated.add(host)
-        mine.fitted |= fitted
-        mine.groups |= groups
-        mine.is_full = is_alone
-        return mine
+            batch = Batch(self.number + 1)
+        batch.vacated.add(host)
+        batch.fitted |= fitted
+        batch.groups |= groups
+        batch.is_full = is_alone
+        return batch
 
 
 def _is_fitted(spec_obj: typing.Any) -> bool:
@@ -131,25 +131,25 @@ def link(
 
     :param movables: every server that moves is a Movable there
     """
-    found: list[plans.Move] = []
+    linked: list[plans.Move] = []
     chosen: list[str] = []
     # Servers that moved, by the host that they left, and by their group.
     vacated: dict[str, list[str]] = {}
-    for one in moves:
-        mine = typing.cast(movable.Movable, movables[one.server])
-        groups, is_alone = _read(mine.spec_obj, one.to is not None)
+    for move in moves:
+        prepared = typing.cast(movable.Movable, movables[move.server])
+        groups, is_alone = _read(prepared.spec_obj, move.to is not None)
         needs = (
-            [other.server for other in found]
+            [other.server for other in linked]
             if is_alone
             else itertools.chain(
                 chosen,
-                *(vacated.get(key, ()) for key in (one.expected, *groups)),
+                *(vacated.get(key, ()) for key in (move.expected, *groups)),
             )
         )
         needed = [*dict.fromkeys(needs)]
-        found.append(dataclasses.replace(one, needs=needed))
-        for key in (one.host, *groups):
-            vacated.setdefault(key, []).append(one.server)
-        if one.to is None:
-            chosen.append(one.server)
-    return found
+        linked.append(dataclasses.replace(move, needs=needed))
+        for key in (move.host, *groups):
+            vacated.setdefault(key, []).append(move.server)
+        if move.to is None:
+            chosen.append(move.server)
+    return linked

@@ -140,25 +140,25 @@ class _Migrations(_Departures):
         self._host: str | None = None
         self._on: dict[str, tuple[servers.Stored, object]] = {}
 
-    def make(self, one: plans.Leaving) -> movable.Migration:
+    def make(self, server: plans.Leaving) -> movable.Migration:
         """See :class:`_Departures`."""
-        if one.host != self._host:
-            self._host, self._on = one.host, dict(self._read(one.host))
-        stored, alike = self._on.get(one.server, (None, None))
+        if server.host != self._host:
+            self._host, self._on = server.host, dict(self._read(server.host))
+        stored, alike = self._on.get(server.server, (None, None))
         if stored and alike in self._prepared:
             return self._prepared[alike].for_like(stored.instance)
-        mine, key = movable.migrate(
-            self._reader, one.server, self._barred, stored
+        prepared, key = movable.migrate(
+            self._reader, server.server, self._barred, stored
         )
-        mine.like = self._places.find_like(
-            key, lambda: mine.spec_obj.obj_clone()
+        prepared.like = self._places.find_like(
+            key, lambda: prepared.spec_obj.obj_clone()
         )
-        if mine.like and mine.like.is_whole:
+        if prepared.like and prepared.like.is_whole:
             # Placement's answer numbers devices as that one.
-            mine.spec_obj = mine.like.shared.spec_obj
+            prepared.spec_obj = prepared.like.shared.spec_obj
             if alike is not None:
-                self._prepared[alike] = mine
-        return mine
+                self._prepared[alike] = prepared
+        return prepared
 
     def _read(
         self, host: str
@@ -247,16 +247,16 @@ class Evacuations(_Departures):
         if problem.cause != plans.STATE:
             # Nobody need know where it would go: it goes nowhere.
             raise problem
-        mine: movable.Movable | Exception
+        then: movable.Movable | Exception
         try:
-            mine = self._make(stored, key)
+            then = self._make(stored, key)
         except placement.PlacementFailed:
             raise
         except Exception as exc:
             # That it is not moved is known all the same.
-            mine = exc
+            then = exc
         # Of all that are alike it is the same.
-        raise admission.NotMovable(str(problem), problem.first, mine)
+        raise admission.NotMovable(str(problem), problem.first, then)
 
     def _make(
         self,

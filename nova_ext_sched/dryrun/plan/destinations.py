@@ -176,7 +176,7 @@ class Destinations:
         spec_obj.scheduler_hints = {}
         judged = spec_obj.obj_clone()
         _, states = (judge or self._judge)(judged, False)
-        found = {one.uuid: one.allocation_candidates for one in states}
+        offered = {one.uuid: one.allocation_candidates for one in states}
         refused: dict[str, list[claims.Request]] = {}
         resources: list[typing.Any] = []
         with contextlib.suppress(
@@ -191,43 +191,43 @@ class Destinations:
                 for uuid, requests in query.by_provider(
                     answer.requests
                 ).items()
-                if uuid in self.cloud.states and uuid not in found
+                if uuid in self.cloud.states and uuid not in offered
             }
-        return movable.Shared(spec_obj, judged, found, refused, resources)
+        return movable.Shared(spec_obj, judged, offered, refused, resources)
 
-    def count(self, mine: movable.Movable) -> int:
+    def count(self, prepared: movable.Movable) -> int:
         """Return how many hosts a server may go to now, about.
 
         :raises Exception: as :meth:`judge`
         """
-        like = mine.like
+        like = prepared.like
         if like is None:
-            return len(self.judge(mine.spec_obj)[1])
+            return len(self.judge(prepared.spec_obj)[1])
         requests, touched = like.shared.requests, self._touched
-        left = [one for one in requests if one not in self.barred]
-        asked = [one for one in left if one in touched]
+        remaining = [one for one in requests if one not in self.barred]
+        asked = [one for one in remaining if one in touched]
         spec_obj = like.shared.judged
         if not like.is_whole:
-            spec_obj = self._run_request_filters(mine)
+            spec_obj = self._run_request_filters(prepared)
             if spec_obj is None:
                 return 0
             # Others are not worth the time.
-            fresh = (one for one in left if one not in touched)
+            fresh = (one for one in remaining if one not in touched)
             asked += itertools.islice(fresh, WEIGHED)
         offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
         passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
-        return len(passing) + len(left) - len(asked)
+        return len(passing) + len(remaining) - len(asked)
 
-    def estimate(self, mine: movable.Movable) -> int:
+    def estimate(self, prepared: movable.Movable) -> int:
         """Return the same without asking anything.
 
         Servers with rules of their own count as the hardest.
         """
-        if mine.like is None or not mine.like.is_whole:
+        if prepared.like is None or not prepared.like.is_whole:
             return 0
-        return len(mine.like.shared.requests.keys() - self.barred)
+        return len(prepared.like.shared.requests.keys() - self.barred)
 
-    def find(self, mine: movable.Movable) -> typing.Any:
+    def find(self, prepared: movable.Movable) -> typing.Any:
         """Return where a server would go now: a HostState, or None.
 
         It has the limits that the filters set, and the allocation candidates
@@ -235,19 +235,21 @@ class Destinations:
 
         :raises Exception: as :meth:`judge`
         """
-        found = None
-        if mine.like is not None:
-            proposed = self._propose(mine, mine.like)
-            found = self._find_proposed(mine, mine.like, proposed)
-            if mine.like.is_whole:
-                return found
-        if found is None:
-            _, left = self.judge(mine.spec_obj)
-            allowed = (state for state in left if mine.may_move_to(state))
-            found = next(allowed, None)
-        return found
+        target = None
+        if prepared.like is not None:
+            proposed = self._propose(prepared, prepared.like)
+            target = self._find_proposed(prepared, prepared.like, proposed)
+            if prepared.like.is_whole:
+                return target
+        if target is None:
+            _, remaining = self.judge(prepared.spec_obj)
+            allowed = (
+                state for state in remaining if prepared.may_move_to(state)
+            )
+            target = next(allowed, None)
+        return target
 
-    def send(self, mine: movable.Movable, future: fork.Fork) -> typing.Any:
+    def send(self, prepared: movable.Movable, future: fork.Fork) -> typing.Any:
         """Let a server go where it has a place now; return it, or None.
 
         :param future: the fork that is open
@@ -255,8 +257,8 @@ class Destinations:
         :raises placement.PlacementFailed: placement does not answer
         """
         try:
-            target = self.find(mine)
-            if target is not None and mine.go(future, target):
+            target = self.find(prepared)
+            if target is not None and prepared.go(future, target):
                 return target
         except placement.PlacementFailed:
             raise
@@ -265,47 +267,47 @@ class Destinations:
             pass
         return None
 
-    def find_on(self, mine: movable.Movable, node: str) -> typing.Any:
+    def find_on(self, prepared: movable.Movable, node: str) -> typing.Any:
         """Return what :meth:`find` does, if that were the only host.
 
         :param node: UUID of its compute node; it is not barred
         """
-        if mine.like is None:
-            _, left = self.judge(mine.spec_obj)
-            return next((one for one in left if one.uuid == node), None)
-        requests = self._find_requests(mine.like.shared)
+        if prepared.like is None:
+            _, remaining = self.judge(prepared.spec_obj)
+            return next((one for one in remaining if one.uuid == node), None)
+        requests = self._find_requests(prepared.like.shared)
         offered = {node: self._fit(requests.get(node, []))}
-        return self._find_proposed(mine, mine.like, [offered])
+        return self._find_proposed(prepared, prepared.like, [offered])
 
     def explain(
-        self, mine: movable.Movable
+        self, prepared: movable.Movable
     ) -> tuple[matrix.Matrix, list[str]]:
         """Return what refuses which hosts, and the UUIDs of those left.
 
         :raises Exception: as :meth:`judge`
         """
-        if mine.like is None or not mine.like.is_whole:
-            judged, _ = self.judge(mine.spec_obj, whole=True)
+        if prepared.like is None or not prepared.like.is_whole:
+            judged, _ = self.judge(prepared.spec_obj, whole=True)
         else:
-            shared = mine.like.shared
+            shared = prepared.like.shared
             if shared not in self._explained:
                 spec_obj = shared.spec_obj.obj_clone()
                 # The server of which it is may be gone, and its ports.
-                spec_obj.instance_uuid = mine.uuid
+                spec_obj.instance_uuid = prepared.uuid
                 with contextlib.suppress(
                     nova_exception.InstanceNotFound, cells.CellFailed
                 ):
-                    if stored := self.reader.find(mine.uuid):
+                    if stored := self.reader.find(prepared.uuid):
                         spec_obj.ensure_network_information(stored.instance)
                 self._explained[shared], _ = self._judge_existing(
                     spec_obj, True
                 )
             judged = self._explained[shared]
-        here = self.cloud.hosts[mine.node].host if mine.node else ''
+        here = self.cloud.hosts[prepared.node].host if prepared.node else ''
         # Whatever else refuses them. Those to be empty may be disabled, which
         # is said of them as for any other server.
-        found = self.without_barred(judged, self.cloud.nodes_of(here))
-        return found, list(found.remaining)
+        judged = self.without_barred(judged, self.cloud.nodes_of(here))
+        return judged, list(judged.remaining)
 
     def without_barred(
         self, judged: matrix.Matrix, others: Iterable[str] = ()
@@ -315,13 +317,13 @@ class Destinations:
         :param others: UUIDs of more that are none
         """
         barred = self.barred.union(others)
-        found = judged.copy(without=barred)
-        found.add(
+        unbarred = judged.copy(without=barred)
+        unbarred.add(
             'requested host',
             'ignore_hosts',
             refused=dict.fromkeys(barred, refusals.IGNORED),
         )
-        return found
+        return unbarred
 
     def judge(
         self, spec_obj: typing.Any, whole: bool = False
@@ -335,8 +337,8 @@ class Destinations:
         :raises Exception: whatever nova or placement raise where the request
             cannot be judged
         """
-        found, states = self._judge(spec_obj.obj_clone(), whole)
-        return found, [one for one in states if one.uuid not in self.barred]
+        judged, states = self._judge(spec_obj.obj_clone(), whole)
+        return judged, [one for one in states if one.uuid not in self.barred]
 
     def _judge_existing(
         self, spec_obj: typing.Any, whole: bool
@@ -348,27 +350,27 @@ class Destinations:
 
         :raises nova.exception.InstanceNotFound: the server was deleted
         """
-        found, states = self._judge(spec_obj, whole)
+        judged, states = self._judge(spec_obj, whole)
         server = spec_obj.instance_uuid
-        if found.end and gone.find(self.cloud, [server]):
+        if judged.end and gone.find(self.cloud, [server]):
             raise nova_exception.InstanceNotFound(instance_id=server)
-        return found, states
+        return judged, states
 
     def _judge(
         self, spec_obj: typing.Any, whole: bool
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
-        found = asking.start(self.cloud, whole)
-        asked = asking.Asking(self.cloud, process.context(), spec_obj, found)
+        judged = asking.start(self.cloud, whole)
+        asked = asking.Asking(self.cloud, process.context(), spec_obj, judged)
         offered = candidates.ask(asked, is_limited=False)
         if offered is None:
-            return found, []
+            return judged, []
         order = hosts.Hosts(asked, offered).judge()
         # A filter may have taken the candidates away.
-        return found, [one for one in order if one.allocation_candidates]
+        return judged, [one for one in order if one.allocation_candidates]
 
     def _find_proposed(
         self,
-        mine: movable.Movable,
+        prepared: movable.Movable,
         like: movable.Like,
         proposed: Iterable[dict[str, list[claims.Request]]],
     ) -> typing.Any:
@@ -379,7 +381,7 @@ class Destinations:
         if like.is_whole:
             found = (self._find_first(like.shared, one) for one in proposed)
             return next(filter(None, found), None)
-        spec_obj = self._run_request_filters(mine)
+        spec_obj = self._run_request_filters(prepared)
         if spec_obj is None:
             return None
         seen = 0
@@ -397,7 +399,7 @@ class Destinations:
         return None
 
     def _propose(
-        self, mine: movable.Movable, like: movable.Like
+        self, prepared: movable.Movable, like: movable.Like
     ) -> Iterator[dict[str, list[claims.Request]]]:
         """Yield hosts that the shared answer leaves, some after the other.
 
@@ -406,10 +408,10 @@ class Destinations:
         shared, most = like.shared, _PROPOSED_AT_ONCE
         if like.is_whole:
             most = WEIGHED
-        elif mine.spec_obj.instance_group:
+        elif prepared.spec_obj.instance_group:
             most = PROPOSED
         requests, touched = self._find_requests(shared), self._touched
-        offer = functools.partial(self._offer, mine, shared, requests)
+        offer = functools.partial(self._offer, prepared, shared, requests)
         changed, ranked = self._rank(shared, requests, touched)
         # Each is looked at when its turn comes: of what hosts share, any
         # number of them may be full.
@@ -425,7 +427,7 @@ class Destinations:
 
     def _offer(
         self,
-        mine: movable.Movable,
+        prepared: movable.Movable,
         shared: movable.Shared,
         requests: Mapping[str, list[claims.Request]],
         uuids: Iterable[str],
@@ -438,7 +440,7 @@ class Destinations:
             if (
                 fit
                 and self._key(shared, uuid, fit) not in self._refused
-                and mine.may_move_to(self.cloud.states[uuid])
+                and prepared.may_move_to(self.cloud.states[uuid])
             ):
                 yield uuid, fit
 
@@ -472,11 +474,13 @@ class Destinations:
             best first
         """
         versions, before = self.cloud.versions, self._ranked.get(shared, {})
-        left = [uuid for uuid in touched if uuid in requests]
-        changed = [one for one in left if before.get(one) != versions[one]]
-        if len(changed) > max(PROPOSED, len(left) // 5):
+        remaining = [uuid for uuid in touched if uuid in requests]
+        changed = [
+            one for one in remaining if before.get(one) != versions[one]
+        ]
+        if len(changed) > max(PROPOSED, len(remaining) // 5):
             states = self.cloud.get_host_states_by_uuids(
-                self._ctxt, left, shared.judged
+                self._ctxt, remaining, shared.judged
             )
             order = self._weigh(states, shared.judged)
             before = {one.uuid: versions[one.uuid] for one in order}
@@ -499,14 +503,14 @@ class Destinations:
         supposed = self.cloud.supposed
         if not supposed:
             return shared.requests
-        left = supposed.find_other(shared.requests) - self.barred
-        if not left:
+        vacated = supposed.find_other(shared.requests) - self.barred
+        if not vacated:
             return shared.requests
         opened = self._opened.setdefault(shared, {})
-        if new := left - opened.keys():
+        if new := vacated - opened.keys():
             known = shared.requests | shared.refused
             opened |= supposed.open(shared.resources, new, known)
-        return shared.requests | {uuid: opened[uuid] for uuid in left}
+        return shared.requests | {uuid: opened[uuid] for uuid in vacated}
 
     def _find_first(
         self,
@@ -547,14 +551,14 @@ class Destinations:
     @property
     def _touched(self) -> dict[str, None]:
         """UUIDs of the hosts that are other than the shared answers know."""
-        found: dict[str, None] = {}
+        touched: dict[str, None] = {}
         supposed = self.cloud.supposed
         while supposed:
-            found |= dict.fromkeys(supposed.touched)
+            touched |= dict.fromkeys(supposed.touched)
             supposed = supposed.before
-        return found
+        return touched
 
-    def _run_request_filters(self, mine: movable.Movable) -> typing.Any:
+    def _run_request_filters(self, prepared: movable.Movable) -> typing.Any:
         """Return a request as the request filters leave it; None if refused.
 
         They may ask cells, Glance and Cinder. Of what a fork changes they read
@@ -563,12 +567,12 @@ class Destinations:
         :raises Exception: as :meth:`judge`
         """
         supposed = self.cloud.supposed
-        group = mine.spec_obj.instance_group
-        key = mine.uuid, *(mine.spec_obj.ignore_hosts or ())
+        group = prepared.spec_obj.instance_group
+        key = prepared.uuid, *(prepared.spec_obj.ignore_hosts or ())
         is_kept = not (supposed and supposed.has_moved(group))
         if is_kept and key in self._filtered:
             return self._filtered[key]
-        filtered = mine.spec_obj.obj_clone()
+        filtered = prepared.spec_obj.obj_clone()
         if supposed:
             supposed.correct_group(filtered.instance_group)
         try:
@@ -586,13 +590,13 @@ class Destinations:
 
         :param spec_obj: a nova RequestSpec that was filtered
         """
-        mine = spec_obj.obj_clone()
+        own = spec_obj.obj_clone()
         if uses_only(state.allocation_candidates[0], state.uuid, self.cloud):
             # nova asks for the host's own providers then, and no others.
-            destination = mine.requested_destination or objects.Destination()
+            destination = own.requested_destination or objects.Destination()
             destination.host, destination.node = state.host, state.nodename
-            mine.requested_destination = destination
-        resources = query.forms(self._ctxt, mine, self.cloud)
+            own.requested_destination = destination
+        resources = query.forms(self._ctxt, own, self.cloud)
         query.lift_limit(resources)
         asked = self.cloud.supposed or self.cloud.providers
         answer = asked.get_candidates(self._ctxt, resources)

@@ -41,16 +41,16 @@ def make(
     :param not_to: names of other hosts that get no server
     :raises placement.PlacementFailed: placement does not answer
     """
-    found = read(cloud, hosts)
+    occupants = read(cloud, hosts)
     goal = planner.Goal(
-        leaving=found.leaving,
+        leaving=occupants.leaving,
         barred=hosts | not_to,
         never_given_up=policies.Policies(cloud).on,
         to_be_empty=hosts,
-        migrating=found.migrating,
+        migrating=occupants.migrating,
     )
     places = destinations.Destinations(cloud)
-    advance(total=len(found.leaving))
+    advance(total=len(occupants.leaving))
     prepare = functools.partial(departures.prepare, places)
     return planner.plan(places, goal, prepare, advance)
 
@@ -148,17 +148,17 @@ def _select(
     under_way: list[holders.UnderWay] = []
     of = objects.MigrationList.get_in_progress_by_host_and_node
     for uuid, node in nodes.items():
-        for one in of(cctxt, node.host, node.node):
+        for migration in of(cctxt, node.host, node.node):
             # A server may be gone; else it is loaded from the cell.
             with contextlib.suppress(nova_exception.InstanceNotFound):
-                if one.instance.host != node.host:
-                    ends = (one.source_compute, one.dest_compute)
+                if migration.instance.host != node.host:
+                    ends = (migration.source_compute, migration.dest_compute)
                     down = [
                         host
                         for host in dict.fromkeys(filter(None, ends))
                         if not _is_up(cctxt, host)
                     ]
-                    under_way.append(holders.UnderWay(one, uuid, down))
+                    under_way.append(holders.UnderWay(migration, uuid, down))
     return leaving, under_way
 
 

@@ -113,7 +113,7 @@ class Holders:
         self, under_way: Collection[UnderWay]
     ) -> Iterator[plans.Stuck]:
         """Yield servers that hold a host for a migration."""
-        held = {
+        read = {
             uuid: self._cloud.providers.get_allocations(uuid)
             for _, uuid, _ in under_way
         }
@@ -123,13 +123,13 @@ class Holders:
         )
         remedies = {
             (one.server, one.uuid): one.remedy
-            for one in stray.find(self._cloud, held)
+            for one in stray.find(self._cloud, read)
         }
         for migration, uuid, down in under_way:
             server = migration.instance_uuid
             would_help = _say_what_ends(migration.status, down)
             if server in lost:
-                if held[uuid].keys().isdisjoint((server, migration.uuid)):
+                if read[uuid].keys().isdisjoint((server, migration.uuid)):
                     continue
                 would_help = remedies.get((server, uuid), '')
             host = self._nodes[uuid].host
@@ -166,7 +166,7 @@ def _select_ended(
     :param consumers: UUIDs
     """
     instance, migration = models.Instance, models.Migration
-    found: list[_Ended] = []
+    ended: list[_Ended] = []
     for chunk in servers.in_chunks(consumers):
         query = (
             sa.select(
@@ -186,5 +186,5 @@ def _select_ended(
                 instance.deleted == 0,
             )
         )
-        found += [_Ended(*row) for row in context.session.execute(query)]
-    return found
+        ended += [_Ended(*row) for row in context.session.execute(query)]
+    return ended

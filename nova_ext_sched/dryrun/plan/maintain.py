@@ -90,37 +90,40 @@ class Maintenance:
         )
         # Why hosts that have no server without a place are not emptied.
         self._lost: dict[str, str] = {}
-        found = drain.read(cloud, hosts)
-        advance(label='Planning rounds', total=len(found.leaving) + len(hosts))
+        occupants = drain.read(cloud, hosts)
+        advance(
+            label='Planning rounds', total=len(occupants.leaving) + len(hosts)
+        )
         self._movables = departures.prepare(
-            self._places, found.leaving, advance=advance
+            self._places, occupants.leaving, advance=advance
         )
         # The servers of each host, as they are after the rounds so far.
         self._on: dict[str, dict[str, plans.Leaving]] = {}
         self._passing: list[plans.Leaving] = []
         passing = self._find_passing()
-        for one in found.leaving:
-            if one.server in passing:
-                self._passing.append(one)
+        for server in occupants.leaving:
+            if server.server in passing:
+                self._passing.append(server)
             else:
-                self._on.setdefault(one.host, {})[one.server] = one
+                self._on.setdefault(server.host, {})[server.server] = server
         self._migrating: dict[str, list[plans.Stuck]] = {}
-        for one in found.migrating:
-            self._migrating.setdefault(one.host, []).append(one)
+        for server in occupants.migrating:
+            self._migrating.setdefault(server.host, []).append(server)
         self._pending = set(hosts)
         self._policies = policies.Policies(cloud).on
 
     def _find_passing(self) -> set[str]:
         """Return the servers that are being built, or being deleted."""
         refused = {
-            uuid: mine
-            for uuid, mine in self._movables.items()
-            if isinstance(mine, Exception)
+            uuid: prepared
+            for uuid, prepared in self._movables.items()
+            if isinstance(prepared, Exception)
         }
         return gone.find(self.cloud, refused, softly=False) | {
             uuid
-            for uuid, mine in refused.items()
-            if isinstance(mine, admission.NotMovable) and mine.is_being_built
+            for uuid, prepared in refused.items()
+            if isinstance(prepared, admission.NotMovable)
+            and prepared.is_being_built
         }
 
     def plan(self, most: int | None = None) -> plans.Rounds:
@@ -250,9 +253,11 @@ class Maintenance:
             one = self._on[host].pop(move.server)
             to = dataclasses.replace(one, host=move.expected)
             self._on.setdefault(to.host, {})[to.server] = to
-            mine = typing.cast(movable.Migration, self._movables[to.server])
+            prepared = typing.cast(
+                movable.Migration, self._movables[to.server]
+            )
             node, _ = trial.placed[to.server]
-            mine.arrive(node)
+            prepared.arrive(node)
         return moves
 
     def _move(
@@ -354,17 +359,17 @@ def make(
 def say_rounds(
     cloud: snapshot.Snapshot,
     hosts: Set[str],
-    found: plans.Rounds,
+    plan: plans.Rounds,
     is_whole: bool = True,
 ) -> Iterator[str]:
     """Yield sentences on rounds.
 
     :param hosts: names of those that are to be empty once
-    :param found: what :func:`make` returned
+    :param plan: what :func:`make` returned
     :param is_whole: whether it has every round
     """
     times = collections.Counter(
-        move.server for one in found.rounds for move in one.moves
+        move.server for one in plan.rounds for move in one.moves
     )
     moves = messages.count('move', times.total())
     twice = sum(number > 1 for number in times.values())
@@ -374,7 +379,7 @@ def say_rounds(
             verb = messages.agree(twice, 'moves', 'move')
             again = f'{messages.count("server", twice)} {verb} twice'
         yield f'{moves}; {again}.'
-    if builds := len(found.being_built):
+    if builds := len(plan.being_built):
         verb = messages.agree(builds, 'is', 'are')
         yield (
             f'{messages.count("server", builds)} {verb} still being built: '

@@ -134,13 +134,13 @@ class _Places(destinations.Destinations):
 
     aims: Sequence[frozenset[str]] = ()
 
-    def find(self, mine: movable.Movable) -> typing.Any:
+    def find(self, prepared: movable.Movable) -> typing.Any:
         """Return where a server would go; with aims a host that is told."""
         if not self.aims:
-            return super().find(mine)
+            return super().find(prepared)
         for barred in self.aims:
             self.barred = barred
-            target = super().find(mine)
+            target = super().find(prepared)
             if target is not None and self.is_named(target):
                 return target
         return None
@@ -345,16 +345,16 @@ class _Search:
             self._able -= {*some} - {*self._takers}
 
     def _allow(
-        self, mine: movable.Movable | Exception
+        self, prepared: movable.Movable | Exception
     ) -> movable.Movable | Exception:
         """Return a server, or why the plan is not to move it."""
         if (
-            isinstance(mine, Exception)
-            or mine.method == movable.LIVE
+            isinstance(prepared, Exception)
+            or prepared.method == movable.LIVE
             or self._is_cold
-            or mine.why_cold == plan_format.STOPPED
+            or prepared.why_cold == plan_format.STOPPED
         ):
-            return mine
+            return prepared
         return admission.NotMovable(
             'it runs, and nova moves it only cold (--cold allows that)', ''
         )
@@ -362,8 +362,8 @@ class _Search:
     def _may_take(self, node: str) -> bool:
         with self._cloud.fork() as future:
             for one in self._list_movable(future, node):
-                mine = self._movables[one.uuid]
-                typing.cast(movable.Migration, mine).leave(future)
+                prepared = self._movables[one.uuid]
+                typing.cast(movable.Migration, prepared).leave(future)
             return self._find_on(node) is not None
 
     def _list_movable(
@@ -520,20 +520,20 @@ def _count_least(
 
 
 def _rank_size(
-    lacking: Mapping[str, int], one: servers.Size
+    lacking: Mapping[str, int], server: servers.Size
 ) -> tuple[float, float]:
     """Return how much of what is lacking a server has; of equals the least."""
     share = sum(
-        min(_get_size(one, name), amount) / amount
+        min(_get_size(server, name), amount) / amount
         for name, amount in lacking.items()
     )
     size = sum(
-        _get_size(one, name) / amount for name, amount in lacking.items()
+        _get_size(server, name) / amount for name, amount in lacking.items()
     )
     # Where nothing is lacking, what refuses is of another kind.
-    return (share, -size) if lacking else (0, one.memory_mb)
+    return (share, -size) if lacking else (0, server.memory_mb)
 
 
-def _get_size(one: servers.Size, name: str) -> float:
+def _get_size(server: servers.Size, name: str) -> float:
     """Return what a server takes of a resource class; inf if not known."""
-    return getattr(one, _SIZES[name]) if name in _SIZES else math.inf
+    return getattr(server, _SIZES[name]) if name in _SIZES else math.inf

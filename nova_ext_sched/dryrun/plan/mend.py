@@ -35,37 +35,39 @@ def make(
     :raises placement.PlacementFailed: placement does not answer
     """
     advance(total=auditing.count())
-    found = [one for one in auditing.judge(advance) if one.policies]
-    found.sort(key=lambda one: -len(one.policies))
+    violating = [one for one in auditing.judge(advance) if one.policies]
+    violating.sort(key=lambda one: -len(one.policies))
     goal = planner.Goal(
         leaving=[
             plans.Leaving(
-                one.uuid,
-                messages.clean(one.name),
-                one.project_id,
-                one.host,
-                one.policies,
+                server.uuid,
+                messages.clean(server.name),
+                server.project_id,
+                server.host,
+                server.policies,
             )
-            for one in found
+            for server in violating
         ],
         may_stay={
-            one.uuid: functools.partial(is_mended, auditing.policies, one)
-            for one in found
-            if all(map(auditing.policies.counts_group, one.policies))
+            server.uuid: functools.partial(
+                is_mended, auditing.policies, server
+            )
+            for server in violating
+            if all(map(auditing.policies.counts_group, server.policies))
         },
         barred=not_to,
         never_given_up=auditing.policies.on,
         hardest_first=False,
     )
     places = destinations.Destinations(auditing.cloud)
-    advance(label='Planning moves', total=len(found))
+    advance(label='Planning moves', total=len(violating))
     prepare = functools.partial(departures.prepare, places)
     return planner.plan(places, goal, prepare, advance)
 
 
 def is_mended(
     judging: policies.Policies,
-    one: policies.Standing,
+    server: policies.Standing,
     moved: Mapping[str, str],
 ) -> bool:
     """Return whether a server that stays violates no policy after moves.
@@ -74,11 +76,11 @@ def is_mended(
 
     :param moved: the hosts of the servers that moved, by their UUIDs
     """
-    state = copy.copy(one.host_state)
+    state = copy.copy(server.host_state)
     state.instances = {
         uuid: None
         for uuid in (*state.instances, *moved)
-        if moved.get(uuid, one.host) == one.host and uuid != one.uuid
+        if moved.get(uuid, server.host) == server.host and uuid != server.uuid
     }
-    now = dataclasses.replace(one, host_state=state)
+    now = dataclasses.replace(server, host_state=state)
     return not any(judging.judge(now))

@@ -174,19 +174,19 @@ class Migration:
         """See :class:`Movable`."""
         states = self._cloud.states
         source = states[self.node]
-        found: dict[str, list[str]] = {}
-        for one in map(states.__getitem__, nodes):
-            attr = self._compare(one)
+        differing: dict[str, list[str]] = {}
+        for state in map(states.__getitem__, nodes):
+            attr = self._compare(state)
             if attr is None:
                 return ''
-            offered = messages.clean(getattr(one, attr))
-            host = messages.clean(one.host)
-            found.setdefault(attr, []).append(f'{host}: {offered}')
+            offered = messages.clean(getattr(state, attr))
+            host = messages.clean(state.host)
+            differing.setdefault(attr, []).append(f'{host}: {offered}')
         kinds = [
             f'{_HYPERVISORS[attr]} than '
             f'{messages.clean(getattr(source, attr))} '
             f'({messages.first_few(hosts, _MOST_HOSTS)})'
-            for attr, hosts in sorted(found.items())
+            for attr, hosts in sorted(differing.items())
         ]
         return f'the hypervisors of all hosts left are {" or ".join(kinds)}'
 
@@ -290,7 +290,7 @@ def migrate(
     with server.read() as (cctxt, instance):
         method = _find_method(cctxt, instance)
         why_cold = _find_why_cold(instance, method)
-    mine = Migration(reader.cloud, instance, method, spec_obj, why_cold)
+    prepared = Migration(reader.cloud, instance, method, spec_obj, why_cold)
     if method == LIVE:
         server.live_migrate()
     else:
@@ -298,7 +298,7 @@ def migrate(
     # A plan has no move to where the server is.
     spec_obj.ignore_hosts = [instance.host, *barred]
     text = jsonutils.dumps(spec_obj.obj_to_primitive())
-    return mine, likeness.of_request((method, server.cell), instance, text)
+    return prepared, likeness.of_request((method, server.cell), instance, text)
 
 
 def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:

@@ -300,7 +300,7 @@ def compare_groups(
         group = prepared.spec_obj.instance_group
         if group and group.policy not in _TOGETHER:
             groups[group.uuid] = group
-    found = []
+    closer = []
     for uuid, group in groups.items():
         hosts, hosts_before = (
             {
@@ -318,8 +318,8 @@ def compare_groups(
         )
         if numbers[0] < numbers[1] or numbers[2] < numbers[3]:
             name = messages.clean(group.name)
-            found.append(plans.Group(uuid, name, *numbers))
-    return found
+            closer.append(plans.Group(uuid, name, *numbers))
+    return closer
 
 
 def leave_out_gone(
@@ -338,14 +338,14 @@ def leave_out_gone(
     def keep(among: Iterable[typing.Any]) -> list[typing.Any]:
         return [one for one in among if one.server not in deleted]
 
-    left = dataclasses.replace(
+    kept = dataclasses.replace(
         plan,
         moves=keep(plan.moves),
         without_place=keep(plan.without_place),
         mended_by_others=keep(plan.mended_by_others),
         deleted_meanwhile=[*deleted.values()],
     )
-    return dataclasses.replace(left, services=cloud.services_of(left.hosts))
+    return dataclasses.replace(kept, services=cloud.services_of(kept.hosts))
 
 
 def find_gone(

@@ -104,25 +104,25 @@ class Spare:
                 future.come(uuid, self._newcomers.spec_obj, target)
             yield future
 
-    def _is_as_now(self, one: Evacuated, number: int) -> bool:
-        places, movables = self._places, dict(one.movables)
+    def _is_as_now(self, evacuated: Evacuated, number: int) -> bool:
+        places, movables = self._places, dict(evacuated.movables)
         for uuid, target in self.came[:number]:
-            if target.host in one.hosts:
+            if target.host in evacuated.hosts:
                 movables[uuid] = self._newcomers.prepare(
                     uuid, target.cell_uuid
                 )
-        places.begin(one.hosts)
+        places.begin(evacuated.hosts)
         leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
         with places.cloud.fork() as trial:
             _, remaining = planner.try_(
                 places, trial, leaving, movables, places.count
             )
         stuck = {server.server for server in remaining}
-        if len(stuck) <= len(one.stuck):
+        if len(stuck) <= len(evacuated.stuck):
             return True
         # Those that are gone since count neither then nor now.
-        deleted = gone.find(places.cloud, stuck & one.movables.keys())
-        return len(stuck - deleted) <= len(one.stuck - deleted)
+        deleted = gone.find(places.cloud, stuck & evacuated.movables.keys())
+        return len(stuck - deleted) <= len(evacuated.stuck - deleted)
 
     def make_room(self) -> plans.FlavorRoom:
         """Return what the plan has of it."""

@@ -183,25 +183,25 @@ def make(
     if failures and cloud.states:
         # They stay until the process ends; as capacity does.
         gc.freeze()
-    found: list[plans.Failure] = []
+    with_servers: list[plans.Failure] = []
     evacuated: list[spare.Evacuated] = []
     for failure, known in survival.fail(failures, advance):
         if failure.servers:
-            found.append(failure)
+            with_servers.append(failure)
         if spares:
             evacuated.append(known)
     for counted in spares:
         counted.check(evacuated)
     hosts_of = [
         name
-        for failure in found
+        for failure in with_servers
         for name in (
             *failure.hosts,
             *(move.expected for move in failure.moves),
         )
     ]
     return plans.Outcome(
-        found,
+        with_servers,
         [counted.make_room() for counted in spares],
         [*survival.deleted.values()],
         [f'{remark}.'] if remark else [],
