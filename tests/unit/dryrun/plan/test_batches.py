@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import types
-
 import ddt
 from nova import objects
 import testtools
 
 from nova_ext_sched.dryrun.plan import batches
+from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
+from tests.unit.dryrun.plan import small
 
 objects.register_all()
 
@@ -26,8 +26,8 @@ DEVICE = {
 }
 
 
-def make_moves(moves):
-    """Return moves, of servers that are numbered as they move."""
+def order(of, moves):
+    """Return the moves of servers, which are numbered as they move."""
     made, movables = [], {}
     for number, move in enumerate(moves, 1):
         mine = {'is_named': True, **SERVER, **move}
@@ -38,16 +38,15 @@ def make_moves(moves):
             spec_obj.scheduler_hints = mine['hints']
         for name in NUMA.keys() & mine.keys():
             setattr(spec_obj, name, mine[name])
-        movables[number] = types.SimpleNamespace(spec_obj=spec_obj)
+        movables[number] = movable.Evacuation(number, spec_obj, None)
+        to = mine['target'] if mine['is_named'] else None
         made.append(
             plans.Move(
                 *(number, '', 'p', mine['host'], []),
-                to=mine['target'] if mine['is_named'] else None,
-                expected=mine['target'],
-                method='live',
+                *(to, mine['target'], 'evacuate'),
             )
         )
-    return made, movables
+    return small.read(of(made, movables))
 
 
 @ddt.ddt
@@ -82,7 +81,7 @@ class BatchTestCase(testtools.TestCase):
     )
     def test_numbers(self, row):
         expected, *moves = row
-        made = batches.number(*make_moves(moves))
+        made = order(batches.number, moves)
         self.assertEqual(expected, [one.batch for one in made])
 
 
@@ -120,5 +119,5 @@ class LinkTestCase(testtools.TestCase):
     )
     def test_needs(self, row):
         expected, *moves = row
-        made = batches.link(*make_moves(moves))
-        self.assertEqual(expected, [one.needs for one in made])
+        made = order(batches.link, moves)
+        self.assertEqual(expected, [one.needed for one in made])

@@ -2,116 +2,36 @@
 
 """Which hosts may still fail while others are empty; nova's claims decide."""
 
-import types
-from unittest import mock
-
-import fixtures
+import ddt
 import testtools
 
-from nova_ext_sched.dryrun.decision import likeness
-from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import failover
-from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import spare
-from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
 
 
+@ddt.ddt
 class FailoverTestCase(testtools.TestCase):
-    """Four hosts of four CPUs; what survive found of them is made up."""
+    """Rounds of as many hosts as can be, and what keeps others from them."""
 
-    def setUp(self):
-        super().setUp()
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', []
-            )
-        )
-        self.cloud = clouds.Cloud('abcd', [clouds.KnownFilter()])
-        self.instances = {}
-        self.movables, self.failures = {}, []
-        self.places = destinations.Destinations(self.cloud)
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.dryrun.plan.survive.Survival',
-                lambda places: types.SimpleNamespace(
-                    find=lambda: ({}, ''), fail=self.fail_all
-                ),
-            )
-        )
-
-    def stand(self, **servers):
-        """Let a server be on each of some hosts.
-
-        :param servers: its CPUs, and whether it is like all that have as many
-        """
-        for on, (cpus, _) in servers.items():
-            self.instances[on] = self.cloud.stand(f'{on}1', on)
-            amounts = {'VCPU': cpus, 'MEMORY_MB': 64 * cpus}
-            self.cloud.server.hold(f'{on}1', **{on: amounts})
-        for on, (cpus, is_whole) in servers.items():
-            uuid, spec = f'{on}1', clouds.make_spec(cpus)
-            key = likeness.Key(str(cpus), is_whole)
-            mine = movable.Evacuation(uuid, spec, None, on)
-            small.prepare(self.places, mine, key)
-            self.movables[f'host{on}'] = {uuid: mine}
-
-    def fail_all(self, failures, advance):
-        for one in self.failures:
-            advance()
-            known = self.movables.get(one.failure, {})
-            yield one, spare.Evacuated(one.failure, {*one.hosts}, known, set())
-
-    def fail(self, host, *stuck):
-        self.failures.append(plans.Failure(host, [host], [], [*stuck]))
-
-    def test_hosts_that_lose_their_place(self):
-        self.stand(a=(3, True), b=(3, False))
-        for host in ('hosta', 'hostb'):
-            self.fail(host)
-        advance = mock.Mock()
-        found = failover.Failover(self.cloud, advance)
-        # What is done is said, and each step is counted.
+    @ddt.data(
+        # While both others are empty, a has nowhere to go.
+        ('a=4 x=3; b=4; c=4', None, 'bc a', 'ba c', ''),
+        ('a=4 x=3; b=4 y=3; c=4', 1, 'c a b', '', 'a:b b:a c:a'),
+        # One that may not fail today keeps nobody.
+        ('a=5 x=5; b=4; c=4', None, 'bc', 'bc', 'a:'),
+        # Servers count where they are: x on b, beside y.
+        ('a=4 x=3; b=4 y=1; c=4 z=1', 1, 'a c b', '', 'a:b b:a c:a'),
+        # They may go back to where they came from: y to b, while e is empty.
+        (
+            'b=5/1 y=3/1+g; c=5/1 z=1/1; e=5/1 v=1/1',
+            *(1, 'b e c', 'b e c', ''),
+        ),
+    )
+    @ddt.unpack
+    def test_rounds(self, cloud, at_once, any_, safe, lost):
+        made = self.useFixture(small.Small())
+        for rounds, keeps in ((any_, False), (safe, True)):
+            found = made.maintain(cloud, at_once, keeps_failover=keeps)
+            self.assertEqual(rounds, small.say_rounds(found))
         self.assertEqual(
-            [
-                mock.call(steps=0, label='Evacuating servers'),
-                *[mock.call()] * 2,
-            ],
-            advance.call_args_list,
+            lost, ' '.join(f'{one.on}:{one.lost}' for one in found.kept)
         )
-        with self.cloud.fork() as future:
-            self.assertIsNone(found.find_lost(future, set()))
-            self.assertIsNone(found.find_lost(future, {'hostc'}))
-            self.assertEqual(
-                'hosta', found.find_lost(future, {'hostc', 'hostd'})
-            )
-            # One that is empty need not be able to fail.
-            self.assertEqual(
-                'hostb', found.find_lost(future, {'hosta', 'hostc', 'hostd'})
-            )
-
-    def test_servers_count_where_they_are(self):
-        """b's server moved to c: with d empty, it goes back to b."""
-        self.stand(b=(3, False))
-        self.fail('hostb')
-        self.fail('hostc')
-        found = failover.Failover(self.cloud)
-        with self.cloud.fork() as future:
-            target = self.cloud.find_target('c')
-            spec = clouds.make_spec(3)
-            one = self.instances['b']
-            self.assertTrue(self.cloud.migrate(future, one, spec, target))
-            self.assertIsNone(found.find_lost(future, {'hosta', 'hostd'}))
-            self.assertEqual(
-                'hostc', found.find_lost(future, {'hosta', 'hostb', 'hostd'})
-            )
-
-    def test_hosts_that_may_not_fail_today(self):
-        self.stand(a=(4, True))
-        stuck = plans.Stuck('a1', '', '', 'hosta', [], 'why', 'VCPU', '')
-        self.fail('hosta', stuck)
-        found = failover.Failover(self.cloud)
-        with self.cloud.fork() as future:
-            every = {'hostb', 'hostc', 'hostd'}
-            self.assertIsNone(found.find_lost(future, every))

@@ -5,14 +5,11 @@
 from unittest import mock
 
 import ddt
-import fixtures
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import question
-from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import make_room
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
@@ -57,90 +54,60 @@ class ArrivingFilter(clouds.KnownFilter):
 class Rooms(small.Small):
     """Clouds of servers that take CPUs, 64 MiB for each unless it is said.
 
-    :ivar change: is called with a cloud before the moves are made
-    :ivar group: the UUIDs of its servers
+    :ivar forced: the hosts that the request forces
     :ivar units: of 64 MiB that a host has
     """
 
     def __init__(self):
         super().__init__(KeptFilter())
-        self.size, self.hints, self.forced = 1, {}, []
-        self.change, self.group, self.units = None, (), 100
+        self.forced, self.units = [], 100
 
-    def _setUp(self):
-        super()._setUp()
-        for name, fake in (
-            ('get_image', mock.Mock()),
-            ('get_flavor', mock.Mock()),
-            ('set_up_group', mock.Mock()),
-            (
-                'build',
-                lambda *_: make_spec(
-                    self.size,
-                    user_id='new',
-                    scheduler_hints=self.hints,
-                    force_hosts=self.forced,
-                    force_nodes=[],
-                ),
-            ),
-        ):
-            self.useFixture(
-                fixtures.MonkeyPatch(f'{request.__name__}.{name}', fake)
-            )
+    def coming(self, *_):
+        cpus, units = self.size
+        spec = clouds.make_spec(
+            cpus,
+            user_id='new',
+            project_id='0',
+            force_hosts=self.forced,
+            force_nodes=[],
+        )
+        spec.flavor.memory_mb = 64 * units
+        return spec
 
-    def make(self, hosts, size, count, kinds=None, room=10, **more):
+    def make(self, hosts, size, count, room=10, group='', kinds=None, **more):
         """Return the moves on a cloud.
 
-        :param hosts: sizes of the servers of each host, whose UUID and name
-            are a letter; of their servers that and a number
-        :param kinds: of servers that are no live ones
+        :param hosts: of each its letter, which is its UUID and name, and the
+            sizes of its servers; of each that and a number
         :param room: CPUs of each host, or those by host
+        :param group: its servers
+        :param kinds: of servers that are no live ones
         """
-        self.size, found = size, {}
-        for host, each in hosts.items():
-            for number, one in enumerate(each):
-                cpus, units = read_size(one)
-                kind = (kinds or {}).get(uuid := f'{host}{number}', 'live')
-                if kind not in small.KINDS:
-                    kind = admission.NotMovable(kind, '')
+        self.size = size if isinstance(size, tuple) else (size, size)
+        found, rooms = {}, {}
+        for text in hosts.split():
+            host, _, sizes = text.partition('=')
+            cpus = room[host] if isinstance(room, dict) else room
+            rooms[host] = small.Host(cpus, units=self.units)
+            for number, one in enumerate(filter(None, sizes.split(','))):
+                cpus, _, units = one.partition('*')
+                uuid = f'{host}{number}'
                 found[uuid] = small.Server(
-                    *(host, cpus),
-                    units=units,
-                    kind=kind,
-                    group=uuid in self.group,
+                    *(host, int(cpus)),
+                    units=int(units or cpus),
+                    kind=(kinds or {}).get(uuid, 'live'),
+                    group=uuid in group,
                 )
-        rooms = room if isinstance(room, dict) else dict.fromkeys(hosts, room)
-        cloud = self.build(
-            {one: small.Host(rooms[one], units=self.units) for one in hosts},
-            found,
-        )
-        sizes = [
-            servers.Size(
-                *(uuid, uuid, 'p', one.host, self.instances[uuid].node),
-                *(one.cpus, one.memory, 0),
-            )
-            for uuid, one in found.items()
-        ]
-        cloud.ask_cells = lambda _: {'cell1': sizes}
-        if self.change:
-            self.change(cloud)
+        cloud = self.build((rooms, found))
         before = cloud.describe()
-        found = make_room.make(cloud, question.Question(), count, **more)
+        made = make_room.make(cloud, question.Question(), count, **more)
         self.is_left = before == cloud.describe()
-        return found
+        return small.read(made)
 
 
-def read_size(size):
-    """Return CPUs, and how often 64 MiB; as many if only they are said."""
-    return size if isinstance(size, tuple) else (size, size)
-
-
-def make_spec(size, **fields):
-    """Return the nova RequestSpec of a server of a size."""
-    cpus, units = read_size(size)
-    spec = clouds.make_spec(cpus, **fields)
-    spec.flavor.memory_mb = 64 * units
-    return spec
+def forbid(why):
+    """Return what nova says of a server that it does not move."""
+    return admission.NotMovable(why, '')
 
 
 @ddt.ddt
@@ -151,111 +118,59 @@ class MakeRoomTestCase(testtools.TestCase):
 
     @ddt.data(
         # What fits now comes first, and no move spends its room.
-        ({'a': [4], 'b': [9]}, 6, 1, [], 'a'),
-        ({'a': [4], 'b': [2, 6]}, 6, 2, [], 'a'),
+        ('a=4 b=9', 6, 1, '', 'a'),
+        ('a=4 b=2,6', 6, 2, '', 'a'),
         # The smallest of those that are enough.
-        ({'a': [5, 2, 1], 'b': [7], 'k': [5]}, 4, 1, ['a1 k'], 'a'),
+        ('a=5,2,1 b=7 k=5', 4, 1, 'a1:k', 'a'),
         # The largest share first, and the smallest of those that are enough.
-        (
-            {'a': [1, 1, 3, 2], 'k': [3]},
-            9,
-            1,
-            ['a2 k', 'a3 k', 'a0 k'],
-            'a',
-        ),
+        ('a=1,1,3,2 k=3', 9, 1, 'a2:k a3:k a0:k', 'a'),
         # A host that takes none gets what leaves, whatever nova prefers.
-        ({'a': [3, 3], 'b': [5], 'k': [6]}, 6, 2, ['a0 k'], 'a'),
+        ('a=3,3 b=5 k=6', 6, 2, 'a0:k', 'a'),
         # The host of which the fewest must leave.
-        ({'a': [3, 3, 3], 'b': [7], 'k': [1]}, 8, 1, ['b0 k'], 'b'),
+        ('a=3,3,3 b=7 k=1', 8, 1, 'b0:k', 'b'),
         # Room on a host that took one goes before that of the next.
-        (
-            {'a': [4, 2], 'b': [5, 1, 1], 'c': [2]},
-            5,
-            3,
-            ['a1 c', 'b1 a', 'b2 c'],
-            'cab',
-        ),
+        ('a=4,2 b=5,1,1 c=2', 5, 3, 'a1:c b1:a b2:c', 'cab'),
         # As few as can be enough are counted of the largest.
-        ({'a': [1, 1, 8], 'b': [5, 5], 'k': []}, 8, 1, ['a2 k'], 'a'),
+        ('a=1,1,8 b=5,5 k=', 8, 1, 'a2:k', 'a'),
         # The host of fewer that is ranked later: of the first the largest
         # finds no place.
-        (
-            {
-                'a': [5, 3, 2],
-                'b': [2] * 5,
-                'c': [4, 3, 2],
-                'k': [6],
-                'k2': [8],
-            },
-            5,
-            1,
-            ['c0 k'],
-            'c',
-        ),
+        ('a=5,3,2 b=2,2,2,2,2 c=4,3,2 k=6 k2=8', 5, 1, 'c0:k', 'c'),
         # The host of more that is ranked later is left alone.
-        (
-            {'a': [5, 3, 2], 'b': [5, 2, 2, 1], 'k': [6], 'k2': [8]},
-            5,
-            1,
-            ['a1 k', 'a2 k2'],
-            'a',
-        ),
+        ('a=5,3,2 b=5,2,2,1 k=6 k2=8', 5, 1, 'a1:k a2:k2', 'a'),
         # What leaves does not go to a host that was tried and given up.
-        (
-            {'a': [5, 3, 2], 'b': [5, 1, 1, 1], 'd': [1] * 8, 'k': [6]},
-            5,
-            1,
-            ['a1 k', 'a2 d'],
-            'a',
-        ),
+        ('a=5,3,2 b=5,1,1,1 d=1,1,1,1,1,1,1,1 k=6', 5, 1, 'a1:k a2:d', 'a'),
         # Nor to one that may take a new server, if others do not.
-        (
-            {'a': [5], 'b': [5], 'c': [5], 'k': [1]},
-            6,
-            1,
-            ['a0 k'],
-            'a',
-        ),
+        ('a=5 b=5 c=5 k=1', 6, 1, 'a0:k', 'a'),
         # Room of one that nobody wants next goes before that of one that took.
-        (
-            {'a': [9], 'b': [4, 2], 'c': [5], 'e': [8], 'k': []},
-            6,
-            2,
-            ['a0 k', 'b1 e'],
-            'ab',
-        ),
+        ('a=9 b=4,2 c=5 e=8 k=', 6, 2, 'a0:k b1:e', 'ab'),
     )
     @ddt.unpack
-    def test_moves(self, hosts, size, count, moves, room_on):
+    def test_moves(self, hosts, size, count, moves, on):
         found = self.rooms.make(hosts, size, count)
         self.assertTrue(self.rooms.is_left)
         self.assertEqual(
-            (moves, [*room_on]),
-            (
-                [f'{one.server} {one.to}' for one in found.moves],
-                found.room_on,
-            ),
+            (moves, on), (small.say(found.moves), ''.join(found.on))
         )
-        self.assertEqual(len(room_on) < count, bool(found.in_the_way))
+        self.assertEqual(len(on) < count, bool(found.said))
+        # They are disabled meanwhile, those where one fits now too.
+        ends = {name for one in found.moves for name in (one.at, one.to)}
+        self.assertEqual({*on, *ends}, {*found.services})
         vacated = {}
         for one in found.moves:
-            self.assertEqual(vacated.get(one.to, []), one.needs)
-            vacated.setdefault(one.host, []).append(one.server)
+            self.assertEqual(vacated.get(one.to, []), one.needed)
+            vacated.setdefault(one.at, []).append(one.uuid)
 
     def test_one_that_is_of_no_use_in_the_end(self):
         """Of both CPUs and memory the first has most, but not enough."""
         self.rooms.units = 10
-        hosts = {'a': [(3, 2), (4, 1), (1, 4)], 'k': []}
+        hosts = 'a=3*2,4*1,1*4 k='
         found = self.rooms.make(hosts, (7, 8), 1)
-        self.assertEqual(
-            (['a2', 'a1'], ['a']),
-            ([one.server for one in found.moves], found.room_on),
-        )
+        self.assertEqual('a2 a1', small.name(found.moves))
 
     def test_progress(self):
         """Trials take longest, and say which host."""
         told = mock.Mock()
-        self.rooms.make({'a': [4], 'b': [7], 'k': []}, 6, 2, advance=told)
+        self.rooms.make('a=4 b=7 k=', 6, 2, advance=told)
         self.assertEqual(
             [
                 mock.call(total=2),
@@ -270,20 +185,15 @@ class MakeRoomTestCase(testtools.TestCase):
     def test_what_lacks_nothing(self):
         """Where something else is in the way the largest one leaves."""
         self.rooms.host_filters = [CrowdedFilter()]
-        found = self.rooms.make({'a': [1, 2, 1], 'b': [10]}, 1, 1, room=20)
+        found = self.rooms.make('a=1,2,1 b=10', 1, 1, 20)
         self.assertEqual([], found.moves)
-        found = self.rooms.make(
-            {'a': [1, 2, 1], 'b': [8]}, 3, 1, room={'a': 10, 'b': 10}
-        )
-        self.assertEqual(
-            (['a1 b'], ['a']),
-            ([f'{one.server} {one.to}' for one in found.moves], found.room_on),
-        )
+        found = self.rooms.make('a=1,2,1 b=8', 3, 1)
+        self.assertEqual('a1:b', small.say(found.moves))
 
     def test_a_filter_that_nobody_knows(self):
         self.rooms.host_filters = [UnknownFilter()]
-        found = self.rooms.make({'a': [3], 'b': [4]}, 8, 1)
-        self.assertEqual(['a'], found.room_on)
+        found = self.rooms.make('a=3 b=4', 8, 1)
+        self.assertEqual(['a'], found.on)
 
     def test_only_nova_can_choose_the_host(self):
         """Where hosts share a provider, no server is told its host."""
@@ -295,11 +205,11 @@ class MakeRoomTestCase(testtools.TestCase):
                 del cloud.server.providers[host].inventory['MEMORY_MB']
 
         self.rooms.change = share
-        found = self.rooms.make({'a': [4], 'b': [7], 'k': []}, 6, 2)
-        self.assertEqual(([], [None]), (found.moves, found.room_on))
+        found = self.rooms.make('a=4 b=7 k=', 6, 2)
+        self.assertEqual(([], [None]), (found.moves, found.on))
         self.assertIn(
             'Servers whose host only nova can choose were not moved.',
-            found.in_the_way,
+            found.said,
         )
 
     def test_servers_that_arrive(self):
@@ -307,34 +217,24 @@ class MakeRoomTestCase(testtools.TestCase):
         self.rooms.change = lambda cloud: cloud.under_way.update(
             arriving={'a'}
         )
-        found = self.rooms.make({'a': [1], 'b': [3]}, 8, 1)
-        self.assertEqual([], found.room_on)
-        found = self.rooms.make({'a': [1], 'b': [3], 'c': [4]}, 8, 1)
-        self.assertEqual(['b'], found.room_on)
+        found = self.rooms.make('a=1 b=3', 8, 1)
+        self.assertEqual([], found.on)
+        found = self.rooms.make('a=1 b=3 c=4', 8, 1)
+        self.assertEqual(['b'], found.on)
 
     def test_a_host_in_no_cell_mapping(self):
         self.rooms.change = lambda cloud: cloud.unmapped.add('a')
-        found = self.rooms.make({'a': [1, 2], 'b': [3], 'k': []}, 8, 1)
-        self.assertEqual(
-            (['b0 k'], ['b']),
-            ([f'{one.server} {one.to}' for one in found.moves], found.room_on),
-        )
+        found = self.rooms.make('a=1,2 b=3 k=', 8, 1)
+        self.assertEqual('b0:k', small.say(found.moves))
 
     def test_groups_that_stand_less_apart(self):
-        self.rooms.group, self.rooms.policy = ['a0', 'k0'], 'soft-x'
-        found = self.rooms.make({'a': [4], 'k': [4]}, 4, 2)
-        self.assertEqual(['a0'], [one.server for one in found.moves])
-        [one] = found.groups
+        self.rooms.policy = 'soft-x'
+        found = self.rooms.make('a=4 k=4', 4, 2, group=('a0', 'k0'))
+        self.assertEqual('a0', small.name(found.moves))
+        [one] = found.closer
         self.assertEqual(
-            ('group True', 1, 2),
-            (one.name, one.hosts, one.hosts_before),
+            ('group True', 1, 2), (one.name, one.hosts, one.before)
         )
-
-    def test_services(self):
-        """Of hosts where one fits now, too: they are disabled meanwhile."""
-        found = self.rooms.make({'a': [4], 'b': [6], 'k': [1]}, 6, 2)
-        self.assertEqual(['a', 'b'], found.room_on)
-        self.assertEqual({'a', 'b', 'k'}, {*found.services})
 
     @ddt.data(
         ('live', {}, 1, ''),
@@ -346,12 +246,12 @@ class MakeRoomTestCase(testtools.TestCase):
             'it runs, and nova moves it only cold (--cold allows that)',
         ),
         ('device', {'is_cold': True}, 1, ''),
+        # Each reason is said.
+        (forbid('it is odd'), {}, 0, 'looked at cannot be moved: it is odd.'),
         (
-            'its vm_state is error',
-            {},
-            0,
-            '1 server of the hosts that were looked at cannot be moved: '
-            'its vm_state is error.',
+            forbid('it is odd'),
+            *({}, 0),
+            '1 server of the hosts that were looked at cannot be moved: its.',
         ),
         (
             'live',
@@ -363,66 +263,42 @@ class MakeRoomTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_who_moves(self, kind, more, moves, said):
-        found = self.rooms.make(
-            {'a': [5], 'b': [4]}, 8, 1, {'a0': kind, 'b0': 'its'}, **more
-        )
+        kinds = {'a0': kind, 'b0': forbid('its')}
+        found = self.rooms.make('a=5 b=4', 8, 1, kinds=kinds, **more)
         self.assertEqual(moves, len(found.moves))
-        self.assertEqual(moves, len(found.room_on))
-        self.assertIn(said, ' '.join(found.in_the_way))
+        self.assertEqual(moves, len(found.on))
+        self.assertIn(said, ' '.join(found.said))
 
     def test_a_chain(self):
         """c0 to k would make room for a0 on c, and that for the new one."""
-        hosts = {'a': [7], 'c': [1], 'k': [9]}
-        found = self.rooms.make(hosts, 8, 1, room={'a': 10, 'c': 7, 'k': 10})
+        hosts = 'a=7 c=1 k=9'
+        found = self.rooms.make(hosts, 8, 1, {'a': 10, 'c': 7, 'k': 10})
         self.assertEqual([], found.moves)
         # No host is left out that was no destination of the last move tried.
-        self.assertNotIn('excluded', found.in_the_way[0])
+        self.assertNotIn('excluded', found.said[0])
         self.assertIn(
             'Chains were not tried: moving a third server so that a second '
             'can go.',
-            found.in_the_way,
+            found.said,
         )
 
-    def test_the_largest_host(self):
-        found = self.rooms.make({'a': [1], 'b': [1]}, 12, 1)
+    @ddt.data((10, None, 10), ({'a': 9, 'b': 12}, {'a'}, 9))
+    @ddt.unpack
+    def test_the_largest_host(self, room, where, most):
+        found = self.rooms.make('a=1 b=1', 12, 1, room, where=where)
         self.assertIn(
-            'The largest host has 10 of VCPU, and the server takes 12.',
-            found.in_the_way,
-        )
-        found = self.rooms.make(
-            {'a': [1], 'b': [1]}, 12, 1, room={'a': 9, 'b': 12}, where={'a'}
-        )
-        self.assertIn(
-            'The largest host has 9 of VCPU, and the server takes 12.',
-            found.in_the_way,
+            f'The largest host has {most} of VCPU, and the server takes 12.',
+            found.said,
         )
 
-    def test_each_reason_is_said(self):
-        found = self.rooms.make(
-            {'a': [5], 'b': [4]}, 8, 1, {'a0': 'it is odd', 'b0': 'it is even'}
-        )
-        for one in ('it is odd', 'it is even'):
-            self.assertIn(
-                '1 server of the hosts that were looked at cannot be moved: '
-                f'{one}.',
-                found.in_the_way,
-            )
-
+    @mock.patch.multiple(make_room, MOST_HOSTS=1, _AT_ONCE=1)
     def test_the_bound_is_said(self):
-        hosts = {letter: [3, 4] for letter in 'abcd'} | {'k': [10]}
-        self.useFixture(
-            fixtures.MonkeyPatch(f'{make_room.__name__}.MOST_HOSTS', 1)
-        )
-        self.useFixture(
-            fixtures.MonkeyPatch(f'{make_room.__name__}._AT_ONCE', 1)
-        )
+        hosts = 'a=3,4 b=3,4 c=3,4 d=3,4 k=10'
         found = self.rooms.make(hosts, 6, 4)
         self.assertIn(
-            'Only the 1 hosts that need the fewest moves', found.in_the_way[-1]
+            'Only the 1 hosts that need the fewest moves', found.said[-1]
         )
 
     def test_a_forced_host(self):
         self.rooms.forced = ['a']
-        self.assertRaises(
-            exception.InvalidValue, self.rooms.make, {'a': [1]}, 1, 1
-        )
+        self.assertRaises(exception.InvalidValue, self.rooms.make, 'a=1', 1, 1)

@@ -1,195 +1,111 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""nova-api's own checks decide; none of its writes is made."""
-
-import types
-from unittest import mock
+"""How nova moves the servers of a host; its own checks are in functional."""
 
 import ddt
-from nova.compute import power_state
-from nova.compute import vm_states
 import testtools
 
-from nova_ext_sched.dryrun.cloud import servers
-from nova_ext_sched.dryrun.decision import admission
-from nova_ext_sched.dryrun.plan import movable
-from tests.unit.dryrun.cloud import clouds
+from tests.unit.dryrun.plan import small
 
 
 @ddt.ddt
-class MethodTestCase(testtools.TestCase):
-    @ddt.data(
-        # What nova refuses, whether the guest may run, and the method.
-        ((), False, 'live'),
-        (('live-migrate',), False, 'cold'),
-        (('live-migrate',), True, 'live-migrate is refused'),
-        (('migrate',), False, 'live'),
-        (('live-migrate', 'migrate'), False, 'migrate is refused'),
-    )
-    @ddt.unpack
-    def test_live_or_cold(self, refused, may_run, expected):
-        def ask(operation, *_):
-            if operation in refused:
-                raise admission.NotMovable(
-                    f'{operation} is refused', may_run=may_run
-                )
-
-        with mock.patch.object(admission, 'ask', ask):
-            try:
-                found = movable._find_method(None, None)
-            except admission.NotMovable as exc:
-                found = str(exc)
-        self.assertEqual(expected, found)
-
-    @ddt.data(
-        ('', 'live', vm_states.ACTIVE, 'RUNNING', True),
-        ('', 'evacuate', vm_states.STOPPED, 'SHUTDOWN', True),
-        ('stopped', 'cold', vm_states.STOPPED, 'SHUTDOWN', True),
-        ('stopped', 'cold', vm_states.ACTIVE, 'SHUTDOWN', False),
-        ('stopped', 'cold', vm_states.ACTIVE, 'CRASHED', False),
-        ('device', 'cold', vm_states.ACTIVE, 'RUNNING', True),
-        # It may be running.
-        ('refused', 'cold', vm_states.ACTIVE, 'NOSTATE', False),
-    )
-    @ddt.unpack
-    def test_why_it_is_cold(self, why, method, vm_state, power, pci):
-        instance = types.SimpleNamespace(
-            vm_state=vm_state,
-            power_state=getattr(power_state, power),
-            pci_requests=types.SimpleNamespace(requests=['nic'] * pci),
-        )
-        self.assertEqual(why, movable._find_why_cold(instance, method))
-
-
-@ddt.ddt
-class MigrationTestCase(testtools.TestCase):
-    """A server on host a, of a hypervisor qemu of version 5."""
-
-    cell = 'cell1'
+class DrainTestCase(testtools.TestCase):
+    """The servers of h1 go to h2."""
 
     def setUp(self):
         super().setUp()
-        self.cloud = clouds.Cloud()
-        self.instance = self.cloud.stand('one', 'a')
-        self.instance.image_ref = 'image'
-        self.instance.get_network_info = list
-        self.instance.system_metadata = {}
-        self.instance.vm_state = vm_states.STOPPED
-        self.spec = clouds.make_spec(ignore_hosts=['old'])
-        for state in self.cloud.states.values():
-            state.hypervisor_type, state.hypervisor_version = 'qemu', 5
+        self.small = self.useFixture(small.Small())
 
-    def make(self, method, barred=()):
-        """Return it, with the method of explain that prepared it."""
+    def drain(self, servers, hosts='h2=9', **states):
+        """Drain h1.
 
-        def start(mine, reader, uuid, stored=None):
-            mine.spec_obj, mine.uuid = self.spec, uuid
-            mine.cell = self.cell
+        :param states: the hypervisor of hosts, and its version
+        """
 
-        server = movable.explain_server.Server
-        with (
-            mock.patch.object(server, '__init__', start),
-            mock.patch.object(server, 'read') as target,
-            mock.patch.object(server, 'live_migrate') as live,
-            mock.patch.object(server, 'migrate') as cold,
-            mock.patch.object(movable, '_find_method', return_value=method),
-        ):
-            target.return_value.__enter__.return_value = None, self.instance
-            found, self.key = movable.migrate(
-                servers.Reader(self.cloud), 'one', barred
-            )
-        self.prepared = live.call_count, cold.call_count
-        return found
+        def change(cloud):
+            for name, (kind, version) in states.items():
+                state = cloud.states[name]
+                state.hypervisor_type = kind
+                state.hypervisor_version = version
 
-    def make_key(self, *args):
-        self.make(*args)
-        return self.key
-
-    @ddt.data((movable.LIVE, (1, 0)), (movable.COLD, (0, 1)))
-    @ddt.unpack
-    def test_it_goes_neither_where_it_is_nor_to_barred_hosts(
-        self, method, prepared
-    ):
-        found = self.make(method, ['hostb', 'hostc'])
-        self.assertEqual(prepared, self.prepared)
-        self.assertEqual(['hosta', 'hostb', 'hostc'], self.spec.ignore_hosts)
-        self.assertEqual((method, None), (found.method, found.like))
-        why = {movable.LIVE: '', movable.COLD: 'stopped'}[method]
-        self.assertEqual(why, found.why_cold)
-        self.assertEqual(why, found.for_like(self.instance).why_cold)
+        self.small.change = change
+        return self.small.drain(f'h1=9 {servers}; {hosts}', 'h1')
 
     @ddt.data(
-        ('live', ('qemu', 5), True),
-        ('live', ('qemu', 6), True),
-        ('live', ('qemu', 4), False),
-        ('live', ('ironic', 5), False),
-        ('cold', ('qemu', 4), True),
+        ('live', 'live', ''),
+        ('stopped', 'cold', 'stopped'),
+        ('crashed', 'cold', 'stopped'),
+        ('device', 'cold', 'device'),
+        ('unlike', 'cold', 'refused'),
+        # It may be running.
+        ('pending', '', 'nova cannot move it: it is pending'),
+        ('shelved', '', 'nova cannot move it: it is shelved'),
     )
     @ddt.unpack
-    def test_hypervisors(self, method, target, expected):
-        mine, state = self.make(method), self.cloud.states['b']
-        state.hypervisor_type, state.hypervisor_version = target
-        self.assertEqual(expected, mine.may_move_to(state))
-        self.assertEqual(expected, not mine.tell_refused('b'))
-        # Like servers are on other hosts.
-        self.assertFalse(mine.may_move_to(self.cloud.states['a']))
-        mine.arrive('b')
-        self.assertFalse(mine.may_move_to(state))
+    def test_live_or_cold(self, kind, how, why):
+        """Of two that are alike, and of one of a group."""
+        found = self.drain(f'a=1:{kind} b=1:{kind} c=1+g:{kind}')
+        self.assertEqual(3 * bool(how), len(found.moves))
+        self.assertEqual(
+            3 * [(how, why)],
+            [(one.how, one.why) for one in found.moves]
+            + [('', one.said) for one in found.stuck],
+        )
 
-    def test_what_is_said_of_hypervisors(self):
-        mine, states = self.make('live'), self.cloud.states
-        for uuid, kind, version in (('b', 'xen', 9), ('c', 'qemu', 4)):
-            state = states[uuid]
-            state.hypervisor_type, state.hypervisor_version = kind, version
-        older = 'older than 5 (hostc: 4)'
-        other = 'of another type than qemu (hostb: xen)'
-        for uuids, said in (
-            ('b', other),
-            ('c', older),
-            ('bc', f'{other} or {older}'),
-        ):
-            self.assertEqual(
-                f'the hypervisors of all hosts left are {said}',
-                mine.tell_refused(uuids),
-            )
-        # It may go to itself.
-        self.assertEqual('', mine.tell_refused('ab'))
+    @ddt.data(
+        (('qemu', 5), ''),
+        (('qemu', 6), ''),
+        (('qemu', 4), 'older than 5 (h2: 4)'),
+        (('xen', 9), 'of another type than qemu (h2: xen)'),
+        (
+            ('qemu', 4),
+            'of another type than qemu (h3: xen) or older than 5 (h2: 4)',
+            ('xen', 5),
+        ),
+    )
+    @ddt.unpack
+    def test_hypervisors(self, second, said, third=None):
+        """A cold migration goes to any; others are conductor's matter."""
+        hosts = {'h1': ('qemu', 5), 'h2': second}
+        if third:
+            hosts['h3'] = third
+        text = 'h2=9; h3=9' if third else 'h2=9'
+        for servers in ('a=1', 'a=1+g'):
+            found = self.drain(servers, text, **hosts)
+            self.assertEqual(not said, bool(found.moves))
+            for one in found.stuck:
+                self.assertEqual('hypervisor', one.cause)
+                self.assertEqual(
+                    f'the hypervisors of all hosts left are {said}', one.said
+                )
+        for servers in ('a=1:device', 'a=1+g:device'):
+            found = self.drain(servers, text, **hosts)
+            self.assertEqual('a:h2', small.say(found.moves))
 
-    @ddt.data(movable.LIVE, movable.COLD)
-    def test_a_compute_node_that_is_gone(self, method):
-        self.instance.node = 'gone'
-        error = self.assertRaises(admission.NotMovable, self.make, method)
-        self.assertEqual('nova has no compute node of hosta', str(error))
-        self.assertIn('start nova-compute there', error.first)
+    def test_a_compute_node_that_is_gone(self):
+        _, servers = described = small.parse('h1=9 a=1 b=1:device; h2=9')
+        build = self.small.build
 
-    def test_what_it_has_in_common_with_others(self):
-        cold, live = map(self.make_key, (movable.COLD, movable.LIVE))
-        self.assertNotEqual(live.text, cold.text)
-        self.spec.instance_uuid = 'other'
-        self.assertEqual(live, self.make_key(movable.LIVE, ['x']))
-        # nova evacuates and migrates within a cell.
-        self.cell = 'cell2'
-        self.assertNotEqual(live.text, self.make_key(movable.LIVE).text)
+        def lose(_):
+            cloud = build(described)
+            for uuid in servers:
+                self.small.instances[uuid].node = 'gone'
+            return cloud
 
-    def test_go(self):
-        """It leaves its host, which an evacuated one still counts on."""
-        mine, target = self.make(movable.LIVE), self.cloud.find_target('b')
-        node, other = self.cloud.find_node('hosta', 'nodea'), None
-        for one, left in (
-            (mine, ()),
-            (movable.Evacuation('one', self.spec, None, node), ['one']),
-            (movable.Evacuation('one', self.spec, None, other), ['one']),
-        ):
-            self.assertTrue(one.may_move_to(target))
-            with self.cloud.fork() as future:
-                self.assertIs(True, one.go(future, target))
-                self.assertEqual({'one': 'hostb'}, future.moved)
-                self.assertEqual([*left], [*self.cloud.states['a'].instances])
-                # Another took the room.
-                full = self.cloud.find_target('c', c={'VCPU': 5})
-                self.assertIs(False, one.go(future, full))
-        self.assertEqual('evacuate', one.method)
-        # What the servers of a node have is read at once.
-        self.assertIn(
-            f'/resource_providers?in_tree={node}', self.cloud.server.asked
+        self.small.build = lose
+        for one in self.small.drain(described, 'h1').stuck:
+            self.assertEqual('state', one.cause)
+            self.assertIn('nova has no compute node of h1', one.said)
+            self.assertIn('start nova-compute there', one.helps)
+
+    def test_what_nova_is_asked(self):
+        """A cold migration is not that of a live one; others as they are."""
+        seen = []
+        self.small.request_filters.append(
+            lambda _, spec: seen.append((spec.user_id, spec.ignore_hosts))
+        )
+        self.drain('a=1 b=1:stopped c=1+g')
+        self.assertLessEqual(
+            {('live', ()), ('cold', ()), ('live', ('h1', 'h1'))},
+            {(operation, tuple(hosts)) for operation, hosts in seen},
         )

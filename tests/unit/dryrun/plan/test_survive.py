@@ -1,40 +1,116 @@
 # SPDX-License-Identifier: Apache-2.0
 
+"""Hosts that fail, on small clouds; nova evacuates in functional."""
+
 from unittest import mock
 
+import ddt
+from nova import exception as nova_exception
 import testtools
 
-from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import survive
+from nova_ext_sched.dryrun.decision import admission
+from tests.unit.dryrun.plan import small
 
 
-class FailTestCase(testtools.TestCase):
+@ddt.ddt
+class SurviveTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.small = self.useFixture(small.Small())
+
     def test_what_is_known_is_said_while_the_rest_is_asked(self):
         """The label has it as soon as one cannot fail, and how many."""
-        survey = survive.Survival.__new__(survive.Survival)
-        survey._counts = {}
-        bad = mock.Mock(has_no_room=True)
-        survey._fail = lambda name, *_: (
-            plans.Failure(name, [name], [], [bad] * (name != 'fine')),
-            None,
-        )
         advance = mock.Mock()
-        failures = {name: {name} for name in ('a', 'fine', 'b', 'c', 'd')}
-        said = []
-        for one, _ in survey.fail(failures, advance):
-            label = advance.mock_calls[-1].kwargs.get('label', '')
-            said.append((one.failure, label))
+        found = self.small.survive(
+            'a=4 a1=4; b=4 b1=1; c=4 c1=4; d=4 d1=4; e=6 e1=5', advance=advance
+        )
+        self.assertEqual([*'abcde'], [one.name for one in found.failed])
+        said = [call.kwargs for call in advance.mock_calls[1:] if call.kwargs]
+        # None of these is a step.
         self.assertEqual(
             [
-                ('a', '1 cannot fail: a'),
-                ('fine', '1 cannot fail: a'),
-                ('b', '2 cannot fail: a, b'),
-                ('c', '3 cannot fail: a, b, c'),
-                ('d', '4 cannot fail: a, b, c, d'),
+                {'steps': 0, 'label': f'{number} cannot fail: {names}'}
+                for number, names in (
+                    (1, 'a'),
+                    (2, 'a, c'),
+                    (3, 'a, c, d'),
+                    (4, 'a, c, d, e'),
+                )
             ],
             said,
         )
-        # None of these is a step.
-        self.assertTrue(
-            all(call.kwargs['steps'] == 0 for call in advance.mock_calls[1:])
+        self.assertEqual(
+            [mock.call(total=5), *[mock.call()] * 5],
+            [one for one in advance.mock_calls if 'steps' not in one.kwargs],
+        )
+
+    def test_each_failure_as_if_nothing_else_had_failed(self):
+        """What was said of servers that are alike is not said again."""
+        cloud = 'a=4 p=2 q=2; b=4 r=2; c=4 s=2 t=2+g; d=2/1; e=4 u=4'
+        found = self.small.survive(cloud).failed
+        self.assertEqual([*'abce'], [one.name for one in found])
+        for one in found:
+            alone = self.small.survive(cloud, hosts=[one.name]).failed
+            self.assertEqual([one], alone)
+
+    def test_it_still_counts_on_its_host(self):
+        """What the servers of a node have is read at once."""
+        [one, _] = self.small.survive('a=4 s=1+g t=1; b=4 u=1+g; c=4').failed
+        self.assertEqual(
+            's:c:evacuate t:b:evacuate',
+            ' '.join(f'{small.say([m])}:{m.how}' for m in one.moves),
+        )
+        self.assertIn(
+            '/resource_providers?in_tree=a', self.small.cloud.server.asked
+        )
+
+    def test_whether_there_would_be_room_otherwise(self):
+        """They go last, the hardest first, each beside those before it."""
+        [one] = self.small.survive(
+            'h1=12 a=1:shelved b=2:shelved c=3 d=1:shelved e=1/1:shelved '
+            'g=3/1 h=1/1; h2=6'
+        ).failed
+        self.assertEqual('c:h2', small.say(one.moves))
+        self.assertEqual(
+            'g:LabelFilter h:LabelFilter e:state b:state a:state d:state',
+            small.say(one.stuck),
+        )
+        found = {each.uuid: each for each in one.stuck}
+        self.assertEqual(
+            [small.LABEL, '', '', 'VCPU'], [found[u].then for u in 'ebad']
+        )
+        why = 'nova cannot move it: it is shelved'
+        self.assertEqual(
+            (why, 'unshelve it'), (found['a'].said, found['a'].helps)
+        )
+        self.assertIn(f'{why}. Even then: 0 of 2 hosts', found['d'].said)
+        self.assertEqual(
+            'unshelve it; then free VCPU on h2:nodeh2', found['d'].helps
+        )
+
+    @ddt.data(
+        ('', True, 'server group'),
+        ('', False, 'server group'),
+        ('never evacuated', True, 'never evacuated'),
+    )
+    @ddt.unpack
+    def test_whose_request_conductor_refuses(self, never, shelved, cause):
+        """That nova does not move it is known all the same."""
+        hosts, servers = small.parse('h1=4 a=1; h2=4')
+        problem = nova_exception.UnsupportedPolicyException(reason='x')
+        servers['a'] = small.Server(
+            'h1',
+            1,
+            kind=admission.NotMovable('it is', '', cause=never)
+            if never
+            else 'shelved'
+            if shelved
+            else 'live',
+            problem=problem,
+        )
+        [one] = self.small.survive((hosts, servers)).failed
+        [stuck] = one.stuck
+        self.assertEqual(cause, stuck.then or stuck.cause)
+        self.assertEqual(
+            {'': 'state' if shelved else cause}.get(never, never), stuck.cause
         )
