@@ -175,12 +175,11 @@ def revise(section: Section, is_whole: bool, domain: str = '') -> Section:
             return say(row)
         if not isinstance(row, Line):
             return tuple(map(say, row))
-        below = row.below and revise(row.below, is_whole, domain)
         return row._replace(
             text=say(row.text),
             label=say(row.label),
             notes=list(map(say, row.notes)),
-            below=below,
+            below=row.below and revise(row.below, is_whole, domain),
         )
 
     return dataclasses.replace(

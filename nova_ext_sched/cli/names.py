@@ -29,8 +29,9 @@ class Names:
         for names in kinds:
             counts = collections.Counter(names.values())
             for id_, name in names.items():
-                is_only = counts[name] == 1
-                self._shown[id_] = name if is_only else f'{name} ({id_})'
+                self._shown[id_] = (
+                    name if counts[name] == 1 else f'{name} ({id_})'
+                )
 
     def say(self, id_: str) -> str:
         """Return what people read in place of an ID; without a name the ID."""

@@ -174,10 +174,8 @@ def say_supposed(parsed_args: argparse.Namespace) -> str:
 
     ``If aggregate windows had trait:X=required: ``
     """
-    clauses = [clause for _, clause in _suppose(parsed_args)]
-    if not clauses:
-        return ''
-    return f'If {" and ".join(clauses)}: '
+    clauses = ' and '.join(clause for _, clause in _suppose(parsed_args))
+    return f'If {clauses}: ' if clauses else ''
 
 
 def _suppose(

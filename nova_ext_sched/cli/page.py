@@ -116,15 +116,15 @@ def draw(
     """
     now = datetime.datetime.now(datetime.UTC)
     version = importlib.metadata.version('nova-ext-sched')
-    parts = [
-        f'<p class="aside">{now:%Y-%m-%d %H:%M} UTC, exit status {status}, '
-        f'version {_say(version)}</p>\n'
-    ]
-    parts += [f'<p class="aside">{_say(one)}</p>\n' for one in origin if one]
     classes = {
         terminal.ANSWER: f'answer {"bad" if status else terminal.GOOD}',
     }
-    parts += [_draw_section(one, classes) for one in sections]
+    parts = [
+        f'<p class="aside">{now:%Y-%m-%d %H:%M} UTC, exit status {status}, '
+        f'version {_say(version)}</p>\n',
+        *(f'<p class="aside">{_say(one)}</p>\n' for one in origin if one),
+        *(_draw_section(one, classes) for one in sections),
+    ]
     if rows:
         parts += (
             f'<section><details><summary>All rows ({len(rows)})</summary>\n',

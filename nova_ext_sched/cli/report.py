@@ -139,8 +139,10 @@ def say_origin(
         def document() -> dict[str, typing.Any]:
             made = dict(make_document())
             if clause and (answer := made.get('answer')):
-                sentence = clause + answer['sentence']
-                made['answer'] = {**answer, 'sentence': sentence}
+                made['answer'] = {
+                    **answer,
+                    'sentence': clause + answer['sentence'],
+                }
             return {
                 **made,
                 'command': command,
@@ -183,6 +185,11 @@ class Cell(cliff_columns.FormattableColumn[typing.Any]):
         return self._text
 
 
+def say(number: int | None) -> int | str:
+    """Return a number as a cell has it that may not be known."""
+    return NONE if number is None else number
+
+
 class Lister(base.Command, lister.Lister):
     """A command that makes a report; ``-f`` and ``-c`` choose what of it.
 
@@ -205,6 +212,9 @@ class Lister(base.Command, lister.Lister):
 
     #: What ``--color`` says.
     color: str
+
+    #: The names of the columns, where these are always the same.
+    columns: Sequence[str] = ()
 
     #: The help of ``--all``.
     all_means = 'show everything; shorten no list'
@@ -271,7 +281,7 @@ class Lister(base.Command, lister.Lister):
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         """Return the names of the columns of the rows."""
-        raise NotImplementedError
+        return self.columns
 
     def make_report(self, parsed_args: argparse.Namespace) -> Report:
         """Return everything that is to be told."""
@@ -333,8 +343,7 @@ class Lister(base.Command, lister.Lister):
                 data = (list(map(_flatten, row)) for row in data)
             super().produce_output(parsed_args, column_names, data)
             self.app.stdout.flush()
-            said = [Section(found.sentence)]
-            self._write(sys.stderr, said, parsed_args)
+            self._write(sys.stderr, [Section(found.sentence)], parsed_args)
         return 0
 
     def is_text(self, parsed_args: argparse.Namespace) -> bool:
@@ -360,11 +369,13 @@ class Lister(base.Command, lister.Lister):
     ) -> None:
         assert self._report is not None
         domain = messages.find_domain(self._report.hosts)
-        revised = (
-            layout.revise(one, parsed_args.all, domain) for one in sections
+        write(
+            stream,
+            (layout.revise(one, parsed_args.all, domain) for one in sections),
+            parsed_args.max_width,
+            self.color,
+            self.status,
         )
-        width = parsed_args.max_width
-        write(stream, revised, width, self.color, self.status)
 
 
 def _flatten(cell: object) -> object:

@@ -184,15 +184,18 @@ class Map:
         if len(rows) == len(seen) + 1:
             # The last one is written in place of a line that would count it.
             seen = [*rows]
-        names = [name for name in rows if name in seen]
-        lines = [(name or NO_GROUP, rows[name], sums[name]) for name in names]
+        lines = [
+            (name or NO_GROUP, hosts, sums[name])
+            for name, hosts in rows.items()
+            if name in seen
+        ]
         if folded := [name for name in rows if name not in seen]:
             # A host may be in several.
-            hosts = dict.fromkeys(host for n in folded for host in rows[n])
+            hosts = [*dict.fromkeys(host for n in folded for host in rows[n])]
             lines.append(
                 (
                     f'and {messages.count(f"more {GROUPS[by]}", len(folded))}',
-                    [*hosts],
+                    hosts,
                     sum(self.numbers.get(host, 0) for host in hosts),
                 )
             )

@@ -52,9 +52,11 @@ class Audit(metrics.Command, scheduler.Lister):
         options.add_selection(parser)
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        if parsed_args.summary:
-            return audit_report.SUMMARY_COLUMNS
-        return audit_report.COLUMNS
+        return (
+            audit_report.SUMMARY_COLUMNS
+            if parsed_args.summary
+            else audit_report.COLUMNS
+        )
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         auditing, findings, hosts, projects = self.ask(audit, parsed_args)
@@ -115,9 +117,9 @@ def _describe(server: typing.Any) -> Iterator[audit_report.Finding]:
     group = fields.get_field(server.request_spec, 'instance_group')
     its_group = None
     if group and (uuid := fields.get_field(group, 'uuid')):
-        group_name = messages.clean(fields.get_field(group, 'name') or '')
         its_group = audit_report.Group(
-            messages.clean(uuid), sys.intern(group_name)
+            messages.clean(uuid),
+            sys.intern(messages.clean(fields.get_field(group, 'name') or '')),
         )
     for policy, reason in server.violated:
         yield audit_report.Finding(

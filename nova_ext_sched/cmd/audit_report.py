@@ -163,7 +163,16 @@ def make(
     rows: Iterable[Sequence[typing.Any]]
     found: Sequence[Finding] | Sequence[Place] = findings
     if summary:
-        found = places = _list_places(totals, projects)
+        found = places = [
+            Place(
+                by,
+                name,
+                number,
+                policies,
+                projects.get(name) if by == 'project' else None,
+            )
+            for by, name, number, policies in totals.lines()
+        ]
         rows = [
             (one.by, one.name, one.servers, report.Cell(one.policies, said))
             for one in places
@@ -175,9 +184,11 @@ def make(
         details = _tell_groups(findings, totals, names)
 
     def make_parts() -> dict[str, typing.Any]:
-        keys = [field.name for field in dataclasses.fields(Totals)[1:]]
         return {
-            'answer': {key: getattr(totals, key) for key in keys},
+            'answer': {
+                field.name: getattr(totals, field.name)
+                for field in dataclasses.fields(Totals)[1:]
+            },
             'summary' if summary else 'findings': [
                 dataclasses.asdict(one) for one in found
             ],
@@ -196,21 +207,6 @@ def make(
         status=base.FAULT if totals.not_judged else status,
         counts=totals.counts,
     )
-
-
-def _list_places(
-    totals: typing.Any, projects: Mapping[str, str]
-) -> list[Place]:
-    return [
-        Place(
-            by,
-            name,
-            number,
-            policies,
-            projects.get(name) if by == 'project' else None,
-        )
-        for by, name, number, policies in totals.lines()
-    ]
 
 
 def draw(
@@ -251,15 +247,17 @@ def _tell_groups(
     of_policies = [
         list(keys) for _, keys in itertools.groupby(ranked, lambda key: key[0])
     ]
-    turns = filter(None, itertools.chain(*itertools.zip_longest(*of_policies)))
-    shown = set(itertools.islice(turns, _MOST_GROUPS))
+    turns = itertools.chain(*itertools.zip_longest(*of_policies))
+    shown = {*itertools.islice(filter(None, turns), _MOST_GROUPS)}
     for key in filter(shown.__contains__, ranked):
         policy, reason = key
         servers = messages.count('server', len(groups[key]))
         projects = dict.fromkeys(one.project for one in groups[key])
-        whose = messages.count('project', len(projects))
-        if len(projects) == 1:
-            whose = f'project {names.say(*projects)}'
+        whose = (
+            f'project {names.say(*projects)}'
+            if len(projects) == 1
+            else messages.count('project', len(projects))
+        )
         yield report.Section(
             f'{policy}, {servers} of {whose}: {names.put_into(reason)}',
             _list_servers(groups[key], names, len(projects) > 1),
@@ -293,12 +291,10 @@ def _tell_places(
     places: Iterable[Place], names: cli_names.Names
 ) -> Iterator[report.Section]:
     for by, group in itertools.groupby(places, lambda one: one.by):
-        named = [
-            (_name(one, names), one.servers, one.policies) for one in group
-        ]
         # Projects of one number have the order of their IDs.
         found = sorted(
-            named, key=lambda row: (-row[1], messages.in_order(row[0]))
+            ((_name(one, names), one.servers, one.policies) for one in group),
+            key=lambda row: (-row[1], messages.in_order(row[0])),
         )
         shown = bars.compare([row[1] for row in found], terminal.BAD)
         yield report.Section(
@@ -316,9 +312,11 @@ def _tell_places(
 
 
 def _name(one: Place, names: cli_names.Names) -> str:
-    if one.by == 'project':
-        return names.say(one.name)
-    return messages.clean(one.name)
+    return (
+        names.say(one.name)
+        if one.by == 'project'
+        else messages.clean(one.name)
+    )
 
 
 def _say(policies: dict[str, int]) -> str:

@@ -99,10 +99,12 @@ class Capacity(metrics.Command, scheduler.Lister):
             status = base.SOME_FOUND
         made = self._tell(parsed_args, status)
         if topology.is_wanted(parsed_args):
-            drawn = capacity_report.draw(
-                self._found, self._hosts, parsed_args.map_by
+            made = report.append(
+                made,
+                *capacity_report.draw(
+                    self._found, self._hosts, parsed_args.map_by
+                ),
             )
-            made = report.append(made, *drawn)
         return made
 
     def _tell(
@@ -133,9 +135,9 @@ class Capacity(metrics.Command, scheduler.Lister):
             self._found, self._hosts, self._is_complete = counted
             for one in self._found.flavors if is_said else ():
                 if one.id not in told:
+                    told.add(one.id)
                     said = capacity_report.say_flavor(one, self._found.hosts)
                     print(f'{said}.', file=sys.stderr, flush=True)
-                    told.add(one.id)
 
     def measure(self) -> Iterator[metrics.Figure]:
         yield metrics.Figure(

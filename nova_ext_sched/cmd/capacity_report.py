@@ -19,7 +19,6 @@ from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import documents
 from nova_ext_sched.dryrun import heading
-from nova_ext_sched.dryrun.decision import document as explain_document
 from nova_ext_sched.dryrun.fit import answer
 
 #: Changes when a reader of the document must change.
@@ -46,9 +45,6 @@ GROUPS = {
     'aggregate': 'aggregate',
     'domain': 'failure domain',
 }
-# Of hosts that are in no group.
-_NO_GROUP = '(none)'
-
 # Of a host of which only the sum with others is known.
 _UNKNOWN = topology.Sign('?', style=terminal.ASIDE)
 
@@ -79,9 +75,10 @@ def make(
     """
     sentences = [*_list_sentences(found)]
     if is_part:
-        counted = messages.count('flavor', len(found.flavors))
         sentences.insert(
-            1, f'Interrupted after {counted}; the others were not counted.'
+            1,
+            f'Interrupted after {messages.count("flavor", len(found.flavors))}'
+            f'; the others were not counted.',
         )
     sentence, sections = report.begin(*sentences)
     rows: list[Sequence[typing.Any]] = []
@@ -95,9 +92,8 @@ def make(
             columns, noun = get_group_columns(by), GROUPS[by]
             lines = _list_groups(one)
         else:
-            fitting = report.NONE if one.fault else _hosts(one)
-            cell = report.Cell(ends, '; '.join(ends))
-            rows.append((one.name, number, fitting, cell))
+            fitting = report.NONE if one.fault else report.say(one.hosts)
+            rows.append((one.name, number, fitting, _list_ends(ends)))
             continue
         rows += [(one.name, *line) for line in lines]
         sections.append(
@@ -107,11 +103,10 @@ def make(
         )
         several = one.in_several
         if several and (several.servers or several.unlimited):
-            count = several.servers or 'Some'
             sections.append(
                 report.Section(
-                    f'{count} of these would be on hosts in several {noun}s, '
-                    f'and count in each.',
+                    f'{several.servers or "Some"} of these would be on hosts '
+                    f'in several {noun}s, and count in each.',
                     apart=False,
                 )
             )
@@ -199,9 +194,7 @@ def _find_limit(one: answer.RoomForFlavor) -> str:
     if ends:
         return ends.ends
     refused = max(one.refused, key=lambda by: by.hosts, default=None)
-    if refused:
-        return explain_document.say_number(refused.hosts, refused.reason)
-    return ''
+    return refused.say() if refused else ''
 
 
 def _list_rooms(one: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
@@ -212,19 +205,24 @@ def _list_rooms(one: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
 
 
 def _list_groups(one: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
-    lines: list[Sequence[typing.Any]] = []
-    for group in one.groups or ():
-        ends = _say_hosts(group.ends)
-        cell = report.Cell(ends, '; '.join(ends))
-        name = group.name or _NO_GROUP
-        lines.append((name, _number(group), _hosts(group), cell))
-    return lines
+    return [
+        (
+            group.name or topology.NO_GROUP,
+            _number(group),
+            report.say(group.hosts),
+            _list_ends(_say_hosts(group.ends)),
+        )
+        for group in one.groups or ()
+    ]
+
+
+def _list_ends(ends: Sequence[str]) -> report.Cell:
+    return report.Cell(ends, '; '.join(ends))
 
 
 def _list_sentences(found: answer.Tally) -> Iterator[str]:
     """Yield the answer, without its stop, and what is to be said besides."""
     flavors = found.flavors
-    hosts = messages.count('host', found.hosts)
     faults = [one for one in flavors if one.fault]
     if len(flavors) == 1 and not faults:
         yield say_flavor(flavors[0], found.hosts)
@@ -233,8 +231,8 @@ def _list_sentences(found: answer.Tally) -> Iterator[str]:
         counted = len(flavors) - len(faults)
         have = messages.part(roomy, counted, 'flavor', 'has', 'have')
         yield (
-            f'{have} room on {hosts}. Each number assumes that nothing else '
-            'is created'
+            f'{have} room on {messages.count("host", found.hosts)}. Each '
+            'number assumes that nothing else is created'
         )
     for remark in found.remarks:
         yield f'{remark.rstrip(".")}.'
@@ -250,14 +248,15 @@ def say_flavor(one: answer.RoomForFlavor, hosts: int) -> str:
     if one.fault:
         return f'{one.name} could not be counted: {one.fault.rstrip(".")}'
     number = _number(one)
-    fit = messages.agree(number, 'fits', 'fit')
-    on = ''
-    if (fitting := one.hosts) is not None:
-        on = f', on {fitting} of {messages.count("host", hosts)}'
-    more = messages.count('more server', number)
     if not number:
         return f'No more servers of flavor {one.name} fit'
-    return f'{more} of flavor {one.name} {fit}{on}'
+    text = (
+        f'{messages.count("more server", number)} of flavor {one.name} '
+        f'{messages.agree(number, "fits", "fit")}'
+    )
+    if one.hosts is not None:
+        text += f', on {one.hosts} of {messages.count("host", hosts)}'
+    return text
 
 
 def _say_head(one: answer.RoomForFlavor) -> str:
@@ -276,26 +275,14 @@ def _say_head(one: answer.RoomForFlavor) -> str:
 def _number(
     one: answer.RoomForFlavor | answer.RoomInGroup | answer.RoomOnHost,
 ) -> typing.Any:
-    if one.unlimited:
-        return 'unlimited'
-    return report.NONE if one.servers is None else one.servers
-
-
-def _hosts(one: answer.RoomForFlavor | answer.RoomInGroup) -> typing.Any:
-    return report.NONE if one.hosts is None else one.hosts
+    return 'unlimited' if one.unlimited else report.say(one.servers)
 
 
 def _say_ends(one: answer.RoomForFlavor) -> list[str]:
     """Return what ends the room of hosts, and why others have none."""
     if one.end:
         return [one.end]
-    return [
-        *_say_hosts(one.ends),
-        *(
-            explain_document.say_number(by.hosts, by.reason)
-            for by in one.refused
-        ),
-    ]
+    return [*_say_hosts(one.ends), *(by.say() for by in one.refused)]
 
 
 def _say_hosts(ends: Sequence[answer.RoomEnd]) -> list[str]:

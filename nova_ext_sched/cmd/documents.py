@@ -104,7 +104,7 @@ def finish(
 
     def make_document() -> dict[str, typing.Any]:
         found = make_parts()
-        answer = report.begin(head, *remarks, counts=counts)[0]
+        answer, _ = report.begin(head, *remarks, counts=counts)
         return {
             **heading.make(format_),
             'answer': {'sentence': answer, **found.pop('answer', {})},

@@ -122,9 +122,11 @@ class Explain(scheduler.Lister):
         )
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        if parsed_args.host or parsed_args.hosts:
-            return explain_report.HOST_COLUMNS
-        return explain_report.COLUMNS
+        return (
+            explain_report.HOST_COLUMNS
+            if parsed_args.host or parsed_args.hosts
+            else explain_report.COLUMNS
+        )
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         _check_usage(parsed_args)
@@ -193,9 +195,11 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
             )
     elif parsed_args.server is not None:
         if extra := [name for name in given if name not in wanted]:
-            may = 'A new flavor is --operation resize, a new image rebuild.'
-            if wanted:
-                may = f'Only {_options(wanted)} may.'
+            may = (
+                f'Only {_options(wanted)} may.'
+                if wanted
+                else 'A new flavor is --operation resize, a new image rebuild.'
+            )
             wrong = (
                 f'{_options(extra)} cannot be beside --server to '
                 f'{operation} it: nova has stored its request. {may}'

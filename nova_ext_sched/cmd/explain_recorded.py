@@ -50,10 +50,9 @@ def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
             'one and name it with --records. Give the ID of a request '
             f'(req-...) that nova refused, or the UUID of its server.'
         )
-    request = record['request_id'] or 'unknown'
     refusal = (
         f'nova refused it at {record["refused"]} (request '
-        f'{messages.clean(request)}): '
+        f'{messages.clean(record["request_id"] or "unknown")}): '
         f'{messages.clean(record["fault"].rstrip(". "))}'
     )
     document = _find_document(path, record)
@@ -84,8 +83,9 @@ def _find_document(
         return typing.cast(dict[str, typing.Any] | None, record['explanation'])
     found = records.find(path, source) or record
     if document := found['explanation']:
-        own = ('server', 'server_name', 'image')
-        document['request'] |= {key: record[key] for key in own}
+        document['request'] |= {
+            key: record[key] for key in ('server', 'server_name', 'image')
+        }
     return typing.cast(dict[str, typing.Any] | None, document)
 
 

@@ -78,7 +78,15 @@ def make(
         placement's query
     :param by_host: of what the constraints say of each host
     """
-    rows = _list_by_host(found, all_) if by_host else _list(found, all_)
+    rows = (
+        [
+            (host['host'], *verdict)
+            for host in found['hosts']
+            for verdict in _list_verdicts(found, host, all_)
+        ]
+        if by_host
+        else _list(found, all_)
+    )
     told = _name_group(found)
     sections = [*_tell_answer(told), *_tell_request(told['request'])]
     if by_host:
@@ -136,20 +144,10 @@ def _list(found: Document, all_: bool) -> list[Sequence[object]]:
     for one in found['constraints']:
         ends = answer['end'] and one is found['constraints'][-1]
         if one['refused'] or ends or all_:
-            cells = [
-                report.NONE if one[key] is None else one[key] for key in _CELLS
-            ]
+            cells = [report.say(one[key]) for key in _CELLS]
             reasons = map(document.count_reason, one['reasons'])
-            rows.append((*cells, report.Cell(list(reasons))))
+            rows.append((*cells, report.Cell([*reasons])))
     return rows
-
-
-def _list_by_host(found: Document, all_: bool) -> list[Sequence[object]]:
-    return [
-        (host['host'], *verdict)
-        for host in found['hosts']
-        for verdict in _list_verdicts(found, host, all_)
-    ]
 
 
 def _list_verdicts(
@@ -160,8 +158,7 @@ def _list_verdicts(
     for number, by in enumerate(found['constraints']):
         one = verdicts.get(number, passes)
         if all_ or one['verdict'] == conclusion.REFUSED:
-            said = one['verdict'], one['reason']
-            yield (by['stage'], by['constraint'], *said)
+            yield by['stage'], by['constraint'], one['verdict'], one['reason']
 
 
 def _tell_answer(found: Document) -> Iterator[report.Section]:
@@ -279,21 +276,17 @@ def _say_request(request: Document) -> Iterator[str]:
         f'{flavor["memory_mb"]} MB, {disk} GB of disk'
     )
     if flavor['extra_specs']:
-        specs = [
-            f'{key}={value}' for key, value in flavor['extra_specs'].items()
-        ]
-        yield f'extra specs {messages.first_few(sorted(specs))}'
+        specs = sorted(map('='.join, flavor['extra_specs'].items()))
+        yield f'extra specs {messages.first_few(specs)}'
     image = request['image']
     if image['id'] or image['name']:
         yield f'image {_name_and_id(image["name"], image["id"])}'
     for name in ('project', 'availability_zone', 'destination'):
-        if request[name]:
-            value = messages.clean(request[name])
-            yield f'{name.replace("_", " ")} {value}'
+        if value := request[name]:
+            yield f'{name.replace("_", " ")} {messages.clean(value)}'
     if request['force_hosts']:
         yield f'forced host {messages.first_few(request["force_hosts"])}'
-    group = request['server_group']
-    if group:
+    if group := request['server_group']:
         yield (
             f'server group {messages.clean(group["name"])} '
             f'({group["policy"]}, {group["id"]})'
@@ -318,10 +311,10 @@ def _tell_constraints(
             told = stage
         cell = [name, *notes]
         table.append((report.Indented(cell) if stage else cell, *numbers, bar))
-    names = [
-        name for name in COLUMNS if name not in ('Stage', 'Asks', 'Reasons')
-    ]
-    return report.Section(rows=table, columns=[*names, ''])
+    return report.Section(
+        rows=table,
+        columns=('Constraint', 'Refuses', 'Alone', 'Left', ''),
+    )
 
 
 def _tell_hosts(found: Document, all_: bool) -> Iterator[report.Section]:
@@ -409,8 +402,7 @@ def _find_place(found: Document, host: Document) -> str:
 
 
 def _find_weigher(host: Document) -> str:
-    loses = host['loses']
-    return str(max(loses, key=loses.__getitem__, default=''))
+    return str(max(host['loses'], key=host['loses'].get, default=''))
 
 
 def _tell_ranks(found: Document, hosts: Sequence[Document]) -> str:

@@ -76,9 +76,11 @@ class Maintain(plan_command.Planner):
         super().add_arguments(parser)
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        if parsed_args.round is None:
-            return maintain_report.COLUMNS
-        return plan_report.COLUMNS
+        return (
+            maintain_report.COLUMNS
+            if parsed_args.round is None
+            else plan_report.COLUMNS
+        )
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         return self.ask(plan, parsed_args)
@@ -128,8 +130,9 @@ def plan(
             *drain.say_unread(unread),
         ]
         hosts = topology.make_documents(cloud)
-        stuck = (s for one in found.not_emptied for s in one.without_place)
-        names = plan_report.name_groups(stuck)
+        names = plan_report.name_groups(
+            stuck for one in found.not_emptied for stuck in one.without_place
+        )
         about = found, remarks, cloud.faults, hosts, names
         if number is None:
             made = maintain_report.make_rounds(*about)

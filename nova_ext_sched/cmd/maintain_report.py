@@ -10,6 +10,7 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import names as cli_names
@@ -53,27 +54,17 @@ def make_rounds(
         head = f'{number} of {messages.count("host", whole)} can be emptied'
         if number:
             head += f', in {messages.count("round", len(rounds))}'
-        known = sum(one.is_known for one in kept)
-        if known:
+        if known := sum(one.is_known for one in kept):
             head += f'; {known} cannot'
         if len(kept) > known:
             head += f'; whether {len(kept) - known} can is not known'
     sections = []
     if rounds:
         domains = {one['host']: one['domains'] for one in hosts}
-        table = []
-        for turn, one in enumerate(rounds, 1):
-            methods = collections.Counter(move.method for move in one.moves)
-            table.append(
-                (
-                    turn,
-                    _say_empty(one.hosts, domains),
-                    len(one.moves),
-                    methods['live'],
-                    methods['cold'],
-                    _say_weakest(one.groups),
-                )
-            )
+        table = [
+            (turn, *_count_moves(one, domains))
+            for turn, one in enumerate(rounds, 1)
+        ]
         sections.append(
             report.Section('', table, _MOST_ROUNDS, 'round', columns=_HEADS)
         )
@@ -86,25 +77,34 @@ def make_rounds(
             )
             for one in kept
         ]
-        title = 'Cannot be emptied:'
-        sections.append(report.Section(title, lines, _MOST_HOSTS, 'host'))
+        sections.append(
+            report.Section('Cannot be emptied:', lines, _MOST_HOSTS, 'host')
+        )
     if crowded := [one for one in kept if one.without_place][:_MOST_DETAILED]:
         of_these = messages.first_few([one.host for one in crowded])
-        title = f'Cannot be moved from {of_these}:'
-        stuck = [each for one in crowded for each in one.without_place]
-        sections.append(plan_report.list_stuck(title, stuck, names))
-    rows = [
-        (turn, *row)
-        for turn, one in enumerate(rounds, 1)
-        for row in plan_report.make_rows(one.moves)
-    ]
-
-    stuck = [stuck for one in kept for stuck in one.without_place]
-    status = plan_report.find_status(stuck)
-    if kept:
-        status = status or base.SOME_FOUND
+        sections.append(
+            plan_report.list_stuck(
+                f'Cannot be moved from {of_these}:',
+                [each for one in crowded for each in one.without_place],
+                names,
+            )
+        )
+    status = plan_report.find_status(
+        stuck for one in kept for stuck in one.without_place
+    )
     return plan_report.finish(
-        head, remarks, sections, rows, found, hosts, faults, status
+        head,
+        remarks,
+        sections,
+        [
+            (turn, *row)
+            for turn, one in enumerate(rounds, 1)
+            for row in plan_report.make_rows(one.moves)
+        ],
+        found,
+        hosts,
+        faults,
+        status or (base.SOME_FOUND if kept else base.FINE),
     )
 
 
@@ -134,8 +134,10 @@ def make_round(
         )
     one = found.rounds[number - 1]
     verb = messages.agree(len(one.hosts), 'is', 'are')
-    said = f'{plan_report.say_hosts(one.hosts)} {verb} empty after round '
-    said += f'{number}.'
+    said = (
+        f'{plan_report.say_hosts(one.hosts)} {verb} empty after round '
+        f'{number}.'
+    )
     plan = plans.Plan(
         moves=one.moves,
         groups=one.groups,
@@ -145,11 +147,26 @@ def make_round(
     return plan_report.make(plan, [said, *remarks], faults, hosts=hosts)
 
 
+def _count_moves(
+    one: plans.Round, domains: Mapping[str, Sequence[str]]
+) -> tuple[object, ...]:
+    """Return what a row has of a round besides its number."""
+    methods = collections.Counter(move.method for move in one.moves)
+    return (
+        _say_empty(one.hosts, domains),
+        len(one.moves),
+        methods[plan_format.LIVE],
+        methods[plan_format.COLD],
+        _say_weakest(one.groups),
+    )
+
+
 def _say_kept(one: plans.NotEmptied) -> str:
     if one.without_place:
-        number = messages.count('server', len(one.without_place))
-        causes = plan_report.count_causes(one.without_place)
-        return f'{number} cannot be moved: {causes}'
+        return (
+            f'{messages.count("server", len(one.without_place))} cannot be '
+            f'moved: {plan_report.count_causes(one.without_place)}'
+        )
     if one.lost:
         return f'while it is empty, {messages.clean(one.lost)} cannot fail'
     return 'what blocked it was deleted meanwhile: make a new plan'

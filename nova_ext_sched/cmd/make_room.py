@@ -149,10 +149,10 @@ def tell(
             'moves, each on its own host (room_on in the document).'
         )
     whole = plan_report.make(room, found, faults, hosts=hosts, head=head)
-    status = whole.status
-    if rest:
-        status = status or base.SOME_FOUND
-    return dataclasses.replace(whole, status=status)
+    return dataclasses.replace(
+        whole,
+        status=whole.status or (base.SOME_FOUND if rest else base.FINE),
+    )
 
 
 def draw(

@@ -46,8 +46,9 @@ def plan(
 
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
         auditing = arguments.make_auditor(parsed_args, cloud)
-        not_to = selection.find_any(cloud, parsed_args.not_to)
-        made = mend.make(auditing, advance, not_to)
+        made = mend.make(
+            auditing, advance, selection.find_any(cloud, parsed_args.not_to)
+        )
         hosts = topology.make_documents(cloud)
         totals = auditing.totals
         found, _ = report.begin(

@@ -3,7 +3,6 @@
 """What the commands share that plan moves."""
 
 import argparse
-from collections.abc import Sequence
 import typing
 
 from nova_ext_sched.cli import help as cli_help
@@ -23,15 +22,12 @@ class Planner(scheduler.Lister):
     )
 
     purpose = cli_help.PLAN
+    columns = plan_report.COLUMNS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add what all of these have."""
         report.add_output(parser)
         options.add_not_to(parser)
-
-    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        """See the base."""
-        return plan_report.COLUMNS
 
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:

@@ -94,16 +94,14 @@ def make(
             list_stuck('Cannot be moved:', plan.without_place, names)
         )
     if plan.groups:
-        groups = list(map(compare, plan.groups))
         sections.append(
             report.Section(
                 'Server groups with less redundancy:',
-                groups,
+                list(map(compare, plan.groups)),
                 _MOST_GROUPS,
                 'server group',
             )
         )
-    status = find_status(plan.without_place)
     return finish(
         head or _sum_up(plan, not_judged),
         found,
@@ -112,7 +110,7 @@ def make(
         plan,
         hosts,
         faults,
-        base.FAULT if not_judged else status,
+        base.FAULT if not_judged else find_status(plan.without_place),
     )
 
 
@@ -120,8 +118,9 @@ def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
     """Return the names of the server groups in what keeps servers."""
     from nova_ext_sched.dryrun.cloud import groups
 
-    ids = cli_names.find_ids(one.reason for one in stuck)
-    return cli_names.Names(groups.read_names(ids))
+    return cli_names.Names(
+        groups.read_names(cli_names.find_ids(one.reason for one in stuck))
+    )
 
 
 def finish(
@@ -174,8 +173,10 @@ def find_status(stuck: Iterable[plans.Stuck]) -> int:
 
 def _count_deleted(deleted: Sequence[plans.Leaving]) -> Iterator[str]:
     if number := len(deleted):
-        verb = messages.agree(number, 'was', 'were')
-        yield f'{messages.count("server", number)} {verb} deleted meanwhile.'
+        yield (
+            f'{messages.count("server", number)} '
+            f'{messages.agree(number, "was", "were")} deleted meanwhile.'
+        )
 
 
 def list_moves(moves: Sequence[plans.Move]) -> report.Section:
@@ -213,8 +214,9 @@ def list_moves(moves: Sequence[plans.Move]) -> report.Section:
 
 
 def _list_move(turn: int, one: plans.Move, host: str = '') -> report.Line:
-    text = f'{host}{_to(one)}, {one.method}'
-    return report.Line(text, turn, one.name, uuid=one.server)
+    return report.Line(
+        f'{host}{_to(one)}, {one.method}', turn, one.name, uuid=one.server
+    )
 
 
 def list_stuck(
@@ -223,10 +225,11 @@ def list_stuck(
     """Return each reason with its servers."""
     found: dict[tuple[str, str], dict[str, report.Line]] = {}
     for one in stuck:
-        line = report.Line(one.host, name=one.name, uuid=one.server)
         of_reason = found.setdefault((one.reason, one.would_help), {})
         # It may stand in two of the failure domains that are told of.
-        of_reason[one.server] = line
+        of_reason[one.server] = report.Line(
+            one.host, name=one.name, uuid=one.server
+        )
     most = _MOST_SERVERS // min(len(found), _MOST_CAUSES)
     lines = [
         report.Line(
@@ -260,12 +263,11 @@ def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
     if whole := moving + stuck:
         text = f'{moving} of {messages.count("server", whole)} can be moved'
     if stuck:
-        text += f'; {stuck} cannot: '
-        text += count_causes(plan.without_place)
+        text += f'; {stuck} cannot: {count_causes(plan.without_place)}'
     if mended := len(plan.mended_by_others):
-        becomes = messages.agree(mended, 'becomes', 'become')
         text += (
-            f'. {messages.count("more server", mended)} {becomes} compliant '
+            f'. {messages.count("more server", mended)} '
+            f'{messages.agree(mended, "becomes", "become")} compliant '
             f'through these moves'
         )
     return text

@@ -71,10 +71,11 @@ class Command(base.Command):
             for name in _STARTING:
                 logging.getLogger(name).removeFilter(held)
             if held.number:
-                said = messages.count('warning', held.number)
                 print(
-                    f'nova-scheduler logs {said} at start with this '
-                    f"nova.conf. See 'nova-ext-sched-status upgrade check'.",
+                    f'nova-scheduler logs '
+                    f'{messages.count("warning", held.number)} at start with '
+                    f'this nova.conf. See '
+                    f"'nova-ext-sched-status upgrade check'.",
                     file=sys.stderr,
                 )
 

@@ -93,9 +93,11 @@ class Simulate(report.Lister):
 
         if parsed_args.list:
             return ('Scenario', 'Description')
-        if parsed_args.compare:
-            return simulate_report.COMPARED_COLUMNS
-        return simulate_report.COLUMNS
+        return (
+            simulate_report.COMPARED_COLUMNS
+            if parsed_args.compare
+            else simulate_report.COLUMNS
+        )
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """See the base class."""
@@ -170,8 +172,11 @@ def simulate(
         total=len(requests)
         * (len(declared.hosts) + len(declared.aggregates) + servers)
     )
-    runs = runner.run(requests, advance, file)
-    return simulate_report.make(declared, *runs, verbose=parsed_args.reasons)
+    return simulate_report.make(
+        declared,
+        *runner.run(requests, advance, file),
+        verbose=parsed_args.reasons,
+    )
 
 
 def list_scenarios() -> report.Report:
@@ -185,8 +190,10 @@ def list_scenarios() -> report.Report:
     sentence, first = report.begin(
         f'{messages.count("scenario", len(rows))} come with the package'
     )
-    lines = [report.Line(name, notes=[meant]) for name, meant in rows]
-    listed = report.Section(rows=lines, indent=0)
+    listed = report.Section(
+        rows=[report.Line(name, notes=[meant]) for name, meant in rows],
+        indent=0,
+    )
     return report.Report(sentence, [*first, listed], rows)
 
 
@@ -205,8 +212,7 @@ def _find(name: str) -> str:
         return name
     if name in shipped:
         return str(shipped[name])
-    meant = schema.suggest([name], shipped)
     raise base.UsageError(
         'expected a file or the name of a scenario that --list shows, got '
-        f'{messages.clean(name)}{meant}'
+        f'{messages.clean(name)}{schema.suggest([name], shipped)}'
     )

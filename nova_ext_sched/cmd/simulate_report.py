@@ -46,10 +46,11 @@ def make(
     :param runs: with our package, then, where it was run, on plain nova
     :param verbose: say why a host was refused even where the step found one
     """
-    outcomes = [run.outcomes for run in runs]
     steps = [
         _Step(step, verbose, *done)
-        for step, *done in zip(declared.steps, *outcomes, strict=True)
+        for step, *done in zip(
+            declared.steps, *(run.outcomes for run in runs), strict=True
+        )
     ]
     results = [step.result for step in steps]
     plain_results = [step.plain_result for step in steps if step.plain_result]
@@ -61,11 +62,13 @@ def make(
         head += f'; on plain nova {plain_results.count(OK)} of {total}'
     if unpredicted := plain_results.count(UNEXPECTED):
         head += f', and {unpredicted} not as the scenario predicts'
-    remarks = [declared.description] if declared.description else []
-    sentence, sections = report.begin(head, *remarks)
+    sentence, sections = report.begin(
+        head, *filter(None, [declared.description])
+    )
     if warnings := runs[0].warnings:
-        lines = _label('warning', warnings)
-        sections.append(report.Section(rows=lines, indent=0))
+        sections.append(
+            report.Section(rows=_label('warning', warnings), indent=0)
+        )
     sections += [step.tell(number) for number, step in enumerate(steps, 1)]
     if legend := [
         f'{result}: {meaning}'

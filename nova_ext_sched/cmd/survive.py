@@ -79,8 +79,9 @@ class Survive(metrics.Command, scheduler.Lister):
         )
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        more = survive_report.FLAVOR_COLUMNS if parsed_args.flavor else ()
-        return survive_report.COLUMNS + more
+        return survive_report.COLUMNS + (
+            survive_report.FLAVOR_COLUMNS if parsed_args.flavor else ()
+        )
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         if parsed_args.project and not parsed_args.flavor:

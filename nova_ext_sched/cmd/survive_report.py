@@ -53,7 +53,7 @@ def make(
     :param all_: list every host or failure domain, though each can fail
     """
     failures, flavors = outcome.failures, outcome.flavors
-    noun = {'host': 'host', 'domain': 'failure domain'}[lose]
+    noun = topology.GROUPS.get(lose, lose)
     bad = [one for one in failures if one.lost]
     head = f'No {noun} holds a server' + ', of those read' * bool(
         outcome.faults
@@ -77,18 +77,27 @@ def make(
     if bad:
         detailed = bad[:_MOST_DETAILED]
         of_these = messages.first_few([one.failure for one in detailed])
-        title = f'Cannot be placed, from {of_these}:'
-        stuck = [each for one in detailed for each in one.lost]
-        sections.append(plan_report.list_stuck(title, stuck, names))
-    as_they_are = [one for one in outcome.refused.values() if not one.is_lost]
-    if as_they_are:
-        title = (
-            'There is room for these, but nova does not evacuate them in '
-            'their state:'
+        sections.append(
+            plan_report.list_stuck(
+                f'Cannot be placed, from {of_these}:',
+                [each for one in detailed for each in one.lost],
+                names,
+            )
         )
-        sections.append(plan_report.list_stuck(title, as_they_are, names))
-    stuck = [stuck for one in failures for stuck in one.without_place]
-    status = plan_report.find_status(stuck)
+    if as_they_are := [
+        one for one in outcome.refused.values() if not one.is_lost
+    ]:
+        sections.append(
+            plan_report.list_stuck(
+                'There is room for these, but nova does not evacuate them in '
+                'their state:',
+                as_they_are,
+                names,
+            )
+        )
+    status = plan_report.find_status(
+        stuck for one in failures for stuck in one.without_place
+    )
     if any(one.spare == 0 for one in flavors):
         status = status or base.SOME_FOUND
     return plan_report.finish(
@@ -132,7 +141,7 @@ def _make_rows(
 ) -> list[tuple[object, ...]]:
     """Return the rows of servers on hosts that fail, then those of flavors."""
     no_flavor = ('',) * len(FLAVOR_COLUMNS) if flavors else ()
-    rows: list[tuple[object, ...]] = [
+    return [
         (failure.failure, turn, one.server, one.name, one.project, one.host)
         + end
         + no_flavor
@@ -148,21 +157,17 @@ def _make_rows(
                 for causes in [(one.cause, one.cause_then)]
             ),
         )
-    ]
-    rows += [
-        (one.failure, *[''] * 6, one.cause) + (one.name, one.fit, one.spare)
+    ] + [
+        (one.failure, *[''] * 6, one.cause, one.name, one.fit, one.spare)
         for one in flavors
     ]
-
-    return rows
 
 
 def _count_refused(outcome: plans.Outcome) -> Iterator[str]:
     if number := len(outcome.refused):
-        its = messages.agree(number, 'its', 'their')
         yield (
             f'nova would not evacuate {messages.count("server", number)} in '
-            f'{its} state.'
+            f'{messages.agree(number, "its", "their")} state.'
         )
     if never := len(outcome.never_evacuated):
         yield (
@@ -191,13 +196,10 @@ def _list_tightest(
     failures: Sequence[plans.Failure], noun: str
 ) -> report.Section:
     shown = sorted(failures, key=_rank_tight)
-    lefts = [
-        report.NONE if one.room_for_last is None else one.room_for_last
-        for one in shown
-    ]
-    title = ''
-    if len(failures) > _MOST_TIGHT + 1:
-        title = f'The tightest of {messages.count(noun, len(shown))}:'
+    lefts = [report.say(one.room_for_last) for one in shown]
+    title = f'The tightest of {messages.count(noun, len(shown))}:' * (
+        len(failures) > _MOST_TIGHT + 1
+    )
     rows = [
         (messages.clean(one.failure), one.servers, len(one.moves), left, bar)
         for one, left, bar in zip(
@@ -218,19 +220,21 @@ def _list_flavors(
     flavors: Sequence[plans.FlavorRoom], noun: str
 ) -> report.Section:
     wide = max(len(one.name) for one in flavors)
-    title = (
-        f'Room for more servers, while any one {noun} can still fail safely:'
-    )
     lines = []
     for one in flavors:
-        at_least = 'at least ' * one.or_more
-        text = f'{one.spare} of {at_least}{one.fit} that fit now'
+        text = (
+            f'{one.spare} of {"at least " * one.or_more}{one.fit} that fit now'
+        )
         if one.failure:
             text += f'; one more would strand a server of {one.failure}'
         notes = [f'{one.reason}.'] if one.reason else []
-        label = layout.pad(one.name, wide)
-        lines.append(report.Line(text, label, notes=notes))
-    return report.Section(title, lines)
+        lines.append(
+            report.Line(text, layout.pad(one.name, wide), notes=notes)
+        )
+    return report.Section(
+        f'Room for more servers, while any one {noun} can still fail safely:',
+        lines,
+    )
 
 
 def draw(outcome: plans.Outcome, by: str | None, of_all: bool) -> topology.Map:

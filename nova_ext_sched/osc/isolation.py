@@ -66,6 +66,7 @@ class ListIsolation(Command):
         "--forbid-by-trait 'CUSTOM_LICENSED_*'",
         '-f json',
     )
+    columns = isolation_report.COLUMNS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
@@ -79,10 +80,6 @@ class ListIsolation(Command):
             'aggregates that require it (traits of devices do not count)',
         )
         return parser
-
-    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        """See the base."""
-        return isolation_report.COLUMNS
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """See the base."""
@@ -108,6 +105,7 @@ class SyncIsolation(Command):
     """
 
     examples = ('--dry-run', 'windows', '--prune')
+    columns = isolation_report.STEP_COLUMNS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
@@ -132,10 +130,6 @@ class SyncIsolation(Command):
         )
         return parser
 
-    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        """See the base."""
-        return isolation_report.STEP_COLUMNS
-
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """Change what must change and tell it."""
         # What is written to must be the host's own provider.
@@ -159,26 +153,34 @@ class SyncIsolation(Command):
                 'run sync --prune without a name for that.'
             ]
         if parsed_args.dry_run:
-            status = base.SOME_FOUND if steps else base.FINE
-            return isolation_report.make_of_steps(steps, status, *said)
+            return isolation_report.make_of_steps(
+                steps, base.SOME_FOUND if steps else base.FINE, *said
+            )
         said += self._carry_out(steps)
-        done = isolation_step.Status.DONE
-        status = base.FINE
-        if any(step.status != done for step in steps):
-            status = base.FAULT
-        return isolation_report.make_of_steps(steps, status, *said)
+        is_done = all(
+            step.status == isolation_step.Status.DONE for step in steps
+        )
+        return isolation_report.make_of_steps(
+            steps, base.FINE if is_done else base.FAULT, *said
+        )
 
     def _carry_out(self, steps: Sequence[isolation_step.Step]) -> list[str]:
         """Make the changes; return what ended that early."""
         client = self.app.client_manager.nova_ext_sched
-        total = sum(not step.reason for step in steps)
-        bar = progress.bar(sys.stderr, 'Changing placement', total, self.color)
+        bar = progress.bar(
+            sys.stderr,
+            'Changing placement',
+            sum(not step.reason for step in steps),
+            self.color,
+        )
         try:
             with bar as advance:
                 exc = isolation_run.carry_out(steps, client, advance)
         except KeyboardInterrupt:
-            said = isolation_run.sum_up(steps)
-            print(f'Interrupted. {said}.', file=sys.stderr)
+            print(
+                f'Interrupted. {isolation_run.sum_up(steps)}.',
+                file=sys.stderr,
+            )
             raise
         if exc is None:
             return []

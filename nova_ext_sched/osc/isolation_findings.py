@@ -178,8 +178,10 @@ def _find_in_metadata(
             problem += f', and it cannot be created: {step.reason}'
             yield Finding('impossible-trait', problem, steps=[step])
             continue
-        nodes = cloud.list_nodes(aggregate)
-        given = [isolation_step.give(node, trait) for node in nodes]
+        given = [
+            isolation_step.give(node, trait)
+            for node in cloud.list_nodes(aggregate)
+        ]
         yield Finding('unknown-trait', problem, steps=[step, *given])
 
 
@@ -200,34 +202,41 @@ def _find_in_hosts(
             )
             for host in hosts
         ]
-        problem = 'no compute node with a resource provider'
-        yield Finding('no-provider', problem, hosts, steps)
+        yield Finding(
+            'no-provider',
+            'no compute node with a resource provider',
+            hosts,
+            steps,
+        )
     for trait in filter(cloud.traits.__contains__, traits):
         if lacking := [node for node in present if not node.offers(trait)]:
             problem = f'the resource provider lacks {trait}'
-            hosts = cloud.name_hosts(lacking)
             steps = [isolation_step.give(node, trait) for node in lacking]
             if steps[0].reason:
                 problem += (
                     ', which nova-compute itself sets on hosts that have it'
                 )
-            yield Finding('trait-missing', problem, hosts, steps)
+            yield Finding(
+                'trait-missing', problem, cloud.name_hosts(lacking), steps
+            )
     outside = [n for n in present if aggregate.uuid not in n.aggregates]
     # One that isolates nothing keeps no request out.
     if outside and traits:
-        problem = 'the resource provider is not in the placement aggregate'
-        hosts = cloud.name_hosts(outside)
-        joined = {aggregate.uuid: aggregate.name}
         steps = [
             isolation_step.Step(
                 isolation_step.Change.ADD_TO_AGGREGATES,
-                joined,
+                {aggregate.uuid: aggregate.name},
                 node.host,
                 node,
             )
             for node in outside
         ]
-        yield Finding('not-mirrored', problem, hosts, steps)
+        yield Finding(
+            'not-mirrored',
+            'the resource provider is not in the placement aggregate',
+            cloud.name_hosts(outside),
+            steps,
+        )
 
 
 def _find_conflicts(
@@ -306,5 +315,8 @@ def find_leftovers(
         for node, traits in cloud.leftovers.items()
         if trait in node.traits & traits
     ):
-        problem = f'no aggregate of the hosts requires {trait}'
-        yield Finding('leftover-trait', problem, hosts)
+        yield Finding(
+            'leftover-trait',
+            f'no aggregate of the hosts requires {trait}',
+            hosts,
+        )

@@ -50,9 +50,14 @@ def make(
             node.host in one.hosts or one.uuid in node.aggregates
             for one in selected
         ):
-            wanted = {trait: trait for trait in traits}
-            change = isolation_step.Change.REMOVE_TRAITS
-            steps.append(isolation_step.Step(change, wanted, node.host, node))
+            steps.append(
+                isolation_step.Step(
+                    isolation_step.Change.REMOVE_TRAITS,
+                    {trait: trait for trait in traits},
+                    node.host,
+                    node,
+                )
+            )
     order = list(isolation_step.Change)
     return sorted(
         _merge(steps),

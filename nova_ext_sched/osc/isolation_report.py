@@ -64,16 +64,20 @@ def make(
     ]
     sentence, sections = report.begin(
         *_list_sentences(faulty, len(found)),
-        *map(_tell_deserted, deserted),
+        *(
+            f'{one.fault}: {say_finding(one)}. '
+            f'{isolation_findings.FAULTS[one.fault].remedy}.'
+            for one in deserted
+        ),
         counts=[(len(mine), fault) for fault, mine in faults],
     )
     shown = faults[:_FEW]
     for fault, mine in shown:
-        most = _MOST_FAULTY // len(shown)
-        sections.append(_tell_fault(fault, mine, most))
+        sections.append(_tell_fault(fault, mine, _MOST_FAULTY // len(shown)))
     if more := [fault for fault, _ in faults[_FEW:]]:
-        text = f'Also {", ".join(more)} ({report.SEE_ALL}).'
-        sections.append(report.Section(text))
+        sections.append(
+            report.Section(f'Also {", ".join(more)} ({report.SEE_ALL}).')
+        )
     places = [list(cloud.find_elsewhere(one)) for one, _ in (*faulty, *fine)]
     sections += _tell_fine([one for one, _ in fine])
     sections += _tell_elsewhere(itertools.chain(*places))
@@ -81,8 +85,12 @@ def make(
         *map(_make_row, (*faulty, *fine), places),
         *(_make_row((None, [finding]), []) for finding in deserted),
     ]
-    status = base.SOME_FOUND if faulty or deserted else base.FINE
-    return report.Report(sentence, sections, rows, status=status)
+    return report.Report(
+        sentence,
+        sections,
+        rows,
+        status=base.SOME_FOUND if faulty or deserted else base.FINE,
+    )
 
 
 def _make_row(
@@ -142,18 +150,8 @@ def _tell_elsewhere(
         yield report.Section(text, [*lines], _FEW, 'trait')
 
 
-def _tell_deserted(finding: isolation_findings.Finding) -> str:
-    remedy = isolation_findings.FAULTS[finding.fault].remedy
-    return f'{finding.fault}: {say_finding(finding)}. {remedy}.'
-
-
 def _few(names: Sequence[str]) -> str:
     return messages.first_few(names, _FEW)
-
-
-def _tell(of: Sequence[str], names: str) -> str:
-    """Return the hosts that get some names, or names that are created."""
-    return messages.in_ranges(of, _FEW) if names else _few(of)
 
 
 def say_finding(finding: isolation_findings.Finding) -> str:
@@ -207,8 +205,7 @@ def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
         'with a trait: key have faults',
     )
     if closed := len(_hosts(faulty, isolation_findings.CLOSING)):
-        hosts = messages.count('host', closed)
-        text += f', and no server can land on {hosts}'
+        text += f', and no server can land on {messages.count("host", closed)}'
     yield text
     people = [
         aggregate.name
@@ -219,8 +216,10 @@ def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
     them = messages.count('aggregate', mended) if mended else 'none of them'
     text = f'openstack aggregate isolation sync repairs {them}'
     if people:
-        needs = messages.agree(len(people), 'needs', 'need')
-        text += f'; {len(people)} {needs} manual repair: {_few(people)}'
+        text += (
+            f'; {len(people)} {messages.agree(len(people), "needs", "need")} '
+            f'manual repair: {_few(people)}'
+        )
     yield f'{text}.'
 
 
@@ -230,10 +229,11 @@ def _tell_fault(
     aggregates = messages.count('aggregate', len(mine))
     hosts = messages.count('host', len(_hosts(mine, {fault})))
     meant = isolation_findings.FAULTS[fault]
-    lines = []
-    for one, findings in mine:
-        found = [say_finding(f) for f in findings if f.fault == fault]
-        lines.append(f'{messages.clean(one.name)}: {"; ".join(found)}')
+    lines = [
+        f'{messages.clean(one.name)}: '
+        + '; '.join(say_finding(f) for f in findings if f.fault == fault)
+        for one, findings in mine
+    ]
     return report.Section(
         f'{fault}, {aggregates}, {hosts}: {meant.consequence}. '
         f'{meant.remedy}.',
@@ -268,7 +268,10 @@ def make_of_steps(
     order = list(isolation_step.Change)
     for result, changes in by_result.items():
         lines = [
-            f'{change} {names}'.rstrip() + f' ({len(of)}): {_tell(of, names)}'
+            f'{change} {names}'.rstrip()
+            + f' ({len(of)}): '
+            # Hosts that get these names, or names that are created.
+            + (messages.in_ranges(of, _FEW) if names else _few(of))
             for (change, names), of in sorted(
                 changes.items(),
                 key=lambda one: (order.index(one[0][0]), -len(one[1])),

@@ -182,5 +182,4 @@ def give(node: isolation_cloud.Node, trait: str) -> Step:
     reason = ''
     if trait.startswith(_REPORTED):
         reason = 'nova-compute itself sets this trait, on hosts that have it'
-    wanted = {trait: trait}
-    return Step(Change.ADD_TRAITS, wanted, node.host, node, reason)
+    return Step(Change.ADD_TRAITS, {trait: trait}, node.host, node, reason)

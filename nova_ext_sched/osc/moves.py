@@ -50,6 +50,7 @@ class ApplyPlan(report.Lister, command.Lister):
         'plan.json --yes --at-once 4',
         'plan.json --disable --keep-going',
     )
+    columns = moves_report.COLUMNS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
@@ -109,10 +110,6 @@ class ApplyPlan(report.Lister, command.Lister):
         )
         return parser
 
-    def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
-        """See the base."""
-        return moves_report.COLUMNS
-
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """Make the moves and tell what became of them."""
         is_dry = parsed_args.dry_run
@@ -132,19 +129,19 @@ class ApplyPlan(report.Lister, command.Lister):
         plan.check_cloud({host: one.id for host, one in services.items()})
         if parsed_args.enable:
             return moves_hosts.enable(plan, cloud, services, is_dry)
-        warnings = moves_report.warn(plan, datetime.datetime.now(datetime.UTC))
-        for line in warnings:
+        now = datetime.datetime.now(datetime.UTC)
+        for line in moves_report.warn(plan, now):
             _say(line)
         if not moves_nothing:
-            described = moves_report.say_plan(plan, _name(connection))
-            _ask(described, parsed_args.yes)
+            _ask(
+                moves_report.say_plan(plan, _name(connection)),
+                parsed_args.yes,
+            )
         said = []
         if parsed_args.disable:
-            changed = moves_hosts.disable(plan, cloud, services, is_dry)
-            said.append(f'{changed}.')
+            said = [f'{moves_hosts.disable(plan, cloud, services, is_dry)}.']
         self._carry_out(plan, cloud, parsed_args, skipped)
-        status = moves_report.find_status(plan)
-        return moves_report.make(plan, status, *said)
+        return moves_report.make(plan, moves_report.find_status(plan), *said)
 
     def _carry_out(
         self,

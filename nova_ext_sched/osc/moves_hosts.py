@@ -45,8 +45,9 @@ def disable(
         if one and host not in gets and one.status == 'enabled':
             found.append(host)
             if not is_dry:
-                reason = f'{begin}, by the plan of {plan.time}'
-                cloud.set_disabled(one.id, reason)
+                cloud.set_disabled(
+                    one.id, f'{begin}, by the plan of {plan.time}'
+                )
     return _count(found, 'disabled', is_dry)
 
 
@@ -85,13 +86,15 @@ def enable(
                 cloud.set_disabled(one.id)
         else:
             shown = messages.clean(reason) or 'without a reason'
-            command = _ENABLE.format(messages.clean(host))
+            named = messages.clean(host)
             said.append(
-                f'{messages.clean(host)} stays disabled ({shown}): {command}.'
+                f'{named} stays disabled ({shown}): {_ENABLE.format(named)}.'
             )
-    status = base.SOME_FOUND if said else base.FINE
-    head = _count(found, 'enabled', is_dry)
-    return report.Report(*report.begin(head, *said), rows=[], status=status)
+    return report.Report(
+        *report.begin(_count(found, 'enabled', is_dry), *said),
+        rows=[],
+        status=base.SOME_FOUND if said else base.FINE,
+    )
 
 
 def _choose(plan: moves_plan.Plan) -> tuple[Sequence[str], str]:

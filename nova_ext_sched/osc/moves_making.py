@@ -52,15 +52,11 @@ class Stopped(Exception):
     :ivar end: what is to be done
     """
 
-    def __init__(self, text: str, end: End, result: Result) -> None:
+    def __init__(
+        self, text: str, end: End = End.FIX, result: Result = Result.FAILED
+    ) -> None:
         super().__init__(text)
         self.end, self.result = end, result
-
-
-def _stop(
-    text: str, end: End = End.FIX, result: Result = Result.FAILED
-) -> Stopped:
-    return Stopped(text, end, result)
 
 
 @dataclasses.dataclass
@@ -131,7 +127,7 @@ class Making:
             if self.own and moves_step.is_under_way(self.own):
                 self.last = self.now
             if self.now - self.first > LONGEST or self.now - self.last > LOST:
-                raise _stop(f'it takes too long: {waits_for}')
+                raise Stopped(f'it takes too long: {waits_for}')
             yield
 
     def _read_clock(self) -> float:
@@ -184,8 +180,9 @@ class Making:
         """
         if self.refused and self.refused[0] == step:
             reason = say_fault(self.refused[1])
-            is_live = step == Step.BEGIN_LIVE
-            raise _leave_out(reason) if is_live else _stop(reason)
+            if step == Step.BEGIN_LIVE:
+                raise _leave_out(reason)
+            raise Stopped(reason)
         self.refused = None
         self._check_evacuation()
         self.move.actual = moves_step.BEGINNINGS[step] or self.move.method
@@ -286,11 +283,15 @@ class Making:
             reason = f'{where} in ERROR' + f' ({reason})' * bool(reason)
         elif step == Step.CANCELLED:
             reason = f'its {self.own.migration_type} was cancelled; {where}'
-        elif step == Step.FAILED and not _is_as_planned(self.move):
+        elif (
+            step == Step.FAILED
+            and self.move.actual == plan_format.LIVE != self.move.method
+        ):
             raise _leave_out(reason or where)
         is_taken = step == Step.FAILED and _TAKEN in reason
-        end = End.NEW_PLAN if is_taken else _ENDS[step]
-        raise _stop(reason or where, end)
+        raise Stopped(
+            reason or where, End.NEW_PLAN if is_taken else _ENDS[step]
+        )
 
     def _check_evacuation(self) -> None:
         """Refuse an evacuation of a host that may run its servers yet.
@@ -301,20 +302,16 @@ class Making:
             return
         service = self.cloud.read_services().get(self.move.host)
         if service is None or not service.is_forced_down:
-            raise _stop(
+            raise Stopped(
                 f'nova-compute of {self.move.host} is not forced down: make '
                 f'sure that the host is off, then openstack compute service '
                 f'set --down {self.move.host} nova-compute'
             )
 
 
-def _is_as_planned(move: moves_plan.Move) -> bool:
-    return move.actual != plan_format.LIVE or move.method == move.actual
-
-
 def _leave_out(reason: str) -> Stopped:
     """Return what is said of a server that is not to be shut down."""
-    return _stop(
+    return Stopped(
         f'it is running now, and nova does not live-migrate it: {reason}',
         End.NEW_PLAN,
         Result.LEFT_OUT,

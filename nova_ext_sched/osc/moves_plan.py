@@ -8,6 +8,7 @@ import dataclasses
 import enum
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 
 
@@ -60,6 +61,11 @@ class Move(plan_format.Move):
 
     def __post_init__(self) -> None:
         self.actual = self.actual or self.method
+
+    @property
+    def shown(self) -> str:
+        """How people read the server: its name, or without one its UUID."""
+        return messages.clean(self.name) or self.server
 
     @property
     def is_over(self) -> bool:

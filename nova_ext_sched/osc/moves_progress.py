@@ -44,8 +44,7 @@ class Progress(moves_run.Progress):
         self._waits.pop(move.turn, None)
         left = self._say_left()
         self._advance(1, label=f'Moving servers{left}')
-        name = messages.clean(move.name) or move.server
-        text = f'{self._ended} of {self._total}: {name}, {move.result}'
+        text = f'{self._ended} of {self._total}: {move.shown}, {move.result}'
         if move.result == Result.MOVED:
             text += f' from {move.host} to {move.expected}'
         self._say(f'{messages.clean(text, 1000)}{left}.')
@@ -56,9 +55,9 @@ class Progress(moves_run.Progress):
         since, then = self._waits.setdefault(move.turn, (now, now + WAITS))
         if now >= then:
             self._waits[move.turn] = since, now + (now - since)
-            name = messages.clean(move.name) or move.server
             self._say(
-                f'Move {move.turn} ({name}): {messages.clean(reason, 1000)}, '
+                f'Move {move.turn} ({move.shown}): '
+                f'{messages.clean(reason, 1000)}, '
                 f'since {_say_time(now - since)}.'
             )
 

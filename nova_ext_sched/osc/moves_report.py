@@ -79,9 +79,8 @@ def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
         for result in Result
         if (number := sum(one.result == result for one in moves))
     ]
-    head = sum_up(moves)
     sentence, sections = report.begin(
-        head, *said, *remarks, counts=counts, styles=_STYLES
+        sum_up(moves), *said, *remarks, counts=counts, styles=_STYLES
     )
     for result in Result:
         lines = [
@@ -96,8 +95,11 @@ def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
             if one.result == result
         ]
         if lines:
-            title = f'{result.capitalize()}:'
-            sections.append(report.Section(title, lines, _MOST_MOVES, 'move'))
+            sections.append(
+                report.Section(
+                    f'{result.capitalize()}:', lines, _MOST_MOVES, 'move'
+                )
+            )
     rows = [
         (
             one.turn,
@@ -116,13 +118,8 @@ def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
 
 def sum_up(moves: Sequence[moves_plan.Move]) -> str:
     """Return in a clause how many moves are made."""
-    over = len(moves) - count_left(moves)
+    over = sum(one.result in moves_plan.OVER for one in moves)
     return messages.part(over, len(moves), 'move', 'is done', 'are done')
-
-
-def count_left(moves: Sequence[moves_plan.Move]) -> int:
-    """Return of how many moves something is left to do."""
-    return sum(one.result not in moves_plan.OVER for one in moves)
 
 
 def find_status(plan: moves_plan.Plan) -> int:
@@ -165,8 +162,7 @@ def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:
     said = []
     age = now - datetime.datetime.fromisoformat(plan.time)
     if age >= _OLD:
-        days = messages.count('day', age.days)
-        said.append(f'The plan is {days} old.')
+        said.append(f'The plan is {messages.count("day", age.days)} old.')
     if plan.supposed:
         named = '; '.join(
             messages.clean(f'{one.option} {one.value}')
@@ -202,8 +198,7 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
             if one.would_help
         )
         if helps:
-            shown = messages.first_few([*helps], _MOST_HELPS, str)
-            yield f'Fix: {shown}.'
+            yield f'Fix: {messages.first_few([*helps], _MOST_HELPS, str)}.'
 
 
 def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
@@ -245,13 +240,14 @@ def _say_without(
     }
     if not hosts or not plan.command:
         return text
-    ordered = sorted(hosts, key=messages.in_order)
-    options = ' '.join(f'--not-to {host}' for host in ordered)
+    options = ' '.join(
+        f'--not-to {host}' for host in sorted(hosts, key=messages.in_order)
+    )
     return f'{text}; or make a new plan{again} {messages.clean(options)}'
 
 
 def _say_turn(one: moves_plan.Move) -> str:
-    return f'Move {one.turn} ({messages.clean(one.name) or one.server})'
+    return f'Move {one.turn} ({one.shown})'
 
 
 def _say_why(one: moves_plan.Move) -> str:

@@ -135,7 +135,6 @@ class Run:
                 Result.FAILED,
                 moves_making.say_fault(exc),
             )
-            is_away = waiting.is_away(exc)
-            move.end = End.RUN_AGAIN if is_away else End.FIX
+            move.end = End.RUN_AGAIN if waiting.is_away(exc) else End.FIX
         self.progress.end(move)
         return move.result != Result.FAILED

@@ -208,8 +208,7 @@ def decide(
         if not is_there or one.source_compute == move.host:
             if one.status == 'finished' and server.status == _TO_CONFIRM:
                 return Step.STOP, _say_resized(move)
-            text = f'another migration ({one.id}) is under way'
-            return Step.BUSY, text
+            return Step.BUSY, f'another migration ({one.id}) is under way'
     if others:
         return Step.MOVED, ''
     if server.status == _TO_CONFIRM and not (own or has_begun):

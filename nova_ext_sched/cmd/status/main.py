@@ -31,8 +31,10 @@ def main() -> int:
     """
     # Of this package; nova's parser would say nova's.
     if '--version' in sys.argv[1:]:
-        version = importlib.metadata.version('nova-ext-sched')
-        print(f'nova-ext-sched-status {version}')
+        print(
+            'nova-ext-sched-status',
+            importlib.metadata.version('nova-ext-sched'),
+        )
         return 0
     # eventlet's above the table would be read as a result of a check.
     if not sys.warnoptions:
@@ -53,8 +55,10 @@ def main() -> int:
     try:
         return run.check(files_first(sys.argv))
     except cfg.Error as exc:
-        text = messages.say_option(exc)
-        print(f'nova-ext-sched-status: {text}', file=sys.stderr)
+        print(
+            f'nova-ext-sched-status: {messages.say_option(exc)}',
+            file=sys.stderr,
+        )
     except Exception:
         traceback.print_exc()
     return _UNEXPECTED

@@ -196,7 +196,7 @@ def count_reason(reason: Document) -> str:
 
     :param reason: of the document
     """
-    text = say_number(reason['hosts'], reason['reason'])
+    text = refusals.say_number(reason['hosts'], reason['reason'])
     names = reason['names']
     if names:
         shown = [
@@ -209,8 +209,3 @@ def count_reason(reason: Document) -> str:
         example = 'for example: ' * (len(details) > 1)
         text += f' ({example}{details[0]})'
     return text
-
-
-def say_number(number: int, kind: str) -> str:
-    """Return a reason with its number of hosts."""
-    return f'{number} {refusals.singular(kind) if number == 1 else kind}'

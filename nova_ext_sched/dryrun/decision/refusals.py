@@ -111,6 +111,10 @@ class Reason:
     names: list[Name]
     details: list[Detail]
 
+    def say(self) -> str:
+        """Return the reason with its number of hosts."""
+        return say_number(self.hosts, self.reason)
+
 
 def full(resources: Sequence[str]) -> Refusal:
     """Return why claims leave no room on a host.
@@ -232,6 +236,11 @@ def singular(kind: str) -> str:
     """Return a reason as it is said of one host."""
     verb, _, rest = kind.partition(' ')
     return f'{_SINGULAR.get(verb, verb)} {rest}'
+
+
+def say_number(number: int, kind: str) -> str:
+    """Return a reason with its number of hosts."""
+    return f'{number} {singular(kind) if number == 1 else kind}'
 
 
 def say(refusal: Refusal) -> str:

@@ -172,15 +172,11 @@ class Rooms:
         self._rooms = list(rooms.values())
         self.tied: list[Set[str]] = []
 
-    def measure(
-        self, future: fork.Fork, most: int | None = None
-    ) -> dict[str, HostRoom]:
+    def measure(self, future: fork.Fork) -> dict[str, HostRoom]:
         """Return what each host takes, by UUID.
 
         :param future: gets the servers, but for those that stand for others
             or are counted by halving
-        :param most: how many servers are to come in all; None for as many as
-            fit
         :raises reasons.FilterFailed: a filter raised what nova does not
             expect
         """
@@ -195,10 +191,8 @@ class Rooms:
             # Those of a group that came before may have changed the next: a
             # nova-compute may have several nodes.
             turns = [left] if self._group is None else [[one] for one in left]
-            came = (
-                one for rooms in turns for one in self._fill(future, rooms)
-            )
-            collections.deque(itertools.islice(came, most), maxlen=0)
+            for rooms in turns:
+                self._fill(future, rooms)
             self.tied = self._find_tied(future)
         return {uuid: room for room in self._rooms for uuid in room.uuids}
 
@@ -235,8 +229,9 @@ class Rooms:
             [request] = self._requests[room.state.uuid]
             fits = future.ledger.count_fitting(request, MOST)
             if fits < MOST:
-                lacking = future.ledger.find_lacking(request, fits)
-                room.end = refusals.full(lacking)
+                room.end = refusals.full(
+                    future.ledger.find_lacking(request, fits)
+                )
             refused[room.state.uuid] = fits + 1
             # Most end for want of room: the last one is asked about first.
             asked[room.state.uuid] = fits
@@ -263,9 +258,7 @@ class Rooms:
 
     # One after the other.
 
-    def _fill(
-        self, future: fork.Fork, rooms: Sequence[HostRoom]
-    ) -> Iterator[object]:
+    def _fill(self, future: fork.Fork, rooms: Sequence[HostRoom]) -> None:
         by_uuid = {one.state.uuid: one for one in rooms}
 
         def choose(uuid: str) -> Sequence[typing.Any]:
@@ -275,23 +268,18 @@ class Rooms:
                 # nova-api makes the server a member before it is placed.
                 self._group.members.append(uuid)
             for one in rooms:
-                self._read_state(one)
+                # What servers that came have left of it.
+                [one.state] = self._cloud.get_host_states_by_uuids(
+                    self._ctxt, [one.state.uuid], self._spec_obj
+                )
             open_ = [one for one in rooms if one.servers < MOST]
             rooms = self._filter(self._offer(future, open_))
             return [one.state for one in rooms]
 
-        for came in fill(future, self._spec_obj, choose):
-            _, state = came
+        for _, state in fill(future, self._spec_obj, choose):
             by_uuid[state.uuid].servers += 1
             if self._group is not None:
                 self._group.hosts = [*self._group.hosts, state.host]
-            yield came
-
-    def _read_state(self, room: HostRoom) -> None:
-        """Read what servers that came have left of a host."""
-        [room.state] = self._cloud.get_host_states_by_uuids(
-            self._ctxt, [room.state.uuid], self._spec_obj
-        )
 
     def _offer(
         self, future: fork.Fork, rooms: Sequence[HostRoom]

@@ -167,8 +167,9 @@ class Survey:
             counted = self._count(flavor)
         except reasons.FilterFailed as exc:
             counted = tally.Counted(flavor, fault=str(exc))
-        hosts = self.cloud.hosts if self.by_host else None
-        return tally.make_document(counted, hosts, self._groups)
+        return tally.make_document(
+            counted, self.cloud.hosts if self.by_host else None, self._groups
+        )
 
     @functools.cached_property
     def _groups(self) -> dict[str, set[str]] | None:
@@ -180,8 +181,7 @@ class Survey:
             aggregates = self.cloud.aggregates_of(host.host)
             names: Collection[str] = [one.name for one in aggregates]
             if self.by == 'zone':
-                zones = {one.availability_zone for one in aggregates} - {None}
-                names = zones or {CONF.default_availability_zone}
+                names = selection.zones_of(aggregates)
             elif self.by == 'domain':
                 names = selection.domains_of(aggregates)
             for name in names or ('',):

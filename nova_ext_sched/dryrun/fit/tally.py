@@ -76,15 +76,11 @@ class Counted:
         fit = number.add_up(
             self.rooms[uuid].fit for uuid in uuids if uuid in self.rooms
         )
-        if self.fault or self.are_tied_to_others(uuids):
-            return fit._replace(state=number.State.UNKNOWN)
-        return fit
-
-    def are_tied_to_others(self, uuids: Set[str]) -> bool:
-        """Return whether some of them and some others share their room."""
-        return not all(
+        # Some of them and some others may share their room.
+        is_known = not self.fault and all(
             one.isdisjoint(uuids) or one <= uuids for one in self.tied
         )
+        return fit if is_known else fit._replace(state=number.State.UNKNOWN)
 
     def count_hosts(self, uuids: Set[str]) -> int | None:
         """Return how many of some hosts take servers.
