@@ -77,7 +77,7 @@ class Cells:
         context = context or nova_context.get_admin_context()
         problem = NoAnswerError(f'no answer in {seconds} seconds')
         answers: dict[str, futures.Future[typing.Any]] = {}
-        found: dict[str, typing.Any] = {}
+        returned: dict[str, typing.Any] = {}
         failed: dict[str, Exception] = {}
         for mapping in mappings:
             if hanging := self._hanging.get(mapping.uuid):
@@ -100,8 +100,8 @@ class Cells:
             elif (raised := answer.exception()) is not None:
                 failed[uuid] = typing.cast(Exception, raised)
             else:
-                found[uuid] = answer.result()
-        return found, failed
+                returned[uuid] = answer.result()
+        return returned, failed
 
 
 @dataclasses.dataclass

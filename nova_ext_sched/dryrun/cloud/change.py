@@ -246,16 +246,16 @@ def find_option(group: str, name: str) -> tuple[str, str]:
 @functools.cache
 def _renamed() -> dict[tuple[str, str], tuple[str, str]]:
     """The group and name of nova's options by each that they had before."""
-    found, known = {}, set()
+    renamed, known = {}, set()
     for where, opts in nova_opts.list_opts():
         group = getattr(where, 'name', where)
         for opt in opts:
             known.add((group, opt.dest))
             for old in opt.deprecated_opts:
                 name = (old.name or opt.dest).replace('-', '_')
-                found[old.group or group, name] = group, opt.dest
+                renamed[old.group or group, name] = group, opt.dest
     # Another option may have the name since.
-    return {old: new for old, new in found.items() if old not in known}
+    return {old: new for old, new in renamed.items() if old not in known}
 
 
 def _read(name: str, group: str) -> typing.Any:
@@ -268,20 +268,20 @@ def _read(name: str, group: str) -> typing.Any:
 
 def _set_metadata(aggregates: Collection[typing.Any], wanted: Change) -> None:
     for name, key, value in wanted.metadata:
-        one = named.find_aggregate(aggregates, name)
-        one.metadata = {**(one.metadata or {}), key: value}
+        meant = named.find_aggregate(aggregates, name)
+        meant.metadata = {**(meant.metadata or {}), key: value}
     for name, key in wanted.no_metadata:
-        one = named.find_aggregate(aggregates, name)
-        metadata = dict(one.metadata or {})
+        meant = named.find_aggregate(aggregates, name)
+        metadata = dict(meant.metadata or {})
         if metadata.pop(key, None) is None:
             raise exception.InvalidValue(
                 where='--no-aggregate-property',
                 expected=f'a metadata key of aggregate '
-                f'{messages.clean(one.name)}: '
+                f'{messages.clean(meant.name)}: '
                 f'{messages.first_few(sorted(metadata)) or "it has none"}',
                 got=key,
             )
-        one.metadata = metadata
+        meant.metadata = metadata
 
 
 def _set_hosts(
@@ -293,16 +293,16 @@ def _set_hosts(
         mapped = objects.HostMappingList.get_all(process.context())
         known = [mapping.host for mapping in mapped]
     for name, host in wanted.hosts:
-        one = named.find_aggregate(aggregates, name)
+        meant = named.find_aggregate(aggregates, name)
         host = named.find_host(host, known)
-        one.hosts = list({*one.hosts, host})
-        changes.setdefault(one.uuid, {})[host] = True
+        meant.hosts = list({*meant.hosts, host})
+        changes.setdefault(meant.uuid, {})[host] = True
     for name, host in wanted.no_hosts:
-        one = named.find_aggregate(aggregates, name)
-        place = f' in aggregate {messages.clean(one.name)}'
-        host = named.find_host(host, one.hosts, place)
-        one.hosts = [other for other in one.hosts if other != host]
-        changes.setdefault(one.uuid, {})[host] = False
+        meant = named.find_aggregate(aggregates, name)
+        place = f' in aggregate {messages.clean(meant.name)}'
+        host = named.find_host(host, meant.hosts, place)
+        meant.hosts = [other for other in meant.hosts if other != host]
+        changes.setdefault(meant.uuid, {})[host] = False
     return changes
 
 

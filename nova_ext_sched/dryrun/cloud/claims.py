@@ -181,8 +181,8 @@ def consume_alike(
 def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:
     """Yield what nova PciDeviceStats had more before."""
     for pool in before:
-        left = _find_pool(devices.pools, pool)
-        count = pool['count'] - (left['count'] if left else 0)
+        remaining = _find_pool(devices.pools, pool)
+        count = pool['count'] - (remaining['count'] if remaining else 0)
         if count:
             yield {**pool, 'count': count}
 
@@ -209,13 +209,13 @@ def read_taken(instance: typing.Any) -> Taken:
     # One that was evacuated has some of the host that failed, too.
     if len({one.compute_node_id for one in devices}) != 1:
         return Taken(instance.numa_topology)
-    found = stats.PciDeviceStats(
+    pools = stats.PciDeviceStats(
         None, dev_filter=_Tags(instance.pci_requests.requests)
     )
     for one in devices:
-        found.add_device(one)
+        pools.add_device(one)
     # Without the devices, as nova-scheduler has them.
-    return Taken(instance.numa_topology, [*found])
+    return Taken(instance.numa_topology, [*pools])
 
 
 class _Tags:

@@ -419,13 +419,13 @@ class Fork:
             for request in requests[len(answered[uuid]) :]
             if not self.ledger.find_lacking(request)
         ]
-        found = copy.copy(answer)
-        found.requests = [*answer.requests, *(one for _, one in opened)]
-        found.summaries = dict(answer.summaries)
+        extended = copy.copy(answer)
+        extended.requests = [*answer.requests, *(one for _, one in opened)]
+        extended.summaries = dict(answer.summaries)
         for uuid, request in opened:
-            for one in request['allocations'].keys() - found.summaries:
-                found.summaries[one] = providers.summarize(one, uuid)
-        return found
+            for one in request['allocations'].keys() - extended.summaries:
+                extended.summaries[one] = providers.summarize(one, uuid)
+        return extended
 
     def find_other(self, known: Mapping[str, object]) -> set[str]:
         """Return hosts that may give what nobody knows yet.
@@ -509,15 +509,15 @@ class Fork:
             of hosts, by UUID
         :returns: for each of the hosts these, and then others
         """
-        found = {uuid: [*answered.get(uuid, ())] for uuid in hosts}
+        requests = {uuid: [*answered.get(uuid, ())] for uuid in hosts}
         for form in resources:
-            for uuid, request in self._find_opened(form, {*found}):
+            for uuid, request in self._find_opened(form, {*requests}):
                 if all(
                     request['allocations'] != one['allocations']
-                    for one in found[uuid]
+                    for one in requests[uuid]
                 ):
-                    found[uuid].append(request)
-        return found
+                    requests[uuid].append(request)
+        return requests
 
     def _read_held(self, node: str | None) -> None:
         """Read at once what all servers of a compute node hold."""

@@ -73,11 +73,14 @@ def find(
 @main_db.pick_context_manager_reader
 def _select(context: typing.Any, uuids: Collection[str]) -> list[typing.Any]:
     """Return what one cell knows of servers, of deleted ones too."""
-    one = models.Instance
-    found: list[typing.Any] = []
+    instance = models.Instance
+    rows: list[typing.Any] = []
     for chunk in servers.in_chunks(uuids):
         query = sa.select(
-            one.uuid, one.deleted, one.vm_state, one.task_state
-        ).where(one.uuid.in_(chunk))
-        found += context.session.execute(query)
-    return found
+            instance.uuid,
+            instance.deleted,
+            instance.vm_state,
+            instance.task_state,
+        ).where(instance.uuid.in_(chunk))
+        rows += context.session.execute(query)
+    return rows

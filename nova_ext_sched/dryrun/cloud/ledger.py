@@ -187,12 +187,12 @@ class Ledger:
 
     def get_free(self, provider: str, name: str) -> int:
         """Return what a provider has left of a resource class."""
-        found = self._get_inventory(provider).get(name)
-        if found is None:
+        inventory = self._get_inventory(provider).get(name)
+        if inventory is None:
             return 0
         taken = self._taken.get((provider, name), 0)
-        left = found['capacity'] - found['used'] - taken
-        return int(left)
+        free = inventory['capacity'] - inventory['used'] - taken
+        return int(free)
 
     def find_lacking(
         self, request: Mapping[str, typing.Any], claimed: int = 0
@@ -272,26 +272,28 @@ def collect(
     :param shared: the same of those that it shares with others
     :returns: of those that hold something of the host
     """
-    found: dict[str, Body] = {}
-    for provider, held in of_host.items():
-        for consumer, one in held.items():
-            body = found.setdefault(
+    bodies: dict[str, Body] = {}
+    for provider, allocations in of_host.items():
+        for consumer, allocation in allocations.items():
+            body = bodies.setdefault(
                 consumer,
                 {
                     'allocations': {},
-                    'consumer_generation': one['consumer_generation'],
+                    'consumer_generation': allocation['consumer_generation'],
                     # nova hands them on; of a provider they are not known.
                     'project_id': '',
                     'user_id': '',
                 },
             )
-            body['allocations'][provider] = {'resources': one['resources']}
-    for provider, held in shared.items():
-        for consumer in held.keys() & found.keys():
-            found[consumer]['allocations'][provider] = {
-                'resources': held[consumer]['resources']
+            body['allocations'][provider] = {
+                'resources': allocation['resources']
             }
-    return found
+    for provider, allocations in shared.items():
+        for consumer in allocations.keys() & bodies.keys():
+            bodies[consumer]['allocations'][provider] = {
+                'resources': allocations[consumer]['resources']
+            }
+    return bodies
 
 
 def _refuse(detail: str, code: str = 'placement.undefined_code') -> Response:

@@ -68,17 +68,17 @@ class MirroringClient(placement.ReportClient):
     def _find_members(self, part: query.Part) -> set[str]:
         """Return the providers in any aggregate of a part, by UUID."""
         changed = self.changes.keys() & {*part.aggregates}
-        found: set[str] = set()
+        providers: set[str] = set()
         if same := sorted({*part.aggregates} - changed):
-            found = self._ask('member_of', f'in:{",".join(same)}')
+            providers = self._ask('member_of', f'in:{",".join(same)}')
         for uuid in changed:
             members = self._ask('member_of', f'in:{uuid}')
             for host, holds in self.changes[uuid].items():
                 # By its name, as nova-api finds it.
                 provider = self._ask('name', host)
                 members = members | provider if holds else members - provider
-            found |= members
-        return found
+            providers |= members
+        return providers
 
     def _ask(self, key: str, value: str) -> set[str]:
         url = f'{_PROVIDERS}?{parse.urlencode({key: value})}'

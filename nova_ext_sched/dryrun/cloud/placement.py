@@ -473,14 +473,14 @@ class Providers:
     @functools.cached_property
     def served(self) -> dict[str, set[str]]:
         """The roots that each sharing provider serves, by its UUID."""
-        found = {}
+        served = {}
         trait = os_traits.MISC_SHARES_VIA_AGGREGATE
         for uuid in self._ask(('required', trait)):
             url = f'/resource_providers/{uuid}/aggregates'
             if aggregates := self._get(url)['aggregates']:
                 members = ('member_of', f'in:{",".join(aggregates)}')
-                found[uuid] = {*self._ask(members).values()}
-        return found
+                served[uuid] = {*self._ask(members).values()}
+        return served
 
     def get_allocations(self, uuid: str) -> dict[str, typing.Any]:
         """Return the allocations of a provider by consumer."""

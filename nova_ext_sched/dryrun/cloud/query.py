@@ -105,13 +105,13 @@ def forms(
     make = functools.partial(
         utils.resources_from_request_spec, ctxt, spec_obj, host_manager
     )
-    found = [make(enable_pinning_translate=True)]
+    resources = [make(enable_pinning_translate=True)]
     if (
-        found[0].cpu_pinning_requested
+        resources[0].cpu_pinning_requested
         and not CONF.workarounds.disable_fallback_pcpu_query
     ):
-        found.append(make(enable_pinning_translate=False))
-    return found
+        resources.append(make(enable_pinning_translate=False))
+    return resources
 
 
 def lift_limit(resources: list[typing.Any]) -> None:

@@ -35,15 +35,15 @@ def find(
     if not {*names} <= known:
         # Servers may stand where there is no compute node any more.
         known = known.union(*servers.Reader(cloud).count().values())
-    found = {find_host(cloud, name, known) for name in names}
+    hosts = {find_host(cloud, name, known) for name in names}
     for name in aggregates:
-        found |= {*named.find_aggregate(cloud.aggs_by_id.values(), name).hosts}
+        hosts |= {*named.find_aggregate(cloud.aggs_by_id.values(), name).hosts}
     by_domain = group(cloud) if domains else {}
     for name in domains:
         if name not in by_domain:
             raise exception.UnknownName('failure domain', name, by_domain)
-        found |= by_domain[name]
-    return found
+        hosts |= by_domain[name]
+    return hosts
 
 
 def find_host(

@@ -304,17 +304,17 @@ def find_id(
     if uuidutils.is_uuid_like(wanted):
         return wanted
     mappings = objects.CellMappingList.get_all(process.context())
-    found: dict[str, str] = {}
+    matching: dict[str, str] = {}
     for names in cloud.ask_cells(
         _select_named, wanted, project, mappings=mappings
     ).values():
-        found |= names
-    if not found:
+        matching |= names
+    if not matching:
         for names in cloud.ask_cells(
             _select_named, wanted[:3], project, True, mappings=mappings
         ).values():
-            found |= names
-    return named.find('server', wanted, found)
+            matching |= names
+    return named.find('server', wanted, matching)
 
 
 @main_db.pick_context_manager_reader
@@ -362,20 +362,20 @@ class Size(typing.NamedTuple):
 @main_db.pick_context_manager_reader
 def select_sizes(context: typing.Any) -> list[Size]:
     """Return the servers of a cell that stand on a host."""
-    one = models.Instance
-    disk = sa.func.coalesce(one.root_gb, 0) + sa.func.coalesce(
-        one.ephemeral_gb, 0
+    instance = models.Instance
+    disk = sa.func.coalesce(instance.root_gb, 0) + sa.func.coalesce(
+        instance.ephemeral_gb, 0
     )
     query = sa.select(
-        one.uuid,
-        one.display_name,
-        one.project_id,
-        one.host,
-        one.node,
-        sa.func.coalesce(one.vcpus, 0),
-        sa.func.coalesce(one.memory_mb, 0),
+        instance.uuid,
+        instance.display_name,
+        instance.project_id,
+        instance.host,
+        instance.node,
+        sa.func.coalesce(instance.vcpus, 0),
+        sa.func.coalesce(instance.memory_mb, 0),
         disk,
-    ).where(one.deleted == 0, one.host.is_not(None))
+    ).where(instance.deleted == 0, instance.host.is_not(None))
     return [Size(*row) for row in context.session.execute(query)]
 
 

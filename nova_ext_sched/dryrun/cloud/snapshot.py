@@ -258,13 +258,13 @@ class Snapshot(host_manager.HostManager):
         By the host's name in lower case. Plans ask for one host after the
         other.
         """
-        found: dict[str, list[tuple[str, typing.Any]]] = {}
+        computes: dict[str, list[tuple[str, typing.Any]]] = {}
         for cell, one in self._hosts.items():
             for compute in one.computes:
-                found.setdefault(compute.host.lower(), []).append(
+                computes.setdefault(compute.host.lower(), []).append(
                     (cell, compute)
                 )
-        return found
+        return computes
 
     @functools.cached_property
     def _order(self) -> dict[str, int]:
@@ -303,14 +303,14 @@ class Snapshot(host_manager.HostManager):
         """
         if mappings is None:
             mappings = self.cells.values()
-        found, failed = self._asked.ask(
+        answers, failed = self._asked.ask(
             [one for one in mappings if one.uuid not in self.silent_cells],
             lambda cctxt: select(cctxt, *args),
             nova_context.CELL_TIMEOUT,
         )
         for uuid, problem in failed.items():
             self.silent_cells[uuid] = cells.say_problem(problem)
-        return found
+        return answers
 
     def ask_cell(
         self,
@@ -404,7 +404,7 @@ class Snapshot(host_manager.HostManager):
         wanted = {cell} if cell else {one.uuid for one in self.enabled_cells}
         states = self.states
         passed = timeutils.utcnow() - self._read_at
-        found = []
+        copies = []
         known: Iterable[str] = states
         if compute_uuids is not None:
             known = sorted(
@@ -414,14 +414,14 @@ class Snapshot(host_manager.HostManager):
             state = states[uuid]
             if state.cell_uuid not in wanted:
                 continue
-            mine = claims.copy_state(state)
+            copied = claims.copy_state(state)
             if self._settled:
-                mine.num_io_ops = 0
+                copied.num_io_ops = 0
             service = state.service
             heartbeat = service.get('last_seen_up') or service['created_at']
-            mine.service = {**service, 'last_seen_up': heartbeat + passed}
-            found.append(mine)
-        return found
+            copied.service = {**service, 'last_seen_up': heartbeat + passed}
+            copies.append(copied)
+        return copies
 
     def get_compute_nodes_by_host_or_node(
         self,
@@ -445,7 +445,7 @@ class Snapshot(host_manager.HostManager):
         else:
             wanted = {one.uuid for one in self.enabled_cells}
         hosts = [host.lower()] if host else self._computes
-        found = [
+        nodes = [
             compute
             for name in hosts
             for uuid, compute in self._computes.get(name, ())
@@ -454,9 +454,9 @@ class Snapshot(host_manager.HostManager):
                 not node or node.lower() == compute.hypervisor_hostname.lower()
             )
         ]
-        for uuid in () if found else wanted & self.silent_cells.keys():
+        for uuid in () if nodes else wanted & self.silent_cells.keys():
             raise self._failure(self.cells[uuid])
-        return objects.ComputeNodeList(objects=found)
+        return objects.ComputeNodeList(objects=nodes)
 
     def _init_instance_info(self, computes_by_cell: typing.Any = None) -> None:
         pass

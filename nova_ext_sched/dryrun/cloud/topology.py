@@ -31,7 +31,7 @@ def make_documents(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
     states = cloud.get_host_states_by_uuids(process.context(), None, None)
     services = {state.host: state.service for state in states}
     group = servicegroup.API()
-    found = {}
+    hosts = {}
     for node in cloud.hosts.values():
         service = services.get(node.host)
         if service is None or service['disabled']:
@@ -40,7 +40,7 @@ def make_documents(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
         else:
             state = UP if group.service_is_up(service) else DOWN
         aggregates = cloud.aggregates_of(node.host)
-        found[node.host] = heading.Host(
+        hosts[node.host] = heading.Host(
             host=node.host,
             cell=cloud.cell_name(node.cell_uuid),
             zone=zone_of(aggregates),
@@ -54,8 +54,8 @@ def make_documents(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
             closed=_find_closed(one.metadata for one in aggregates),
         )
     return [
-        dataclasses.asdict(found[host])
-        for host in sorted(found, key=messages.in_order)
+        dataclasses.asdict(hosts[host])
+        for host in sorted(hosts, key=messages.in_order)
     ]
 
 
