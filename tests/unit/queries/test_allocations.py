@@ -21,18 +21,16 @@ class GetProvidersTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.asked, self.faults = [], {}
+
+        def client():
+            return mock.Mock(get_allocs_for_consumer=self.get)
+
         for name, new in (
-            (
-                'report.report_client_singleton',
-                lambda: mock.Mock(get_allocs_for_consumer=self.get),
-            ),
+            ('report.report_client_singleton', client),
             ('_placement', allocations._Placement(100)),
         ):
-            self.useFixture(
-                fixtures.MonkeyPatch(
-                    f'nova_ext_sched.queries.allocations.{name}', new
-                )
-            )
+            path = f'nova_ext_sched.queries.allocations.{name}'
+            self.useFixture(fixtures.MonkeyPatch(path, new))
 
     def get(self, ctxt, uuid):
         self.asked.append(uuid)
@@ -46,13 +44,8 @@ class GetProvidersTestCase(testtools.TestCase):
     def test_each_has_its_own(self):
         self.assertEqual({}, self.providers())
         self.assertEqual([], self.asked)
-        self.assertEqual(
-            {
-                'a': {'node of a', 'shared disk'},
-                'b': {'node of b', 'shared disk'},
-            },
-            self.providers('a', 'b'),
-        )
+        expected = {one: {f'node of {one}', 'shared disk'} for one in 'ab'}
+        self.assertEqual(expected, self.providers('a', 'b'))
 
     def test_eight_at_a_time(self):
         begun, answers = threading.Semaphore(0), threading.Event()

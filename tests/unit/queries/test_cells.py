@@ -23,13 +23,9 @@ class CellsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.MonkeyPatch('nova.context.CELL_CACHE', {}))
-        self.useFixture(
-            fixtures.MockPatchObject(
-                objects.CellMapping,
-                'get_by_uuid',
-                side_effect=self.get_mapping,
-            )
-        )
+        path = 'nova.objects.CellMapping.get_by_uuid'
+        patch = fixtures.MockPatch(path, side_effect=self.get_mapping)
+        self.useFixture(patch)
         self.cells = cells.Cells()
         self.looked_up, self.asked = [], []
         self.answers = threading.Event()
@@ -40,12 +36,9 @@ class CellsTestCase(testtools.TestCase):
         if uuid == uuids.deleted:
             raise nova_exception.CellMappingNotFound(uuid=uuid)
         self.looked_up.append(uuid)
-        return objects.CellMapping(
-            uuid=uuid,
-            name={uuids.silent: 'far\naway'}.get(uuid),
-            transport_url='none:///',
-            database_connection='sqlite://',
-        )
+        name = 'far\naway' if uuid == uuids.silent else None
+        urls = {'transport_url': 'none:', 'database_connection': 'sqlite://'}
+        return objects.CellMapping(uuid=uuid, name=name, **urls)
 
     def select(self, ctxt, wanted):
         self.asked.append(ctxt.cell_uuid)
@@ -64,24 +57,16 @@ class CellsTestCase(testtools.TestCase):
 
     def test_each_is_asked_about_its_own(self):
         """Of what others asked too, each gets its own."""
+        asked = uuids.one, uuids.two
         for _ in range(2):
-            self.assertEqual(
-                (
-                    {
-                        f'server of {uuids.one}': uuids.one,
-                        f'server of {uuids.two}': uuids.two,
-                    },
-                    {},
-                ),
-                self.ask(uuids.one, uuids.two),
-            )
+            found = {f'server of {uuid}': uuid for uuid in asked}
+            self.assertEqual((found, {}), self.ask(*asked))
         self.assertEqual([uuids.one, uuids.two], self.looked_up)
         self.assertEqual(({}, {}), self.ask())
 
     def test_what_is_not_found(self):
-        self.assertEqual(
-            ({}, {}), self.ask(uuids.one, select=lambda ctxt, wanted: {})
-        )
+        found = self.ask(uuids.one, select=lambda ctxt, wanted: {})
+        self.assertEqual(({}, {}), found)
 
     def test_a_cell_that_fails_is_asked_again(self):
         for _ in range(2):
@@ -110,9 +95,8 @@ class CellsTestCase(testtools.TestCase):
 
     def test_one_that_takes_no_connection(self):
         """It is asked again at once: nothing waits for it."""
-        select = mock.Mock(
-            side_effect=db_exception.DBConnectionError('refused')
-        )
+        fault = db_exception.DBConnectionError('refused')
+        select = mock.Mock(side_effect=fault)
         for times in (1, 2):
             [fault] = self.ask(uuids.one, select=select).faults.values()
             self.assertEqual(times, select.call_count)
@@ -127,18 +111,13 @@ class CellsTestCase(testtools.TestCase):
         """Not one that is silent, for which nobody is called at night."""
         fault = db_exception.DBError('Access denied for user')
         select = mock.Mock(side_effect=fault)
-        self.assertEqual(
-            {uuids.one: fault}, self.ask(uuids.one, select=select).faults
-        )
+        faults = self.ask(uuids.one, select=select).faults
+        self.assertEqual({uuids.one: fault}, faults)
 
     def test_a_mapping_that_is_missing(self):
         """No cell is asked then, and each can be asked later."""
         for _ in range(2):
-            self.assertRaises(
-                nova_exception.CellMappingNotFound,
-                self.ask,
-                uuids.one,
-                uuids.deleted,
-            )
+            missing = nova_exception.CellMappingNotFound
+            self.assertRaises(missing, self.ask, uuids.one, uuids.deleted)
         self.assertEqual([], self.asked)
         self.assertEqual({}, self.ask(uuids.one).faults)

@@ -16,6 +16,8 @@ from nova_ext_sched.queries import servers
 objects.register_all()
 
 FAULT = nova_exception.CellTimeout('silent')
+#: The cell where a member may be is asked.
+FIRST = (servers.select_places, {'c1': ['a']})
 
 
 def group(*members):
@@ -40,7 +42,6 @@ class GroupMembersTestCase(testtools.TestCase):
         self.client.get_allocs_for_consumer.side_effect = lambda ctxt, uuid: {
             'allocations': {f'node of {uuid}': {}, f'device of {uuid}': {}}
         }
-        module = 'nova_ext_sched.queries'
         for name, replacement in (
             ('group_members._known', group_members._Known()),
             ('servers.select_cells', self.select_cells),
@@ -50,18 +51,14 @@ class GroupMembersTestCase(testtools.TestCase):
                 lambda: self.client,
             ),
         ):
-            self.useFixture(
-                fixtures.MonkeyPatch(f'{module}.{name}', replacement)
-            )
+            path = f'nova_ext_sched.queries.{name}'
+            self.useFixture(fixtures.MonkeyPatch(path, replacement))
         all_cells = [
             objects.CellMapping(uuid=uuid, disabled=uuid.startswith('d'))
             for uuid in ('c1', 'c2', 'd1', objects.CellMapping.CELL0_UUID)
         ]
-        self.useFixture(
-            fixtures.MockPatchObject(
-                objects.CellMappingList, 'get_all', return_value=all_cells
-            )
-        )
+        path = 'nova.objects.CellMappingList.get_all'
+        self.useFixture(fixtures.MockPatch(path, return_value=all_cells))
 
     def select_cells(self, ctxt, wanted):
         if wanted:
@@ -76,19 +73,16 @@ class GroupMembersTestCase(testtools.TestCase):
         by_cell = {cell: sorted(mine) for cell, mine in wanted.items()}
         if by_cell:
             self.asked.append((select, by_cell))
-        source = {
-            servers.select_places: self.places,
-            servers.select_compute_hosts: self.nodes,
-        }[select]
-        return cells.Answers(
-            {
-                uuid: source[uuid]
-                for cell, mine in by_cell.items()
-                for uuid in mine
-                if uuid in source and cell not in self.silent
-            },
-            {cell: FAULT for cell in by_cell if cell in self.silent},
-        )
+        is_of_places = select is servers.select_places
+        source = self.places if is_of_places else self.nodes
+        found = {
+            uuid: source[uuid]
+            for cell, mine in by_cell.items()
+            for uuid in mine
+            if uuid in source and cell not in self.silent
+        }
+        silent = dict.fromkeys(by_cell.keys() & self.silent, FAULT)
+        return cells.Answers(found, silent)
 
     def get_members(self, *asked, **kwargs):
         return group_members.get_members(None, group(*asked), asked, **kwargs)
@@ -115,43 +109,23 @@ class GetMembersTestCase(GroupMembersTestCase):
         self.nodes['node of will move'] = 'h1'
         self.nodes['device of will move'] = 'h4'
         found = self.get_members(*self.places, 'booted', 'gone', 'deleted')
-        self.assertEqual(
-            {**self.places, 'booted': frozenset([None])}, found.places
-        )
-        self.assertEqual(
-            {
-                'waits': {'host of waits'},
-                'will move': {'h1', 'h4'},
-                'booted': frozenset(),
-            },
-            found.allocated,
-        )
-        self.assertEqual(
-            {
-                'claimed': {'h1'},
-                'moves': {'h1', 'h2'},
-                'will move': {'h1', 'h4'},
-                'waits': {'host of waits'},
-            },
-            found.hosts,
-        )
+        expected = {**self.places, 'booted': frozenset([None])}
+        self.assertEqual(expected, found.places)
+        allocated = {'waits': {'host of waits'}, 'will move': {'h1', 'h4'}}
+        self.assertEqual(allocated | {'booted': set()}, found.allocated)
+        claimed = {'claimed': {'h1'}, 'moves': {'h1', 'h2'}}
+        self.assertEqual(claimed | allocated, found.hosts)
 
     def test_moves_that_a_tool_counts(self):
         """They count for members that live."""
-        self.places |= {
-            'moved': frozenset(['h1']),
-            'stays': frozenset(['h2']),
-        }
+        there, elsewhere = frozenset(['h1']), frozenset(['h3'])
+        self.places |= {'moved': there, 'stays': there}
         asked = ['moved', 'stays', 'deleted']
-        moved = dict.fromkeys(('moved', 'deleted', 'x'), frozenset(['h3']))
+        moved = dict.fromkeys(('moved', 'deleted', 'x'), elsewhere)
         with change.used(None, moved):
-            self.assertEqual(
-                {'moved': frozenset(['h3']), 'stays': frozenset(['h2'])},
-                self.get_members(*asked).places,
-            )
-        self.assertEqual(
-            frozenset(['h1']), self.get_members(*asked).places['moved']
-        )
+            found = self.get_members(*asked).places
+        self.assertEqual({'moved': elsewhere, 'stays': there}, found)
+        self.assertEqual(there, self.get_members(*asked).places['moved'])
 
     def test_nothing_is_asked_for_nothing(self):
         self.assertEqual(({}, {}), self.get_members())
@@ -183,9 +157,8 @@ class CellsTestCase(GroupMembersTestCase):
         self.mapped |= {'a': 'c1', 'b': 'd1', 'new': None, 'gone': ''}
         self.places |= dict.fromkeys('ab', frozenset('h'))
         for _ in range(2):
-            self.assertEqual(
-                {'a', 'b', 'new'}, {*self.get_places(*self.mapped)}
-            )
+            found = self.get_places(*self.mapped)
+            self.assertEqual({'a', 'b', 'new'}, {*found})
         asked = servers.select_places, {'c1': ['a'], 'd1': ['b']}
         self.assertEqual(
             [
@@ -215,27 +188,15 @@ class CellsTestCase(GroupMembersTestCase):
             self.assertEqual(self.places, self.get_places('a'))
         # Not former, and its new cell is remembered.
         self.assertEqual(['a'], self.living('a'))
+        second = servers.select_places, {'c2': ['a']}
         self.assertEqual(
-            [
-                (servers.select_places, {'c1': ['a']}),
-                ('API', ['a']),
-                (servers.select_places, {'c2': ['a']}),
-                (servers.select_places, {'c2': ['a']}),
-            ],
-            self.asked[2:],
+            [FIRST, ('API', ['a']), second, second], self.asked[2:]
         )
 
     def test_a_member_that_is_nowhere(self):
         """Its cell, which is still the same, is not asked again."""
         self.assertEqual({}, self.get_places('a'))
-        self.assertEqual(
-            [
-                ('API', ['a']),
-                (servers.select_places, {'c1': ['a']}),
-                ('API', ['a']),
-            ],
-            self.asked,
-        )
+        self.assertEqual([('API', ['a']), FIRST, ('API', ['a'])], self.asked)
 
     def test_hosts_of_nodes(self):
         """In the cells where nova places servers, and in the member's."""
@@ -276,9 +237,8 @@ class CellsTestCase(GroupMembersTestCase):
         self.mapped |= {'a': 'c1', 'b': 'c2', 'c': 'c2'}
         self.places |= dict.fromkeys('ab', frozenset('h'))
         self.silent.add('c2')
-        self.assertIs(
-            FAULT, self.assertRaises(type(FAULT), self.get_places, *'abc')
-        )
+        found = self.assertRaises(type(FAULT), self.get_places, *'abc')
+        self.assertIs(FAULT, found)
         # Nobody is taken for gone.
         self.assertEqual(['a', 'b', 'c'], self.living(*'abc'))
         # Who needs it not is answered.
@@ -309,10 +269,8 @@ class CellsTestCase(GroupMembersTestCase):
             ('b', {}, {'b': {'h'}}),
         ):
             self.nodes |= nodes
-            self.assertEqual(
-                expected,
-                self.get_members(*members, on_fault=faults.append).allocated,
-            )
+            found = self.get_members(*members, on_fault=faults.append)
+            self.assertEqual(expected, found.allocated)
         self.assertEqual([], faults)
         del self.nodes['node of b']
         self.assertRaises(type(FAULT), self.get_members, 'a', 'b')
@@ -342,20 +300,15 @@ class KnownTestCase(GroupMembersTestCase):
     def test_archived_members_are_forgotten(self):
         self.get_places('a', 'b')
         group_members.get_places(None, group('b', 'c'), ['c'])
-        self.assertEqual(
-            {'b': None, 'c': None}, group_members._known.get(group())
-        )
+        known = group_members._known.get(group())
+        self.assertEqual({'b': None, 'c': None}, known)
 
     def test_bounded(self):
         with mock.patch.object(group_members, '_MOST_KNOWN', 5):
             known = group_members._Known()
         first, second, third = (
-            objects.InstanceGroup(uuid=uuid, members=members)
-            for uuid, members in (
-                (uuids.one, ['a', 'b']),
-                (uuids.two, ['c']),
-                (uuids.three, list('defgh')),
-            )
+            objects.InstanceGroup(uuid=getattr(uuids, one), members=[*one])
+            for one in ('ab', 'c', 'defgh')
         )
         for one in (first, second, third):
             known.add(one, dict.fromkeys(one.members))

@@ -53,12 +53,11 @@ class SourceTestCase(testtools.TestCase):
         super().setUp()
         #: How much later it is than the machine says.
         self.later = 0.0
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'oslo_utils.timeutils.now',
-                lambda: time.monotonic() + self.later,
-            )
-        )
+
+        def now():
+            return time.monotonic() + self.later
+
+        self.useFixture(fixtures.MonkeyPatch('oslo_utils.timeutils.now', now))
         self.source = Database()
         # Threads that wait end with the test.
         self.addCleanup(self.source.answers.set)
@@ -79,10 +78,9 @@ class SourceTestCase(testtools.TestCase):
     def assertSilent(self, times, question):
         """Assert what is said, and how often the database was asked."""
         self.source.wait(question)
-        self.assertIsInstance(question.fault, Silent)
-        self.assertEqual(
-            'it has not answered in 30 seconds', str(question.fault)
-        )
+        fault = question.fault
+        self.assertIsInstance(fault, Silent)
+        self.assertEqual('it has not answered in 30 seconds', str(fault))
         self.assertEqual(times, len(self.source.asked))
 
     def fall_silent(self, times):
@@ -121,18 +119,13 @@ class SourceTestCase(testtools.TestCase):
     def test_who_does_not_join(self):
         """Another select, and what would be too much for one question."""
         self.join('first')
-        upper_1, double_1, upper_2, double_2, upper_3 = (
-            self.join(*wanted, select=select)
-            for wanted, select in (
-                ('abc', upper),
-                ('abc', double),
-                # It would be six.
-                ('def', upper),
-                # It has room for two more.
-                ('cde', double),
-                ('ab', upper),
-            )
-        )
+        upper_1 = self.join(*'abc')
+        double_1 = self.join(*'abc', select=double)
+        # It would be six.
+        upper_2 = self.join(*'def')
+        # It has room for two more.
+        double_2 = self.join(*'cde', select=double)
+        upper_3 = self.join(*'ab')
         self.assertIs(double_1, double_2)
         self.assertIs(upper_1, upper_3)
         self.source.answers.set()
@@ -168,9 +161,8 @@ class SourceTestCase(testtools.TestCase):
         self.source.answers.set()
         self.source.wait(first)
         self.assertIsInstance(first.fault, Silent)
-        self.assertIn(
-            f'gave no answer: {type(exc).__name__}', str(first.fault)
-        )
+        said = f'gave no answer: {type(exc).__name__}'
+        self.assertIn(said, str(first.fault))
         self.source.wait(second)
         self.assertEqual({'b': 'B'}, second.found)
 
@@ -186,15 +178,12 @@ class SourceTestCase(testtools.TestCase):
 
     def test_who_waits_for_the_next_has_the_limit_of_the_first(self):
         """The requests that sent it may be gone."""
-        self.patience(0.2)
+        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', 0.2))
         self.join('a')
         second = self.join('b')
         self.source.wait(second)
         self.assertIn('has not answered', str(second.fault))
         self.assertEqual(1, len(self.source.asked))
-
-    def patience(self, seconds):
-        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', seconds))
 
     def test_one_that_comes_when_it_is_late(self):
         """Nobody waits any more for what is under way."""
