@@ -394,19 +394,15 @@ class DocumentationTestCase(testtools.TestCase):
 
     @ddt.data(*documentation.pages())
     def test_every_block_is_looked_at(self, path):
-        self.assertEqual(
-            [],
-            [
-                str(block)
-                for block in documentation.read(path)
-                if block.language not in LANGUAGES
-            ],
-        )
+        found = [
+            str(block)
+            for block in documentation.read(path)
+            if block.language not in LANGUAGES
+        ]
+        self.assertEqual([], found)
         text = path.read_text()
-        self.assertEqual(
-            len(re.findall(r'\.\. (?:code-block|nova-conf)::', text)),
-            len(list(documentation.read(path))),
-        )
+        expected = len(re.findall(r'\.\. (?:code-block|nova-conf)::', text))
+        self.assertEqual(expected, len(list(documentation.read(path))))
         # A literal block with a prompt would escape.
         self.assertEqual(
             [], re.findall(r'::\n\n +\$ .*', text.replace('.. code', ''))

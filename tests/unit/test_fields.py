@@ -40,10 +40,8 @@ class FieldsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_aggregate(self, given, metadata):
         aggregate = objects.Aggregate(**given)
-        self.assertEqual(
-            [('without a name', metadata)],
-            fields.names_and_metadata([aggregate]),
-        )
+        found = fields.names_and_metadata([aggregate])
+        self.assertEqual([('without a name', metadata)], found)
 
     @ddt.data(
         ({}, 'anti-affinity'),

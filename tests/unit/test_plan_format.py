@@ -170,7 +170,5 @@ class DescribeTestCase(testtools.TestCase):
             {'server': 'c', 'needs': ['a', 'b']},
             {'server': 'd', 'needs': ['c', 'a']},
         ]
-        self.assertEqual(
-            [[], [1], [1, 2]],
-            [one['needs'] for one in plan_format.make_moves(moves)],
-        )
+        found = [one['needs'] for one in plan_format.make_moves(moves)]
+        self.assertEqual([[], [1], [1, 2]], found)

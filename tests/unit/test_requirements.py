@@ -102,14 +102,12 @@ class RequirementsTestCase(testtools.TestCase):
         known = self.declared[''].union(
             *(extras[extra] for extra in NEEDS.get(room, ()))
         )
-        self.assertEqual(
-            [],
-            [
-                place
-                for place, providers in imported(room).items()
-                if not providers & known
-            ],
-        )
+        found = [
+            place
+            for place, providers in imported(room).items()
+            if not providers & known
+        ]
+        self.assertEqual([], found)
 
     def test_every_extra_that_shows_progress_has_what_it_needs(self):
         needed = set().union(*imported('cli/progress').values())

@@ -44,49 +44,27 @@ DOCUMENT = an_object(
 CASES = [
     ({'steps': [{'do': 'boot', 'count': 1}, {'do': 'stop'}]}, []),
     (3, ['(top): expected an object with the key steps, got 3']),
-    (
-        {'step': []},
-        [
-            'step: expected one of the keys steps, got step; did you mean '
-            'steps?'
-        ],
-    ),
-    (
-        {'steps': [{'do': 'stop'}, {'do': 'boot', 'count': 0}]},
-        ['steps[1].count: expected an integer >= 1, got 0'],
-    ),
-    (
-        {'steps': [{'do': 'boot'}]},
-        ['steps[0]: expected the key count, got do'],
-    ),
+    ({'step': []},
+     ['step: expected one of the keys steps, got step; did you mean '
+      'steps?']),
+    ({'steps': [{'do': 'stop'}, {'do': 'boot', 'count': 0}]},
+     ['steps[1].count: expected an integer >= 1, got 0']),
+    ({'steps': [{'do': 'boot'}]},
+     ['steps[0]: expected the key count, got do']),
     ({'steps': [{}]}, ['steps[0]: expected the key do and count, got no key']),
-    (
-        {'steps': [{'do': 'jump', 'count': 0}]},
-        ["steps[0].do: expected one of boot, stop, delete, got 'jump'"],
-    ),
-    (
-        {'steps': [{'do': 'boots'}]},
-        [
-            "steps[0].do: expected one of boot, stop, delete, got 'boots'; "
-            'did you mean boot?'
-        ],
-    ),
-    (
-        {'steps': [{'do': 'stop', 'count': 1}]},
-        [
-            'steps[0].count: expected one of the keys do (the others need no '
-            'count), got count'
-        ],
-    ),
-    (
-        {'steps': [3, {'do': 'boot', 'count': 'x'}], 'a\nb': 1},
-        [
-            'steps[0]: expected a step, got 3',
-            "steps[1].count: expected an integer >= 1, got 'x'",
-            "'a\\nb': expected one of the keys steps, got 'a\\nb'",
-        ],
-    ),
-]
+    ({'steps': [{'do': 'jump', 'count': 0}]},
+     ["steps[0].do: expected one of boot, stop, delete, got 'jump'"]),
+    ({'steps': [{'do': 'boots'}]},
+     ["steps[0].do: expected one of boot, stop, delete, got 'boots'; "
+      'did you mean boot?']),
+    ({'steps': [{'do': 'stop', 'count': 1}]},
+     ['steps[0].count: expected one of the keys do (the others need no '
+      'count), got count']),
+    ({'steps': [3, {'do': 'boot', 'count': 'x'}], 'a\nb': 1},
+     ['steps[0]: expected a step, got 3',
+      "steps[1].count: expected an integer >= 1, got 'x'",
+      "'a\\nb': expected one of the keys steps, got 'a\\nb'"]),
+]  # fmt: skip
 
 
 def find(document):

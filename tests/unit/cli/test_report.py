@@ -150,10 +150,8 @@ class WriteTestCase(testtools.TestCase):
             "'a\\nba\\nba...a\\nb'",
             'ab ab ab a...b ab ',
         ]
-        self.assertEqual(
-            [f'  1  {name}  {"a" * 15}' for name in shown],
-            write(Section(rows=lines)).splitlines(),
-        )
+        found = write(Section(rows=lines)).splitlines()
+        self.assertEqual([f'  1  {name}  {"a" * 15}' for name in shown], found)
 
     @ddt.data(
         # A wide character takes two columns.
@@ -172,17 +170,13 @@ class WriteTestCase(testtools.TestCase):
     def test_wide_names_stand_in_columns(self):
         names = {'a': '検索', 'b': 'web'}
         rows = [Line(one, name=names[one], uuid=UUID) for one in names]
-        self.assertEqual(
-            f'  検索  a  {UUID}\n  web   b  {UUID}\n',
-            write(Section(rows=rows), width=60),
-        )
+        found = write(Section(rows=rows), width=60)
+        self.assertEqual(f'  検索  a  {UUID}\n  web   b  {UUID}\n', found)
 
     def test_wide_words_wrap(self):
         word = '検索インデックス'
-        self.assertEqual(
-            f'{word} {word}\n  {word} {word}\n  {word}\n',
-            write(Section(f'{word} ' * 5), width=40),
-        )
+        found = write(Section(f'{word} ' * 5), width=40)
+        self.assertEqual(f'{word} {word}\n  {word} {word}\n  {word}\n', found)
 
     def test_uuids_of_servers(self):
         """All have room, or none is seen but of those of one name."""
@@ -259,10 +253,8 @@ class MapTestCase(testtools.TestCase):
         answer = report.begin('1 of 2 fails', 'x', counts=[(1, 'y')])[1]
         for rest, end in (([Section('z')], '\nz\n'), ([], '')):
             made = report.Report('', iter([*answer, *rest]), [])
-            self.assertEqual(
-                f'1 of 2 fails:\n  1  y\nx\n\na\n{end}',
-                write(*report.add_map(made, wanted, str).sections),
-            )
+            found = write(*report.add_map(made, wanted, str).sections)
+            self.assertEqual(f'1 of 2 fails:\n  1  y\nx\n\na\n{end}', found)
 
     def test_none_is_asked_for(self):
         made = report.Report('', [], [])

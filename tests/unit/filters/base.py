@@ -36,3 +36,7 @@ def host_state(host, *aggregates, node=None):
     )
     state.aggregates = list(aggregates)
     return state
+
+
+def names(hosts):
+    return [state.host for state in hosts]

@@ -90,9 +90,7 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
     def test_availability_zone_is_ignored_under_force(self):
         zone = {'availability_zone': 'az1', 'key': '1', **FORCE}
         self.assertTrue(self.passes({'key': '1'}, zone))
-        self.config(
-            group='nova_ext_sched', force_metadata_check_ignored_keys=[]
-        )
+        self.set(force_metadata_check_ignored_keys=[])
         self.assertFalse(self.passes({'key': '1'}, zone))
 
     @ddt.data(
@@ -104,7 +102,7 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         extra_specs = {'reservation:7': 'false'}
         self.assertFalse(self.passes({}, reserved))
         self.assertFalse(self.passes(extra_specs, reserved))
-        self.config(group='nova_ext_sched', **{option: ['reservation:']})
+        self.set(**{option: ['reservation:']})
         self.assertTrue(self.passes({}, reserved))
         self.assertTrue(self.passes(extra_specs, reserved))
 

@@ -58,7 +58,6 @@ class ServerGroupAntiAffinityFilterTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.filter = anti_affinity.ServerGroupAntiAffinityFilter()
-        self.nova = affinity_filter.ServerGroupAntiAffinityFilter()
         self.log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
 
     def passing(self, spec):
@@ -81,22 +80,15 @@ class ServerGroupAntiAffinityFilterTest(testtools.TestCase):
 
     def test_fields_that_are_not_set(self):
         members = [uuids.a]
+        whole = {'instance_group': group(members=members)}
+        without_policy = objects.InstanceGroup(members=members)
+        without_members = objects.InstanceGroup(policy='anti-affinity')
+        no_hints = {'scheduler_hints': {}}
         for spec, expected in (
-            (objects.RequestSpec(scheduler_hints={}), ALL),
-            (
-                objects.RequestSpec(
-                    instance_group=group(members=members), scheduler_hints={}
-                ),
-                ['empty', 'stranger'],
-            ),
-            (
-                request_spec(objects.InstanceGroup(members=members)),
-                ['empty', 'stranger', 'its own'],
-            ),
-            (
-                request_spec(objects.InstanceGroup(policy='anti-affinity')),
-                ['its own'],
-            ),
+            (objects.RequestSpec(**no_hints), ALL),
+            (objects.RequestSpec(**whole, **no_hints), ['empty', 'stranger']),
+            (request_spec(without_policy), ['empty', 'stranger', 'its own']),
+            (request_spec(without_members), ['its own']),
         ):
             self.assertEqual(expected, self.passing(spec))
 
@@ -119,17 +111,14 @@ class NovaIsTheOracleTest(unittest.TestCase):
     def test_same_answers(self, hosts, members, policy, limit, instance):
         states = [host_state(str(i), *on) for i, on in enumerate(hosts)]
         rules = {} if limit is None else {'max_server_per_host': limit}
-        spec = request_spec(
-            objects.InstanceGroup(
-                policy=policy, members=sorted(members), rules=rules
-            ),
-            instance_uuid=instance,
+        group = objects.InstanceGroup(
+            policy=policy, members=sorted(members), rules=rules
         )
+        spec = request_spec(group, instance_uuid=instance)
         ours = anti_affinity.ServerGroupAntiAffinityFilter()
         nova = affinity_filter.ServerGroupAntiAffinityFilter()
-        self.assertEqual(
-            list(nova.filter_all(states, spec)), ours.filter_all(states, spec)
-        )
+        expected = [*nova.filter_all(states, spec)]
+        self.assertEqual(expected, ours.filter_all(states, spec))
 
 
 class NovasTest(test_affinity_filters.TestGroupAffinityFilter):
@@ -139,13 +128,9 @@ class NovasTest(test_affinity_filters.TestGroupAffinityFilter):
         # nova's fixture parses arguments, once: an earlier test may have.
         CONF.clear()
         super().setUp()
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.filters.affinity_filter.'
-                'ServerGroupAntiAffinityFilter',
-                anti_affinity.ServerGroupAntiAffinityFilter,
-            )
-        )
+        ours = anti_affinity.ServerGroupAntiAffinityFilter
+        path = f'{affinity_filter.__name__}.{ours.__name__}'
+        self.useFixture(fixtures.MonkeyPatch(path, ours))
 
     def _clear_attrs(self):
         # nova empties the instance to save memory; pytest then misses the

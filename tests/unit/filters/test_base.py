@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import logging
+import re
 from unittest import mock
 
 import ddt
@@ -62,20 +63,14 @@ class CountingFilter(base.PolicyFilter):
 class PolicyFilterTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.output = self.useFixture(
-            fixtures.FakeLogger(
-                level=logging.DEBUG, format='%(levelname)s %(message)s'
-            )
-        )
+        form = '%(levelname)s %(message)s'
+        logger = fixtures.FakeLogger('', logging.DEBUG, form)
+        self.output = self.useFixture(logger)
         self.hosts = [test_base.host_state(f'h{i}') for i in range(5)]
 
     def names(self, filter_, **fields):
-        return [
-            state.host
-            for state in filter_.filter_all(
-                iter(self.hosts), objects.RequestSpec(**fields)
-            )
-        ]
+        spec = objects.RequestSpec(**fields)
+        return test_base.names(filter_.filter_all(iter(self.hosts), spec))
 
     def test_passed_keep_their_order(self):
         self.assertEqual(['h0', 'h2', 'h4'], self.names(OddFilter()))
@@ -113,23 +108,16 @@ class PolicyFilterTestCase(testtools.TestCase):
         self.useFixture(log_once.Forgotten(base))
         for project in ('p', 'p', 'q\nq'):
             for cls in (OddFilter, OddOnRebuildFilter, IdleFilter):
-                self.names(
-                    cls(),
-                    scheduler_hints=test_base.HINT,
-                    project_id=project,
-                    instance_uuid=uuids.server,
-                )
-        lines = [
-            line
-            for line in self.output.output.splitlines()
-            if 'only nova may write' in line
-        ]
+                of = {'project_id': project, 'instance_uuid': uuids.server}
+                self.names(cls(), scheduler_hints=test_base.HINT, **of)
         self.assertEqual(
             [
                 f'INFO Server {uuids.server} of project {project} '
                 for project in ('p', r"'q\nq'")
             ],
-            [line.partition('has the')[0] for line in lines],
+            re.findall(
+                '(.+)has the .*only nova may write', self.output.output
+            ),
         )
         self.names(OddFilter(), **test_base.REBUILD)
         self.assertEqual(2, self.output.output.count('only nova may write'))
@@ -165,16 +153,11 @@ class PolicyFilterTestCase(testtools.TestCase):
     def test_reasons_are_counted_most_frequent_first(self):
         class Reasons(base.PolicyFilter):
             def decisions(self, spec_obj):
-                yield (
-                    POLICY,
-                    lambda state: (
-                        verdict.reject('rare')
-                        if state.host == 'h0'
-                        else verdict.PASS
-                    ),
-                )
+                rare = verdict.reject('rare')
+                first = {'h0': rare}
+                yield POLICY, lambda one: first.get(one.host, verdict.PASS)
                 # The first reason counts.
-                yield POLICY, lambda state: verdict.reject('frequent')
+                yield POLICY, lambda one: verdict.reject('frequent')
 
         self.assertEqual([], self.names(Reasons()))
         self.assertIn('4 because frequent; 1 because rare', self.output.output)
@@ -253,7 +236,7 @@ class ByEachAggregateTestCase(testtools.TestCase):
     def test_each_aggregate_is_read_once(self):
         judge, _ = self.judges()
         passed, rejected = judge.split(self.hosts)
-        self.assertEqual(['blue', 'bare'], [state.host for state in passed])
+        self.assertEqual(['blue', 'bare'], test_base.names(passed))
         self.assertEqual(4, len(rejected))
         self.assertEqual(['blue', 'red'], sorted(self.read))
 
@@ -268,13 +251,11 @@ class ByEachAggregateTestCase(testtools.TestCase):
 
     def test_what_stage_1_left_out(self):
         """It refuses more, and never opens what the memory refuses."""
-        for judge in self.judges(
-            forbidden={'blue': 'closed\n', 'red': 'closed'}
-        ):
+        closed = {'blue': 'closed\n', 'red': 'closed'}
+        for judge in self.judges(forbidden=closed):
             found = self.reasons(judge)
-            self.assertEqual(
-                {'blue', 'both', 'red', 'unread', 'none'}, {*found}
-            )
+            expected = {'blue', 'both', 'red', 'unread', 'none'}
+            self.assertEqual(expected, {*found})
             self.assertEqual('it is red', found['red'])
             self.assertIn(
                 "aggregate 'closed\\n' is forbidden to the request by the "
@@ -284,12 +265,12 @@ class ByEachAggregateTestCase(testtools.TestCase):
             self.assertEqual('closed\n', judge(self.hosts[0]).aggregate)
         judge, _ = self.judges(forbidden={'blue': 'closed'})
         passed, rejected = judge.split(self.hosts)
-        self.assertEqual(['bare'], [state.host for state in passed])
+        self.assertEqual(['bare'], test_base.names(passed))
         self.assertEqual(5, len(rejected))
         # Where nothing else is refused, too.
         passed, rejected = judge.split([self.hosts[0], self.hosts[-1]])
-        self.assertEqual(['bare'], [state.host for state in passed])
-        self.assertEqual(['blue'], [state.host for state in rejected])
+        self.assertEqual(['bare'], test_base.names(passed))
+        self.assertEqual(['blue'], test_base.names(rejected))
 
     @ddt.data(
         ([{'blue', 'both'}], ['blue']),
@@ -313,36 +294,30 @@ class ByEachAggregateTestCase(testtools.TestCase):
             self.assertTrue(out.lacks)
         judge, _ = self.judges(required=left_out)
         passed, rejected = judge.split(self.hosts)
-        self.assertEqual(expected, [one.host for one in passed])
+        self.assertEqual(expected, test_base.names(passed))
         self.assertEqual(6 - len(expected), len(rejected))
 
     def test_one_line_for_what_cannot_be_read(self):
         """Whether or not other hosts pass, when no reason is asked for."""
         for judge in (*self.judges(), *self.judges()):
             passed, _ = base._split(self.hosts, [judge])
-            self.assertEqual(['blue', 'bare'], [one.host for one in passed])
-            self.assertEqual(
-                2, self.output.output.count('Hosts are rejected: aggregate ')
-            )
+            self.assertEqual(['blue', 'bare'], test_base.names(passed))
+            logged = self.output.output
+            self.assertEqual(2, logged.count('Hosts are rejected: aggregate '))
 
 
 class ByAggregatesTestCase(testtools.TestCase):
     def test_one_decision_for_each_set(self):
         """Sets of one size are told apart, in either order."""
         good, bad = test_base.aggregate('good'), test_base.aggregate('bad')
+        sets = [good], [good], [bad], [good, good], [good, bad], [good, bad]
         hosts = [
-            test_base.host_state('h0', good),
-            test_base.host_state('h1', good),
-            test_base.host_state('h2', bad),
-            test_base.host_state('h3', good, good),
-            test_base.host_state('h4', good, bad),
-            test_base.host_state('h5', good, bad),
-            test_base.host_state('h6'),
+            test_base.host_state(f'h{number}', *mine)
+            for number, mine in enumerate((*sets, []))
         ]
         for some in (hosts, hosts[::-1]):
             filter_ = CountingFilter()
             passed = filter_.filter_all(some, objects.RequestSpec())
-            self.assertEqual(
-                {'h0', 'h1', 'h3', 'h6'}, {state.host for state in passed}
-            )
+            expected = ['h0', 'h1', 'h3', 'h6']
+            self.assertEqual(expected, sorted(test_base.names(passed)))
             self.assertEqual(5, filter_.decided)

@@ -24,13 +24,8 @@ def blazar_spec(extra_specs=(), **fields):
 
 
 def pool(name, owner='project'):
-    return filters_base.aggregate(
-        name,
-        metadata={
-            'availability_zone': f'blazar_{name}',
-            'blazar:owner': owner,
-        },
-    )
+    written = {'availability_zone': f'blazar_{name}', 'blazar:owner': owner}
+    return filters_base.aggregate(name, metadata=written)
 
 
 @ddt.ddt
@@ -49,10 +44,9 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
 
     def passing(self, spec):
         """Judge a host in one aggregate, for each; return names."""
-        hosts = [
-            filters_base.host_state(agg.name, agg) for agg in self.cloud
-        ] + [filters_base.host_state('plain')]
-        return [state.host for state in self.filter.filter_all(hosts, spec)]
+        hosts = [filters_base.host_state(one.name, one) for one in self.cloud]
+        hosts.append(filters_base.host_state('plain'))
+        return filters_base.names(self.filter.filter_all(hosts, spec))
 
     @ddt.data(
         ({}, {}, ['ssd', 'plain']),
@@ -72,16 +66,13 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
         spec = objects.RequestSpec(scheduler_hints=hints)
         for _ in range(2):
             self.assertEqual([], self.passing(spec))
-        lines = self.output.output.splitlines()
-        self.assertEqual(
-            1, sum(line.startswith('BlazarFilter rejects') for line in lines)
-        )
+        logged = f'\n{self.output.output}'
+        self.assertEqual(1, logged.count('\nBlazarFilter rejects'))
 
     def test_what_stage_1_left_out(self):
         spec = blazar_spec()
-        request_state.of(spec).left_out['blazar'] = request_state.LeftOut(
-            {'ssd': 'pool'}
-        )
+        left_out = request_state.LeftOut({'ssd': 'pool'})
+        request_state.of(spec).left_out['blazar'] = left_out
         self.assertEqual(['plain'], self.passing(spec))
 
     def test_a_hint_that_names_nothing(self):
@@ -92,19 +83,15 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
         self.assertNotIn('cannot read which reservations', self.output.output)
 
     @ddt.data(
-        ({'metadata': None}, 'a has no metadata'),
-        ({'name': None}, 'without a name'),
+        ({'name': 'a'}, 'a has no metadata'),
+        ({'metadata': {}}, 'without a name'),
     )
     @ddt.unpack
     def test_an_aggregate_that_cannot_be_read(self, fields, reason):
         """It may be a pool, so its hosts take no server."""
-        fields = {'name': 'a', 'metadata': {}, **fields}
-        unreadable = objects.Aggregate(
-            hosts=[], **{k: v for k, v in fields.items() if v is not None}
-        )
-        host = filters_base.host_state(
-            'h', filters_base.aggregate('plain'), unreadable
-        )
+        unreadable = objects.Aggregate(hosts=[], **fields)
+        plain = filters_base.aggregate('plain')
+        host = filters_base.host_state('h', plain, unreadable)
         for hints in ({}, {'reservation': ['a']}):
             spec = blazar_spec(scheduler_hints=hints)
             self.assertEqual([], self.filter.filter_all([host], spec))
@@ -125,22 +112,15 @@ class Clouds(random.Random):
         return self.choices(values, k=self.randint(0, most))
 
     def options(self):
-        return {
-            'aggregate_freepool_name': self.choice(
-                ['freepool', 'freepool', 'a', '']
-            ),
-            'allow_preemptibles': self.choice([True, False]),
-            'preemptible_aggregate': self.choice(
-                ['freepool', 'spot', 'b', '']
-            ),
-            'project_id_key': self.choice(['blazar:tenant', 'me']),
-            'blazar_owner': self.choice(
-                ['blazar:owner', 'blazar:owner', 'me', 'availability_zone']
-            ),
-            'blazar_az_prefix': self.choice(
-                ['blazar_', 'blazar_', 'x', '', 'blazar']
-            ),
+        choices = {
+            'aggregate_freepool_name': ['freepool', 'freepool', 'a', ''],
+            'allow_preemptibles': [True, False],
+            'preemptible_aggregate': ['freepool', 'spot', 'b', ''],
+            'project_id_key': ['blazar:tenant', 'me'],
+            'blazar_owner': [*['blazar:owner'] * 2, 'me', 'availability_zone'],
+            'blazar_az_prefix': ['blazar_', 'blazar_', 'x', '', 'blazar'],
         }
+        return {name: self.choice(values) for name, values in choices.items()}
 
     def aggregate(self):
         metadata = {
@@ -151,9 +131,8 @@ class Clouds(random.Random):
             metadata['availability_zone'] = self.choice(self.ZONES)
         if self.random() < 0.7:
             metadata['blazar:owner'] = self.choice(['me', *self.PROJECTS])
-        return filters_base.aggregate(
-            self.choice(self.NAMES), metadata=metadata
-        )
+        name = self.choice(self.NAMES)
+        return filters_base.aggregate(name, metadata=metadata)
 
     def hosts(self):
         aggregates = [self.aggregate() for _ in range(6)]
@@ -210,18 +189,9 @@ class BlazarNovaTestCase(test_base.RequestFilterTestCase):
         hosts = clouds.hosts()
         for _ in range(50):
             spec = clouds.spec()
-            self.assertEqual(
-                [
-                    state.host
-                    for state in self.theirs.filter_all(hosts, spec)
-                ],
-                [
-                    state.host
-                    for state in self.filter.filter_all(hosts, spec)
-                ],
-                (
-                    options,
-                    spec,
-                    [(state.host, state.aggregates) for state in hosts],
-                ),
-            )  # fmt: skip
+            theirs, ours = (
+                filters_base.names(one.filter_all(hosts, spec))
+                for one in (self.theirs, self.filter)
+            )
+            cloud = [(state.host, state.aggregates) for state in hosts]
+            self.assertEqual(theirs, ours, (options, spec, cloud))

@@ -28,30 +28,23 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
         comma = base.aggregate('comma', failure_domain='b, c')
         empty = base.aggregate('empty', failure_domain=' ,')
         unset = base.aggregate('unset')
+        sets = {'a1': [a], 'a2': [a, unset], 'b1': [b], 'ab': [a, b]}
+        sets |= {'comma': [comma], 'empty': [empty], 'unset': [unset]}
+        sets['loose'] = []
         self.hosts = [
-            base.host_state('a1', a),
-            base.host_state('a2', a, unset),
-            base.host_state('b1', b),
-            base.host_state('ab', a, b),
-            base.host_state('comma', comma),
-            base.host_state('empty', empty),
-            base.host_state('unset', unset),
-            base.host_state('loose'),
+            base.host_state(one, *mine) for one, mine in sets.items()
         ]
 
     def spec(self, limit=1, counted=True, hints=None, **held):
         if hints is None:
             hints = {policy.LIMIT: [str(limit)]}
+        group = objects.InstanceGroup(
+            uuid=uuids.group, policy='anti-affinity', members=[]
+        )
+        # Where members stood before: stage 1 counted them.
+        group.hosts = ['elsewhere', 'b1']
         spec = objects.RequestSpec(
-            instance_uuid=uuids.me,
-            scheduler_hints=hints,
-            instance_group=objects.InstanceGroup(
-                uuid=uuids.group,
-                policy='anti-affinity',
-                members=[],
-                # Where members stood before: stage 1 counted them.
-                hosts=['elsewhere', 'b1'],
-            ),
+            instance_uuid=uuids.me, scheduler_hints=hints, instance_group=group
         )
         if counted:
             spread = policy.Spread('g', limit, KEY, {}, {})
@@ -61,7 +54,7 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
 
     def passing(self, spec, hosts=None):
         hosts = self.hosts if hosts is None else hosts
-        return [s.host for s in self.filter.filter_all(iter(hosts), spec)]
+        return base.names(self.filter.filter_all(iter(hosts), spec))
 
     @ddt.data((['1'], False), (['x'], True))
     @ddt.unpack
@@ -82,20 +75,17 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
     def test_judge(self, limit, held, expected):
         spec = self.spec(limit, **held)
         self.assertEqual(expected, self.passing(spec))
-        self.assertEqual(
-            expected,
-            [s.host for s in self.hosts if self.filter.host_passes(s, spec)],
-        )
+        alone = [s for s in self.hosts if self.filter.host_passes(s, spec)]
+        self.assertEqual(expected, base.names(alone))
 
     def test_what_stage_1_left_out(self):
         spec = self.spec(2, a=1)
-        request_state.of(spec).left_out['failure-domain'] = (
-            request_state.LeftOut({'a1': 'a'})
-        )
+        left_out = request_state.LeftOut({'a1': 'a'})
+        request_state.of(spec).left_out['failure-domain'] = left_out
         self.assertEqual(['a2', 'b1', 'ab', 'comma'], self.passing(spec))
 
     def test_nothing_is_asked(self):
-        everyone = [state.host for state in self.hosts]
+        everyone = base.names(self.hosts)
         spec = self.spec(counted=False, hints={})
         self.assertEqual(everyone, self.passing(spec))
         spec = self.spec(counted=False)
@@ -104,24 +94,21 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
 
     def test_rebuild(self):
         """One that is none is refused, and the reason is no option."""
-        spec = self.spec(
-            counted=False, hints={**base.HINT, policy.LIMIT: ['1']}
-        )
+        hints = {**base.HINT, policy.LIMIT: ['1']}
+        spec = self.spec(counted=False, hints=hints)
         self.assertEqual([], self.passing(spec))
-        self.assertIn(
-            'because the server has the scheduler', self.output.output
-        )
-        self.assertNotIn('[nova_ext_sched]', self.output.output)
+        logged = self.output.output
+        self.assertIn('because the server has the scheduler', logged)
+        self.assertNotIn('[nova_ext_sched]', logged)
         spec.force_hosts, spec.force_nodes = ['a1'], ['a1']
-        everyone = [state.host for state in self.hosts]
+        everyone = base.names(self.hosts)
         self.assertEqual(everyone, self.passing(spec))
 
     def test_where_nobody_counted_nobody_passes(self):
         for _ in range(2):
             self.assertEqual([], self.passing(self.spec(counted=False)))
-        self.assertEqual(
-            1, self.output.output.count('[nova_ext_sched] request_filters')
-        )
+        logged = self.output.output
+        self.assertEqual(1, logged.count('[nova_ext_sched] request_filters'))
 
     def test_the_picks_of_a_request_count(self):
         spec = self.spec(2, b=1)

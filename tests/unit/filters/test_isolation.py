@@ -3,7 +3,6 @@
 import ddt
 import fixtures
 from nova import objects
-from nova.scheduler import utils
 
 from nova_ext_sched.filters import isolation
 from tests.unit.filters import base as filters_base
@@ -18,9 +17,7 @@ def requiring(*traits):
 class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
     def setUp(self):
         super().setUp()
-        self.config(
-            group='nova_ext_sched', enable_isolated_aggregate_filtering=True
-        )
+        self.set(enable_isolated_aggregate_filtering=True)
         self.filter = isolation.IsolatedAggregatesFilter()
 
     def passes(self, metadata, extra_specs, **fields):
@@ -41,18 +38,15 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
             )
             for name, mine in metadata.items()
         ]
-        return [state.host for state in self.filter.filter_all(hosts, spec)]
+        return filters_base.names(self.filter.filter_all(hosts, spec))
 
     def test_off(self):
-        self.config(
-            group='nova_ext_sched', enable_isolated_aggregate_filtering=False
-        )
+        self.set(enable_isolated_aggregate_filtering=False)
         self.assertTrue(self.passes(requiring('X'), {}))
 
     def test_runs_on_rebuild(self):
-        self.assertFalse(
-            self.passes(requiring('X'), {}, **filters_base.REBUILD)
-        )
+        rebuild = filters_base.REBUILD
+        self.assertFalse(self.passes(requiring('X'), {}, **rebuild))
 
     @ddt.data(
         ({}, True),
@@ -64,19 +58,15 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
     )
     @ddt.unpack
     def test_image_of_what_says_that_it_is_a_rebuild(self, fields, expected):
-        image = objects.ImageMeta(
-            properties=objects.ImageMetaProps(traits_required=['X'])
-        )
-        self.assertIs(
-            expected, self.passes(requiring('X'), {}, image=image, **fields)
-        )
+        image = test_base.image(traits_required=['X'])
+        passes = self.passes(requiring('X'), {}, image=image, **fields)
+        self.assertIs(expected, passes)
         # A flavor is an administrator's.
         self.assertTrue(self.passes(requiring('X'), requiring('X'), **fields))
 
     def test_flavor_that_nova_cannot_read_opens_no_isolated_host(self):
-        with fixtures.MockPatchObject(
-            utils.ResourceRequest, 'from_request_spec', lambda spec: 1 / 0
-        ):
+        read = 'nova.scheduler.utils.ResourceRequest.from_request_spec'
+        with fixtures.MockPatch(read, lambda spec: 1 / 0):
             for _ in range(2):
                 self.assertFalse(self.passes(requiring('X'), requiring('X')))
             self.assertTrue(self.passes({}, {}))
@@ -85,24 +75,19 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
 
     def test_image_that_nova_cannot_read_is_no_warning(self):
         """A member wrote it, in a rebuild too."""
-        image = objects.ImageMeta(
-            properties=objects.ImageMetaProps(os_secure_boot='disabled')
-        )
+        image = test_base.image(os_secure_boot='disabled')
         flavor = {'os:secure_boot': 'required', **requiring('X')}
         self.assertFalse(self.passes(requiring('X'), flavor, image=image))
         self.assertNotIn('rejects every isolated', self.output.output)
 
     def test_request_that_cannot_be_read_names_no_reservation(self):
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             enable_isolated_aggregate_filtering=False,
             placement_req_required_member_prefix=['r:'],
             placement_req_default_forbidden_member_prefix=['r:'],
         )
-        state = filters_base.host_state('h')
-        self.assertEqual(
-            [state], self.filter.filter_all([state], test_base.request_spec())
-        )
+        state, spec = filters_base.host_state('h'), test_base.request_spec()
+        self.assertEqual([state], self.filter.filter_all([state], spec))
         # No project, which only a broken request spec lacks.
         spec = objects.RequestSpec(flavor=objects.Flavor(name='m1'))
         self.assertEqual([], self.filter.filter_all([state], spec))
@@ -126,26 +111,17 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
             f'placement_req_{name}_member_prefix': ['r:'] * (name == option)
             for name in ('required', 'default_forbidden')
         }
-        self.config(
-            group='nova_ext_sched',
+        self.set(
             enable_isolated_aggregate_filtering=False,
             **options,
         )
         spec = test_base.request_spec()
         if (option == 'required') != other_side:
             spec.flavor.extra_specs = {'r:a': '1'}
-        self.assertEqual(
-            expected,
-            self.passing(spec, a={'r:a': '1'}, b={'r:b': '1'}, plain={}),
-        )
+        found = self.passing(spec, a={'r:a': '1'}, b={'r:b': '1'}, plain={})
+        self.assertEqual(expected, found)
 
     def test_request_without_a_flavor_opens_no_isolated_host(self):
         spec = objects.RequestSpec()
-        hosts = [
-            filters_base.host_state('h'),
-            filters_base.host_state(
-                'i', filters_base.aggregate('agg', metadata=requiring('X'))
-            ),
-        ]
-        self.assertEqual(hosts[:1], self.filter.filter_all(hosts, spec))
+        self.assertEqual(['h'], self.passing(spec, h={}, i=requiring('X')))
         self.assertIn('flavor without a name', self.output.output)

@@ -138,10 +138,8 @@ class FaultsTestCase(testtools.TestCase):
             ),
         ):
             declared = isolation.DeclaredTraits(patterns)
-            self.assertEqual(
-                [('stray-member', 'member'), *expected],
-                self.find(aggregate, nodes, others, declared),
-            )
+            found = self.find(aggregate, nodes, others, declared)
+            self.assertEqual([('stray-member', 'member'), *expected], found)
 
     def test_a_record_alone_lets_no_server_in(self):
         aggregate = make_aggregate(1, [], X)

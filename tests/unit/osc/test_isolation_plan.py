@@ -249,10 +249,8 @@ class PlanTestCase(testtools.TestCase):
 
     def test_what_another_changed_meanwhile(self):
         """What is there gets no record; what lost its record stays."""
-        self.assertEqual(
-            {X, Y, record(Y)},
-            isolation_step.add_traits(frozenset([X]), [X, Y]),
-        )
+        found = isolation_step.add_traits(frozenset([X]), [X, Y])
+        self.assertEqual({X, Y, record(Y)}, found)
         self.assertEqual(
             {X},
             isolation_step.remove_traits(frozenset([X, Y, record(Y)]), [X, Y]),

@@ -56,10 +56,8 @@ class HostsTestCase(testtools.TestCase):
             plan = dataclasses.replace(plan, moves=to)
             self.cloud.reset_mock()
             moves_hosts.disable(plan, self.cloud, self.services, False)
-            self.assertEqual(
-                [mock.call(f'id {host}', reason) for host in hosts],
-                self.cloud.set_disabled.mock_calls,
-            )
+            expected = [mock.call(f'id {host}', reason) for host in hosts]
+            self.assertEqual(expected, self.cloud.set_disabled.mock_calls)
         for one in (self.services['a'], self.services['b']):
             one.status = 'disabled'
         self.services['a'].disabled_reason = reason
@@ -85,10 +83,8 @@ class HostsTestCase(testtools.TestCase):
         plan = self.plan(*hosts)
         made = moves_hosts.enable(plan, self.cloud, self.services, False)
         self.assertEqual((status, said), (made.status, made.sentence))
-        self.assertEqual(
-            [mock.call(f'id {one}') for one in hosts if one in 'bc'],
-            self.cloud.set_disabled.mock_calls,
-        )
+        expected = [mock.call(f'id {one}') for one in hosts if one in 'bc']
+        self.assertEqual(expected, self.cloud.set_disabled.mock_calls)
         self.cloud.reset_mock()
         made = moves_hosts.enable(plan, self.cloud, self.services, True)
         self.assertEqual(status, made.status)

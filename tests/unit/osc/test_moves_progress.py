@@ -43,10 +43,8 @@ class ProgressTestCase(testtools.TestCase):
             ],
             self.said,
         )
-        self.assertEqual(
-            mock.call(1, label='Moving servers, about 5 minutes left'),
-            self.bar.call_args,
-        )
+        expected = mock.call(1, label='Moving servers, about 5 minutes left')
+        self.assertEqual(expected, self.bar.call_args)
 
     def test_what_waits(self):
         for self.now in range(0, 250, 2):

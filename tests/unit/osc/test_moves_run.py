@@ -112,10 +112,8 @@ class RunTestCase(testtools.TestCase):
 
     def assertMoved(self, expected, cloud, *batches, **kwargs):
         """Check what becomes of the moves; one that fails fails the run."""
-        self.assertEqual(
-            (expected, 'failed' not in expected),
-            self.run_moves(cloud, *batches, **kwargs),
-        )
+        found = self.run_moves(cloud, *batches, **kwargs)
+        self.assertEqual((expected, 'failed' not in expected), found)
 
     def assertSaid(self, reason, end=None):
         """Check what is said of the first move."""
@@ -395,13 +393,11 @@ class RunTestCase(testtools.TestCase):
         self.assertMoved('moved', cloud, 1)
         self.assertEqual([1], cloud.log)
         self.assertIn(self.now, range(FORGOTTEN, FORGOTTEN + 20))
-        self.assertEqual(
-            mock.call(
-                self.moves[0],
-                f'its live-migration is {status}, but the server has no task',
-            ),
-            self.progress.wait.call_args_list[0],
+        expected = mock.call(
+            self.moves[0],
+            f'its live-migration is {status}, but the server has no task',
         )
+        self.assertEqual(expected, self.progress.wait.call_args_list[0])
 
     def test_one_without_a_task_for_less_than_a_minute(self):
         """As when nova-compute is slow to take it, or to end it."""

@@ -77,10 +77,8 @@ class DecideTestCase(testtools.TestCase):
         (Step.BUSY, ('a',), {'others': [AWAY]}),
         (Step.BUSY, ('b',), {'others': [AWAY]}),
         (Step.STOP, ('c', 'VERIFY_RESIZE'), {'others': [RESIZE]}),
-        (
-            *(Step.MOVED, ('b', 'VERIFY_RESIZE')),
-            {'others': [RESIZE], 'own': DONE},
-        ),
+        (Step.MOVED, ('b', 'VERIFY_RESIZE'),
+         {'others': [RESIZE], 'own': DONE}),
         # None is.
         (Step.STOP, ('a', 'VERIFY_RESIZE')),
         (Step.WAIT, ('a', 'VERIFY_RESIZE'), {'begun': True}),
@@ -93,13 +91,8 @@ class DecideTestCase(testtools.TestCase):
         (Step.MOVED, ('b', 'ACTIVE', 'image_snapshot')),
         # It was in ERROR before, or its owner has brought it there since.
         (Step.MOVED, ('b', 'ERROR')),
-        (
-            *(Step.MOVED, ('b', 'ERROR')),
-            {
-                'own': make_migration(status='completed'),
-                'others': [OF_ANOTHER],
-            },
-        ),
+        (Step.MOVED, ('b', 'ERROR'),
+         {'own': make_migration(status='completed'), 'others': [OF_ANOTHER]}),
         (Step.BROKEN, ('b', 'ERROR'), {'begun': True}),
         # nova goes no further, in this run and in each one after it.
         (Step.BROKEN, ('b', 'ERROR'), {'own': RUNNING, 'begun': True}),
@@ -137,7 +130,7 @@ class DecideTestCase(testtools.TestCase):
         # nova-api says why not.
         (Step.BEGIN, ('a', 'SUSPENDED')),
         (Step.BEGIN, ('a', 'SUSPENDED'), STOPPED),
-    )
+    )  # fmt: skip
     def test_table(self, row):
         expected, shown, rest = (*row, {})[:3]
         own = rest.get('own')

@@ -40,14 +40,12 @@ class PluginTest(unittest.TestCase):
         done = run(sys.executable, '-W', 'error', '-c', _IMPORTED)
         imported = set(done.stdout.split())
         self.assertLessEqual(OURS, imported)
-        self.assertEqual(
-            set(),
-            {
-                name
-                for name in imported - OURS
-                if name.partition('.')[0] not in sys.stdlib_module_names
-            },
-        )
+        found = {
+            name
+            for name in imported - OURS
+            if name.partition('.')[0] not in sys.stdlib_module_names
+        }
+        self.assertEqual(set(), found)
 
     def test_openstack_warns_of_nothing_of_ours(self):
         openstack = os.path.join(os.path.dirname(sys.executable), 'openstack')

@@ -98,37 +98,25 @@ class ReadItemTestCase(testtools.TestCase):
             self.assertTrue(found.passes)
 
     @ddt.data(
-        (
-            'trait:X',
-            'forbidden',
-            "aggregate windows: metadata trait:X: expected 'required', got "
-            "'forbidden'; the item has no effect",
-        ),
-        (
-            'Trait:X',
-            'Required ',
-            'aggregate windows: metadata Trait:X: expected '
-            "'trait:X=required', got 'Trait:X=Required '; the aggregate is "
-            "isolated anyway, but by nova's own filter on some databases "
-            'only: correct it',
-        ),
-        (
-            'trait:x',
-            'required',
-            'aggregate windows: metadata trait:x: expected a trait name of '
-            "A-Z, 0-9 and _, got 'x'; no request can require it, so the "
-            'aggregate takes no server',
-        ),
-        (
-            'traits:X',
-            'required',
-            'aggregate windows: metadata traits:X: expected '
-            "'trait:<NAME>=required', got 'traits:X=required'; the item "
-            'has no effect',
-        ),
+        ('trait:X', 'forbidden',
+         "aggregate windows: metadata trait:X: expected 'required', got "
+         "'forbidden'; the item has no effect"),
+        ('Trait:X', 'Required ',
+         'aggregate windows: metadata Trait:X: expected '
+         "'trait:X=required', got 'Trait:X=Required '; the aggregate is "
+         "isolated anyway, but by nova's own filter on some databases "
+         'only: correct it'),
+        ('trait:x', 'required',
+         'aggregate windows: metadata trait:x: expected a trait name of '
+         "A-Z, 0-9 and _, got 'x'; no request can require it, so the "
+         'aggregate takes no server'),
+        ('traits:X', 'required',
+         'aggregate windows: metadata traits:X: expected '
+         "'trait:<NAME>=required', got 'traits:X=required'; the item "
+         'has no effect'),
         ('trait:X', 'required', ''),
         ('zone', 'required', ''),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_fault_names_aggregate_key_and_value(self, key, value, expected):
         _, faults = isolation.read([('u', 'windows', key, value)])

@@ -136,17 +136,12 @@ class ReasonTestCase(testtools.TestCase):
         self.assertEqual(('', True), blame({'reservation:x'}, ('a', {})))
 
     @ddt.data(
-        (
-            (),
-            'aggregate a2 is reserved by reservation:x=lease 7 and the '
-            'request of project p has no key with that prefix',
-        ),
-        (
-            {'reservation:y'},
-            'no aggregate of the host has the metadata key reservation:y, '
-            'which the request of project p requires',
-        ),
-    )
+        ((), 'aggregate a2 is reserved by reservation:x=lease 7 and the '
+         'request of project p has no key with that prefix'),
+        ({'reservation:y'},
+         'no aggregate of the host has the metadata key reservation:y, '
+         'which the request of project p requires'),
+    )  # fmt: skip
     @ddt.unpack
     def test_reason(self, keys, expected):
         host = host_of({'zone': 'z'}, {'reservation:x': 'lease 7'})
@@ -178,10 +173,8 @@ class ReasonTestCase(testtools.TestCase):
         self.assertEqual(reason, resolution.detail)
         self.assertEqual(UNMET.format('reservation:x'), resolution.unmet)
         request = BOTH.request({'reservation:x'}, None)
-        self.assertEqual(
-            reason.replace('project p', 'a request without a project'),
-            request.judge(aggregates).reason,
-        )
+        expected = reason.replace('project p', 'a request without a project')
+        self.assertEqual(expected, request.judge(aggregates).reason)
 
 
 @ddt.ddt

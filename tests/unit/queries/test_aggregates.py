@@ -221,10 +221,8 @@ class AggregatesMixin(ValuesMixin):
 
     def test_by_name_or_value_of_other_aggregates(self):
         self.use({'zone': 'z_a', 'x': 'y'}, {'owner': 'me'}, {'zone': 'nova'})
-        self.assertEqual(
-            {'a': {'zone': 'z_a'}, 'b': {'owner': 'me'}},
-            self.by_name_or_value(['b'], 'zone', ['z_']),
-        )
+        found = self.by_name_or_value(['b'], 'zone', ['z_'])
+        self.assertEqual({'a': {'zone': 'z_a'}, 'b': {'owner': 'me'}}, found)
 
     def test_nova_reads_a_copy_as_its_database(self):
         """Databases differ in how they compare text."""

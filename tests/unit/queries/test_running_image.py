@@ -181,10 +181,8 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         )
         self.restore()
         for _ in range(2):
-            self.assertEqual(
-                {'trait:CUSTOM_A'},
-                reservation.find_image_keys(self.ctxt, self.spec),
-            )
+            found = reservation.find_image_keys(self.ctxt, self.spec)
+            self.assertEqual({'trait:CUSTOM_A'}, found)
         self.assertEqual([uuids.running], self.read)
 
     def test_move_with_nothing_to_mend(self):

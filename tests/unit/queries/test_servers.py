@@ -211,10 +211,8 @@ class SelectsMixin:
             node(uuids.other, 'h3'),
         )
         asked = [uuids.one, uuids.two, uuids.gone, uuids.device]
-        self.assertEqual(
-            {uuids.one: 'h1', uuids.two: 'h1'},
-            servers.select_compute_hosts(self.ctxt, asked),
-        )
+        found = servers.select_compute_hosts(self.ctxt, asked)
+        self.assertEqual({uuids.one: 'h1', uuids.two: 'h1'}, found)
 
     def add_to_api(self, *rows):
         self.add(*rows, to=self.api_engine)
@@ -273,16 +271,12 @@ class SelectsMixin:
         others = [f'server {number}' for number in range(2100)]
         for number in (0, 1, 9, 998, 2098):
             mine = [uuids.one, *others[:number], uuids.two]
-            self.assertEqual(
-                dict.fromkeys((uuids.one, uuids.two), {'h1'}),
-                self.places(*mine),
-            )
+            expected = dict.fromkeys((uuids.one, uuids.two), {'h1'})
+            self.assertEqual(expected, self.places(*mine))
         # The statuses of migrations are parameters, too.
         others = sizes[0] - 2
-        self.assertEqual(
-            [2, 3, 11, 1000, 1000, 1000, 100],
-            [size - others for size in sizes],
-        )
+        found = [size - others for size in sizes]
+        self.assertEqual([2, 3, 11, 1000, 1000, 1000, 100], found)
         self.assertEqual({'CACHE_HIT'}, {*made})
 
 

@@ -58,10 +58,8 @@ class PositionTestCase(testtools.TestCase):
     @ddt.unpack
     def test_advance(self, rows, handled, settled, passed, left):
         position = feed.Position(5, frozenset(handled))
-        self.assertEqual(
-            feed.Position(passed, frozenset(left)),
-            position.advance(rows, settled),
-        )
+        found = position.advance(rows, settled)
+        self.assertEqual(feed.Position(passed, frozenset(left)), found)
 
     def test_each_id_settles_by_when_it_was_first_seen(self):
         seen = feed._Seen()

@@ -105,10 +105,8 @@ class RefusalsMixin:
         failed = self.failure(action)
         still = self.event(action, result=None)
         rows, _ = self.read()
-        self.assertEqual(
-            [(failed, False), (still, True)],
-            [(row.id, row.is_open) for row in rows],
-        )
+        found = [(row.id, row.is_open) for row in rows]
+        self.assertEqual([(failed, False), (still, True)], found)
         self.assertEqual(NO_VALID_HOST, rows[0].message)
 
     def test_the_time_of_an_event_is_that_of_its_end(self):
@@ -144,10 +142,8 @@ class RefusalsMixin:
         self.action('migrate', NOW + 60 * SECOND, 'req-later')
         [row] = self.read()[0]
         more = 'live-migrate', 'req-live', 'p', 'u', 'web'
-        self.assertEqual(
-            refusals.Refusal(*dataclasses.astuple(row), *more),
-            refusals.complete(self.ctxt, row),
-        )
+        expected = refusals.Refusal(*dataclasses.astuple(row), *more)
+        self.assertEqual(expected, refusals.complete(self.ctxt, row))
 
     @ddt.data((30, ['req-1']), (31, [None]))
     @ddt.unpack
@@ -175,10 +171,8 @@ class RefusalsMixin:
     def test_no_action(self):
         self.fault(NO_VALID_HOST)
         [row] = self.read()[0]
-        self.assertEqual(
-            refusals.Refusal(**dataclasses.asdict(row)),
-            refusals.complete(self.ctxt, row),
-        )
+        found = refusals.complete(self.ctxt, row)
+        self.assertEqual(refusals.Refusal(**dataclasses.asdict(row)), found)
 
 
 class SqliteTestCase(RefusalsMixin, testtools.TestCase):

@@ -194,10 +194,8 @@ class RoomTestCase(ServerGroupsTestCase):
         fits = server_groups._count_fitting(
             host, server_groups._read_asked(request(**asked))
         )
-        self.assertEqual(
-            {'a': min(rule, max(1, fits))},
-            self.room(host, rule=rule, **asked),
-        )
+        found = self.room(host, rule=rule, **asked)
+        self.assertEqual({'a': min(rule, max(1, fits))}, found)
 
     @ddt.data(10**6, 10**400)
     def test_more_than_the_group_needs_is_not_counted(self, rule):
@@ -233,10 +231,8 @@ class RoomTestCase(ServerGroupsTestCase):
         """nova puts it on the host at once, nova-compute claims later."""
         if on is not None:
             self.places[A] = on
-        self.assertEqual(
-            room,
-            self.room(state('a', sent=[A], vcpus_used=used))['a'],
-        )
+        found = self.room(state('a', sent=[A], vcpus_used=used))['a']
+        self.assertEqual(room, found)
 
     def test_the_sum_stays_when_a_server_is_placed(self):
         """Two moments in one host state."""
@@ -263,10 +259,8 @@ class PlacesTestCase(ServerGroupsTestCase):
         return dict(self.find(*states, **kwargs)[1])
 
     def test_reported_members_are_not_asked_about(self):
-        self.assertEqual(
-            dict.fromkeys(MEMBERS, {'a'}),
-            self.places_of(state('a', held=MEMBERS)),
-        )
+        found = self.places_of(state('a', held=MEMBERS))
+        self.assertEqual(dict.fromkeys(MEMBERS, {'a'}), found)
         self.assertEqual([('members', [])], self.asked)
 
     def test_known_to_be_gone(self):
@@ -292,10 +286,8 @@ class PlacesTestCase(ServerGroupsTestCase):
         )
 
     def test_on_two_hosts(self):
-        self.assertEqual(
-            {'a', 'b'},
-            self.places_of(state('a', held=[A]), state('b', held=[A]))[A],
-        )
+        found = self.places_of(state('a', held=[A]), state('b', held=[A]))[A]
+        self.assertEqual({'a', 'b'}, found)
 
     def test_placement_is_asked_once(self):
         """By a scheduler that is new to the group."""
@@ -319,10 +311,8 @@ class PlacesTestCase(ServerGroupsTestCase):
 
     def test_a_move_asks_about_all(self):
         self.places = {A: ['a', None]}
-        self.assertEqual(
-            {A: {'a', None}, B: {'a'}},
-            self.places_of(state('a', held=[A, B]), ignore_hosts=['b']),
-        )
+        found = self.places_of(state('a', held=[A, B]), ignore_hosts=['b'])
+        self.assertEqual({A: {'a', None}, B: {'a'}}, found)
         self.assertEqual([('members', MEMBERS)], self.asked)
 
     def test_nova_does_not_answer(self):
@@ -445,10 +435,8 @@ class HostsTestCase(ServerGroupsTestCase):
     def test_without_a_limit_all_are_one_domain(self):
         rack = base.aggregate('rack', failure_domain='r')
         hosts, _ = self.find(state('a', rack), state('b'))
-        self.assertEqual(
-            [round_robin.ONE_DOMAIN] * 2,
-            [host.domains for host in hosts.values()],
-        )
+        found = [host.domains for host in hosts.values()]
+        self.assertEqual([round_robin.ONE_DOMAIN] * 2, found)
 
 
 class MemoryTestCase(ServerGroupsTestCase):
