@@ -28,8 +28,11 @@ LOST = 600
 #: how long a request that nobody answered has left no trace.
 HELD = 60
 QUIET = 30
-#: How long a server has no task until its migration counts as forgotten.
+#: How long a server has no task until its migration counts as forgotten, and
+#: how long it has one of a migration that is over until that counts as stale:
+#: for a minute, nova-compute may wait for an answer.
 FORGOTTEN = 60
+STALE = 120
 
 # What nova says where the scheduler refuses the host: others took the place,
 # or closed it.
@@ -135,7 +138,10 @@ class Making:
         return time.monotonic() - self.cloud.lost
 
     def _look(self) -> tuple[Step, str]:
-        """Return what is to be done, and why."""
+        """Return what is to be done, and why.
+
+        :raises Stopped: nova has ended the migration, and not the task
+        """
         # In this order: where a migration has ended, the server shows it.
         self.migrations = [
             one
@@ -154,7 +160,9 @@ class Making:
             # The request arrived.
             self.has_begun = True
         self.now = self._read_clock()
-        if self._is_forgotten():
+        if self._has_idled():
+            if not moves_step.is_under_way(self.own):
+                raise Stopped(_say_stale(self.move, self.own, self.server))
             # The move begins anew.
             self.forgotten.add(self.own.id)
             self.idle = self.unanswered = None
@@ -164,14 +172,19 @@ class Making:
             self.move, self.server, self.migrations, self.own, self.has_begun
         )
 
-    def _is_forgotten(self) -> bool:
-        """Return whether nova has forgotten the own migration long ago."""
-        if not self.own or not moves_step.is_forgotten(self.own, self.server):
+    def _has_idled(self) -> bool:
+        """Return whether nova has not worked on the own migration for long."""
+        longest = None
+        if self.own and moves_step.is_forgotten(self.own, self.server):
+            longest = FORGOTTEN
+        elif self.own and moves_step.has_stale_task(self.own, self.server):
+            longest = STALE
+        if longest is None:
             self.idle = None
             return False
         if self.idle is None:
             self.idle = self.now
-        return self.now - self.idle > FORGOTTEN
+        return self.now - self.idle > longest
 
     def _get_ready(self, step: Step) -> None:
         """Choose the method of a step that begins the move.
@@ -227,6 +240,8 @@ class Making:
                 return text
             if self.server:
                 task = self.server.task_state or self.server.status
+                if own and self.idle is not None:
+                    return _say_task(own, self.server)
                 return f'its task is {task}'
             return reason
         if step == Step.MOVED and own and self.cloud.holds(own):
@@ -323,6 +338,24 @@ def _say_changed(move: moves_plan.Move) -> str:
         return ''
     now = 'runs' if move.actual == plan_format.LIVE else 'is stopped'
     return f'{move.actual}: it {now} now'
+
+
+def _say_task(own: typing.Any, server: typing.Any) -> str:
+    return (
+        f'its {own.migration_type} is over ({own.status}), but its task is '
+        f'still {server.task_state}'
+    )
+
+
+def _say_stale(
+    move: moves_plan.Move, own: typing.Any, server: typing.Any
+) -> str:
+    """Return what keeps a server from moving, and what helps."""
+    return (
+        f'{_say_task(own, server)}. Check in the nova-compute log of '
+        f'{server.compute_host} that it does not go on, then: openstack '
+        f'server set --state active {move.server}'
+    )
 
 
 def _say_held(move: moves_plan.Move, own: typing.Any) -> str:

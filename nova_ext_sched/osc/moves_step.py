@@ -86,6 +86,22 @@ def is_forgotten(
     )
 
 
+def has_stale_task(
+    own: migration.Migration, server: sdk_server.Server | None
+) -> bool:
+    """Return whether a server has a task of a migration that is over.
+
+    nova-compute records first that a migration failed, and ends the task when
+    it has undone it. Where that fails too, because keystone is away, say, the
+    task stays for ever, and nova-api takes no other request.
+    """
+    return (
+        not is_under_way(own)
+        and server is not None
+        and server.task_state in _MOVING
+    )
+
+
 def is_gone(server: sdk_server.Server | None) -> bool:
     """Return whether a server is deleted, or about to be, or offloaded."""
     return (

@@ -47,6 +47,7 @@ FREE = re.compile(
     r'openstack resource provider allocation delete [0-9a-f-]{36}'
 )
 CONFIRM = re.compile(r'openstack server resize confirm ([0-9a-f-]{36})')
+SET = re.compile(r'openstack server set --state active ([0-9a-f-]{36})')
 #: Servers take five seconds to be live-migrated.
 FORM = (
     *(
@@ -175,6 +176,8 @@ class NightTestCase(moves.MovesTestCase):
                 self.world.act(one['server'], {'confirmResize': None})
             if 'its vm_state is error' in one['reason']:
                 self.repair(one['server'])
+            elif 'server set --state active' in helps:
+                self.set_active(one['server'])
 
     def obey(self, said):
         """Do what an applier named."""
@@ -182,6 +185,8 @@ class NightTestCase(moves.MovesTestCase):
         self.free(said)
         for server in CONFIRM.findall(said):
             self.world.act(server, {'confirmResize': None})
+        for server in SET.findall(said):
+            self.set_active(server)
         if 'in ERROR' in said:
             for server in self.before:
                 if self.world.show(server).status == 'ERROR':
@@ -197,9 +202,13 @@ class NightTestCase(moves.MovesTestCase):
         """Mend a server, as is done with one in ERROR that runs."""
         self.say(f'REPAIRED: {server}')
         self.repaired.add(server)
-        self.world.act(server, {'os-resetState': {'state': 'active'}})
+        self.set_active(server)
         self.world.act(server, {'reboot': {'type': 'HARD'}})
         self.owner.note(server, 'start')
+
+    def set_active(self, server):
+        self.say(f'SET: {server}')
+        self.world.act(server, {'os-resetState': {'state': 'active'}})
 
     # Appliers.
 

@@ -16,6 +16,7 @@ from nova_ext_sched.osc import moves_run
 from nova_ext_sched.osc.moves_making import FORGOTTEN
 from nova_ext_sched.osc.moves_making import HELD
 from nova_ext_sched.osc.moves_making import LOST
+from nova_ext_sched.osc.moves_making import STALE
 from nova_ext_sched.osc.moves_plan import End
 from tests.unit.osc.test_moves_step import make_migration
 from tests.unit.osc.test_moves_step import make_move
@@ -398,6 +399,37 @@ class RunTestCase(testtools.TestCase):
             f'its live-migration is {status}, but the server has no task',
         )
         self.assertEqual(expected, self.progress.wait.call_args_list[0])
+
+    def test_a_task_that_nova_has_not_ended(self):
+        """keystone was away when nova-compute undid the migration."""
+        cloud = Cloud(server_1=10**9)
+        own = make_migration(status='error')
+        cloud.read_migrations = lambda _: [own] if cloud.log else []
+        self.assertMoved('failed', cloud, 1)
+        self.assertIn(self.now, range(STALE, STALE + 20))
+        task = 'its live-migration is over (error), but its task is still'
+        self.assertSaid(
+            f'{task} migrating. Check in the nova-compute log of a that it '
+            'does not go on, then: openstack server set --state active '
+            'server 1',
+            End.FIX,
+        )
+        self.assertIn(
+            mock.call(self.moves[0], f'{task} migrating'),
+            self.progress.wait.call_args_list,
+        )
+
+    def test_a_task_that_nova_ends_late(self):
+        cloud, own = Cloud(), make_migration(status='error')
+        cloud.read_migrations = lambda _: [own] if cloud.log else []
+
+        def read_server(_):
+            is_over = not cloud.log or self.now > STALE - 9
+            return make_server(task=None if is_over else 'migrating')
+
+        cloud.read_server = read_server
+        self.assertMoved('failed', cloud, 1)
+        self.assertSaid('why')
 
     def test_one_without_a_task_for_less_than_a_minute(self):
         """As when nova-compute is slow to take it, or to end it."""

@@ -203,3 +203,20 @@ class ForgottenTestCase(testtools.TestCase):
         expected, shown, own = (*row, RUNNING)[:3]
         found = shown and make_server(*shown)
         self.assertEqual(expected, moves_step.is_forgotten(own, found))
+
+
+@ddt.ddt
+class StaleTaskTestCase(testtools.TestCase):
+    @ddt.data(
+        (True, ('a', 'MIGRATING', 'migrating')),
+        (True, ('a', 'SHUTOFF', 'resize_prep')),
+        (True, ('b', 'MIGRATING', 'migrating')),
+        (False, ('a',)),
+        (False, ('a', 'ACTIVE', 'image_snapshot')),
+        (False, ('a', 'MIGRATING', 'migrating'), RUNNING),
+        (False, None),
+    )
+    def test_table(self, row):
+        expected, shown, own = (*row, FAILED)[:3]
+        found = shown and make_server(*shown)
+        self.assertEqual(expected, moves_step.has_stale_task(own, found))
