@@ -8,7 +8,6 @@ latter, then rack a: the wrong host nearly everywhere.
 
 from unittest import mock
 
-from nova import utils
 from nova.tests import fixtures as nova_fixtures
 
 from tests.functional import base
@@ -217,47 +216,3 @@ class PairTestCase(FailureDomainsTestCase):
         self.server = self.boot_in(self.group, DIFFERENT)
         self.assertEqual('b2', self.host_of(self.other))
         self.assertEqual('a1', self.host_of(self.server))
-
-
-class MoveTest(PairTestCase):
-    def start_a2(self):
-        self.start_service('compute', host='a2')
-        self.add_host('rack a', 'a2')
-
-    def test_moves(self):
-        # A rebuild asks nothing.
-        for rack in 'ab':
-            self.set_metadata(f'rack {rack}', {'failure_domain': None})
-        # From 2.100 on the answer has the hint of the group, which nova 31
-        # takes for invalid.
-        with utils.temporary_mutation(self.api, microversion='2.99'):
-            self._rebuild_server(self.server, self.image())
-        for rack in 'ab':
-            self.set_metadata(f'rack {rack}', {'failure_domain': rack})
-        self.flags(allow_resize_to_same_host=True)
-        self._resize_server(self.server, self.flavor())
-        self._confirm_resize(self.server)
-        self.assertEqual('a1', self.host_of(self.server))
-        self.start_a2()
-        self._migrate_server(self.server)
-        self._confirm_resize(self.server)
-        self.assertEqual('a2', self.host_of(self.server))
-        self._live_migrate(self.server)
-        self.assertEqual('a1', self.host_of(self.server))
-        self._shelve_server(self.server)
-        # Its place in rack a is taken meanwhile.
-        self.assertEqual(['a1'], self.hosts(self.group, DIFFERENT, 1))
-        self.api.post_server_action(self.server['id'], {'unshelve': None})
-        self._wait_for_server_parameter(
-            self.server, {'OS-EXT-STS:task_state': None}
-        )
-        self.assertIsNone(self.host_of(self.server))
-
-    def test_evacuate(self):
-        self.start_a2()
-        self.lose('a1')
-        self._evacuate_server(self.server, expected_host='a2')
-        self.api.post_server_action(self.server['id'], {'migrate': None})
-        self._assert_resize_migrate_action_fail(
-            self.server, 'migrate', 'NoValidHost'
-        )

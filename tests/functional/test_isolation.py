@@ -9,14 +9,12 @@ prefers.
 
 import logging
 import time
-from unittest import mock
 
 from nova.db.api import models
 from nova.tests.fixtures import cinder as cinder_fixture
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
-from nova_ext_sched.request_filters import isolation
 from tests.functional import base
 
 X = 'HW_CPU_X86_VMX'
@@ -118,65 +116,6 @@ class StoryTestCase(IsolationTestCase):
             server['fault']['message'],
         )
         return self.assertBootsOn('host2')
-
-
-class FlavorAloneTestCase(IsolationTestCase):
-    """isolation_trait_sources = flavor: no image opens an aggregate."""
-
-    options = {
-        **IsolationTestCase.options,
-        'isolation_trait_sources': ['flavor'],
-    }
-
-    def test_boot_migrate_rebuild(self):
-        uuid = self.isolate('windows', ['host1'], WINDOWS)
-        # So that placement has a host for the image where it opens nothing.
-        self.add_traits('host2', WINDOWS)
-        windows = self.image(props=required(WINDOWS))
-        licensed = self.flavor(specs=required(WINDOWS))
-        self.assertBootsOn('host2', image=windows)
-        self.assertEqual([f'!in:{uuid}'], self.queries[-1]['member_of'])
-        self.assertNoValidHost(image=windows, az='nova:host1')
-        by_flavor = self.assertBootsOn('host1', flavor=licensed)
-        self.rebuild_server(by_flavor, self.image(), 'ACTIVE')
-        # One that came by its image, before.
-        self.flags(
-            isolation_trait_sources=['flavor', 'image'], group='nova_ext_sched'
-        )
-        by_image = self.assertBootsOn('host1', image=windows)
-        self.flags(isolation_trait_sources=['flavor'], group='nova_ext_sched')
-        # Placement is not asked for a trait and against it.
-        self.flags(forbid_by_trait=['CUSTOM_*'], group='nova_ext_sched')
-        self._migrate_server(by_image)
-        self.assertEqual('host2', self.host_of(by_image))
-        self.assertEqual([f'!in:{uuid}'], self.queries[-1]['member_of'])
-        self.a_member_contradicts_the_flavor()
-
-    def a_member_contradicts_the_flavor(self):
-        """nova refuses it too, later, and nobody else is concerned."""
-        for specs, properties in (
-            ({'os:secure_boot': 'required'}, {'os_secure_boot': 'disabled'}),
-            (
-                {'hw:maxphysaddr_mode': 'passthrough'},
-                {'hw_maxphysaddr_mode': 'emulate'},
-            ),
-        ):
-            # nova-api has no validator for each of them.
-            with mock.patch.object(self.admin_api, 'microversion', '2.85'):
-                flavor = self.flavor(specs=specs)
-            wanted = {'flavor': flavor, 'image': self.image(**properties)}
-            self.assertNoValidHost(**wanted)
-            with mock.patch.object(
-                isolation, '_find_usable', return_value=set()
-            ):
-                server = self.boot(**wanted, expected_state='ERROR')
-                self.assertIsNone(server['OS-EXT-SRV-ATTR:host'])
-        self.assertIn(
-            'nova cannot read what flavor and image require '
-            '(FlavorImageConflict: ',
-            self.log,
-        )
-        self.assertNotIn('it could land on any host', self.log)
 
 
 class BehindTheSchedulerTestCase(IsolationTestCase):
@@ -369,28 +308,6 @@ class BehindTheSchedulerTestCase(IsolationTestCase):
         queries = len(self.queries)
         self.assertNoValidHost(az='nova::no node')
         self.assertEqual(queries, len(self.queries))
-
-
-class SnapshotTestCase(IsolationTestCase):
-    """What nova's non_inheritable_image_properties does, and does not."""
-
-    def boot_from_snapshot(self, image=None, **metadata):
-        """Boot a server from the snapshot of a new one; return its host."""
-        snapshot = self.api.post_server_action(
-            self.boot(image=image)['id'],
-            {'createImage': {'name': 'snapshot', 'metadata': metadata}},
-        )['image_id']
-        return self.host_of(self.boot(image=snapshot))
-
-    def test_the_owner_writes_the_trait_all_the_same(self):
-        self.isolate('windows', ['host1'], WINDOWS)
-        windows = self.image(props=required(WINDOWS))
-        self.assertEqual('host1', self.boot_from_snapshot(windows))
-        self.flags(non_inheritable_image_properties=[f'trait:{WINDOWS}'])
-        # The snapshot of a licensed server is plain, ...
-        self.assertEqual('host2', self.boot_from_snapshot(windows))
-        # ... and whoever names the trait has it.
-        self.assertEqual('host1', self.boot_from_snapshot(**required(WINDOWS)))
 
 
 class ForbidByTraitTestCase(IsolationTestCase):

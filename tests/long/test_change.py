@@ -1,14 +1,195 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A change before it is made, as nova's own request filters see it."""
+"""A change before it is made, beside a real nova and placement.
 
+nova's own request filters read aggregates too. Each case names a change that
+the databases do not have: an answer of theirs would contradict our stage 2.
+"""
+
+import re
+
+import nova.conf
 from nova.tests import fixtures as nova_fixtures
 
+from nova_ext_sched.cmd import audit
+from nova_ext_sched.cmd import capacity
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import explain as explain_command
+from nova_ext_sched.cmd import mend
+from nova_ext_sched.cmd import survive
+from tests.functional import base
 from tests.functional import capacity as capacity_run
-from tests.functional import test_change
+from tests.functional import explain
+
+CONF = nova.conf.CONF
+TRAIT = 'CUSTOM_WINDOWS'
+ISOLATING = f'trait:{TRAIT}'
 
 
-class RequestFiltersTestCase(test_change.ChangeTestCase):
+class ChangeTestCase(base.CloudTestCase):
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+    host_filters = (
+        'IsolatedAggregatesFilter',
+        'AggregateMultiTenancyIsolation',
+    )
+    options = {
+        'enable_isolated_aggregate_filtering': True,
+        'request_filters': [],
+    }
+
+    def setUp(self):
+        super().setUp()
+        self._create_trait(TRAIT)
+        self.uuid = self.aggregate('special', ['host1'])
+
+    def order(self, *args, project=None):
+        """Return the hosts that are left, the best first."""
+        answer = explain.run(
+            '--flavor',
+            self.flavor(),
+            '--project',
+            project or self.api.project_id,
+            *args,
+            '-f',
+            'json',
+        )
+        # nova.conf of the test may have nova-scheduler warn at start.
+        self.assertRegex(answer.err, r'\A(nova-scheduler logs .*\n)?\Z')
+        self.answer = answer
+        return answer.order
+
+    def assertStage1(self, request_filter, *hosts):
+        """Check which hosts nova's request filter alone refuses."""
+        names = [row['constraint'] for row in self.answer.rows]
+        number = names.index(request_filter)
+        self.assertEqual(
+            {*hosts},
+            {
+                one['host']
+                for one in self.answer.document['hosts']
+                for verdict in one['verdicts']
+                if verdict['constraint'] == number
+                and verdict['verdict'] == 'refused'
+            },
+        )
+
+    def set(self, item):
+        return ('--aggregate-property', 'special', item)
+
+    def unset(self, key):
+        return ('--no-aggregate-property', self.uuid, key)
+
+
+class TruthTestCase(ChangeTestCase):
+    """The answer before a change is the answer after it."""
+
+    options = {'enable_isolated_aggregate_filtering': True}
+
+    def setUp(self):
+        super().setUp()
+        self.flags(enable_isolated_aggregate_filtering=True, group='scheduler')
+        self.aggregate('west', ['host1', 'host2'], zone='west')
+        self.aggregate('other', zone='west')
+        self.isolate('windows', ['host2'], TRAIT)
+        self.set_metadata('special', {'zone': 'x'})
+
+    def ask(self, *args):
+        """Return all that explain and capacity say, and when."""
+        request = ('--flavor', self.small, '--hosts', '-f', 'json', *args)
+        answers = explain.run(*request), capacity_run.run(*request)
+        for one in answers:
+            self.assertEqual('', one.err)
+        documents = [one.document for one in answers]
+        for one in documents:
+            # What is said of the question, and not of the cloud.
+            for key in ('time', 'command', 'supposed'):
+                del one[key]
+            if answer := one.get('answer'):
+                answer['sentence'] = re.sub(
+                    '^If .+?: (?=[0-9A-Z])', '', answer['sentence']
+                )
+        return documents
+
+    def test_changes(self):
+        self.limit()
+        self.what_does_not_exist()
+        self.before_is_after()
+
+    def before_is_after(self):
+        """One change after the other."""
+        self.small = self.flavor()
+        for args, changes in (
+            (
+                ('--availability-zone', 'west'),
+                (
+                    ('--aggregate-host', 'other', 'host3'),
+                    ('--no-aggregate-host', 'west', 'host1'),
+                ),
+            ),
+            (
+                (),
+                (
+                    ('--aggregate-host', 'windows', 'host3'),
+                    ('--no-aggregate-host', 'windows', 'host2'),
+                    (
+                        *('--aggregate-property', 'special'),
+                        f'{ISOLATING}=required',
+                    ),
+                    ('--no-aggregate-property', 'windows', ISOLATING),
+                ),
+            ),
+        ):
+            unchanged = self.ask(*args)
+            for change in changes:
+                before = self.ask(*change, *args)
+                self.make(*change)
+                after = self.ask(*args)
+                self.assertNotEqual(unchanged, after, change)
+                self.assertEqual(after, before, change)
+                unchanged = after
+
+    def make(self, option, name, item):
+        """Make a change that a command was told of."""
+        number = self.aggregate_ids[name]
+        match option.split('-')[2:]:
+            case 'aggregate', 'host':
+                self.admin_api.add_host_to_aggregate(number, item)
+            case 'no', *_, 'host':
+                self.admin_api.remove_host_from_aggregate(number, item)
+            case _:
+                key, _, value = item.partition('=')
+                self.set_metadata(name, {key: value or None})
+
+    def limit(self):
+        """The change counts before placement's answer ends."""
+        west = ('--availability-zone', 'west')
+        leaving = ('--no-aggregate-host', 'west', 'host1')
+        opened = ('--no-aggregate-host', 'windows', 'host2')
+        with nova_fixtures.ConfPatcher(
+            max_placement_results=1, group='scheduler'
+        ):
+            self.assertEqual(['host1'], self.order(*west))
+            self.assertEqual(['host2'], self.order(*west, *leaving, *opened))
+            self.assertEqual([], self.order(*west, *leaving))
+
+    def what_does_not_exist(self):
+        """The error names what does."""
+        for class_, name, *args in (
+            (explain_command.Explain, 'explain', '--flavor', '1'),
+            (audit.Audit, 'audit'),
+            (mend.Mend, 'mend'),
+            (drain.Drain, 'drain', 'host1'),
+            (survive.Survive, 'survive'),
+            (capacity.Capacity, 'capacity'),
+        ):
+            out, err, status = explain.call(
+                class_, name, *args, '--aggregate-host', 'specal', 'host1'
+            )
+            self.assertEqual(('', 2), (out, status))
+            self.assertIn('Did you mean special?', err)
+
+
+class RequestFiltersTestCase(ChangeTestCase):
     def test_each(self):
         with nova_fixtures.ConfPatcher(
             enable_isolated_aggregate_filtering=True, group='scheduler'
@@ -25,18 +206,18 @@ class RequestFiltersTestCase(test_change.ChangeTestCase):
     def isolate_aggregates(self):
         open_, closed = ['host1', 'host2', 'host3'], ['host2', 'host3']
         self.assertEqual(
-            closed, self.order(*self.set(f'{test_change.ISOLATING}=required'))
+            closed, self.order(*self.set(f'{ISOLATING}=required'))
         )
         self.assertStage1('isolate_aggregates', 'host1')
         self.assertEqual(open_, self.order())
         self.assertStage1('isolate_aggregates')
-        self.set_metadata('special', {test_change.ISOLATING: 'required'})
+        self.set_metadata('special', {ISOLATING: 'required'})
         self.assertEqual(closed, self.order())
-        self.assertEqual(open_, self.order(*self.unset(test_change.ISOLATING)))
+        self.assertEqual(open_, self.order(*self.unset(ISOLATING)))
         self.assertStage1('isolate_aggregates')
 
     def require_tenant_aggregate(self):
-        self.set_metadata('special', {test_change.ISOLATING: None})
+        self.set_metadata('special', {ISOLATING: None})
         mine, other = self.api.project_id, 'f00d' * 8
         self.assertEqual([], self.order())
         self.assertEqual(
@@ -66,7 +247,7 @@ class RequestFiltersTestCase(test_change.ChangeTestCase):
         self.assertEqual(['host3'], self.order(*west))
 
 
-class OptionsTestCase(test_change.ChangeTestCase):
+class OptionsTestCase(ChangeTestCase):
     options = {'request_filters': ['isolate_aggregates']}
 
     isolation = (
@@ -78,9 +259,7 @@ class OptionsTestCase(test_change.ChangeTestCase):
         self.assertEqual(3, len(self.order()))
         self.assertEqual(
             ['host2', 'host3'],
-            self.order(
-                *self.isolation, *self.set(f'{test_change.ISOLATING}=required')
-            ),
+            self.order(*self.isolation, *self.set(f'{ISOLATING}=required')),
         )
         # Nothing of the option is left.
         self.assertEqual(3, len(self.order()))
@@ -96,11 +275,11 @@ class OptionsTestCase(test_change.ChangeTestCase):
             return {*answer.rooms}
 
         hosts = {'host1', 'host2', 'host3'}
-        change = self.set(f'{test_change.ISOLATING}=required')
+        change = self.set(f'{ISOLATING}=required')
         self.assertEqual(hosts, count(*change))
         self.assertEqual(hosts - {'host1'}, count(*self.isolation, *change))
-        self.set_metadata('special', {test_change.ISOLATING: 'required'})
+        self.set_metadata('special', {ISOLATING: 'required'})
         self.assertEqual(hosts, count())
         self.assertEqual(hosts - {'host1'}, count(*self.isolation))
-        change = self.unset(test_change.ISOLATING)
+        change = self.unset(ISOLATING)
         self.assertEqual(hosts, count(*self.isolation, *change))

@@ -8,12 +8,108 @@ import io
 import fixtures
 from oslo_utils import fixture as utils_fixture
 
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import stuck
+from tests.functional import keystone
 from tests.functional import openstackclient
 from tests.functional import plans
+
+
+class OrderTestCase(plans.PlanTestCase):
+    weights = {'host1': 400, 'host2': 300, 'host3': 200, 'host4': 100}
+
+    def test_a_full_destination_that_an_order_resolves(self):
+        """Each of three takes the place that the one before it left."""
+        flavors = [
+            self.flavor(vcpu=10, specs={f'reservation:{name}': 'true'})
+            for name in 'abc'
+        ]
+        servers = [
+            self.boot(flavor=flavor, az=f'nova:{host}')['id']
+            for flavor, host in zip(
+                flavors, ('host1', 'host2', 'host3'), strict=True
+            )
+        ]
+        for name, host in (('a', 'host2'), ('b', 'host3'), ('c', 'host4')):
+            self.aggregate(name, [host], metadata={f'reservation:{name}': '1'})
+        a, b, c = servers
+        self.assertEqual(
+            [
+                (c, 'host3', 'host4'),
+                (b, 'host2', 'host3'),
+                (a, 'host1', 'host2'),
+            ],
+            self.moves(self.mend()),
+        )
+
+    def test_arguments(self):
+        """Stage 1 obeys a change too: nova and placement have it otherwise."""
+        plan = self.mend()
+        self.assertEqual([], plan['moves'])
+        self.assertSentence('No server has to move.', plan)
+        self._create_trait('CUSTOM_WINDOWS')
+        server = self.boot(host='host2')
+        required = {'trait:CUSTOM_WINDOWS': 'required'}
+        self.aggregate('windows', ['host2'])
+        self.aggregate('licensed', ['host1'], metadata=required)
+        trait = 'trait:CUSTOM_WINDOWS'
+        changed = ('--aggregate-property', 'windows', f'{trait}=required')
+        for argv, host in (
+            (changed, 'host3'),
+            (
+                (*changed, '--no-aggregate-property', 'licensed', trait),
+                'host1',
+            ),
+            (('--aggregate-host', 'licensed', 'host2'), 'host3'),
+            (
+                (
+                    *('--aggregate-host', 'licensed', 'host2'),
+                    *('--no-aggregate-host', 'licensed', 'host1'),
+                ),
+                'host1',
+            ),
+        ):
+            self.assertEqual(
+                [(server['id'], 'host2', host)], self.moves(self.plan(*argv))
+            )
+        # Nothing of it is left in the process.
+        self.assertNoValidHost(host='host1')
+        flavor = self.flavor(specs={'trait:COMPUTE_NODE': 'required'})
+        for kind in (None, flavor):
+            self.boot(flavor=kind, host='host3')
+        self.isolate('more', ['host2', 'host3'], 'CUSTOM_WINDOWS')
+        self.useFixture(keystone.Projects('empty'))
+        for argv, number in (
+            (('--host', 'host2'), 1),
+            (('--project', 'empty'), 0),
+            (('--aggregate', 'more'), 3),
+        ):
+            self.assertEqual(number, len(self.plan(*argv)['moves']))
+        self.equal_requests_are_asked_once()
+
+    def equal_requests_are_asked_once(self):
+        """One query for each flavor, and the hosts read once."""
+        asked, read = [], []
+        candidates = placement.Candidates
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.dryrun.cloud.placement.Candidates',
+                lambda *args: asked.append(args) or candidates(*args),
+            )
+        )
+        states = snapshot.Snapshot._get_host_states
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.dryrun.cloud.snapshot.Snapshot._get_host_states',
+                lambda *args: read.append(args) or states(*args),
+            )
+        )
+        self.assertEqual(3, len(self.plan()['moves']))
+        self.assertEqual((2, 1), (len(asked), len(read)))
 
 
 class LongTestCase(plans.PlanTestCase):

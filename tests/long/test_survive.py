@@ -24,6 +24,7 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import spare
 from nova_ext_sched.dryrun.plan import stuck
+from tests.functional import audits
 from tests.functional import capacity
 from tests.functional import explain
 from tests.functional import explain_driver
@@ -526,3 +527,80 @@ class LikeDevicesTestCase(test_survive.SurviveTestCase):
             ['host4', 'host4'], [one['to'] for one in failure['moves']]
         )
         self.fail_hosts(failure)
+
+
+class SituationsTestCase(test_survive.SurviveTestCase):
+    def test_policies_and_states(self):
+        """Servers boot while no policy is on."""
+        self.flags(
+            group='nova_ext_sched',
+            enable_isolated_aggregate_filtering=False,
+            placement_req_required_member_prefix=[],
+            placement_req_default_forbidden_member_prefix=[],
+        )
+        licensed = {'trait:CUSTOM_WINDOWS': 'required'}
+        leased = {'reservation:lease': 'true'}
+        hints = self.group(limit=1)
+        for host in ('host1', 'host3'):
+            self.add_traits(host, 'CUSTOM_WINDOWS')
+        large, small = (
+            self.flavor(vcpu=2, specs=licensed),
+            self.flavor(vcpu=1, specs=leased),
+        )
+        for flavor, host in (
+            *((large, 'host1'), (large, 'host1')),
+            *((small, 'host1'), (small, 'host1')),
+            (self.flavor(vcpu=8, specs=leased), 'host2'),
+            (self.flavor(vcpu=8, specs=licensed), 'host3'),
+        ):
+            self.boot(flavor=flavor, az=f'nova:{host}')
+        for host in ('host1', 'host2', 'host4'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        paused, failed = (self.boot(az='nova:host1') for _ in range(2))
+        self.admin_api.post_server_action(paused['id'], {'pause': None})
+        self._wait_for_state_change(paused, 'PAUSED')
+        self.reset_state(failed, 'error')
+        self.flags(group='nova_ext_sched', **audits.AuditTestCase.options)
+        self.isolate('windows', ['host1', 'host3'], 'CUSTOM_WINDOWS')
+        self.aggregate('lease', ['host1', 'host2'], metadata=leased)
+        document = self.assertFailure(
+            'host1',
+            stuck=[
+                # A member of the group, for which host4 is full.
+                ('anti-affinity', ''),
+                ('trait CUSTOM_WINDOWS', ''),
+                # host2 is full; the others are not of its lease.
+                ('reservation', ''),
+                ('state', ''),
+            ],
+        )
+        [failure] = [
+            one for one in document['failures'] if one['failure'] == 'host1'
+        ]
+        self.assertEqual(
+            ['host2', 'host3', 'host4'],
+            sorted(one['to'] for one in failure['moves']),
+        )
+
+    def test_what_is_left_for_the_last(self):
+        """Counted when those before it have gone."""
+        for vcpu, host in (
+            *((1, 'host1'), (4, 'host2'), (1, 'host2')),
+            *((9, 'host3'), (4, 'host4'), (6, 'host4')),
+        ):
+            self.boot(flavor=self.flavor(vcpu=vcpu), az=f'nova:{host}')
+        found = {
+            one['failure']: one['room_for_last']
+            for one in self.survive()['failures']
+        }
+        self.assertEqual(
+            {
+                'host1': 2,
+                # The server of 4 CPUs has gone to host1, which has room still.
+                'host2': 2,
+                'host3': 1,
+                # That of 6 has taken the room on host1.
+                'host4': 1,
+            },
+            found,
+        )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from tests.functional import audits
+
+
+class PoliciesTestCase(audits.AuditTestCase):
+    def test_policies(self):
+        # Otherwise nova-compute refuses what the forced host brings.
+        self.flags(disable_group_policy_check_upcall=True, group='workarounds')
+        # The last one leaves options of nova.conf changed.
+        for check in (
+            self.anti_affinity_then_reservation,
+            self.failure_domain,
+            self.isolation,
+        ):
+            check()
+            for server in self.admin_api.get_servers():
+                self._delete_server(server)
+
+    def isolation(self):
+        server = self.boot(host='host2')
+        self.boot(host='host1')
+        self.assertEqual((0, []), self.audit())
+        self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
+        status, rows = self.audit()
+        self.assertEqual(3, status)
+        self.assertEqual(
+            [
+                {
+                    'server': server['id'],
+                    'name': server['name'],
+                    'project': self.api.project_id,
+                    'host': 'host2',
+                    'policy': 'isolation',
+                    'reason': 'aggregate windows is isolated and the request '
+                    'does not require CUSTOM_WINDOWS',
+                    # No keystone answers here.
+                    'project_name': None,
+                    'server_group': None,
+                }
+            ],
+            rows,
+        )
+        other = ('--host', 'host1')
+        self.assertEqual([], self.found(*other))
+        # Nobody knows this one: that is no all-clear.
+        self.assertEqual((1, []), self.audit('--project', 'f00d' * 8))
+        # The hosts of both, as for drain and survive.
+        self.assertEqual(
+            [(server['id'], 'host2', 'isolation')],
+            self.found(*other, '--aggregate', 'windows'),
+        )
+        # The request filter alone keeps requests out, so it is on, ...
+        enabled = 'filter_scheduler.enabled_filters='
+        self.assertEqual(
+            [(server['id'], 'host2', 'isolation')],
+            self.found('--option', enabled),
+        )
+        # ... and here nothing obeys.
+        found = self.audit(
+            *('--option', f'{enabled}ServerGroupAntiAffinityFilter'),
+            *('--option', 'nova_ext_sched.request_filters='),
+        )
+        self.assertEqual((0, []), found)
+
+    def anti_affinity_then_reservation(self):
+        self.anti_affinity()
+        self.reservation()
+
+    def reservation(self):
+        """One stands on another's host, one lost its own."""
+        self.aggregate('db', ['host3'], metadata={'reservation:db': 'true'})
+        flavor = self.flavor(specs={'reservation:db': 'true'})
+        left = self.boot(flavor=flavor, host='host3')
+        [plain] = [
+            one['id']
+            for one in self.admin_api.get_servers()
+            if one['OS-EXT-SRV-ATTR:host'] == 'host2'
+        ]
+        for action, host in (('remove', 'host3'), ('add', 'host2')):
+            self.admin_api.post_aggregate_action(
+                self.aggregate_ids['db'], {f'{action}_host': {'host': host}}
+            )
+        self.assertEqual(
+            sorted(
+                [
+                    (left['id'], 'host3', 'reservation'),
+                    (plain, 'host2', 'reservation'),
+                ]
+            ),
+            self.found(),
+        )
+        self.set_metadata('db', {'reservation:db': None})
+
+    def anti_affinity(self):
+        """Each server of a crowded host is refused beside the others."""
+        group = self.create_group(1)
+        hints = {'group': group}
+        crowded = [
+            self.boot(hints=hints, az='nova:host1')['id'] for _ in range(2)
+        ]
+        self.boot(hints=hints, az='nova:host2')
+        status, rows = self.audit()
+        self.assertEqual(
+            sorted(crowded), sorted(row['server'] for row in rows)
+        )
+        self.assertEqual(
+            {
+                f'not counting this server, the host holds 1 server of '
+                f'server group {group} and max_server_per_host is 1'
+            },
+            {row['reason'] for row in rows},
+        )
+        self._delete_server({'id': crowded[0]})
+
+    def failure_domain(self):
+        """Two of a group come to stand in one rack; the third is alone.
+
+        By their hints; nothing of the operator's asks for that.
+        """
+        policy = 'failure-domain-by-hint'
+        group = self.create_group(2)
+        hints = {'group': group, 'different_failure_domain': 'true'}
+        for host in self.weights:
+            self.aggregate(f'of {host}', [host], failure_domain=host)
+        servers = {
+            host: self.boot(hints=hints, host=host)['id']
+            for host in self.weights
+        }
+        self.boot(hints={'group': group}, host='host1')
+        self.assertEqual(
+            [(servers['host1'], 'host1', policy)],
+            self.found(),
+        )
+        self.set_metadata('of host2', {'failure_domain': 'host3'})
+        status, rows = self.audit('--host', 'host3')
+        self.assertEqual(
+            [
+                f'not counting this server, failure domain host3 holds 1 '
+                f'server of server group {group} and the limit is 1'
+            ],
+            [row['reason'] for row in rows],
+        )
+        self.assertEqual(
+            sorted((servers[host], host, policy) for host in self.weights),
+            self.found(),
+        )
+        self.assertEqual(
+            [(servers['host1'], 'host1', policy)],
+            self.found(
+                '--aggregate-property', 'of host2', 'failure_domain=host2'
+            ),
+        )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+
+from nova.tests.functional.api import client
+
+from tests.functional import test_explain
+
+
+class KnownTestCase(test_explain.ExplainTestCase):
+    """What nova knows is said; each that helps is tried on nova."""
+
+    def test_what_is_known(self):
+        self.a_resize_where_one_host_is_up()
+        self.a_query()
+        self.a_draw()
+        self.a_project_that_no_aggregate_is_for()
+
+    def a_resize_where_one_host_is_up(self):
+        small, large, larger = (
+            self._create_flavor(memory_mb=memory, vcpu=1, disk=0)
+            for memory in (512, 3000, 6000)
+        )
+        server = self.boot(flavor=small, az='nova:host1')
+        for host in ('host2', 'host3'):
+            self.set_service(host, status='disabled')
+        asked = ('--server', server['id'], '--operation', 'resize')
+        self.assertEqual(
+            '0 of 3 hosts can take it. 2 are disabled, 1 is excluded by the '
+            'request. nova resizes the server where it is if [DEFAULT] '
+            'allow_resize_to_same_host is on for nova-api and nova-compute.',
+            self.explain(*asked, '--flavor', large).sentence,
+        )
+        self.flags(allow_resize_to_same_host=True)
+        self.assertEqual(
+            ['host1'], self.explain(*asked, '--flavor', large).order
+        )
+        self.resize(server, large)
+        # 3,000 and 6,000 MB do not fit into 8,192 MB.
+        self.assertIn(
+            '1 is full (MEMORY_MB). On its own host the server holds its old '
+            'MEMORY_MB until the resize is confirmed: there must be room for '
+            'the new amount beside the old.',
+            self.explain(*asked, '--flavor', larger).sentence,
+        )
+        with contextlib.suppress(client.OpenStackApiException):
+            self.api.post_server_action(
+                server['id'], {'resize': {'flavorRef': larger}}
+            )
+        found = self._wait_for_server_parameter(
+            server, {'OS-EXT-STS:task_state': None}
+        )
+        self.assertEqual(
+            ('ACTIVE', 3000), (found['status'], found['flavor']['ram'])
+        )
+        for host in ('host2', 'host3'):
+            self.set_service(host, status='enabled')
+
+    def resize(self, server, flavor):
+        self.api.post_server_action(
+            server['id'], {'resize': {'flavorRef': flavor}}
+        )
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.assertEqual('host1', self.host_of(server))
+        self.api.post_server_action(server['id'], {'confirmResize': None})
+        self._wait_for_state_change(server, 'ACTIVE')
+
+    def a_query(self):
+        """With the values of one host, where each has its own."""
+        self.assertIn(
+            '3 are refused by JsonFilter (for example: the hint query wants '
+            '\'[">", "$free_ram_mb", 8192]\' and the host has $free_ram_mb '
+            "'7680')",
+            self.explain(
+                *('--flavor', self.flavor()),
+                *('--hint', 'query=["and", [">", "$free_ram_mb", 8192]]'),
+            ).sentence,
+        )
+
+    def a_draw(self):
+        """host3, the third best, gets none."""
+        self.flags(host_subset_size=2, group='filter_scheduler')
+        self.assertEqual(
+            '3 of 3 hosts can take it. nova picks at random one of the best 2 '
+            '(host_subset_size): host1, host2.',
+            self.explain('--flavor', self.flavor()).sentence,
+        )
+        for _ in range(3):
+            self.assertIn(self.host_of(self.boot()), ('host1', 'host2'))
+        self.flags(host_subset_size=1, group='filter_scheduler')
+
+    def a_project_that_no_aggregate_is_for(self):
+        self.flags(
+            limit_tenants_to_placement_aggregate=True,
+            placement_aggregate_required_for_tenants=True,
+            group='scheduler',
+        )
+        project = self.api.project_id
+        asked = ('--flavor', self.flavor(), '--project', project)
+        self.aggregate('a', ['host3'])
+        said = (
+            'require_tenant_aggregate ends the request: No hosts available '
+            f'for tenant. no aggregate has filter_tenant_id of project '
+            f'{project}'
+        )
+        self.assertEqual(f'{said}.', self.explain(*asked).sentence)
+        # Keys and values that are nearly right.
+        for key, value in (
+            ('filter_tenant', project),
+            ('filter_tenant_id', f'x, {project}'),
+        ):
+            self.set_metadata('a', {key: value})
+            self.assertEqual(
+                f"{said}; aggregate a has '{key}' '{value}'.",
+                self.explain(*asked).sentence,
+            )
+            self.assertNoValidHost()
+            self.set_metadata('a', {key: None})
+        self.set_metadata('a', {'filter_tenant_id': project})
+        self.assertEqual(['host3'], self.explain(*asked).order)
+        self.assertBootsOn('host3')
