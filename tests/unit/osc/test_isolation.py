@@ -12,13 +12,13 @@ import testtools
 
 from nova_ext_sched.osc import isolation
 from nova_ext_sched.osc import isolation_findings
-from tests.unit.osc.test_isolation_plan import make_aggregate
-from tests.unit.osc.test_isolation_plan import make_cloud
-from tests.unit.osc.test_isolation_plan import make_node
+from tests.unit.osc import clouds
+from tests.unit.osc.clouds import FLAG
+from tests.unit.osc.clouds import X
+from tests.unit.osc.clouds import Y
 
 HOSTS = [f'host{number:02}' for number in range(0, 24, 2)]
 FIVE = 'host[00,02,04,06,08]'
-X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 RECORD = 'CUSTOM_NOVA_EXT_SCHED_SYNCED_CUSTOM_X'
 
 
@@ -49,20 +49,8 @@ class ListTestCase(CommandTestCase):
     command = isolation.ListIsolation
 
     def test_totals_then_the_worst_then_what_to_do(self):
-        # Placement knows X; the nodes lack it, but for that of "c".
-        cloud = make_cloud(
-            [
-                make_aggregate(1, ['a'], X),
-                make_aggregate(2, ['c'], X),
-                make_aggregate(3, ['b'], X, Y),
-                make_aggregate(4, ['d']),
-            ],
-            [
-                make_node('a', inside=[1]),
-                make_node('b', X),
-                make_node('c', X, inside=[2]),
-            ],
-            known=[X],
+        cloud = clouds.read(
+            'a: X; c: X; b: X Y; d:', 'a @1; b X; c X @2', known='X'
         )
         text = self.run_command(cloud, columns=80, status=3)
         self.assertEqual(
@@ -95,21 +83,12 @@ Without faults:
 
     def test_worst_is_what_leaves_most_hosts_that_nobody_can_use(self):
         many = [f'h{n}' for n in range(9)]
-        cloud = make_cloud(
-            [
-                # Placement does not keep requests out of nine hosts.
-                make_aggregate(1, many, X),
-                # One host is closed, then two.
-                make_aggregate(2, ['a'], Y),
-                make_aggregate(3, ['b', 'c'], X),
-            ],
-            [
-                *(make_node(host, X) for host in many),
-                make_node('a', inside=[2]),
-                make_node('b', inside=[3]),
-                make_node('c', inside=[3]),
-            ],
-            known=[X],
+        cloud = clouds.read(
+            # Placement does not keep requests out of nine hosts; one host is
+            # closed, then two.
+            f'{" ".join(many)}: X; a: Y; b c: X',
+            ' X; '.join([*many, 'a @2; b @3; c @3']),
+            known='X',
         )
         text = self.run_command(cloud)
         self.assertIn('and no server can land on 3 hosts:\n', text)
@@ -121,20 +100,11 @@ Without faults:
         self.assertEqual(['agg3', 'agg2', 'agg1'], [r['Name'] for r in rows])
 
     def test_what_sync_repairs_and_what_needs_a_person(self):
-        flag = 'HW_CPU_X86_VMX'
-        cloud = make_cloud(
-            [
-                make_aggregate(1, ['a'], X),
-                make_aggregate(2, ['a'], flag),
-                make_aggregate(3, ['a'], 'licence'),
-                make_aggregate(4, ['gone'], X),
-            ],
-            [make_node('a', inside=[1, 2, 3])],
-            known=[X, flag],
-        )
+        given = 'a: X; a: FLAG; a: licence; gone: X', 'a @1 @2 @3'
+        cloud = clouds.read(*given, known='X FLAG')
         text = self.run_command(cloud)
         self.assertIn(
-            f'lacks {flag}, which nova-compute itself sets on hosts that '
+            f'lacks {FLAG}, which nova-compute itself sets on hosts that '
             'have it: a',
             text,
         )
@@ -144,20 +114,15 @@ Without faults:
             'need manual repair: agg1, agg2, agg3, agg4.\n',
             text,
         )
-        cloud = make_cloud(
-            [make_aggregate(1, ['a'], X), make_aggregate(4, ['gone'], X)],
-            [make_node('a')],
-            known=[X],
-        )
+        cloud = clouds.read('a: X; gone: X', 'a', known='X')
         self.assertIn(
             '\nopenstack aggregate isolation sync repairs 1 aggregate; 1 '
-            'needs manual repair: agg4.\n',
+            'needs manual repair: agg2.\n',
             self.run_command(cloud),
         )
 
     def test_traits_on_other_providers(self):
-        nodes = [make_node('a', inside=[1], CUSTOM_X=['a_gpu1', 'a_gpu2'])]
-        cloud = make_cloud([make_aggregate(1, ['a'], X)], nodes, known=[X])
+        cloud = clouds.read('a: X', 'a @1 X=a_gpu1,a_gpu2', known='X')
         self.assertEqual(
             """\
 1 aggregate with a trait: key, no faults.
@@ -180,32 +145,29 @@ These traits are not on the provider of the host itself, so only requests that
                 self.assertRegex(sentence, r'^[A-Z].*[^.]$')
 
     def test_many_are_folded(self):
-        cloud = make_cloud(
-            [
-                *(make_aggregate(n, [f'h{n}'], X) for n in range(1, 13)),
-                *(make_aggregate(n, ['c'], X) for n in range(20, 30)),
-            ],
-            [
-                *(make_node(f'h{n}', inside=[n]) for n in range(1, 13)),
-                make_node('c', X, inside=range(20, 30)),
-            ],
-            known=[X],
+        lacking, fine = range(1, 13), range(13, 23)
+        cloud = clouds.read(
+            '; '.join([f'h{n}: X' for n in lacking] + ['c: X' for _ in fine]),
+            '; '.join([f'h{n} @{n}' for n in lacking])
+            + '; c X '
+            + ' '.join(f'@{n}' for n in fine),
+            known='X',
         )
         lines = self.run_command(cloud).splitlines()
         self.assertEqual(
             10, sum('lacks CUSTOM_X' in line for line in lines), lines
         )
         self.assertIn('  and 2 more aggregates (--all lists all)', lines)
-        self.assertIn('  agg20, 1 host: requires CUSTOM_X', lines)
+        self.assertIn('  agg13, 1 host: requires CUSTOM_X', lines)
         self.assertIn('  and 5 more aggregates (--all lists all)', lines)
 
     def test_nothing(self):
-        text = self.run_command(make_cloud([], []), status=0)
+        text = self.run_command(clouds.read(''), status=0)
         self.assertEqual('No aggregate has a trait: key.\n', text)
 
     def test_people_see_five_hosts_and_programs_all(self):
         def isolate(hosts):
-            return make_cloud([make_aggregate(1, hosts, X)], [], known=[X])
+            return clouds.read(f'{" ".join(hosts)}: X', known='X')
 
         cloud = isolate(HOSTS)
         text = self.run_command(cloud, '-c', 'Faults', status=3)
@@ -226,8 +188,8 @@ These traits are not on the provider of the host itself, so only requests that
     @ddt.data(80, 160)
     def test_no_line_is_too_long(self, columns):
         hosts = [f'compute{n:03}.example.org' for n in range(300)]
-        aggregates = [make_aggregate(n, hosts, X, Y) for n in range(100)]
-        cloud = make_cloud(aggregates, [], known=[X])
+        aggregates = [clouds.aggregate(n, hosts, X, Y) for n in range(100)]
+        cloud = clouds.make(aggregates, [], [X])
         lines = self.run_command(cloud, columns=columns).splitlines()
         self.assertGreaterEqual(columns, max(map(len, lines)))
         self.assertGreater(60, len(lines))
@@ -237,15 +199,15 @@ These traits are not on the provider of the host itself, so only requests that
         names = [f'compute{n:03}.region.example.org' for n in range(104)]
         traits = [f'CUSTOM_LICENSED_SOFTWARE_{name}' for name in 'ABCDEFGH']
         aggregates = [
-            make_aggregate(
+            clouds.aggregate(
                 number,
                 [name for n, name in enumerate(names[at : at + 16]) if n % 3],
                 traits[number % 8],
             )
             for number, at in enumerate(range(0, 96, 8))
         ]
-        nodes = [make_node(name) for name in names[:60]]
-        cloud = make_cloud(aggregates, nodes, known=traits[:4])
+        nodes = map(clouds.node, names[:60])
+        cloud = clouds.make(aggregates, nodes, traits[:4])
         text = self.run_command(cloud, columns=80)
         self.assertEqual(
             'conflict no-provider not-mirrored trait-missing unknown-trait',
@@ -259,11 +221,8 @@ class SyncTestCase(CommandTestCase):
     command = isolation.SyncIsolation
 
     def test_hosts_are_ranges_and_traits_are_not(self):
-        traits = ['CUSTOM_A1', 'CUSTOM_A2']
-        hosts = ['h10', 'h11', 'h9']
-        cloud = make_cloud(
-            [make_aggregate(1, hosts, *traits)], map(make_node, hosts), []
-        )
+        hosts = 'h10 h11 h9: CUSTOM_A1 CUSTOM_A2'
+        cloud = clouds.read(hosts, 'h10; h11; h9', known='')
         text = self.run_command(cloud, '--dry-run')
         self.assertIn('  add to aggregates agg1 (3): h[9-11]\n', text)
         self.assertIn('  add traits CUSTOM_A1, CUSTOM_A2 (3): h[9-11]\n', text)
@@ -271,12 +230,8 @@ class SyncTestCase(CommandTestCase):
 
     def test_dry_run_folds_equal_changes(self):
         """124 traits to create, and two hosts that get the same."""
-        traits = [f'CUSTOM_{number:03}' for number in range(62)]
-        cloud = make_cloud(
-            [make_aggregate(1, ['a', 'b'], *traits)],
-            [make_node('a'), make_node('b', inside=[1])],
-            known=[],
-        )
+        traits = ' '.join(f'CUSTOM_{number:03}' for number in range(62))
+        cloud = clouds.read(f'a b: {traits}', 'a; b @1', known='')
         text = self.run_command(cloud, '--dry-run', columns=80, status=3)
         for said in (
             'Planned: create trait (124), add to aggregates (1), add traits '
@@ -292,11 +247,7 @@ class SyncTestCase(CommandTestCase):
             self.assertIn(said, text)
 
     def test_one_trait_and_its_record(self):
-        cloud = make_cloud(
-            [make_aggregate(1, ['a'], X)],
-            [make_node('a', inside=[1])],
-            known=[X, RECORD],
-        )
+        cloud = clouds.read('a: X', 'a @1', known='X rX')
         self.assertEqual(
             """\
 Planned: add traits (1).
@@ -310,26 +261,18 @@ sync marks each trait that it gives with CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>;
             self.run_command(cloud, '--dry-run', columns=80),
         )
         # A record alone is shown.
-        cloud = make_cloud([], [make_node('a', RECORD)])
+        cloud = clouds.read('', 'a rX')
         text = self.run_command(cloud, '--dry-run', '--prune')
         self.assertIn(f'  remove traits {RECORD} (1): a\n', text)
 
     def test_aggregates_that_are_named(self):
-        cloud = make_cloud(
-            [make_aggregate(1, ['a'], X), make_aggregate(2, ['b'], X)],
-            [make_node('a', X), make_node('b', X)],
-            known=[X],
-        )
+        cloud = clouds.read('a: X; b: X', 'a X; b X', known='X')
         for argv, hosts in (([], ['a', 'b']), (['agg2'], ['b'])):
             text = self.run_command(cloud, '--dry-run', '-f', 'json', *argv)
             self.assertEqual(hosts, [row['Host'] for row in json.loads(text)])
 
     def test_what_cannot_be_done(self):
-        cloud = make_cloud(
-            [make_aggregate(1, ['a'], X, 'HW_CPU_X86_VMX')],
-            [make_node('a', X, inside=[1])],
-            known=[X, 'HW_CPU_X86_VMX'],
-        )
+        cloud = clouds.read('a: X FLAG', 'a X @1', known='X FLAG')
         for argv, status in (([], 1), (['--dry-run'], 3)):
             self.assertEqual(
                 """\
@@ -343,7 +286,7 @@ Not possible: nova-compute itself sets this trait, on hosts that have it:
 
     def test_nothing(self):
         for argv in ([], ['--dry-run']):
-            text = self.run_command(make_cloud([], []), *argv, status=0)
+            text = self.run_command(clouds.read(''), *argv, status=0)
             self.assertEqual('Nothing to change.\n', text)
 
     @ddt.data(
@@ -352,7 +295,7 @@ Not possible: nova-compute itself sets this trait, on hosts that have it:
     )
     @ddt.unpack
     def test_wrong_usage(self, argv, problem):
-        cloud = make_cloud([make_aggregate(1, ['a'])], [])
+        cloud = clouds.read('a:')
         self.assertEqual('', self.run_command(cloud, *argv, status=2))
         self.assertIn(problem, self.err)
 

@@ -9,13 +9,8 @@ from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_findings
 from nova_ext_sched.osc import isolation_report
 from nova_ext_sched.policy import isolation
-from tests.unit.osc.test_isolation_plan import make_aggregate
-from tests.unit.osc.test_isolation_plan import make_cloud
-from tests.unit.osc.test_isolation_plan import make_node
-
-X, Y = 'CUSTOM_X', 'CUSTOM_Y'
-RECORD = isolation.RECORD + X
-NONE = isolation.DeclaredTraits([])
+from tests.unit.osc import clouds
+from tests.unit.osc.clouds import X
 
 
 def with_metadata(**metadata):
@@ -24,18 +19,21 @@ def with_metadata(**metadata):
 
 @ddt.ddt
 class FaultsTestCase(testtools.TestCase):
-    def find(self, aggregate, nodes=(), others=(), declared=NONE):
-        cloud = make_cloud([aggregate, *others], nodes, known=[X, Y])
-        return [
-            (fault.fault, *fault.hosts)
-            for fault in isolation_findings.find(aggregate, cloud, declared)
-        ]
+    def find(self, aggregates, nodes, *declared, metadata=None):
+        """Return the faults of the first aggregate, with their hosts."""
+        cloud = clouds.read(aggregates, nodes, 'X Y')
+        first = cloud.aggregates[0]
+        if metadata is not None:
+            first = with_metadata(**metadata)
+        traits = isolation.DeclaredTraits(declared)
+        faults = isolation_findings.find(first, cloud, traits)
+        return [(one.fault, *one.hosts) for one in faults]
 
     @ddt.data(
         ({'trait:CUSTOM_X': 'Required'}, ['misspelt']),
         ({'trait:CUSTOM_X': 'forbidden'}, ['unread-value']),
         # sync passes over what isolates nothing.
-        ({'trait:CUSTOM_X': 'forbidden'}, ['unread-value'], ()),
+        ({'trait:CUSTOM_X': 'forbidden'}, ['unread-value'], 'h X'),
         ({'force_metadata_check': 'ja'}, ['force-metadata-check']),
         ({'force_metadata_check': 'no'}, []),
         ({'force_metadata_check': 'yes'}, []),
@@ -48,108 +46,55 @@ class FaultsTestCase(testtools.TestCase):
         ({'trait:HW_NO_SUCH': 'required'}, ['impossible-trait']),
     )
     @ddt.unpack
-    def test_metadata(self, metadata, kinds, inside=(1,)):
-        found = self.find(
-            with_metadata(**metadata), [make_node('h', X, inside=inside)]
-        )
+    def test_metadata(self, metadata, kinds, node='h X @1'):
+        found = self.find('h:', node, metadata=metadata)
         self.assertEqual(kinds, [kind for kind, *_ in found])
 
-    def test_hosts(self):
-        self.assertEqual(
-            [
-                ('no-provider', 'gone'),
-                ('trait-missing', 'h1', 'ironic (node2)'),
-                ('not-mirrored', 'h2', 'ironic (node1)'),
-            ],
-            self.find(
-                make_aggregate(1, ['h1', 'h2', 'ironic', 'gone'], X),
-                [
-                    make_node('h1', inside=[1]),
-                    make_node('h2', X),
-                    make_node('ironic', X, name='node1'),
-                    make_node('ironic', inside=[1], name='node2'),
-                ],
-            ),
-        )
+    # The aggregates, the nodes, and what is found of the first aggregate.
+    @ddt.data(
+        ('h1 h2 ironic gone: X',
+         'h1 @1; h2 X; ironic/node1 X; ironic/node2 @1',
+         ('no-provider', 'gone'),
+         ('trait-missing', 'h1', 'ironic (node2)'),
+         ('not-mirrored', 'h2', 'ironic (node1)')),
+        # One on another provider is not missing.
+        ('h1 h2: X', 'h1 @1 X=gpu; h2 @1 Y=gpu', ('trait-missing', 'h2')),
+        # Hosts of two aggregates.
+        ('h: X; h: Y', 'h X Y @1 @2', ('conflict', 'h')),
+        ('h: X; h: X Y', 'h X Y @1 @2', ('conflict', 'h')),
+        ('h: X Y; h: X', 'h X Y @1 @2'),
+        # A record alone lets no server in.
+        (': X', 'h rX'),
+        (': X', 'h X'),
+        (': X', 'h X rX', ('leftover-trait', 'h')),
+        ('h: X', 'h X @1; carrier X; member @1', ('stray-member', 'member')),
+    )  # fmt: skip
+    def test_hosts(self, row):
+        aggregates, nodes, *expected = row
+        self.assertEqual(expected, self.find(aggregates, nodes))
 
-    def test_a_trait_on_another_provider_is_not_missing(self):
-        aggregate = make_aggregate(1, ['h1', 'h2'], X)
-        nodes = [
-            make_node('h1', inside=[1], CUSTOM_X=['gpu']),
-            make_node('h2', inside=[1], CUSTOM_Y=['gpu']),
-        ]
-        self.assertEqual(
-            [('trait-missing', 'h2')], self.find(aggregate, nodes)
-        )
+    # The traits that forbid_by_trait declares, too.
+    @ddt.data(
+        ('h: X', 'h X @1; h2 X', X, ('trait-outside', 'h2')),
+        # forbid_by_trait asks placement for root_required.
+        ('h: X', 'h X @1; h2 X=gpu', X),
+        ('h: X', 'h X @1; h2 X', 'CUSTOM_*', ('trait-outside', 'h2')),
+        # Its own aggregate requires another trait.
+        ('h: X; h2: Y', 'h X @1; h2 X', X, ('trait-outside', 'h2')),
+    )
+    def test_outside(self, row):
+        aggregates, nodes, declared, *expected = row
+        self.assertEqual(expected, self.find(aggregates, nodes, declared))
 
-    def test_only_the_root_is_outside(self):
-        """forbid_by_trait asks placement for root_required."""
-        aggregate = make_aggregate(1, ['h1'], X)
-        inside = make_node('h1', X, inside=[1])
-        declared = isolation.DeclaredTraits([X])
-        for node, expected in (
-            (make_node('h2', X), [('trait-outside', 'h2')]),
-            (make_node('h2', CUSTOM_X=['gpu']), []),
-        ):
-            found = self.find(aggregate, [inside, node], declared=declared)
-            self.assertEqual(expected, found)
-
-    @ddt.data((X, True), ('HW_CPU_X86_VMX', False))
+    @ddt.data(('X', True), ('FLAG', False))
     @ddt.unpack
     def test_who_gives_a_trait_that_is_missing(self, trait, by_sync):
-        aggregate = make_aggregate(1, ['h'], trait)
-        node = make_node('h', inside=[1])
+        cloud = clouds.read(f'h: {trait}', 'h @1', trait)
         [fault] = isolation_findings.find(
-            aggregate, make_cloud([aggregate], [node], known=[trait]), NONE
+            cloud.aggregates[0], cloud, isolation.DeclaredTraits([])
         )
-        self.assertEqual(
-            ('trait-missing', by_sync), (fault.fault, fault.by_sync)
-        )
-
-    @ddt.data(
-        # Traits of this aggregate and of the other; whether it has a fault.
-        ([X], [Y], True),
-        ([X], [X, Y], True),
-        ([X, Y], [X], False),
-    )
-    @ddt.unpack
-    def test_hosts_of_two_aggregates(self, traits, others, conflict):
-        found = self.find(
-            make_aggregate(1, ['h'], *traits),
-            [make_node('h', X, Y, inside=[1, 2])],
-            [make_aggregate(2, ['h'], *others)],
-        )
-        self.assertEqual([('conflict', 'h')] if conflict else [], found)
-
-    def test_outside(self):
-        aggregate = make_aggregate(1, ['h'], X)
-        nodes = [
-            make_node('h', X, inside=[1]),
-            make_node('carrier', X),
-            make_node('member', inside=[1]),
-        ]
-        for others, patterns, expected in (
-            ([], [], []),
-            ([], ['CUSTOM_*'], [('trait-outside', 'carrier')]),
-            # Its own aggregate requires another trait.
-            (
-                [make_aggregate(2, ['carrier'], Y)],
-                *([X], [('trait-outside', 'carrier')]),
-            ),
-        ):
-            declared = isolation.DeclaredTraits(patterns)
-            found = self.find(aggregate, nodes, others, declared)
-            self.assertEqual([('stray-member', 'member'), *expected], found)
-
-    def test_a_record_alone_lets_no_server_in(self):
-        aggregate = make_aggregate(1, [], X)
-        for traits, found in (
-            ([RECORD], []),
-            ([X], []),
-            ([X, RECORD], [('leftover-trait', 'h')]),
-        ):
-            node = make_node('h', *traits)
-            self.assertEqual(found, self.find(aggregate, [node]))
+        found = fault.fault, fault.by_sync
+        self.assertEqual(('trait-missing', by_sync), found)
 
     @hypothesis.given(
         st.lists(
@@ -173,8 +118,11 @@ class FaultsTestCase(testtools.TestCase):
                 zip(metadata, names[:2], strict=True)
             )
         )
-        nodes = [make_node(names[2], name=names[3]), make_node(names[3], X)]
-        cloud = make_cloud([one, two], nodes, known=[X, Y])
+        nodes = [
+            clouds.node(names[2], name=names[3]),
+            clouds.node(names[3], X),
+        ]
+        cloud = clouds.make([one, two], nodes, [X, clouds.Y])
         for aggregate in (one, two):
             faults = isolation_findings.find(
                 aggregate, cloud, isolation.DeclaredTraits(['*'])

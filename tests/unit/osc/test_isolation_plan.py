@@ -7,42 +7,15 @@ import hypothesis
 from hypothesis import strategies as st
 import testtools
 
-from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.osc import isolation_plan as plan
 from nova_ext_sched.osc import isolation_step
 from nova_ext_sched.policy import isolation
-
-X, Y, Z = 'CUSTOM_X', 'CUSTOM_Y', 'STORAGE_DISK_SSD'
-
-
-def record(trait):
-    return isolation.RECORD + trait
-
-
-def make_aggregate(number, hosts, *traits):
-    metadata = {f'trait:{trait}': 'required' for trait in traits}
-    return isolation_cloud.Aggregate(
-        number, f'uuid{number}', f'agg{number}', tuple(hosts), metadata
-    )
-
-
-def make_node(host, *traits, inside=(), name=None, **elsewhere):
-    """Return a node with traits, in aggregates of these numbers."""
-    name = name or host
-    return isolation_cloud.Node(
-        *(host, name, f'provider of {name}', frozenset(traits)),
-        frozenset(f'uuid{number}' for number in inside),
-        elsewhere,
-    )
-
-
-KNOWN_AT_FIRST = (X, record(X), Z, 'HW_CPU_X86_VMX')
-
-
-def make_cloud(aggregates, nodes, known=KNOWN_AT_FIRST):
-    return isolation_cloud.Cloud(
-        tuple(aggregates), tuple(nodes), frozenset(known)
-    )
+from tests.unit.osc import clouds
+from tests.unit.osc.clouds import FLAG
+from tests.unit.osc.clouds import record
+from tests.unit.osc.clouds import X
+from tests.unit.osc.clouds import Y
+from tests.unit.osc.clouds import Z
 
 
 def rows(steps):
@@ -78,11 +51,8 @@ def carry_out(cloud, steps):
     for step in steps:
         if not step.reason:
             step.write(placement)
-    return isolation_cloud.Cloud(
-        cloud.aggregates,
-        tuple(placement.nodes.values()),
-        frozenset(placement.known),
-    )
+    nodes = placement.nodes.values()
+    return clouds.make(cloud.aggregates, nodes, placement.known)
 
 
 @ddt.ddt
@@ -91,21 +61,18 @@ class TableTestCase(testtools.TestCase):
 
     @ddt.data(
         # required, traits; added or removed
-        (True, [], ['add traits', record(X), X]),
-        (True, [record(X)], ['add traits', X]),
-        (True, [X], None),
-        (True, [X, record(X)], None),
-        (False, [X, record(X)], ['remove traits', record(X), X]),
-        (False, [X], None),
-        (False, [record(X)], ['remove traits', record(X)]),
-        (False, [], None),
+        (True, '', ['add traits', record(X), X]),
+        (True, 'rX', ['add traits', X]),
+        (True, 'X', None),
+        (True, 'X rX', None),
+        (False, 'X rX', ['remove traits', record(X), X]),
+        (False, 'X', None),
+        (False, 'rX', ['remove traits', record(X)]),
+        (False, '', None),
     )
     @ddt.unpack
     def test_line(self, required, traits, expected):
-        cloud = make_cloud(
-            [make_aggregate(1, ['h'] if required else [], X)],
-            [make_node('h', *traits, inside=[1])],
-        )
+        cloud = clouds.read(f'{"h" * required}: X', f'h {traits} @1')
         got = [
             [str(step.change), *step.names]
             for step in plan.make(cloud, prune=True)
@@ -118,9 +85,9 @@ class TableTestCase(testtools.TestCase):
 
 
 class PlanTestCase(testtools.TestCase):
-    def assertPlanned(self, expected, aggregates, nodes, known=KNOWN_AT_FIRST):
+    def assertPlanned(self, expected, *cloud):
         """Check change, names and host of each step."""
-        steps = plan.make(make_cloud(aggregates, nodes, known))
+        steps = plan.make(clouds.read(*cloud))
         self.assertEqual(expected, rows(steps))
         return steps
 
@@ -131,29 +98,16 @@ class PlanTestCase(testtools.TestCase):
                 ('add traits', [record(X), X], 'h'),
             ],
             # One without a trait is not mirrored.
-            [make_aggregate(1, ['h'], X), make_aggregate(2, ['h'])],
-            [
-                make_node('h', name='node2', inside=[1]),
-                make_node('h', X, name='node1'),
-            ],
+            *('h: X; h:', 'h/node2 @1; h/node1 X'),
         )
         self.assertEqual(['node1', 'node2'], [one.provider for one in steps])
 
     def test_pruning_is_bounded_to_the_selected_aggregates(self):
-        stale = [X, record(X)]
-        cloud = make_cloud(
-            [
-                make_aggregate(1, ['h1', 'ironic'], Y),
-                make_aggregate(2, ['h2'], Z),
-            ],
-            [
-                make_node('h1', *stale, Y, inside=[1]),
-                make_node('h2', *stale, Z, inside=[2]),
-                make_node('left', *stale),
-                make_node('member', *stale, inside=[1]),
-                make_node('ironic', *stale, Y, name='n', inside=[1]),
-            ],
-            known=[X, record(X), Y, Z],
+        cloud = clouds.read(
+            'h1 ironic: Y; h2: Z',
+            'h1 X rX Y @1; h2 X rX Z @2; left X rX; member X rX @1; '
+            'ironic/n X rX Y @1',
+            'X rX Y Z',
         )
         for selected, hosts in (
             (cloud.aggregates[:1], ['h1', 'ironic', 'member']),
@@ -162,15 +116,13 @@ class PlanTestCase(testtools.TestCase):
             ([], ['h1', 'h2', 'ironic', 'left', 'member']),
         ):
             self.assertEqual(
-                [('remove traits', sorted(stale), host) for host in hosts],
+                [('remove traits', [record(X), X], host) for host in hosts],
                 rows(plan.make(cloud, selected, prune=True)),
             )
             self.assertEqual([], plan.make(cloud, selected))
 
     def test_pruning_reaches_a_host_that_is_not_mirrored(self):
-        cloud = make_cloud(
-            [make_aggregate(1, ['h'], Z)], [make_node('h', X, record(X), Z)]
-        )
+        cloud = clouds.read('h: Z', 'h X rX Z')
         self.assertEqual(
             [
                 ('add to aggregates', ['agg1'], 'h'),
@@ -183,90 +135,70 @@ class PlanTestCase(testtools.TestCase):
         steps = self.assertPlanned(
             [
                 ('add traits', [record(X), X], 'h'),
-                ('add traits', ['HW_CPU_X86_VMX'], 'h'),
+                ('add traits', [FLAG], 'h'),
             ],
-            [make_aggregate(1, ['h'], 'HW_CPU_X86_VMX', X)],
-            [make_node('h', inside=[1])],
+            *('h: FLAG X', 'h @1'),
         )
-        self.assertEqual(
-            ['planned', 'not'], [one.result.split()[0] for one in steps]
-        )
+        results = [one.result.split()[0] for one in steps]
+        self.assertEqual(['planned', 'not'], results)
 
     def test_what_cannot_be_done(self):
         steps = self.assertPlanned(
             [
                 ('create trait', ['lower'], ''),
-                ('add traits', ['HW_CPU_X86_VMX', 'lower'], 'gone'),
-                ('add traits', ['HW_CPU_X86_VMX'], 'h'),
+                ('add traits', [FLAG, 'lower'], 'gone'),
+                ('add traits', [FLAG], 'h'),
             ],
-            [make_aggregate(1, ['h', 'gone'], 'HW_CPU_X86_VMX', 'lower')],
-            [make_node('h', inside=[1])],
+            *('h gone: FLAG lower', 'h @1'),
         )
         for step in steps:
             self.assertNotEqual('', step.reason)
 
     def test_what_a_device_has_is_not_given_to_its_host(self):
-        *_, step = plan.make(
-            make_cloud(
-                [make_aggregate(1, ['h'], X, Z)],
-                [make_node('h', inside=[1], CUSTOM_X=['h_gpu'])],
-            )
-        )
+        *_, step = plan.make(clouds.read('h: X Z', 'h @1 X=h_gpu'))
         self.assertEqual([record(Z), Z], step.names)
 
     def test_one_write_for_two_aggregates_of_a_host(self):
         """Both traits and memberships, and what has no provider."""
-        hosts = ['h', 'gone']
         self.assertPlanned(
             [
                 ('add to aggregates', ['agg1', 'agg2'], 'h'),
                 ('add traits', [X, Z], 'gone'),
                 ('add traits', [record(Z), X, Z], 'h'),
             ],
-            [make_aggregate(1, hosts, X), make_aggregate(2, hosts, Z)],
-            [make_node('h', record(X))],
-            known=[X, Z, record(X), record(Z)],
+            *('h gone: X; h gone: Z', 'h rX', 'X Z rX rZ'),
         )
 
     def test_a_host_that_nova_does_not_list_is_not_pruned(self):
         # Its cell is down, so that nobody knows what it is in.
-        cloud = make_cloud([make_aggregate(1, ['h'], X)], [])
-        [step] = plan.make(cloud, prune=True)
+        [step] = plan.make(clouds.read('h: X'), prune=True)
         self.assertEqual('add traits', str(step.change))
 
     def test_a_trait_too_long_for_a_record(self):
         long = 'CUSTOM_' + 'A' * 248
-        self.assertPlanned(
-            [('add traits', [long], 'h')],
-            [make_aggregate(1, ['h'], long)],
-            [make_node('h', inside=[1])],
-            known=[long],
-        )
-        cloud = make_cloud(
-            [make_aggregate(1, [], long)], [make_node('h', long)], [long]
-        )
+        given = f'h: {long}', 'h @1', long
+        self.assertPlanned([('add traits', [long], 'h')], *given)
+        cloud = clouds.read(f': {long}', f'h {long}', long)
         self.assertEqual([], plan.make(cloud, prune=True))
 
     def test_what_another_changed_meanwhile(self):
         """What is there gets no record; what lost its record stays."""
         found = isolation_step.add_traits(frozenset([X]), [X, Y])
         self.assertEqual({X, Y, record(Y)}, found)
-        self.assertEqual(
-            {X},
-            isolation_step.remove_traits(frozenset([X, Y, record(Y)]), [X, Y]),
-        )
+        before = frozenset([X, Y, record(Y)])
+        self.assertEqual({X}, isolation_step.remove_traits(before, [X, Y]))
 
 
 HOSTS = ['h1', 'h2', 'h3']
-TRAITS = st.sampled_from([X, Y, Z, 'HW_CPU_X86_VMX', 'lower'])
+TRAITS = st.sampled_from([X, Y, Z, FLAG, 'lower'])
 CARRIED = st.sampled_from([X, Y, Z, record(X), record(Y), record(Z)])
 KNOWN = frozenset([X, Y, Z, record(X), record(Y), record(Z)])
 
 
 @st.composite
-def clouds(draw):
+def random_clouds(draw):
     aggregates = [
-        make_aggregate(
+        clouds.aggregate(
             number,
             draw(st.lists(st.sampled_from([*HOSTS, 'gone']), unique=True)),
             *draw(st.lists(TRAITS, unique=True)),
@@ -275,16 +207,16 @@ def clouds(draw):
     ]
     numbers = st.sets(st.integers(0, max(0, len(aggregates) - 1)))
     nodes = [
-        make_node(host, *draw(st.sets(CARRIED)), inside=draw(numbers))
+        clouds.node(host, *draw(st.sets(CARRIED)), inside=draw(numbers))
         for host in HOSTS
     ]
     carried = frozenset().union(*(node.traits for node in nodes))
     known = carried | draw(st.sets(st.sampled_from(sorted(KNOWN))))
-    return make_cloud(aggregates, nodes, known)
+    return clouds.make(aggregates, nodes, known)
 
 
 class PropertyTestCase(testtools.TestCase):
-    @hypothesis.given(clouds(), st.booleans(), st.data())
+    @hypothesis.given(random_clouds(), st.booleans(), st.data())
     def test_interrupted_anywhere_and_run_again(self, cloud, prune, data):
         steps = plan.make(cloud, prune=prune)
         whole = carry_out(cloud, steps)
@@ -297,7 +229,7 @@ class PropertyTestCase(testtools.TestCase):
         left = plan.make(whole, prune=prune)
         self.assertEqual([], [step for step in left if not step.reason])
 
-    @hypothesis.given(clouds())
+    @hypothesis.given(random_clouds())
     def test_pruning_takes_nothing_without_a_record(self, cloud):
         after = carry_out(cloud, plan.make(cloud, prune=True))
         for old, new in zip(cloud.nodes, after.nodes, strict=True):
@@ -308,7 +240,7 @@ class PropertyTestCase(testtools.TestCase):
                 )
                 self.assertNotIn(trait, cloud.get_required_traits(old.host))
 
-    @hypothesis.given(clouds())
+    @hypothesis.given(random_clouds())
     def test_what_sync_gave_is_what_pruning_takes(self, cloud):
         before = carry_out(cloud, plan.make(cloud, prune=True))
         given = carry_out(before, plan.make(before))
