@@ -106,19 +106,13 @@ class SchemaTestCase(testtools.TestCase):
     def test_what_it_means(self):
         """Bases too, on one line, without marks of Sphinx."""
         self.assertEqual('A thing.', self.schema['description'])
-        properties = self.schema['properties']
-        self.assertEqual(
-            {
-                'name': 'as people read it; see place.say, or --map, over two '
-                'lines',
-                'turn': 'from 1 on',
-            },
-            {
-                name: form['description']
-                for name, form in properties.items()
-                if 'description' in form
-            },
-        )
+        meanings = {
+            name: form['description']
+            for name, form in self.schema['properties'].items()
+            if 'description' in form
+        }
+        name = 'as people read it; see place.say, or --map, over two lines'
+        self.assertEqual({'name': name, 'turn': 'from 1 on'}, meanings)
 
     def test_one_of_several_forms(self):
         schema = document.make_schema('Both', 1, (Thing, Head), (Shelf, Head))

@@ -17,15 +17,11 @@ def exists(test: str) -> bool:
     path, _, name = test.partition('::')
     wanted, _, method = name.partition('.')
     file = documentation.ROOT / path
-    return file.exists() and any(
-        isinstance(node, ast.ClassDef)
-        and node.name == wanted
-        and any(
-            isinstance(child, ast.FunctionDef) and child.name == method
-            for child in node.body
-        )
-        for node in ast.parse(file.read_text()).body
-    )
+    for node in ast.parse(file.read_text()).body if file.exists() else ():
+        match node:
+            case ast.ClassDef(name=found, body=body) if found == wanted:
+                return method in {getattr(one, 'name', '') for one in body}
+    return False
 
 
 class SecurityTestCase(testtools.TestCase):

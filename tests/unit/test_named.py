@@ -17,12 +17,10 @@ class FindAggregateTestCase(testtools.TestCase):
     def find(self, name):
         return named.find_aggregate([GPU, ONE], name)
 
-    @ddt.data('gpu', 'uuid1')
-    def test_name_and_uuid(self, name):
-        self.assertIs(GPU, self.find(name))
-
-    def test_id(self):
-        self.assertIs(ONE, self.find('2'))
+    @ddt.data(('gpu', GPU), ('uuid1', GPU), ('2', ONE))
+    @ddt.unpack
+    def test_found(self, name, expected):
+        self.assertIs(expected, self.find(name))
 
     @ddt.data(
         ('gpus', 'There is no aggregate gpus. Did you mean gpu?'),
@@ -55,9 +53,8 @@ class FindTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_not_found(self, wanted, expected):
-        error = self.assertRaises(
-            exception.UnknownName, named.find, 'server', wanted, self.names
-        )
+        args = named.find, 'server', wanted, self.names
+        error = self.assertRaises(exception.UnknownName, *args)
         self.assertEqual(expected, str(error))
 
 
@@ -84,7 +81,6 @@ class FindHostTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_not_found(self, wanted, expected):
-        error = self.assertRaises(
-            exception.UnknownName, named.find_host, wanted, self.hosts
-        )
+        args = named.find_host, wanted, self.hosts
+        error = self.assertRaises(exception.UnknownName, *args)
         self.assertIn(f'There is no host {expected}'.rstrip(), str(error))

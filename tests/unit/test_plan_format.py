@@ -11,12 +11,9 @@ from nova_ext_sched import plan_format
 from tests import schemas
 
 UUID = 'af497212-0000-4000-8000-000000000001'
-MOVE = {
-    'server': UUID,
+SERVER = {'server': UUID, 'project': 'p', 'host': 'a', 'policies': []}
+MOVE = SERVER | {
     'name': 'web',
-    'project': 'p',
-    'host': 'a',
-    'policies': [],
     'to': 'b',
     'expected': 'b',
     'method': 'live',
@@ -26,18 +23,8 @@ MOVE = {
 }
 COLD = MOVE | {'to': None, 'method': 'cold', 'why_cold': 'stopped'}
 COLD['needs'] = [1]
-STUCK = {
-    'server': UUID,
-    'name': 'db',
-    'project': 'p',
-    'host': 'a',
-    'policies': [],
-    'reason': 'why',
-    'cause': 'VCPU',
-    'would_help': 'x',
-    'name_of_cause': '',
-    'cause_then': '',
-}
+STUCK = SERVER | {'name': 'db', 'reason': 'why', 'would_help': 'x'}
+STUCK |= {'cause': 'VCPU', 'name_of_cause': '', 'cause_then': ''}
 STRANDED = plan_format.Stranded(UUID, 'db', 'a', 'x')
 SUPPOSED = {'option': '--aggregate-host', 'value': 'lab a'}
 HEAD = {
@@ -67,12 +54,8 @@ FAILURE = {
     'moves': [MOVE | {'method': 'evacuate'}],
     'without_place': [STUCK],
 }
-SURVIVE = HEAD | {
-    'lose': 'domain',
-    'failures': [FAILURE],
-    'flavors': [],
-    'remarks': [],
-}
+SURVIVE = HEAD | {'lose': 'domain', 'failures': [FAILURE]}
+SURVIVE |= {'flavors': [], 'remarks': []}
 ROUNDS = HEAD | {'rounds': [], 'not_emptied': []}
 
 
@@ -86,16 +69,12 @@ class ReadTestCase(testtools.TestCase):
         for document in (DRAIN, SURVIVE):
             schemas.validate(document, 'schemas/plan.json')
         plan = read(DRAIN | {'new': 1})
-        self.assertEqual(
-            [
-                (1, UUID, 'b', 'live', '', []),
-                (2, UUID, None, 'cold', 'stopped', [1]),
-            ],
-            [
-                (m.turn, m.server, m.to, m.method, m.why_cold, m.needs)
-                for m in plan.moves
-            ],
-        )
+        for turn, (made, read_) in enumerate(
+            zip((MOVE, COLD), plan.moves, strict=True), 1
+        ):
+            self.assertEqual(turn, read_.turn)
+            for name in ('server', 'to', 'method', 'why_cold', 'needs'):
+                self.assertEqual(made[name], getattr(read_, name))
         self.assertEqual(['a'], plan.to_be_empty)
         self.assertEqual(HEAD['time'], plan.time)
         self.assertEqual([STRANDED], plan.stranded)

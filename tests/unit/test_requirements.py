@@ -21,14 +21,9 @@ ROOT = pathlib.Path(nova_ext_sched.__file__).parents[1]
 # which is no requirement and brings what nova itself declares. Rooms that are
 # not named need nothing more.
 NEEDS = {
-    'queries': ['nova'],
-    'filters': ['nova'],
-    'request_filters': ['nova'],
-    'validators': ['nova'],
-    'weighers': ['nova'],
-    'cmd': ['nova', 'commands'],
-    'dryrun': ['nova', 'commands'],
-    'watch': ['nova', 'commands'],
+    **dict.fromkeys(('queries', 'filters', 'request_filters'), ['nova']),
+    **dict.fromkeys(('validators', 'weighers'), ['nova']),
+    **dict.fromkeys(('cmd', 'dryrun', 'watch'), ['nova', 'commands']),
     'simulator': ['nova', 'simulator'],
     # What all three extras have.
     'cli': ['commands', 'openstackclient', 'simulator'],

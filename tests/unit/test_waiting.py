@@ -9,6 +9,12 @@ import testtools
 
 from nova_ext_sched import waiting
 from nova_ext_sched.dryrun.cloud import placement
+from tests import clock
+
+NO_VERSION = (
+    'The compute service for c:r exists but does not have any supported '
+    'versions.'
+)
 
 
 def http(status):
@@ -35,13 +41,7 @@ class AwayTestCase(testtools.TestCase):
         (True, http(429)),
         (False, http(409)),
         (False, http(403)),
-        (
-            True,
-            sdk_exc.NotSupported(
-                'The compute service for c:r exists but does not have any '
-                'supported versions.'
-            ),
-        ),
+        (True, sdk_exc.NotSupported(NO_VERSION)),
         (False, sdk_exc.SDKException('what')),
         (False, ValueError('version')),
         (True, failed(True)),
@@ -55,29 +55,11 @@ class AwayTestCase(testtools.TestCase):
 class WaitingTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.now, self.said = 100.0, []
-        for name, new in (('sleep', self.sleep), ('monotonic', self.clock)):
-            patch = mock.patch.object(waiting.time, name, new)
-            patch.start()
-            self.addCleanup(patch.stop)
+        self.clock, self.said = self.useFixture(clock.Clock()), []
         self.waiting = waiting.Waiting('nova', self.said.append)
 
-    def clock(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
     def ask(self, *answers):
-        found = iter(answers)
-
-        def question():
-            one = next(found)
-            if isinstance(one, Exception):
-                raise one
-            return one
-
-        return self.waiting.ask(question)
+        return self.waiting.ask(mock.Mock(side_effect=answers))
 
     def test_it_answers_again(self):
         self.assertEqual('x', self.ask('x'))
@@ -101,7 +83,7 @@ class WaitingTestCase(testtools.TestCase):
     def test_it_does_not(self):
         self.assertRaises(sdk_exc.HttpException, self.ask, *[http(503)] * 1000)
         self.assertEqual(1, len(self.said))
-        self.assertIn(self.now - 100, range(600, 603))
+        self.assertIn(self.clock.now, range(600, 603))
 
     def test_what_is_an_answer(self):
         self.assertRaises(sdk_exc.HttpException, self.ask, http(403))

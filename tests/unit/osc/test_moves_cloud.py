@@ -4,7 +4,6 @@
 
 import re
 
-import fixtures
 from keystoneauth1 import exceptions as ks_exc
 from keystoneauth1 import fixture as ks_fixture
 from keystoneauth1.fixture import discovery
@@ -14,8 +13,8 @@ import requests
 from requests_mock.contrib import fixture
 import testtools
 
-from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_cloud
+from tests import clock
 from tests.unit.osc import test_moves_step
 
 KEYSTONE = 'http://keystone/v3'
@@ -30,9 +29,7 @@ FOUND = {'json': {'server': {'id': 'x'}}}
 class CloudTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.now = 0.0
-        for name, new in (('sleep', self.sleep), ('monotonic', self.clock)):
-            self.useFixture(fixtures.MockPatchObject(waiting.time, name, new))
+        self.clock = self.useFixture(clock.Clock())
         self.http = self.useFixture(fixture.Fixture())
         token = ks_fixture.V3Token(user_id='me')
         for type_, url in (('compute', NOVA), ('placement', PLACEMENT)):
@@ -52,12 +49,6 @@ class CloudTestCase(testtools.TestCase):
         self.http.get(NOVA, [self.version])
         self.http.get(PLACEMENT, json={'versions': [placement]})
         self.said = []
-
-    def clock(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
 
     def connect(self):
         connection = openstack.connection.Connection(
@@ -135,8 +126,8 @@ class CloudTestCase(testtools.TestCase):
         cloud = self.connect()
         read = cloud.read_server
         self.assertRaises(exceptions.HttpException, read, 'server 1')
-        self.assertIn(self.now, range(600, 603))
-        self.assertEqual(cloud.lost, self.now)
+        self.assertIn(self.clock.now, range(600, 603))
+        self.assertEqual(cloud.lost, self.clock.now)
         self.assertEqual(1, len(self.said))
 
     def test_what_is_refused(self):

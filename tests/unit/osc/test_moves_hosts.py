@@ -21,19 +21,14 @@ class HostsTestCase(testtools.TestCase):
         super().setUp()
         self.cloud = mock.Mock()
         self.services = {
-            host: types.SimpleNamespace(
-                id=f'id {host}', status=status, disabled_reason=reason
-            )
-            for host, status, reason in (
-                ('a', 'enabled', None),
-                ('b', 'disabled', OURS),
-                ('c', 'disabled', BEFORE),
-                ('d', 'disabled', 'broken\n'),
-                ('e', 'disabled', None),
-                # Not of the plan.
-                ('f', 'disabled', OURS),
-            )
+            host: types.SimpleNamespace(id=f'id {host}', status='disabled')
+            for host in 'abcdef'
         }
+        self.services['a'].status = 'enabled'
+        # The last is not of the plan.
+        reasons = None, OURS, BEFORE, 'broken\n', None, OURS
+        for one, reason in zip(self.services.values(), reasons, strict=True):
+            one.disabled_reason = reason
 
     def plan(self, *hosts, **fields):
         return moves_plan.Plan(test_moves_step.TIME, {}, hosts, [], **fields)

@@ -18,6 +18,7 @@ from nova_ext_sched.osc.moves_making import HELD
 from nova_ext_sched.osc.moves_making import LOST
 from nova_ext_sched.osc.moves_making import STALE
 from nova_ext_sched.osc.moves_plan import End
+from tests import clock
 from tests.unit.osc.test_moves_step import make_migration
 from tests.unit.osc.test_moves_step import make_move
 from tests.unit.osc.test_moves_step import make_server
@@ -81,15 +82,7 @@ class Cloud:
 class RunTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.now = 0
-        for name, new in (('sleep', self.sleep), ('monotonic', self.time)):
-            self.useFixture(fixtures.MonkeyPatch(f'time.{name}', new))
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-    def time(self):
-        return self.now
+        self.clock = self.useFixture(clock.Clock())
 
     def run_moves(
         self, cloud, *batches, at_once=1, needs=(), empty=(), how=(), **fields
@@ -127,7 +120,7 @@ class RunTestCase(testtools.TestCase):
         begin, times = cloud.begin, []
 
         def begin_now(move):
-            times.append(self.now)
+            times.append(self.clock.now)
             if len(times) > 1 or arrives:
                 begin(move)
             if len(times) == 1:
@@ -265,7 +258,7 @@ class RunTestCase(testtools.TestCase):
         cloud.begin = mock.Mock(side_effect=UNANSWERED)
         self.assertMoved('failed', cloud, 1)
         self.assertIn('did not answer', self.moves[0].reason)
-        self.assertIn(self.now, range(LOST, LOST + 9))
+        self.assertIn(self.clock.now, range(LOST, LOST + 9))
         self.assertEqual(
             moves_making.LOST // moves_making.QUIET + 1, cloud.begin.call_count
         )
@@ -349,7 +342,7 @@ class RunTestCase(testtools.TestCase):
         self.assertMoved(
             'moved, not tried, moved', cloud, 1, 1, 1, needs=needs
         )
-        self.assertIn(self.now, range(HELD, HELD + 9))
+        self.assertIn(self.clock.now, range(HELD, HELD + 9))
         self.assertEqual(
             'the allocation of its live-migration, None (completed), still '
             'holds its room on a: openstack resource provider allocation '
@@ -357,9 +350,9 @@ class RunTestCase(testtools.TestCase):
             self.moves[0].held,
         )
         cloud.left = {'server 1': 0, 'server 2': 0, 'server 3': 0}
-        cloud.log, self.now = [1], 0
+        cloud.log, self.clock.now = [1], 0
         self.assertMoved('already there, not tried', cloud, 1, 1, needs=needs)
-        self.assertEqual(0, self.now)
+        self.assertEqual(0, self.clock.now)
 
     def test_room_that_is_given_back_after_a_long_migration(self):
         """The minute begins when the server is there."""
@@ -382,7 +375,7 @@ class RunTestCase(testtools.TestCase):
         )
         self.assertMoved('failed', Cloud(server_1=10**9), 1)
         self.assertSaid('it takes too long: its live-migration is running')
-        self.assertLessEqual(moves_making.LONGEST, self.now)
+        self.assertLessEqual(moves_making.LONGEST, self.clock.now)
 
     @ddt.data('accepted', 'running')
     def test_a_migration_that_nova_has_forgotten(self, status):
@@ -393,7 +386,7 @@ class RunTestCase(testtools.TestCase):
         cloud.read_migrations = lambda one: [stale, *read(one)]
         self.assertMoved('moved', cloud, 1)
         self.assertEqual([1], cloud.log)
-        self.assertIn(self.now, range(FORGOTTEN, FORGOTTEN + 20))
+        self.assertIn(self.clock.now, range(FORGOTTEN, FORGOTTEN + 20))
         expected = mock.call(
             self.moves[0],
             f'its live-migration is {status}, but the server has no task',
@@ -451,13 +444,13 @@ class RunTestCase(testtools.TestCase):
         cloud = Cloud(server_1=10**9)
         cloud.read_migrations = lambda one: []
         self.assertMoved('failed', cloud, 1)
-        self.assertIn(self.now, range(LOST, LOST + 9))
+        self.assertIn(self.clock.now, range(LOST, LOST + 9))
         self.assertIn('its task is migrating', self.moves[0].reason)
 
     def test_time_in_which_services_were_away_does_not_count(self):
         cloud = Cloud(server_1=moves_making.LOST)
         cloud.read_migrations = lambda one: []
-        type(cloud).lost = property(lambda _: self.now)
+        type(cloud).lost = property(lambda _: self.clock.now)
         self.addCleanup(setattr, Cloud, 'lost', 0)
         self.assertMoved('moved', cloud, 1)
 

@@ -162,22 +162,19 @@ class AgreementTestCase(testtools.TestCase):
         room = rooms(hosts, limit)
         held, claimed = collections.Counter(), collections.Counter()
 
+        def rank(name):
+            rack = rack_of[name]
+            place = racks.index(rack), claimed[name], in_order.index(name)
+            return held[rack], *place
+
         def find_first():
-            return min(
-                (
-                    name
-                    for name, host in hosts.items()
-                    if claimed[name] < host.room
-                    and held[rack_of[name]] < room[rack_of[name]]
-                ),
-                key=lambda name: (
-                    held[rack_of[name]],
-                    racks.index(rack_of[name]),
-                    claimed[name],
-                    in_order.index(name),
-                ),
-                default=None,
+            takes = (
+                name
+                for name, host in hosts.items()
+                if claimed[name] < host.room
+                and held[rack_of[name]] < room[rack_of[name]]
             )
+            return min(takes, key=rank, default=None)
 
         stands = data.draw(st.lists(st.sampled_from(sorted(hosts))))
         left = max(0, sum(room.values()) - len(stands))
