@@ -67,14 +67,14 @@ def read_metadata(aggregate: typing.Any) -> Mapping[str, str] | None:
     nova reads an aggregate without any as an empty dict. So who gets None
     knows nothing of the aggregate.
     """
-    found: Mapping[str, str] | None
+    metadata: Mapping[str, str] | None
     try:
         # To ask first whether it is set takes twice as long, and there may be
         # tens of thousands of aggregates.
-        found = aggregate.metadata
+        metadata = aggregate.metadata
     except NotImplementedError:
-        found = None
-    return found
+        metadata = None
+    return metadata
 
 
 def flavor_name(spec_obj: typing.Any) -> str:

@@ -123,12 +123,14 @@ def count(noun: str, number: int) -> str:
     return f'{number} {noun}' + ('' if number == 1 else 's')
 
 
-def agree(number: int, one: str, many: str) -> str:
+def agree(number: int, singular: str, plural: str) -> str:
     """Return the form of a verb that agrees with a number of things."""
-    return one if number == 1 else many
+    return singular if number == 1 else plural
 
 
-def part(number: int, whole: int, noun: str, one: str, many: str) -> str:
+def part(
+    number: int, whole: int, noun: str, singular: str, plural: str
+) -> str:
     """Return how many of all things do something.
 
     ``part(1, 3, 'host', 'is down', 'are down')`` is ``1 of 3 hosts is down``.
@@ -136,10 +138,10 @@ def part(number: int, whole: int, noun: str, one: str, many: str) -> str:
     :param number: of those that do it
     :param whole: of all
     :param noun: what they are, in the singular
-    :param one: verb and object if one of them does it
-    :param many: the same if several do
+    :param singular: verb and object if one of them does it
+    :param plural: the same if several do
     """
-    verb = one if whole == 1 else agree(number, one, many)
+    verb = singular if whole == 1 else agree(number, singular, plural)
     return f'{number} of {count(noun, whole)} {verb}'
 
 

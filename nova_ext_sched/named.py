@@ -55,16 +55,16 @@ def find_aggregate(aggregates: Iterable[typing.Any], name: str) -> typing.Any:
     :raises exception.UnknownName: no aggregate is meant, or several are
     """
     aggregates = list(aggregates)
-    found = [
+    matching = [
         aggregate
         for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id))
     ]
-    if len(found) == 1:
-        return found[0]
+    if len(matching) == 1:
+        return matching[0]
     raise exception.UnknownName(
         'aggregate',
         name,
         [one.name for one in aggregates],
-        [one.uuid for one in found],
+        [one.uuid for one in matching],
     )

@@ -61,7 +61,7 @@ def load(
                 f'expected one entry point of that name, got '
                 f'{sorted(one.value for one in declared[name])}'
             )
-    found = []
+    plugins = []
     for name in names:
         (entry_point,) = declared[name]
         target = entry_point.value
@@ -77,5 +77,5 @@ def load(
                 f'plugin {name!r} ({target}) of the namespace {namespace} is '
                 f'of the wrong kind: expected {expected}, got {got}'
             )
-        found.append(plugin)
-    return found
+        plugins.append(plugin)
+    return plugins

@@ -118,16 +118,16 @@ def declared_policies(
     ranked = sorted(
         host_filters, key=lambda cls: rank.get(cls.__name__, len(rank))
     )
-    found = [one for cls in ranked for one in base.policies_of(cls)]
+    policies = [one for cls in ranked for one in base.policies_of(cls)]
     for fn in nova_request_filter.ALL_REQUEST_FILTERS:
         if fn.__module__.startswith('nova.'):
             continue
         name = fn.__name__
         if declared := getattr(fn, 'policies', ()):
-            found += declared
-        elif name not in [one.request_filter for one in found]:
-            found.append(declaration.undeclared(request_filter=name))
-    return list(dict.fromkeys(found))
+            policies += declared
+        elif name not in [one.request_filter for one in policies]:
+            policies.append(declaration.undeclared(request_filter=name))
+    return list(dict.fromkeys(policies))
 
 
 def find_contradictions(
@@ -138,7 +138,7 @@ def find_contradictions(
     :param host_filters: the classes that :func:`all_filters` returned
     :returns: a message for each, with what to do about it
     """
-    found = []
+    contradictions = []
     for cls in host_filters:
         # nova may replace ours by another of the same name.
         other = in_use.get(cls.__name__, cls)
@@ -148,15 +148,15 @@ def find_contradictions(
                 if other.__module__.startswith('nova.')
                 else ''
             )
-            found.append(
+            contradictions.append(
                 f'[filter_scheduler] available_filters: expected '
                 f'{ALL_FILTERS} as the last line that has {cls.__name__}, '
                 f'got a later one. nova uses {_path(other)}.{kept} Move '
                 f'{ALL_FILTERS} to the end.'
             )
     for policy in declared_policies(host_filters):
-        found += policy.contradictions(CONF)
-    return found
+        contradictions += policy.contradictions(CONF)
+    return contradictions
 
 
 def _log_setup(

@@ -37,23 +37,26 @@ class ServerGroupAntiAffinityFilter(base.PolicyFilter):
     policies = (anti_affinity.DECLARATION,)
 
     def decisions(self, spec_obj: typing.Any) -> Iterator[base.Decision]:
-        found = fields.get_field(spec_obj, 'instance_group')
-        if not found or fields.group_policy(found) != anti_affinity.POLICY:
+        instance_group = fields.get_field(spec_obj, 'instance_group')
+        if (
+            not instance_group
+            or fields.group_policy(instance_group) != anti_affinity.POLICY
+        ):
             return
-        if 'policy' not in found:
+        if 'policy' not in instance_group:
             LOG_ONCE.warning(
                 f'The request has no policy for server group '
-                f'{messages.clean(fields.get_field(found, "uuid"))}: '
+                f'{messages.clean(fields.get_field(instance_group, "uuid"))}: '
                 f'ServerGroupAntiAffinityFilter treats it as '
                 f'{anti_affinity.POLICY}.',
                 key='policy',
             )
         group = anti_affinity.Group(
-            fields.get_field(found, 'uuid'),
-            fields.get_field(found, 'members'),
+            fields.get_field(instance_group, 'uuid'),
+            fields.get_field(instance_group, 'members'),
             # nova's property ``rules`` drops rules that it does not know and
             # raises on values that are no number: the field does neither.
-            fields.get_field(found, '_rules') or {},
+            fields.get_field(instance_group, '_rules') or {},
         )
         if group.fault:
             LOG_ONCE.warning(

@@ -150,13 +150,13 @@ class ByAggregates:
         # computation and no wrong answer.
         aggregates = host_state.aggregates
         key = tuple(map(id, aggregates))
-        found = self._verdicts.get(key)
-        if found is None:
-            found = _refuse_unread(aggregates) or self._decide(aggregates)
-            self._verdicts[key] = found
-        if found.passes and self._left_out:
+        answer = self._verdicts.get(key)
+        if answer is None:
+            answer = _refuse_unread(aggregates) or self._decide(aggregates)
+            self._verdicts[key] = answer
+        if answer.passes and self._left_out:
             return _judge_left_out(self._left_out, host_state.host)
-        return found
+        return answer
 
 
 class ByEachAggregate(ByAggregates):

@@ -111,13 +111,13 @@ class PlacementClient(adapters.Base):
                 got=filters.suffix,
             )
         needs = microversion.providers_needs(filters)
-        found = division.list_providers(
+        providers = division.list_providers(
             filters.to_queryparams(),
             lambda params: self._transport.request(
                 'GET', '/resource_providers', _read_providers, needs, params
             ),
         )
-        return list(found.values())
+        return list(providers.values())
 
     def traits(self, associated: bool = False) -> frozenset[str]:
         """Return the traits that placement knows.

@@ -64,7 +64,7 @@ class Cells:
         :raises nova.exception.CellMappingNotFound: there is no such cell;
             what the API database or its driver raises
         """
-        found: dict[str, Found] = {}
+        answers: dict[str, Found] = {}
         faults: dict[str, Exception] = {}
         # All, before the first question.
         cells = [(self._get(ctxt, uuid), uuids[uuid]) for uuid in uuids]
@@ -74,14 +74,14 @@ class Cells:
             if question.fault:
                 faults[cell.uuid] = question.fault
             else:
-                found.update(
+                answers.update(
                     {
                         one: question.found[one]
                         for one in wanted
                         if one in question.found
                     }
                 )
-        return Answers(found, faults)
+        return Answers(answers, faults)
 
     def _get(self, ctxt: typing.Any, uuid: str) -> '_Cell':
         # nova.context.CELL_CACHE keeps what it connects to for good, too.

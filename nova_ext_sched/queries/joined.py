@@ -149,8 +149,8 @@ class Source:
             # Any who wait may find that the one under way is late: the
             # requests that sent it may be gone.
             with self._lock:
-                left = self._give_up_if_late()
-            question.ended.wait(left)
+                seconds = self._give_up_if_late()
+            question.ended.wait(seconds)
 
     def _is_silent(self) -> bool:
         hanging = len(self._hanging)
@@ -183,9 +183,9 @@ class Source:
         # Returns how many seconds the question under way has left.
         if self._under_way is None:
             return 0
-        left = self._under_way.sent + SECONDS - timeutils.now()
-        if left > 0:
-            return left
+        seconds = self._under_way.sent + SECONDS - timeutils.now()
+        if seconds > 0:
+            return seconds
         self._hanging.add(self._under_way)
         self._silent_since = timeutils.now()
         for question in (self._under_way, *self._waiting):
@@ -199,10 +199,10 @@ class Source:
 
     def _work(self, question: Question[typing.Any] | None) -> None:
         while question is not None:
-            found: Mapping[str, typing.Any] = {}
+            answer: Mapping[str, typing.Any] = {}
             fault: Exception | None = None
             try:
-                found = self.call(
+                answer = self.call(
                     question.ctxt, question.select, question.wanted
                 )
             except Exception as exc:
@@ -217,6 +217,6 @@ class Source:
                 if question is not self._under_way:
                     # It was given up; another thread may ask by now.
                     return
-                question.found = found
+                question.found = answer
                 question.end(fault)
                 question = self._send_next()

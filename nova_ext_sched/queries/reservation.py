@@ -28,11 +28,11 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
 
     :raises exception.RequestRefused: they are too many, or one is no name
     """
-    mine = rules()
+    in_force = rules()
     sources = CONF.nova_ext_sched.member_sources
     keys = flavor_keys(request_spec)
     if 'hint' in sources:
-        keys |= mine.keys_in_hints(
+        keys |= in_force.keys_in_hints(
             fields.get_field(request_spec, 'scheduler_hints') or {}
         )
     if 'image' in sources:
@@ -40,7 +40,7 @@ def compile_request(request_spec: typing.Any) -> reservation.Request:
     names.check(
         keys, 'keys of reserved aggregates', 'key of a reserved aggregate'
     )
-    return mine.request(keys, request_spec.project_id)
+    return in_force.request(keys, request_spec.project_id)
 
 
 def find_image_keys(

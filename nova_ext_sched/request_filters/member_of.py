@@ -163,7 +163,7 @@ class Query:
         get_hosts: Callable[[], member_of_plan.Hosts],
     ) -> None:
         # To the host filters.
-        mine = self._policy.name
+        own_policy = self._policy.name
         for uuid in plan.removed:
             policy, name = self._also_judged.pop(uuid)
             self._forbid_hosts(policy, name, get_hosts().get(uuid, ()))
@@ -173,13 +173,13 @@ class Query:
             return
         names = {uuid: name for uuid, name, *_ in items}
         for uuid in plan.forbidden:
-            self._also_judged[uuid] = mine, names.get(uuid, uuid)
+            self._also_judged[uuid] = own_policy, names.get(uuid, uuid)
         for uuid in plan.rest:
             hosts = get_hosts().get(uuid, ())
-            self._forbid_hosts(mine, names.get(uuid, uuid), hosts)
+            self._forbid_hosts(own_policy, names.get(uuid, uuid), hosts)
         for part in plan.required:
             if part.chosen != part.whole:
-                self._left_out(mine).required.append(
+                self._left_out(own_policy).required.append(
                     (
                         {
                             host

@@ -110,14 +110,14 @@ class _Names:
     def declares(
         self, _: object, kind: str, value: object, form: Form
     ) -> Errors:
-        found = _names(value, form)
-        for name in found:
+        names = _names(value, form)
+        for name in names:
             if kind in _ONCE and name in self._there[kind]:
                 path = ['boot'] if isinstance(value, dict) else []
                 yield schema.KeywordError(_ONCE[kind], schema.show(name), path)
         # A list that is too long is read to its end.
         if len(self._there[kind]) < hostnames.MAX_NAMES**2:
-            self._there[kind].update(found)
+            self._there[kind].update(names)
 
     def declared(
         self, _: object, kind: str, value: object, form: Form

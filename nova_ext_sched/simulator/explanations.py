@@ -103,15 +103,15 @@ class Warnings(logging.Handler):
 def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
     """Return explain's document of a request, which changes."""
     with snapshot.read() as cloud:
-        found = asking.start(cloud)
+        judged = asking.start(cloud)
         request = document.make_request(spec_obj)
         try:
-            explanation.schedule(asking.Asking(cloud, ctxt, spec_obj, found))
+            explanation.schedule(asking.Asking(cloud, ctxt, spec_obj, judged))
         except placement.PlacementFailed as exc:
-            found.stop('placement', 'placement', f'it answered {exc.cause}')
+            judged.stop('placement', 'placement', f'it answered {exc.cause}')
         except reasons.FilterFailed as exc:
-            found.stop('host filter', exc.name, exc.cause)
-        return document.build(found, request)
+            judged.stop('host filter', exc.name, exc.cause)
+        return document.build(judged, request)
 
 
 def say_lines(explained: Document) -> list[str]:
@@ -182,19 +182,19 @@ def _list_refusals(explained: Document, host: Document) -> str:
 def _compare(explained: Document, name: str, landed: str | None) -> str:
     """Return what put another host above one that no constraint refuses."""
     order = {one['host']: one for one in explained['order']}
-    mine, other = order[name], order.get(str(landed))
+    here, other = order[name], order.get(str(landed))
     passes = 'it passes every constraint, and'
     if other is None:
         return f'{passes} the server did not stay'
     ahead = {
-        weigher: weight - mine['weights'][weigher]
+        weigher: weight - here['weights'][weigher]
         for weigher, weight in other['weights'].items()
     }
     weigher = max(ahead, key=ahead.__getitem__)
-    if other['weight'] <= mine['weight'] or ahead[weigher] <= 0:
+    if other['weight'] <= here['weight'] or ahead[weigher] <= 0:
         return f'{passes} {landed} does not weigh more'
     return (
         f'{passes} {landed} weighs more: {weigher} gives it '
         f'{other["weights"][weigher]:.3g}, and '
-        f'{mine["weights"][weigher]:.3g} here'
+        f'{here["weights"][weigher]:.3g} here'
     )

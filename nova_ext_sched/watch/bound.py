@@ -33,16 +33,16 @@ def shorten(document: Document) -> Document:
     document = document | {'order': document['order'][:_MOST_HOSTS]}
     # What has more entries or characters does not fit anyway.
     most = _EXPLANATION_BYTES
-    found = whole = _cut(document, most)
-    while len(json.dumps(found, separators=(',', ':'))) > _EXPLANATION_BYTES:
+    cut = whole = _cut(document, most)
+    while len(json.dumps(cut, separators=(',', ':'))) > _EXPLANATION_BYTES:
         most //= 2
         # To look for secrets takes a hundred times as long as to cut.
-        found = _cut(whole, most, str)
-        found['remarks'].append(
+        cut = _cut(whole, most, str)
+        cut['remarks'].append(
             f'Cut, because a record has a bound: lists have {most} entries '
             f'at most, texts {most * 10} characters'
         )
-    return found
+    return cut
 
 
 def clean(value: typing.Any) -> typing.Any:

@@ -56,7 +56,7 @@ class WatchedCells:
         if timeutils.now() >= self._until:
             self._refresh()
         mappings = [m for m in self._mappings if cell in (None, m.uuid)]
-        found, silent = self._asked.ask(mappings, select, ANSWER_SECONDS)
+        answers, silent = self._asked.ask(mappings, select, ANSWER_SECONDS)
         for uuid in silent.keys() - self.silent:
             LOG.warning(
                 'Cell %(cell)s does not answer. Its refusals are recorded '
@@ -66,8 +66,8 @@ class WatchedCells:
                     'reason': cells.say_problem(silent[uuid]),
                 },
             )
-        self.silent = self.silent - found.keys() | silent.keys()
-        return found
+        self.silent = self.silent - answers.keys() | silent.keys()
+        return answers
 
     def _refresh(self) -> None:
         self._until = timeutils.now() + REFRESH_SECONDS

@@ -247,13 +247,15 @@ class Explainer:
         self._begun.append(self._now)
         try:
             with self.figures.explanations.time(), self.signals.allowed():
-                found = _ask(self.asked, ctxt, refusal, stored)
-            found = bound.shorten(found)
+                explained = _ask(self.asked, ctxt, refusal, stored)
+            explained = bound.shorten(explained)
         except AWAY:
             # It is tried again, which must not use up the minute.
             self._begun.pop()
             raise
-        answer = Explained(found, asked=found['request'], source=refusal.name)
+        answer = Explained(
+            explained, asked=explained['request'], source=refusal.name
+        )
         if key:
             self._shared[key] = answer
         return answer
@@ -322,13 +324,13 @@ def _ask(
     )
     with snapshot.read(asked=asked) as cloud:
         try:
-            found = explanation.explain(cloud, wanted, closely=False)
+            explained = explanation.explain(cloud, wanted, closely=False)
         except question.InvalidQuestion as exc:
             raise _Gone(str(exc)) from exc
         # What is away now need not have been away when nova refused.
-        if isinstance(found.matrix.failure, AWAY):
-            raise found.matrix.failure
-        return found.make_document(detailed=[])
+        if isinstance(explained.matrix.failure, AWAY):
+            raise explained.matrix.failure
+        return explained.make_document(detailed=[])
 
 
 def _read_new_flavor(

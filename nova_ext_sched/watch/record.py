@@ -26,7 +26,7 @@ def make(
     """
     asked = answer.asked or {}
     is_shared = answer.document is not None and answer.source != refusal.name
-    found = {
+    record = {
         'format': FORMAT,
         'id': refusal.name,
         'refused': show(refusal.time),
@@ -48,7 +48,7 @@ def make(
     }
     # The explanation is short and clean already.
     document = None if is_shared else answer.document
-    return {**bound.clean(found), 'explanation': document}
+    return {**bound.clean(record), 'explanation': document}
 
 
 def _identify(

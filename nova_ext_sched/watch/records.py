@@ -59,7 +59,7 @@ class Records:
 
         :raises OSError: a file cannot be read
         """
-        found = set()
+        ids = set()
         if self._path is not None:
             for path in _list_files(self._path):
                 # A person may have edited the file.
@@ -67,8 +67,8 @@ class Records:
                     cell, kind, number = _parse(_last_line(path))['id'].split(
                         ':'
                     )
-                    found.add((cell, kind, int(number)))
-        return found
+                    ids.add((cell, kind, int(number)))
+        return ids
 
     def write(self, record: Mapping[str, typing.Any]) -> None:
         """Append a record, on the disk when this returns.
@@ -150,7 +150,7 @@ def _list_files(path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def _find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
-    found = None
+    last = None
     # What the locale does not know of an argument are lone surrogates.
     needle = wanted.encode(errors='surrogateescape')
     with path.open('rb') as file:
@@ -159,8 +159,8 @@ def _find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
                 record = _parse(line)
                 names = ('id', 'request_id', 'server')
                 if wanted in map(record.get, names):
-                    found = record
-    return found
+                    last = record
+    return last
 
 
 def _last_line(path: pathlib.Path) -> bytes:

@@ -138,7 +138,7 @@ class Policies:
                 if isinstance(host_filter, base.PolicyFilter):
                     with self._read_aggregates():
                         host_filter.prepare(self._ctxt, spec_obj)
-                found = [
+                decisions = [
                     (policy, judge(server.host_state))
                     for policy, judge in base.decisions_of(
                         host_filter, spec_obj
@@ -150,7 +150,7 @@ class Policies:
                 problem = messages.say_error(exc)
                 yield NOT_JUDGED, f'{name} fails: {problem}'
                 continue
-            for policy, answer in found:
+            for policy, answer in decisions:
                 name = policy.name + (BY_HINT if answer.by_hint else '')
                 reason = answer.reason
                 if policy.counts_group:
