@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
+"""Moves in an order: from host h1 to h2, of a group a ("h1>h2+a"), with a hint
+("~same_host"), NUMA cells or a device ("*numa"), or as nova chooses ("?").
+"""
+
+import re
+
 import ddt
 from nova import objects
 import testtools
@@ -11,113 +17,81 @@ from tests.unit.dryrun.plan import small
 
 objects.register_all()
 
-SERVER = {'host': 'h1', 'target': 'h2', 'group': None, 'hints': None}
-NUMA = {
-    'numa_topology': objects.InstanceNUMATopology(
-        cells=[objects.InstanceNUMACell()]
-    ),
-    'pci_requests': None,
-}
-DEVICE = {
-    'numa_topology': None,
-    'pci_requests': objects.InstancePCIRequests(
-        requests=[objects.InstancePCIRequest()]
-    ),
-}
+MOVE = re.compile(r'(\w+)>(\w+)(?:\+(\w+))?(?:~(\w+))?(?:\*(\w+))?(\?)?')
 
 
-def order(of, moves):
+def order(of, *moves):
     """Return the moves of servers, which are numbered as they move."""
     made, movables = [], {}
-    for number, move in enumerate(moves, 1):
-        mine = {'is_named': True, **SERVER, **move}
-        spec_obj = objects.RequestSpec()
-        if mine['group']:
-            spec_obj.instance_group = objects.InstanceGroup(uuid=mine['group'])
-        if mine['hints']:
-            spec_obj.scheduler_hints = mine['hints']
-        for name in NUMA.keys() & mine.keys():
-            setattr(spec_obj, name, mine[name])
-        movables[number] = movable.Evacuation(number, spec_obj, None)
-        to = mine['target'] if mine['is_named'] else None
-        made.append(
-            plans.Move(
-                *(number, '', 'p', mine['host'], []),
-                *(to, mine['target'], 'evacuate'),
+    for number, text in enumerate(moves, 1):
+        host, target, group, hint, fit, chosen = MOVE.fullmatch(text).groups()
+        spec_obj = objects.RequestSpec(numa_topology=None, pci_requests=None)
+        if group:
+            spec_obj.instance_group = objects.InstanceGroup(uuid=group)
+        if hint:
+            spec_obj.scheduler_hints = {hint: ['x']}
+        if fit == 'numa':
+            cells = [objects.InstanceNUMACell()]
+            spec_obj.numa_topology = objects.InstanceNUMATopology(cells=cells)
+        if fit == 'device':
+            requests = [objects.InstancePCIRequest()]
+            spec_obj.pci_requests = objects.InstancePCIRequests(
+                requests=requests
             )
+        movables[number] = movable.Evacuation(number, spec_obj, None)
+        to = None if chosen else target
+        made.append(
+            plans.Move(number, '', 'p', host, [], to, target, 'evacuate')
         )
     return small.read(of(made, movables))
 
 
 @ddt.ddt
-class BatchTestCase(testtools.TestCase):
+class OrderTestCase(testtools.TestCase):
     @ddt.data(
-        ([1, 1], {'host': 'h1'}, {'host': 'h3'}),
-        ([1, 1], {'target': 'h2'}, {'target': 'h3'}),
+        ('1 1', 'h1>h2', 'h3>h2'),
+        ('1 1', 'h1>h2', 'h1>h3'),
         # What is left meanwhile is another's room.
-        ([1, 1], {'target': 'h2'}, {'host': 'h2', 'target': 'h3'}),
-        ([1, 2], {'host': 'h1'}, {'host': 'h3', 'target': 'h1'}),
-        ([1, 2], {'group': 'a'}, {'group': 'a', 'target': 'h3'}),
-        ([1, 1], {'group': 'a'}, {'group': 'b'}),
+        ('1 1', 'h1>h2', 'h2>h3'),
+        ('1 2', 'h1>h2', 'h3>h1'),
+        ('1 2', 'h1>h2+a', 'h1>h3+a'),
+        ('1 1', 'h1>h2+a', 'h1>h2+b'),
         # Which cell or device is left depends on who comes first.
-        ([1, 2], NUMA, NUMA),
-        ([1, 2], NUMA, DEVICE),
-        ([1, 2], DEVICE, DEVICE),
-        ([1, 1], NUMA, {**NUMA, 'target': 'h3'}),
-        ([1, 1], NUMA, {}),
-        ([1, 1, 2], {}, NUMA, NUMA),
-        ([1, 2, 2], {'group': 'a'}, {'group': 'a'}, {'group': 'b'}),
-        ([1, 2], {'is_named': False}, {}),
-        ([1, 2, 3], {}, {'is_named': False}, {}),
-        ([1, 2, 3], {}, {'hints': {'same_host': ['a']}}, {}),
-        ([1, 1], {}, {'hints': {'group': ['a']}}),
+        ('1 2', 'h1>h2*numa', 'h1>h2*numa'),
+        ('1 2', 'h1>h2*numa', 'h1>h2*device'),
+        ('1 2', 'h1>h2*device', 'h1>h2*device'),
+        ('1 1', 'h1>h2*numa', 'h1>h3*numa'),
+        ('1 1', 'h1>h2*numa', 'h1>h2'),
+        ('1 1 2', 'h1>h2', 'h1>h2*numa', 'h1>h2*numa'),
+        ('1 2 2', 'h1>h2+a', 'h1>h2+a', 'h1>h2+b'),
+        ('1 2', 'h1>h2?', 'h1>h2'),
+        ('1 2 3', 'h1>h2', 'h1>h2?', 'h1>h2'),
+        ('1 2 3', 'h1>h2', 'h1>h2~same_host', 'h1>h2'),
+        ('1 1', 'h1>h2', 'h1>h2~group'),
         # A new batch has no memory of the one before.
-        (
-            [1, 2, 2],
-            {'host': 'h1'},
-            {'host': 'h3', 'target': 'h1'},
-            {'host': 'h4', 'target': 'h1'},
-        ),
+        ('1 2 2', 'h1>h2', 'h3>h1', 'h4>h1'),
     )
-    def test_numbers(self, row):
+    def test_number(self, row):
         expected, *moves = row
-        made = order(batches.number, moves)
-        self.assertEqual(expected, [one.batch for one in made])
+        made = order(batches.number, *moves)
+        self.assertEqual(expected, ' '.join(f'{one.batch}' for one in made))
 
-
-@ddt.ddt
-class LinkTestCase(testtools.TestCase):
     @ddt.data(
-        ([[], []], {'host': 'h1'}, {'host': 'h3'}),
+        ('- -', 'h1>h2', 'h3>h2'),
         # Room that is left, whether or not nova is told where it goes.
-        ([[], [1]], {'host': 'h1'}, {'host': 'h3', 'target': 'h1'}),
-        (
-            [[], [], [1, 2]],
-            {'host': 'h1'},
-            {'host': 'h1', 'target': 'h4'},
-            {'host': 'h3', 'target': 'h1'},
-        ),
+        ('- 1', 'h1>h2', 'h3>h1'),
+        ('- - 1,2', 'h1>h2', 'h1>h4', 'h3>h1'),
         # Nobody comes to a host that it did not leave.
-        ([[], []], {'target': 'h2'}, {'host': 'h2', 'target': 'h3'}),
-        (
-            [[], [], [1]],
-            {'group': 'a'},
-            {'group': 'b'},
-            {'group': 'a', 'target': 'h3'},
-        ),
+        ('- -', 'h1>h2', 'h2>h3'),
+        ('- - 1', 'h1>h2+a', 'h1>h2+b', 'h1>h3+a'),
         # A host that has the name of a group is none.
-        ([[], [1]], {'group': 'a'}, {'group': 'a', 'host': 'h9'}),
-        (
-            [[], [], [1, 2], []],
-            {},
-            {'target': 'h3'},
-            {'hints': {'same_host': ['a']}},
-            {},
-        ),
-        ([[], []], {}, {'hints': {'group': ['a']}}),
-        ([[], [1], [2], [2]], {}, {'is_named': False}, {}, {}),
+        ('- 1', 'h1>h2+a', 'h9>h2+a'),
+        ('- - 1,2 -', 'h1>h2', 'h1>h3', 'h1>h2~same_host', 'h1>h2'),
+        ('- -', 'h1>h2', 'h1>h2~group'),
+        ('- 1 2 2', 'h1>h2', 'h1>h2?', 'h1>h2', 'h1>h2'),
     )
-    def test_needs(self, row):
+    def test_link(self, row):
         expected, *moves = row
-        made = order(batches.link, moves)
-        self.assertEqual(expected, [one.needed for one in made])
+        needed = [one.needed for one in order(batches.link, *moves)]
+        said = (','.join(map(str, one)) or '-' for one in needed)
+        self.assertEqual(expected, ' '.join(said))

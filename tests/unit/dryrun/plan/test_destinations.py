@@ -9,15 +9,14 @@ what it reads. tests/functional asks nova itself.
 
 import collections
 import dataclasses
+import functools
 import re
 from unittest import mock
 
 import ddt
-import hypothesis
 from nova import exception as nova_exception
 from nova import objects
 from nova.network import model
-from nova.scheduler import filters
 from nova.scheduler import utils
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
@@ -28,34 +27,11 @@ from nova_ext_sched.queries import sources
 from tests import documentation
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
-from tests.unit.dryrun.plan import test_planner
 from tests.unit.dryrun.plan.small import Host
 from tests.unit.dryrun.plan.small import Server
 
 #: What makes a server one with hints that ask nothing.
 HINTS = {'different_host': ['nobody']}
-
-
-class TakesFilter(filters.BaseHostFilter):
-    """Takes the candidates of a host away."""
-
-    __module__ = 'nova.x'
-
-    def filter_all(self, states, spec_obj):
-        for state in states:
-            if state.uuid == 'b':
-                state.allocation_candidates = []
-            yield state
-
-
-class HintsFilter(clouds.KnownFilter):
-    """Takes no server with hints."""
-
-    __module__ = 'nova.x'
-
-    def host_passes(self, host_state, spec_obj):
-        super().host_passes(host_state, spec_obj)
-        return not spec_obj.scheduler_hints
 
 
 class DestinationsTestCase(testtools.TestCase):
@@ -86,9 +62,37 @@ class DestinationsTestCase(testtools.TestCase):
             },
         )
         if kind == 'unknown':
-            self.small.host_filters += (clouds.AtMostFilter(99),)
+            self.small.host_filters += (small.Unknown(lambda *_: True),)
         self.found = self.small.drain(self.cloud, 'a', *more)
         return ''.join(one.expected for one in self.found.moves)
+
+    def share(self, offer):
+        """Let hosts share two providers of 30 GB each.
+
+        :param offer: returns the names of those that a host is offered
+        """
+
+        def answer(ask, params):
+            found = ask(params)
+            requests = []
+            for one in found['allocation_requests']:
+                own = one['allocations']
+                disk = own.pop('disks', None)
+                names = offer(*own) if disk else ()
+                for given in [own | {name: disk} for name in names] or [own]:
+                    given = {'allocations': given, 'mappings': {'': [*given]}}
+                    requests.append(given)
+            return {**found, 'allocation_requests': requests}
+
+        def change(cloud):
+            for name in ('disks', 'others'):
+                cloud.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
+            ask = cloud.server._allocation_candidates
+            cloud.server._allocation_candidates = functools.partial(
+                answer, ask
+            )
+
+        self.small.change = change
 
     def refuse(self, refuses):
         """Let a request filter end some requests."""
@@ -117,52 +121,51 @@ class WhereTestCase(DestinationsTestCase):
         ]
         self.assertEqual('bcdbcd', self.drain([1] * 6, 'abcd', kind))
 
-    @hypothesis.settings(max_examples=25)
-    @hypothesis.given(test_planner.CLOUDS)
-    def test_what_is_shared_says_what_each_by_itself_would(self, cloud):
-        """In random clouds, with a disk that hosts share."""
-        described = _, servers = test_planner.name(cloud)
-        for uuid, one in servers.items():
-            servers[uuid] = dataclasses.replace(one, disk=one.cpus % 2)
-        self.small.change = lambda cloud: cloud.server.add(
-            'disks', traits=[clouds.SHARES], DISK_GB=3
-        )
-        found = []
-        for more in ((), (clouds.AtMostFilter(99),)):
-            self.small.host_filters = self.small.host_filters[:2] + more
-            made = self.small.mend(described)
-            found.append((small.say(made.moves), small.name(made.mended)))
-        self.assertEqual(*found)
-
     @ddt.data('whole', 'part')
     def test_disks_that_hosts_share(self, kind):
         """Where one provider is full, a host of others is found, far back."""
 
-        def share(cloud):
-            for name in ('disks', 'others'):
-                cloud.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
-            ask = cloud.server._allocation_candidates
-
-            def answer(params):
-                found = ask(params)
-                for one in found['allocation_requests']:
-                    if disks := one['allocations'].pop('disks', None):
-                        name = (
-                            'others' if 'l' in one['allocations'] else 'disks'
-                        )
-                        one['allocations'][name] = disks
-                return found
-
-            cloud.server._allocation_candidates = answer
-
-        self.small.change = share
+        self.share(lambda host: ['others' if host == 'l' else 'disks'])
         hints = HINTS if kind == 'part' else None
         servers = [Server('a', 1, disk=20, hints=hints)] * 3
         self.assertEqual('bl', self.drain(servers, 'abcdefghijkl'))
         self.assertEqual({None}, {one.to for one in self.found.moves})
 
+    def test_what_hosts_share_may_come_back(self):
+        """Once a round was given up: nobody has come to d since."""
+
+        self.share(lambda host: ['disks', 'others'])
+        # A host with a single candidate is refused.
+        self.small.host_filters = (
+            small.Filter(
+                lambda state, spec: (
+                    len(state.allocation_candidates)
+                    > bool(spec.flavor.root_gb)
+                )
+            ),
+        )
+        hosts, servers = small.parse('a=4 x1=1 x2=1; b=4 y1=1 y2=2; c=2; d=2')
+        for uuid in ('x1', 'x2', 'y1'):
+            servers[uuid] = dataclasses.replace(servers[uuid], disk=20)
+        found = self.small.maintain((hosts, servers))
+        self.assertEqual('c d b', small.say_rounds(found))
+        self.assertEqual('y2:c y1:d', small.say(found.rounds[2].moves))
+
+    def test_a_filter_that_may_look_at_anything(self):
+        self.small.host_filters = (
+            small.Unknown(lambda _, spec: spec.instance_uuid != 's0'),
+        )
+        self.assertEqual('b', self.drain([1, 1]))
+        self.assertEqual('s0', small.name(self.found.stuck))
+
     def test_a_host_without_a_candidate_that_is_left(self):
-        self.small.host_filters = (TakesFilter(),)
+
+        def take(state, _):
+            if state.uuid == 'b':
+                state.allocation_candidates = []
+            return True
+
+        self.small.host_filters = (small.Filter(take),)
         self.assertEqual('c', self.drain([1]))
 
     def test_what_is_of_one_server_is_not_shared(self):
@@ -183,8 +186,7 @@ class WhereTestCase(DestinationsTestCase):
             ' '.join(sorted(small.say(self.found.moves).split())),
         )
 
-    @ddt.data(1, 2)
-    def test_one_that_is_gone_decides_for_no_other(self, turn):
+    def test_one_that_is_gone_decides_for_no_other(self):
         """Its request ends where a request filter reads the server."""
         self.small.deleted = {'s0'}
         self.refuse(lambda spec: spec.instance_uuid == 's0')
@@ -251,7 +253,7 @@ class AskedTestCase(DestinationsTestCase):
     def test_not_all_hosts_are_proposed(self):
         """Where none of so many will do, all are asked at once, and why."""
         hosts = [f'h{number:02}' for number in range(60)]
-        one = HintsFilter()
+        one = small.Filter(lambda _, spec: not spec.scheduler_hints)
         self.small.host_filters = (one,)
         self.assertEqual('', self.drain([1], ['a', *hosts], 'part'))
         # Two for how many hosts there are, about.

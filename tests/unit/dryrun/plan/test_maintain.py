@@ -9,8 +9,6 @@ carry them out.
 from unittest import mock
 
 import ddt
-import hypothesis
-from hypothesis import strategies as st
 from nova import objects
 import testtools
 
@@ -19,7 +17,10 @@ from nova_ext_sched.dryrun.plan import maintain
 from tests.unit.dryrun.plan import small
 
 
+@ddt.ddt
 class MaintainTestCase(testtools.TestCase):
+    """Each move is right when its turn comes: :meth:`carry_out`."""
+
     def setUp(self):
         super().setUp()
         self.small = self.useFixture(small.Small())
@@ -28,6 +29,8 @@ class MaintainTestCase(testtools.TestCase):
         """Return the hosts of each round."""
         self.found = self.small.maintain(cloud, *args, **more)
         self.carry_out()
+        # Nothing of it is left.
+        self.assertIsNone(self.small.cloud.supposed)
         return small.say_rounds(self.found)
 
     def carry_out(self):
@@ -55,9 +58,6 @@ class MaintainTestCase(testtools.TestCase):
     def moves(self):
         return [move for one in self.found.rounds for move in one.moves]
 
-
-@ddt.ddt
-class RoundsTestCase(MaintainTestCase):
     @ddt.data(
         # Of equal hosts the first as people count.
         ('h10=4; h2=4; h1=4', 1, 'h1 h2 h10', ''),
@@ -191,32 +191,3 @@ class RoundsTestCase(MaintainTestCase):
                 cloud.states[name].service = {'disabled': True}
             _, then = maintain.say_rounds(cloud, hosts, found)
             self.assertEqual(f'{said} enabled.', then)
-
-
-SERVERS = st.lists(
-    st.tuples(
-        st.sampled_from('abcde'), st.integers(1, 4), st.sampled_from('xyz---')
-    ),
-    max_size=12,
-)
-
-
-class RandomTestCase(MaintainTestCase):
-    """Each move is right when its turn comes: :meth:`carry_out`."""
-
-    @hypothesis.settings(max_examples=40)
-    @hypothesis.given(servers=SERVERS, at_once=st.sampled_from((1, 2, None)))
-    def test_any_cloud(self, servers, at_once):
-        hosts = dict.fromkeys('abcde', small.Host())
-        chosen = {}
-        for number, (on, cpus, group) in enumerate(servers):
-            chosen[f's{number}'] = small.Server(
-                on, cpus, group=group.strip('-')
-            )
-            paper = small.Paper(hosts, chosen)
-            used = sum(one.cpus for one in chosen.values() if one.host == on)
-            if used > 4 or paper.find_violated(f's{number}'):
-                del chosen[f's{number}']
-        self.plan((hosts, chosen), at_once)
-        # Nothing of it is left.
-        self.assertIsNone(self.small.cloud.supposed)

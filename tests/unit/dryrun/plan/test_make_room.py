@@ -14,41 +14,20 @@ from nova_ext_sched.dryrun.plan import make_room
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
 
-
-class KeptFilter(clouds.KnownFilter):
-    """Hosts whose names begin with k take nobody new, but old servers."""
-
-    __module__ = 'nova.x'
-
-    def host_passes(self, host_state, spec_obj):
-        return not (
-            host_state.uuid.startswith('k') and spec_obj.user_id == 'new'
-        )
-
-
-class CrowdedFilter(clouds.KnownFilter):
-    """Nobody new comes to a host with more than two servers."""
-
-    __module__ = 'nova.x'
-
-    def host_passes(self, host_state, spec_obj):
-        return len(host_state.instances) < 3 or spec_obj.user_id != 'new'
-
-
-class UnknownFilter(clouds.AtMostFilter):
-    """It may look at anything of a server; of the first it is wrong."""
-
-    def host_passes(self, host_state, spec_obj):
-        return spec_obj.instance_uuid != 'server' or spec_obj.user_id != 'new'
-
-
-class ArrivingFilter(clouds.KnownFilter):
-    """Nobody new comes where a server arrives."""
-
-    __module__ = 'nova.x'
-
-    def host_passes(self, host_state, spec_obj):
-        return 'arriving' not in host_state.instances
+# Hosts whose names begin with k take nobody new, but old servers.
+KEPT = small.Filter(
+    lambda state, spec: spec.user_id != 'new' or state.uuid[0] != 'k'
+)
+# Nobody new comes to a host with more than two servers,
+CROWDED = small.Filter(
+    lambda state, spec: spec.user_id != 'new' or len(state.instances) < 3
+)
+# nor where a server arrives.
+ARRIVING = small.Filter(lambda state, _: 'arriving' not in state.instances)
+# It may look at anything of a server; of the first it is wrong.
+UNKNOWN = small.Unknown(
+    lambda _, spec: spec.user_id != 'new' or spec.instance_uuid != 'server'
+)
 
 
 class Rooms(small.Small):
@@ -59,7 +38,7 @@ class Rooms(small.Small):
     """
 
     def __init__(self):
-        super().__init__(KeptFilter())
+        super().__init__(KEPT)
         self.forced, self.units = [], 100
 
     def coming(self, *_):
@@ -184,14 +163,14 @@ class MakeRoomTestCase(testtools.TestCase):
 
     def test_what_lacks_nothing(self):
         """Where something else is in the way the largest one leaves."""
-        self.rooms.host_filters = [CrowdedFilter()]
+        self.rooms.host_filters = [CROWDED]
         found = self.rooms.make('a=1,2,1 b=10', 1, 1, 20)
         self.assertEqual([], found.moves)
         found = self.rooms.make('a=1,2,1 b=8', 3, 1)
         self.assertEqual('a1:b', small.say(found.moves))
 
     def test_a_filter_that_nobody_knows(self):
-        self.rooms.host_filters = [UnknownFilter()]
+        self.rooms.host_filters = [UNKNOWN]
         found = self.rooms.make('a=3 b=4', 8, 1)
         self.assertEqual(['a'], found.on)
 
@@ -213,7 +192,7 @@ class MakeRoomTestCase(testtools.TestCase):
         )
 
     def test_servers_that_arrive(self):
-        self.rooms.host_filters = [ArrivingFilter()]
+        self.rooms.host_filters = [ARRIVING]
         self.rooms.change = lambda cloud: cloud.under_way.update(
             arriving={'a'}
         )

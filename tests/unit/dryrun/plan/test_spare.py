@@ -5,24 +5,13 @@
 A host has room for some units; a server takes its size of them.
 """
 
-import itertools
 from unittest import mock
 
 import ddt
-import hypothesis
-from hypothesis import strategies as st
-from nova.scheduler import filters
 import testtools
 
 from nova_ext_sched.dryrun.plan import spare
 from tests.unit.dryrun.plan import small
-
-
-class InTurnFilter(filters.BaseHostFilter):
-    """Refuses the host b until a holds a server."""
-
-    def host_passes(self, host_state, spec_obj):
-        return host_state.uuid == 'a' or self.cloud.states['a'].instances
 
 
 @ddt.ddt
@@ -31,34 +20,24 @@ class SpareTestCase(testtools.TestCase):
         super().setUp()
         self.small = self.useFixture(small.Small())
 
-    def survive(self, free, standing, *flavors, came=()):
-        """Let each host fail.
+    def spare(self, free, standing, size):
+        """Let each host fail, and return what is counted.
 
         :param free: the units that each host has now
         :param standing: the sizes of servers by host; None for one that nova
             does not evacuate
-        :param flavors: the size of the new servers, if any may come
-        :param came: the hosts and sizes of some that came already
+        :param size: of the new servers
         """
-        hosts = {}
-        servers = {
-            f'{host}-{number}': small.Server(
-                host, size or 1, kind='live' if size else 'shelved'
-            )
-            for host, sizes in standing.items()
-            for number, size in enumerate(sizes)
-        }
+        hosts, servers = {}, {}
         for host, units in free.items():
-            own = sum(one.cpus for one in servers.values() if one.host == host)
-            left = units - sum(size for on, size in came if on == host)
-            hosts[host] = small.Host(units + own, 0, units + own, 64 * left)
-        for number, (host, size) in enumerate(came):
-            servers[f'new-{number}'] = small.Server(host, size)
-        return self.small.survive((hosts, servers), *map(str, flavors))
-
-    def spare(self, *args):
-        [found] = self.survive(*args).spares
-        return found
+            for number, one in enumerate(standing.get(host, ())):
+                kind = 'live' if one else 'shelved'
+                servers[f'{host}-{number}'] = small.Server(
+                    host, one or 1, kind=kind
+                )
+                units += one or 1
+            hosts[host] = small.Host(units, 0, units, 64 * free[host])
+        return self.small.survive((hosts, servers), f'{size}').spares[0]
 
     @ddt.data(
         # Nothing stands: the new ones alone.
@@ -97,9 +76,13 @@ class SpareTestCase(testtools.TestCase):
 
     def test_a_filter_of_which_nothing_is_known(self):
         """It opens a host that it refused before."""
-        one = InTurnFilter()
-        self.small.host_filters = (one,)
-        self.small.change = lambda cloud: setattr(one, 'cloud', cloud)
+        self.small.host_filters = (
+            small.Unknown(
+                lambda state, _: (
+                    state.uuid == 'a' or self.small.cloud.states['a'].instances
+                )
+            ),
+        )
         found = self.spare({'a': 2, 'b': 2}, {}, 1)
         self.assertEqual((4, 2), (found.fit, found.may_come))
 
@@ -116,35 +99,3 @@ class SpareTestCase(testtools.TestCase):
         self.assertEqual(
             '0 of 2 hosts can take it. 2 are too small (MEMORY_MB)', found.said
         )
-
-    @hypothesis.settings(max_examples=15)
-    @hypothesis.given(
-        st.lists(st.integers(0, 6), min_size=1, max_size=3),
-        st.lists(st.lists(st.integers(1, 5), max_size=3), max_size=3),
-        st.integers(1, 4),
-    )
-    def test_one_more_makes_a_failure_worse(self, free, standing, size):
-        """Each comes where most is free; then the hosts fail."""
-        free = dict(zip('abc', free, strict=False))
-        standing = dict(zip(free, standing, strict=False))
-        found, left, came = self.spare(free, standing, size), dict(free), []
-        while size <= left[best := max(left, key=left.get)]:
-            left[best] -= size
-            came.append((best, size))
-        self.assertEqual(len(came), found.fit)
-
-        def count(number):
-            made = self.survive(free, standing, came=came[:number])
-            return {one.name: len(one.stuck) for one in made.failed}
-
-        def is_worse(number):
-            now = count(0)
-            return any(n > now.get(u, 0) for u, n in count(number).items())
-
-        if found.worse:
-            self.assertTrue(is_worse(found.may_come + 1))
-        else:
-            self.assertEqual(found.fit, found.may_come)
-        if len({size, *itertools.chain(*standing.values())}) == 1:
-            # Which host takes a server is all the same.
-            self.assertFalse(is_worse(found.may_come))
