@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import io
 import types
 
 import ddt
 import testtools
 
-from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import audit_report as report
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
 from tests import schemas
+from tests.unit.cmd import reading
 from tests.unit.dryrun.audit import test_totals
 
 PROJECT = '6f70656e737461636b20342065766572'
@@ -30,21 +29,20 @@ class ReportTestCase(testtools.TestCase):
         self.totals = totals.Totals(['anti-affinity', 'isolation'])
         self.auditing = types.SimpleNamespace(totals=self.totals, faults=[])
 
-    def count(self, *violated, judged=True):
+    def count(self, *violated, judged=True, times=1):
         unjudged = [] if judged else [policies.NOT_JUDGED]
-        self.totals.add(test_totals.make_server([*violated, *unjudged]))
+        for _ in range(times):
+            self.totals.add(test_totals.make_server([*violated, *unjudged]))
+
+    def make(self, rows=(), summary=False, names=()):
+        """Return a report; its document is valid."""
+        made = report.make(self.auditing, rows, summary, (), dict(names))
+        schemas.validate(made.document(), 'schemas/audit.json')
+        return made
 
 
 @ddt.ddt
 class TextTestCase(ReportTestCase):
-    def make(self, rows):
-        return report.make(self.auditing, rows, False)
-
-    def write(self, rows, columns=80):
-        stream = io.StringIO()
-        cli_report.write(stream, self.make(rows).sections, columns)
-        return stream.getvalue().splitlines()
-
     def test_totals_then_each_reason_once(self):
         for policy in ('anti-affinity', 'isolation', 'isolation'):
             self.count(policy)
@@ -59,6 +57,7 @@ class TextTestCase(ReportTestCase):
             row(4, 'isolation', f'{reason} require CUSTOM_WINDOWS', 'host2'),
             row(5, 'isolation', f'{reason} require CUSTOM_WINDOWS', name=''),
         ]
+        made = self.make(rows)
         self.assertEqual(
             [
                 '3 of 5 servers violate a policy:',
@@ -85,13 +84,14 @@ class TextTestCase(ReportTestCase):
                 '  spec',
                 f'  web  host1  {uuid(1)}',
             ],
-            self.write(rows),
+            reading.read_lines(made),
         )
         self.assertEqual(
             '3 of 5 servers violate a policy: isolation 2, anti-affinity 1. '
             '1 server could not be checked. Cell a is silent.',
-            self.make(rows).sentence,
+            made.sentence,
         )
+        self.assertEqual(1, made.status)
 
     def test_names_in_place_of_ids(self):
         self.count('anti-affinity')
@@ -102,16 +102,17 @@ class TextTestCase(ReportTestCase):
         ]
         for one in rows:
             one.server_group = report.Group(group, 'db')
-        made = report.make(self.auditing, rows, False, (), {PROJECT: 'web'})
-        stream = io.StringIO()
-        cli_report.write(stream, made.sections, 80)
+        made = self.make(rows, names={PROJECT: 'web'})
         self.assertIn(
-            'anti-affinity, 2 servers of project web: 1 of group db, web\n',
-            stream.getvalue(),
+            'anti-affinity, 2 servers of project web: 1 of group db, web',
+            reading.read_lines(made),
         )
-        # Programs have IDs.
+        # Programs have IDs; the document has names too.
         first, _ = made.rows
         self.assertEqual((*vars(rows[0]).values(),)[:6], first)
+        found = made.document()['findings'][0]
+        self.assertEqual('web', found['project_name'])
+        self.assertEqual({'id': group, 'name': 'db'}, found['server_group'])
 
     def test_servers_of_several_projects(self):
         """Hosts stand in the order in which people count them."""
@@ -120,16 +121,14 @@ class TextTestCase(ReportTestCase):
             row(1, 'isolation', 'why', 'host10', 'web'),
             row(2, 'isolation', 'why', 'host2', 'db', 'b' * 32),
         ]
-        made = report.make(self.auditing, rows, False, (), {PROJECT: 'shop'})
-        stream = io.StringIO()
-        cli_report.write(stream, made.sections, 80)
+        made = self.make(rows, names={PROJECT: 'shop'})
         self.assertEqual(
             [
                 'isolation, 2 servers of 2 projects: why',
                 f'  db   host2   {"b" * 32}',
                 '  web  host10  shop',
             ],
-            stream.getvalue().splitlines()[-3:],
+            reading.read_lines(made)[-3:],
         )
 
     @ddt.data(
@@ -145,9 +144,8 @@ class TextTestCase(ReportTestCase):
             row(number, 'isolation', f'{"reason " * 24}{number % groups}')
             for number in range(3000)
         ]
-        for _ in rows:
-            self.count('isolation')
-        lines = self.write(rows)
+        self.count('isolation', times=len(rows))
+        lines = reading.read_lines(self.make(rows))
         self.assertGreaterEqual(60, len(lines))
         seen = [line for line in lines if 'af497212' in line]
         self.assertEqual(shown * most, len(seen))
@@ -162,25 +160,17 @@ class TextTestCase(ReportTestCase):
         rows = [row(n, 'isolation', str(n)) for n in range(10)]
         rows.append(row(11, 'anti-affinity', 'few'))
         rows.append(row(12, 'not-judged', 'why'))
-        lines = self.write(rows)
+        lines = reading.read_lines(self.make(rows))
         heads = [line.partition(',')[0] for line in lines if 'project' in line]
         self.assertIn('and 7 more reasons, 7 servers', lines[-1])
         self.assertEqual(
-            ['isolation'] * 3
-            + [
-                'anti-affinity',
-                'not-judged',
-            ],
-            heads,
+            ['isolation'] * 3 + ['anti-affinity', 'not-judged'], heads
         )
 
     def test_summary(self):
-        for _ in range(12):
-            self.count('isolation')
+        self.count('isolation', times=12)
         self.count('isolation', 'anti-affinity')
-        made = report.make(self.auditing, [], True)
-        stream = io.StringIO()
-        cli_report.write(stream, made.sections, 80)
+        made = self.make(summary=True, names={'host1': 'no project'})
         self.assertEqual(
             [
                 '13 of 13 servers violate a policy:',
@@ -194,13 +184,15 @@ class TextTestCase(ReportTestCase):
                 'Host   Servers  Policies',
                 'host1       13  anti-affinity 1, isolation 13',
             ],
-            stream.getvalue().splitlines(),
+            reading.read_lines(made),
         )
         document = made.document()
-        schemas.validate(document, 'schemas/audit.json')
         self.assertEqual(
-            [('project', 'project'), ('host', 'host1')],
-            [(one['by'], one['name']) for one in document['summary']],
+            [('project', 'project', None), ('host', 'host1', None)],
+            [
+                (one['by'], one['name'], one['project_name'])
+                for one in document['summary']
+            ],
         )
         self.assertNotIn('findings', document)
         [_, (*cells, policies)] = made.rows
@@ -215,8 +207,7 @@ class TextTestCase(ReportTestCase):
             server.project_id = str(number) * 32
             self.totals.add(server)
         names = {'2' * 32: 'web10', '3' * 32: 'web9'}
-        made = report.make(self.auditing, [], True, (), names)
-        [_, projects, _] = made.sections
+        [_, projects, _] = self.make(summary=True, names=names).sections
         self.assertEqual(
             ['1' * 32, 'web9', 'web10'], [row[0] for row in projects.rows]
         )
@@ -225,37 +216,8 @@ class TextTestCase(ReportTestCase):
 class MapTestCase(ReportTestCase):
     def test_counts(self):
         """A server of two policies counts once."""
-        for _ in range(12):
-            self.count('isolation', 'anti-affinity')
+        self.count('isolation', 'anti-affinity', times=12)
         counts = self.auditing.totals.by_host
         self.assertEqual({'host1': 12}, counts)
         made = report.draw([], counts, None)
         self.assertEqual('9', made.signs['host1'].shown)
-
-
-class DocumentTestCase(ReportTestCase):
-    def document(self, rows, summary=False):
-        found = report.make(self.auditing, rows, summary).document()
-        schemas.validate(found, 'schemas/audit.json')
-        return found
-
-    def test_names(self):
-        self.count('isolation')
-        finding = row(1, 'isolation', 'why')
-        finding.server_group = report.Group(uuid(9), 'db')
-        for summary in (False, True):
-            found = report.make(
-                self.auditing, [finding], summary, (), {PROJECT: 'web'}
-            ).document()
-            schemas.validate(found, 'schemas/audit.json')
-            if summary:
-                project, host = found['summary']
-                # test_totals knows another project.
-                self.assertIsNone(project['project_name'])
-                self.assertIsNone(host['project_name'])
-            else:
-                [found] = found['findings']
-                self.assertEqual('web', found['project_name'])
-                self.assertEqual(
-                    {'id': uuid(9), 'name': 'db'}, found['server_group']
-                )

@@ -2,15 +2,13 @@
 
 """What people read of the capacity, from a document alone."""
 
-import io
-
 import testtools
 
-from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import capacity_report as report
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.fit import answer
 from tests import schemas
+from tests.unit.cmd import reading
 
 
 def flavor(name='small', servers=5, hosts=2, ends=(), refused=(), **fields):
@@ -49,10 +47,9 @@ def tally(*flavors, remarks=(), by=None):
 
 class AnswerTestCase(testtools.TestCase):
     def text(self, found, by_host=False, **kwargs):
-        out = io.StringIO()
         made = report.make(found, [], by_host, **kwargs)
-        cli_report.write(out, made.sections, 80)
-        return out.getvalue().splitlines()
+        schemas.validate(made.document(), 'schemas/capacity.json')
+        return reading.read_lines(made)
 
     def rows(self, found, by_host=False):
         return [
@@ -167,8 +164,6 @@ class AnswerTestCase(testtools.TestCase):
         several = answer.RoomSum(3, False)
         counted = flavor(groups=groups, in_several=several)
         found = tally(counted, FAULTY, by='domain')
-        document = report.make(found, [], False).document()
-        schemas.validate(document, 'schemas/capacity.json')
         self.assertEqual(
             [
                 ('small', 'gpu', 'unlimited', 2, []),

@@ -2,22 +2,18 @@
 
 """From the matrix to the document, and from the document to what is read."""
 
-import io
-
 import ddt
 from nova import objects
 import testtools
-from testtools import matchers
 
 from nova_ext_sched import messages
-from nova_ext_sched.cli import base as base_command
-from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import explain_report as report
 from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 from tests import schemas
+from tests.unit.cmd import reading
 from tests.unit.request_filters import base
 
 SERVER = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
@@ -52,6 +48,26 @@ def refuse(found, uuids, kind='are out', cause='', name='F', rank=0, **fields):
     found.add(
         'host filter', name, refused=dict.fromkeys(uuids, refusal), **fields
     )
+
+
+def make(number=1, refused='', kind='are out', order=(), **fields):
+    """Return a matrix with a host filter F.
+
+    :param refused: the numbers of the hosts that it refuses, a digit each
+    :param order: the weights of the hosts that are left, from host0 on; of
+        several weighers, each host's by name
+    :param fields: of the matrix
+    """
+    found = hosts(number)
+    refuse(found, refused, kind)
+    for n, weights in enumerate(order):
+        if isinstance(weights, dict):
+            found.prefer(str(n), sum(weights.values())).weights = weights
+        else:
+            found.prefer(str(n), weights)
+    for name, value in fields.items():
+        setattr(found, name, value)
+    return found
 
 
 def cloud(number=300):
@@ -89,36 +105,28 @@ def cloud(number=300):
     return found
 
 
-def write(built, width=80, **kwargs):
+def build(found, *detailed, **changed):
+    """Return the document of a matrix.
+
+    :param changed: of the request
+    """
+    built = document.build(found, request(**changed), detailed or None)
     schemas.validate(built, 'schemas/explain.json')
-    made = report.make(built, **kwargs)
-    stream = io.StringIO()
-    cli_report.write(stream, made.sections, width)
-    return stream.getvalue()
+    return built
 
 
-def tell(found, **changed):
+def write(found, all_=False, by_host=False, **changed):
     """Return what people read of a matrix."""
-    return write(document.build(found, request(**changed)))
+    made = report.make(build(found, **changed), all_, by_host)
+    return reading.read(made)
+
+
+def write_flat(*args, **kwargs):
+    return ' '.join(write(*args, **kwargs).split())
 
 
 @ddt.ddt
 class AnswerTestCase(testtools.TestCase):
-    def test_cell_did_not_answer(self):
-        """Nobody knows whether one of its hosts has room."""
-        for passes in (False, True):
-            found = hosts(2)
-            if passes:
-                found.prefer('0', 1.0)
-            found.faults = ['The hosts of cell b are not counted']
-            built = document.build(found, request())
-            self.assertEqual(base_command.FAULT, report.make(built).status)
-            for text in (write(built), built['answer']['sentence']):
-                self.assertThat(
-                    text,
-                    matchers.StartsWith(f'{found.faults[0]}.'),
-                )
-
     def test_no_host(self):
         self.assertEqual(
             f"""\
@@ -148,7 +156,55 @@ host filter:
     100 are isolated (windows3 15, windows4
     15, windows0 14 and 4 more)
 """,  # noqa: E501
-            tell(cloud(), server=SERVER, server_name='db-1'),
+            write(cloud(), server=SERVER, server_name='db-1'),
+        )
+
+    @ddt.data(
+        # Nobody knows whether a host of a silent cell has room.
+        (
+            dict(number=2, faults=['Cell b is silent']),
+            *(1, 'Cell b is silent. To create 1 server: No', 'prefers'),
+        ),
+        (
+            dict(number=2, faults=['Cell b is silent'], order=[1.0]),
+            *(1, '1 server: 2 of 2 hosts can take it.', 'No host'),
+        ),
+        (
+            dict(number=7, refused='6', order=[9.0, 8.0, 7.0, 6.0, 5.0, 4.0]),
+            0,
+            '1 server: 6 of 7 hosts can take it. The scheduler prefers host0, '
+            'then host1, host2, host3, host4. 1 is out',
+            'lift',
+        ),
+        (
+            dict(order=[1.0], shortage='Only 1 of 2 finds a host'),
+            3,
+            'No host for every instance: 1 of 1 host can take it. Only 1 of 2 '
+            'finds a host. ',
+            'prefers',
+        ),
+        # It comes first; the hosts are those for when nova-api does not.
+        (
+            dict(number=2, refused='1', order=[1.0], refusal='No: x. Do y'),
+            3,
+            'No: x. Do y. Then 1 of 2 hosts can take it. The scheduler '
+            'prefers host0.',
+            'No host',
+        ),
+        (dict(order=[1.0]), 0, '1 of 1 host can take it', 'Constraint'),
+    )
+    @ddt.unpack
+    def test_what_is_said_first(self, made, status, said, unsaid):
+        built = build(made := make(**made))
+        self.assertEqual(status, report.make(built).status)
+        text = reading.read_flat(report.make(built))
+        self.assertIn(said, text)
+        self.assertNotIn(unsaid, text)
+        self.assertTrue(
+            built['answer']['sentence'].startswith(tuple(made.faults) or '')
+        )
+        self.assertIn(
+            'To create 2 servers:', write(made, instances=2).splitlines()
         )
 
     def test_full_hosts_and_what_would_fit(self):
@@ -168,13 +224,13 @@ host filter:
             capacity=conclusion.Capacity('DISK_GB', 50, *NUMBERS),
             free={uuid: 49 - 10 * int(uuid) for uuid in found.names},
         )
-        built = document.build(found, request())
+        built = build(found)
         self.assertIn(
             'Hosts that one change alone would free:\n'
             '  3  free DISK_GB on host1, host2, host3\n'
             'A flavor of at most 39 GB of disk would fit 1 host, host1; 50 '
             'GB of disk\n  requested.\n',
-            write(built),
+            reading.read(report.make(built)),
         )
         found = built['constraints'][1]['capacity']
         self.assertEqual(
@@ -190,12 +246,12 @@ host filter:
         amount = conclusion.Capacity('VCPU', 2, *NUMBERS)
         kind = 'are full (VCPU)'
         refuse(found, '0', kind, 'VCPU', capacity=amount, free={'0': 0})
-        text = tell(found)
+        text = write(found)
         self.assertIn('  1  free VCPU on host0\n\n', text)
         self.assertNotIn('would fit', text)
 
     def test_all_constraints(self):
-        text = write(document.build(cloud(), request()), all_=True)
+        text = write(cloud(), all_=True)
         self.assertIn('host filter:\n  ComputeFilter ', text)
         self.assertIn(
             '\nGET /allocation_candidates\n  resources=MEMORY_MB:9999\n', text
@@ -204,79 +260,65 @@ host filter:
     @ddt.data((False, 1), (True, 4))
     @ddt.unpack
     def test_by_host(self, all_, listed):
-        built = document.build(cloud(), request(), ['299'])
-        made = report.make(built, all_, by_host=True)
+        made = report.make(build(cloud(), '299'), all_, by_host=True)
         self.assertEqual(listed, len(made.rows))
         self.assertEqual(
             (
-                'host299',
-                'placement',
-                'resources=MEMORY_MB:9999',
-                'refused',
-                'is too small (MEMORY_MB)',
+                *('host299', 'placement', 'resources=MEMORY_MB:9999'),
+                *('refused', 'is too small (MEMORY_MB)'),
             ),
             made.rows[all_],
         )
         self.assertIn(
             '\nhost299: 1 of 3 constraints refuses it; 1 did not check '
             'it\nVerdict  ',
-            write(built, all_=all_, by_host=True),
+            reading.read(made),
         )
 
     def test_hosts_of_equal_verdicts_are_one(self):
-        found = hosts(9)
-        for number in '013458':
-            refuse(found, number, 'are down' if number == '8' else 'are full')
-        built = document.build(found, request(), list('0134578'))
-        text = write(built, by_host=True)
-        self.assertIn('\nhost[0-1,3-5] (5 hosts): 1 of 6 c', text)
-        self.assertIn('\nhost7: passes 6 constraints', text)
-        self.assertIn('\nhost8: 1 of 6 constraints', text)
-        # Programs have a row for each.
-        rows = report.make(built, by_host=True).rows
-        self.assertEqual(6, len(rows))
+        """Those that are refused first; programs have a row for each."""
+        found = make(9, '01345', 'are full')
+        refuse(found, '8', 'are down')
+        found.prefer('7', 1.0)
+        made = report.make(build(found, *'0134578'), by_host=True)
+        heads = [
+            line.partition(' constraint')[0]
+            for line in reading.read_lines(made)
+            if line.startswith('host') and ':' in line
+        ]
+        self.assertEqual(
+            ['host[0-1,3-5] (5 hosts): 1 of 2', 'host8: 1 of 2'], heads[-3:-1]
+        )
+        self.assertEqual('host7: passes 2', heads[-1])
+        self.assertEqual(6, len(made.rows))
 
     def test_hints(self):
         hints = {f'hint{n}': [str(n)] for n in range(4500)}
-        text = tell(cloud(), hints={'group': ['y'], **hints})
+        text = write(cloud(), hints={'group': ['y'], **hints})
         self.assertIn(
             '  hint hint4=4\n  and 4495 more hints (--all lists all)\n', text
         )
         self.assertNotIn('hint group', text)
 
-    def test_a_server_group_by_its_name(self):
+    @ddt.data('db', 'a\nb', '')
+    def test_a_server_group_by_its_name(self, name):
         """People read it; programs have its UUID."""
         uuid = 'af497212-8ba1-4069-a420-000000000001'
-        for name in ('db', 'a\nb', ''):
-            found = hosts(2)
-            refusal = refusals.Refusal(
-                'are full', 'anti-affinity', '', f'1 of group {uuid}'
-            )
-            found.add('host filter', 'F', refused={'0': refusal, '1': refusal})
-            group = {'id': uuid, 'name': name, 'policy': 'anti-affinity'}
-            built = document.build(found, request(server_group=group))
-            shown = messages.clean(name) or uuid
-            for by_host in (False, True):
-                text = ' '.join(write(built, by_host=by_host).split())
-                self.assertEqual(2, text.count(f'1 of group {shown}'), text)
-                self.assertIn(f'(anti-affinity, {uuid})', text)
-            *_, last = report.make(built).rows
-            self.assertIn(uuid, str(last[-1].machine_readable()))
-            self.assertIn(uuid, built['answer']['sentence'])
-
-    def test_where_it_would_go(self):
-        found = hosts(7)
-        refuse(found, '6', 'are down')
-        for n in range(6):
-            found.prefer(str(n), float(9 - n))
-        text = tell(found, instances=2)
-        self.assertIn('To create 2 servers:\n', text)
-        self.assertIn(
-            '\n6 of 7 hosts can take it. The scheduler prefers host0, then '
-            'host1, host2, host3,\n  host4.\n  1 is down\n',
-            text,
+        found = hosts(2)
+        refusal = refusals.Refusal(
+            'are full', 'anti-affinity', '', f'1 of group {uuid}'
         )
-        self.assertNotIn('lift', text)
+        found.add('host filter', 'F', refused={'0': refusal, '1': refusal})
+        group = {'id': uuid, 'name': name, 'policy': 'anti-affinity'}
+        shown = messages.clean(name) or uuid
+        for by_host in (False, True):
+            text = write_flat(found, by_host=by_host, server_group=group)
+            self.assertEqual(2, text.count(f'1 of group {shown}'), text)
+            self.assertIn(f'(anti-affinity, {uuid})', text)
+        built = build(found, server_group=group)
+        *_, last = report.make(built).rows
+        self.assertIn(uuid, str(last[-1].machine_readable()))
+        self.assertIn(uuid, built['answer']['sentence'])
 
     @ddt.data(
         (
@@ -305,23 +347,18 @@ host filter:
     )
     @ddt.unpack
     def test_which_weigher_decides(self, weights, decided, last):
-        found = hosts(3)
-        refuse(found, '')
-        for n in range(3):
-            mine = {name: float(of[n]) for name, of in weights.items()}
-            found.prefer(str(n), sum(mine.values())).weights = mine
-        built = document.build(found, request())
-        text = ' '.join(write(built, by_host=True).split())
+        order = [
+            {name: of[n] for name, of in weights.items()} for n in range(3)
+        ]
+        text = write_flat(make(3, order=order), by_host=True)
         self.assertIn(f'then host1, host2{decided}. ', text)
         self.assertIn('passes 1 constraint; choice 1 of 3 host1: ', text)
-        place = 'passes 1 constraint; choice 3 of 3'
-        if not last:
-            place += ', with the same weight as host0'
-        else:
+        place = (
+            'passes 1 constraint; choice 3 of 3, with the same weight as host0'
+        )
+        if last:
             behind, weigher, lost = last
-            place += (
-                f', {behind} behind host0; {weigher} costs it most ({lost})'
-            )
+            place = f'{behind} behind host0; {weigher} costs it most ({lost})'
         self.assertTrue(text.partition('request:')[2].endswith(place), text)
 
     def test_many_hosts_that_are_left(self):
@@ -335,9 +372,7 @@ host filter:
             elif n > 3:
                 mine['a'] -= n / 2
             found.prefer(str(n), sum(mine.values())).weights = mine
-        text = ' '.join(
-            write(document.build(found, request()), by_host=True).split()
-        )
+        text = write_flat(found, by_host=True)
         for said in (
             'host0: passes 1 constraint; choice 1 of 12 host',
             'host1: passes 1 constraint; choice 2 of 12, with the same weight '
@@ -349,49 +384,37 @@ host filter:
             '5.5)',
         ):
             self.assertIn(said, text)
-
-    def test_many_hosts_of_one_weight(self):
-        found = hosts(12)
-        refuse(found, '')
-        for n in range(12):
-            found.prefer(str(n), 1.0).weights = {'a': 1.0}
-        text = write(document.build(found, request()), by_host=True)
         self.assertIn(
             'host[1-11] (11 hosts): each passes 1 constraint; choices 2 to '
             '12 of 12, with the same weight as host0',
-            ' '.join(text.split()),
+            write_flat(make(12, order=[1.0] * 12), by_host=True),
         )
 
     def test_names_of_hosts_wrap(self):
         found = hosts(60)
         refuse(found, [str(n) for n in range(0, 60, 2)])
-        text = write(document.build(found, request()), by_host=True)
+        text = write(found, by_host=True)
         self.assertIn('\nhost[0, 2, 4, 6, 8, 10, ', text)
         for line in text.splitlines():
             self.assertLessEqual(len(line), 80, line)
 
-    def test_nothing_refuses(self):
-        found = hosts(1)
-        refuse(found, '')
-        found.prefer('0', 1.0)
-        self.assertNotIn('Stage', tell(found))
-
     def test_the_end_of_a_request(self):
         found = hosts(1)
         found.stop('request filter', 'f', 'no way', 'aggregate gpu is of abc')
-        text = tell(found)
+        text = write(found)
         self.assertIn(
             'No host: f ends the request: no way. aggregate gpu is of abc.\n',
             text,
         )
         self.assertNotIn('lift', text)
+        self.assertNotIn('frees a host', text)
 
     def test_what_was_not_judged(self):
         """Neither in the text, nor for programs, is there a number of it."""
         found = hosts(2)
         found.add('request filter', 'before', judged=())
         found.stop('request filter', 'f', 'no way')
-        built = document.build(found, request())
+        built = build(found)
         self.assertEqual(
             [(0, None, None, None), (0, None, None, 0)],
             [
@@ -408,43 +431,31 @@ host filter:
             [row[:-1] for row in report.make(built, True).rows],
         )
         self.assertEqual(2, len(report.make(built).rows))
-        self.assertIn('request filter:\n  f       ', write(built))
-        self.assertIn('  -      -     0  ░░', write(built))
+        self.assertIn('request filter:\n  f       ', write(found))
+        self.assertIn('  -      -     0  ░░', write(found))
         self.assertIn(
             'host[0-1] (2 hosts): 0 of 0 constraints refuse each; 2 did '
             'not check them',
-            ' '.join(write(built, by_host=True).split()),
+            write_flat(found, by_host=True),
         )
 
     def test_a_filter_that_had_no_host_to_judge(self):
-        found = hosts(1)
-        refuse(found, '0')
+        found = make(1, '0')
         refuse(found, '', judged=())
-        built = document.build(found, request())
-        self.assertEqual(('-', '-', 0), report.make(built, True).rows[2][3:6])
+        rows = report.make(build(found), True).rows
+        self.assertEqual(('-', '-', 0), rows[2][3:6])
 
     def test_many_reasons(self):
         found = hosts(12)
         for n in range(12):
             name = f'F{n:02}'
             refuse(found, [str(n)], f'are refused by {name}', name=name)
-        text = tell(found)
+        text = write(found)
         self.assertIn(
             '  1 is refused by F07\n  and 4 more reasons (--all', text
         )
         self.assertIn(
             '  1  make F04 accept host4\n  and 7 more causes (--all', text
-        )
-
-    def test_a_shortage(self):
-        found = hosts(1)
-        found.prefer('0', 1.0)
-        found.shortage = 'Only 1 of 2 instances finds a host'
-        text = tell(found)
-        self.assertIn('No host for every instance: 1 of 1 host can', text)
-        self.assertIn(' Only 1 of 2 instances finds\n  a host.\n', text)
-        self.assertEqual(
-            3, report.make(document.build(found, request())).status
         )
 
     @ddt.data(
@@ -464,46 +475,20 @@ host filter:
     )
     @ddt.unpack
     def test_from_which_hosts_one_is_drawn(self, drawn, weights, said):
-        found = hosts(3)
-        for number, weight in enumerate(weights):
-            found.prefer(str(number), weight)
-        found.drawn = drawn
-        built = document.build(found, request())
+        built = build(make(3, order=weights, drawn=drawn))
         self.assertIn(said, built['answer']['sentence'])
-
-    def test_what_nova_api_refuses(self):
-        """It comes first; the hosts are those for when it does not."""
-        found = hosts(2)
-        refuse(found, '1')
-        found.prefer('0', 1.0)
-        found.refusal = 'nova-api refuses to migrate it: x. First, do y'
-        text = tell(found)
-        self.assertIn(
-            'nova-api refuses to migrate it: x. First, do y. Then 1 of 2 '
-            'hosts can take it.\n  The scheduler prefers host0.',
-            text,
-        )
-        self.assertNotIn('No host', text)
-        made = report.make(document.build(found, request()))
-        self.assertEqual(3, made.status)
-        schemas.validate(made.document(), 'schemas/explain.json')
 
     def test_names_of_users_are_quoted(self):
         found = matrix.Matrix({'1': 'a\nb'})
         found.prefer('1', 1.0)
-        built = document.build(
-            found, request(server=SERVER, server_name='x\ny')
-        )
-        text = write(built)
+        built = build(found, server=SERVER, server_name='x\ny')
+        text = reading.read(report.make(built))
         self.assertIn("'x\\ny'", text)
         self.assertIn("'a\\nb'", text)
         self.assertNotIn('\n', built['answer']['sentence'])
 
 
-@ddt.ddt
-class CauseTestCase(testtools.TestCase):
-    """What a refusal is told by where there is room for one word."""
-
+class DocumentTestCase(testtools.TestCase):
     def test_a_host_that_one_constraint_refuses_for_two_causes(self):
         """It counts for the one of most hosts, in that policy's words."""
         reserved = refusals.Refusal(
@@ -516,7 +501,7 @@ class CauseTestCase(testtools.TestCase):
             'F',
             refused={'0': both, '1': reserved, '2': reserved},
         )
-        built = document.build(found, request())
+        built = build(found)
         self.assertEqual(
             [('are reserved', 'reservation', 3)],
             [
@@ -534,11 +519,9 @@ class CauseTestCase(testtools.TestCase):
             built['hosts'][0]['verdicts'][0]['reason'],
         )
 
-
-class DocumentTestCase(testtools.TestCase):
     def test_hosts_by_name(self):
         found = matrix.Matrix({'1': 'b', '2': 'a'})
-        hosts = document.build(found, request())['hosts']
+        hosts = build(found)['hosts']
         self.assertEqual(['a', 'b'], [one['host'] for one in hosts])
 
     def test_names_of_a_reason(self):
@@ -557,5 +540,5 @@ class DocumentTestCase(testtools.TestCase):
     def test_freed_only_where_no_host_is_left(self):
         found = cloud(6)
         found.remaining = {'1'}
-        built = document.build(found, request())
+        built = build(found)
         self.assertEqual([], built['answer']['freed'])

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import io
-
 import ddt
 import testtools
 
 from nova_ext_sched import exception
-from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import maintain_report
 from nova_ext_sched.dryrun.plan import plans
 from tests import schemas
 from tests.unit.cmd import plan_cases
+from tests.unit.cmd import reading
+
+
+def keep(cause):
+    """Return a host that a server keeps from being emptied."""
+    return plans.NotEmptied('host4', [plan_cases.make_stuck(2, cause=cause)])
 
 
 @ddt.ddt
@@ -22,9 +25,7 @@ class RoundsTestCase(testtools.TestCase):
         made = maintain_report.make_rounds(found, ['Remark.'], [*faults])
         document = made.document()
         schemas.validate(document, 'schemas/plan.json')
-        out = io.StringIO()
-        cli_report.write(out, made.sections, 80)
-        self.text = out.getvalue()
+        self.text = reading.read(made)
         self.assertEqual(
             made.sentence,
             ' '.join((document['answer']['sentence'], *faults)),
@@ -43,11 +44,7 @@ class RoundsTestCase(testtools.TestCase):
             '1 of 2 hosts can be emptied, in 1 round; 1 cannot. Remark.',
             3,
             [plan_cases.make_round(1)],
-            [
-                plans.NotEmptied(
-                    'host4', [plan_cases.make_stuck(2, cause='VCPU')]
-                )
-            ],
+            [keep('VCPU')],
         ),
         (
             '0 of 1 host can be emptied; 1 cannot. Remark.',
@@ -59,11 +56,13 @@ class RoundsTestCase(testtools.TestCase):
             '0 of 1 host can be emptied; 1 cannot. Remark.',
             1,
             [],
-            [
-                plans.NotEmptied(
-                    'host4', [plan_cases.make_stuck(2, cause=plans.FAULT)]
-                )
-            ],
+            [keep(plans.FAULT)],
+        ),
+        (
+            '0 of 1 host can be emptied; whether 1 can is not known. Remark.',
+            3,
+            [],
+            [keep(plans.NOT_KNOWN)],
         ),
     )
     @ddt.unpack

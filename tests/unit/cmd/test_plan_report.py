@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
-import io
 import json
 
 import ddt
 import testtools
 
-from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import plan_report
 from tests import schemas
 from tests.unit.cmd import plan_cases
+from tests.unit.cmd import reading
 
 
 @ddt.ddt
@@ -58,9 +57,7 @@ class ReportTestCase(testtools.TestCase):
     )
 
     def test_everything(self):
-        stream = io.StringIO()
-        cli_report.write(stream, self.made.sections, 110)
-        lines = stream.getvalue().splitlines()
+        lines = reading.read_lines(self.made, 110)
         self.assertEqual(
             [
                 'Two of three.',
@@ -97,8 +94,7 @@ class ReportTestCase(testtools.TestCase):
             for n in range(6, 18)
         ]
         made = plan_report.make(plan_cases.make_plan(moves), [], [])
-        cli_report.write(stream := io.StringIO(), made.sections[1:], 110)
-        lines = stream.getvalue().splitlines()
+        lines = reading.read_lines(made.sections[1:], 110)
         self.assertEqual(
             ['Moves, in order:', '  from host1, 6 servers:'], lines[:2]
         )
@@ -118,9 +114,7 @@ class ReportTestCase(testtools.TestCase):
             plan_cases.make_stuck(10, 'db', 'it is in error'),
             plan_cases.make_stuck(11, 'web-11', 'a is down'),
         ]
-        stream = io.StringIO()
         made = plan_report.make(plan_cases.make_plan([], stuck), [], [])
-        cli_report.write(stream, made.sections[1:], 100)
         self.assertEqual(
             [
                 'Cannot be moved:',
@@ -136,7 +130,7 @@ class ReportTestCase(testtools.TestCase):
                 '  it is in error.',
                 f'    db  host1  {plan_cases.UUID.format(10)}',
             ],
-            stream.getvalue().splitlines(),
+            reading.read_lines(made.sections[1:], 100),
         )
 
     def test_rows(self):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import io
 import unittest
 
-from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.cmd import simulate_report as report
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import scenario
+from tests.unit.cmd import reading
 
 
 def outcome(host=None, failure=None, detail='', reason='', **more):
@@ -87,7 +86,7 @@ class ReportTest(unittest.TestCase):
                 '    expected                    any host',
                 '    nova-ext-sched  ok          a',
             ],
-            text(made).splitlines(),
+            reading.read_lines(made),
         )
 
     def test_verbose(self):
@@ -166,19 +165,13 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(['done', 'refused by nova'], column(made, 'Expected'))
 
 
-def text(made):
-    out = io.StringIO()
-    cli_report.write(out, made.sections, 80)
-    return out.getvalue()
-
-
 class TextTest(unittest.TestCase):
     def text(self, **step):
         none = outcome(failure=expectation.NO_VALID_HOST)
         declared = declare(
             {'expect': 'a', **step}, {'expect': 'no valid host'}
         )
-        return text(judge(declared, [ON_A, none], [ON_B, ON_B]))
+        return reading.read(judge(declared, [ON_A, none], [ON_B, ON_B]))
 
     def test_legend_of_what_is_used(self):
         text = self.text()
