@@ -17,7 +17,6 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 from prometheus_client import parser
 import testtools
-import yaml
 
 from nova_ext_sched import log_once
 from nova_ext_sched.cli import metrics
@@ -29,9 +28,8 @@ from nova_ext_sched.request_filters import isolation
 from nova_ext_sched.request_filters import reservation
 from tests import documentation
 from tests.unit import test_documentation_messages as messages
+from tests.unit import test_monitoring
 from tests.unit.request_filters import base
-
-ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
 
 # |= is a piece of a line of the log, |~ a regular expression, != neither.
 FILTER = re.compile(r'([|!])([=~]) "([^"]*)"')
@@ -47,8 +45,7 @@ TIME = '2026-11-05 01:10:42.123'
 
 def rules(name):
     """Return the rules of a file by the name of the alert."""
-    (group,) = yaml.safe_load((ETC / name).read_text())['groups']
-    return {rule['alert']: rule for rule in group['rules']}
+    return {rule['alert']: rule for rule in test_monitoring.all_rules(name)}
 
 
 def matches(rule, line):
@@ -131,12 +128,7 @@ class LogTestCase(testtools.TestCase):
             self.assertFalse(matches(rule, line), line)
 
     def test_an_alert_stands_in_one_file_once(self):
-        found = [
-            rule['alert']
-            for path in ETC.glob('alerts*.yaml')
-            for group in yaml.safe_load(path.read_text())['groups']
-            for rule in group['rules']
-        ]
+        found = [rule['alert'] for rule in test_monitoring.all_rules()]
         self.assertEqual(sorted(set(found)), sorted(found))
 
 
@@ -171,16 +163,12 @@ class MembersTestCase(base.RequestFilterTestCase):
     def assertCounted(self, expected, fn, hints, extra_specs=(), enabled=()):
         """Run a request filter; check which rules count its lines."""
         self.enable('Other', *enabled)
-        group = objects.InstanceGroup(
-            uuid=uuids.group, policy='anti-affinity', hosts=[]
-        )
-        group.members = [uuids.me, uuids.other]
         spec = base.request_spec(
             image=self.image,
             flavor=base.flavor(extra_specs=dict(extra_specs)),
             scheduler_hints=hints,
             instance_uuid=uuids.me,
-            instance_group=group,
+            instance_group=base.group(uuids.me, uuids.other),
         )
         with contextlib.suppress(nova_exception.RequestFilterFailed):
             fn(self.ctxt, spec)

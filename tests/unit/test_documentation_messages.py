@@ -200,14 +200,9 @@ class MessagesTestCase(testtools.TestCase):
         )
 
     def test_every_entry_is_one_message(self):
-        self.assertEqual(
-            {},
-            {
-                entry: [string.place for string in found]
-                for entry, found in owners().items()
-                if len(found) != 1
-            },
-        )
+        for entry, found in owners().items():
+            places = [string.place for string in found]
+            self.assertEqual(1, len(found), (entry, places))
 
     def test_every_entry_has_a_name(self):
         """Others link to it, whatever words the message gets."""

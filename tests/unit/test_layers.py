@@ -23,24 +23,14 @@ WORDS = set(
     'waiting'.split()
 )
 BASE = WORDS | {'conf', 'policy'}
-SCHEDULER = BASE | {
-    'fields',
-    'filters',
-    'queries',
-    'request_filters',
-    'request_state',
-}
+STAGES = set('fields filters queries request_filters request_state'.split())
+SCHEDULER = BASE | STAGES
 ROOMS = {
     # Words that all speak.
-    'messages': set(),
-    'log_once': set(),
-    'document': set(),
-    'exception': {'messages'},
-    'named': {'exception', 'messages'},
-    'plugins': {'exception', 'messages'},
-    'schema': {'messages'},
+    **dict.fromkeys(('messages', 'log_once', 'document'), set()),
+    **dict.fromkeys(('exception', 'schema', 'waiting'), {'messages'}),
+    **dict.fromkeys(('named', 'plugins'), {'exception', 'messages'}),
     'plan_format': {'exception', 'messages', 'schema'},
-    'waiting': {'messages'},
     # Decisions, options, and the readers of nova and placement.
     'policy': {'exception', 'messages'},
     'conf': WORDS,

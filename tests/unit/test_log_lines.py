@@ -159,14 +159,11 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
     def test_hints(self, hint, project):
         """A hint that is refused is in the fault that the member reads."""
         self.replace('queries.aggregates.get_by_name_or_value', lambda *_: [])
-        group = objects.InstanceGroup(
-            uuid=uuids.group, policy='anti-affinity', members=[]
-        )
         names = 'max_server_per_failure_domain', 'reservation'
         spec = test_base.request_spec(
             project_id=project,
             scheduler_hints=dict.fromkeys(names, hint),
-            instance_group=group,
+            instance_group=test_base.group(),
         )
         filters = failure_domain.failure_domains, blazar.blazar_reservations
         for fn in filters:

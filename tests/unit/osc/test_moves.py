@@ -32,14 +32,12 @@ class AskTestCase(testtools.TestCase):
             mock.patch.object(moves.sys, 'stdin') as stdin,
         ):
             stdin.isatty.return_value = is_terminal
+            args = ['The plan.'], agreed, read
             if goes_on:
-                moves._ask(['The plan.'], agreed, read)
+                moves._ask(*args)
             else:
-                self.assertRaisesRegex(
-                    moves._NotAgreed,
-                    'nothing was done',
-                    *(moves._ask, ['The plan.'], agreed, read),
-                )
+                exc = self.assertRaises(moves._NotAgreed, moves._ask, *args)
+                self.assertEqual('nothing was done', str(exc))
         self.assertEqual(asks, read.called)
         said = [call.args[0] for call in say.call_args_list]
         self.assertEqual('The plan.', said[0])
@@ -50,9 +48,8 @@ class AskTestCase(testtools.TestCase):
 class SkippedTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.plan = test_moves_report.make_plan(
-            test_moves_report.make_moves(3)
-        )
+        three = test_moves_report.make_moves(3)
+        self.plan = test_moves_report.make_plan(three)
         self.plan.moves[0].name = 'db'
 
     @ddt.data(
@@ -71,7 +68,6 @@ class SkippedTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_not_one(self, name, said):
-        exc = self.assertRaises(
-            exception.InvalidValue, moves._find_skipped, self.plan, [name]
-        )
+        args = moves._find_skipped, self.plan, [name]
+        exc = self.assertRaises(exception.InvalidValue, *args)
         self.assertIn(f'--skip: expected {said}', str(exc))

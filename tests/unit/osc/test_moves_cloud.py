@@ -52,15 +52,12 @@ class CloudTestCase(testtools.TestCase):
 
     def connect(self):
         connection = openstack.connection.Connection(
-            auth={
-                'auth_url': KEYSTONE,
-                'username': 'me',
-                'password': 'secret',
-                'project_name': 'p',
-                'user_domain_id': 'd',
-                'project_domain_id': 'd',
-            },
             region_name='r',
+            auth={
+                **{'auth_url': KEYSTONE, 'project_name': 'p'},
+                **{'username': 'me', 'password': 'secret'},
+                **{'user_domain_id': 'd', 'project_domain_id': 'd'},
+            },
         )
         return moves_cloud.Cloud(connection, self.said.append)
 

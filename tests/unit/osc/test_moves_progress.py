@@ -2,6 +2,7 @@
 
 from unittest import mock
 
+import fixtures
 import testtools
 
 from nova_ext_sched.osc import moves_progress
@@ -13,14 +14,9 @@ class ProgressTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now, self.said, self.bar = 0.0, [], mock.Mock()
-        patch = mock.patch.object(
-            moves_progress.time, 'monotonic', lambda: self.now
-        )
-        patch.start()
-        self.addCleanup(patch.stop)
-        self.moves = [
-            test_moves_step.make_move(turn=turn) for turn in range(1, 5)
-        ]
+        clock = fixtures.MonkeyPatch('time.monotonic', lambda: self.now)
+        self.useFixture(clock)
+        self.moves = [test_moves_step.make_move(turn=n) for n in range(1, 5)]
         self.progress = moves_progress.Progress(
             self.moves, self.said.append, self.bar
         )
@@ -49,14 +45,11 @@ class ProgressTestCase(testtools.TestCase):
     def test_what_waits(self):
         for self.now in range(0, 250, 2):
             self.progress.wait(self.moves[0], 'its migration is running')
-        self.assertEqual(
-            [
-                'Move 1 (web): its migration is running, since 60 seconds.',
-                'Move 1 (web): its migration is running, since 2 minutes.',
-                'Move 1 (web): its migration is running, since 4 minutes.',
-            ],
-            self.said,
-        )
+        expected = [
+            f'Move 1 (web): its migration is running, since {time}.'
+            for time in ('60 seconds', '2 minutes', '4 minutes')
+        ]
+        self.assertEqual(expected, self.said)
 
     def test_times(self):
         for seconds, said in (

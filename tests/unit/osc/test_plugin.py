@@ -25,14 +25,9 @@ print(*sorted(set(sys.modules) - before))
 
 
 def run(*command):
-    return subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {'PYTHONWARNINGS': 'default'},
-    )
+    how = {'check': True, 'capture_output': True, 'text': True}
+    env = os.environ | {'PYTHONWARNINGS': 'default'}
+    return subprocess.run(command, timeout=120, env=env, **how)
 
 
 class PluginTest(unittest.TestCase):

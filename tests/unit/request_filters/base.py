@@ -10,6 +10,7 @@ from nova import exception as nova_exception
 from nova import objects
 import nova.conf
 from oslo_config import fixture as config_fixture
+from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_ext_sched import conf
@@ -49,6 +50,13 @@ def request_spec(**fields):
         'project_id': 'project',
     }
     return objects.RequestSpec(**values | fields)
+
+
+def group(*members, policy='anti-affinity'):
+    """Return an InstanceGroup that has no hosts yet."""
+    found = objects.InstanceGroup(uuid=uuids.group, policy=policy, hosts=[])
+    found.members = [*members]
+    return found
 
 
 def destination_of(spec):

@@ -25,12 +25,8 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
     # Hosts, each with the domains of one of its aggregates, which is named
     # after the value.
     RACKS = (
-        ('a1', 'a'),
-        ('a2', 'a'),
-        ('b1', 'b'),
-        ('bc', 'b, c'),
-        ('ab', 'a'),
-        ('ab', 'b'),
+        *(('a1', 'a'), ('a2', 'a'), ('b1', 'b'), ('bc', 'b, c')),
+        *(('ab', 'a'), ('ab', 'b')),
     )
 
     level = logging.DEBUG
@@ -64,10 +60,7 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         ]
 
     def spec(self, hints=DIFFERENT, policy='anti-affinity', **fields):
-        group = objects.InstanceGroup(
-            uuid=uuids.group, policy=policy, hosts=[]
-        )
-        group.members = [uuids.me, *self.hosts]
+        group = base.group(uuids.me, *self.hosts, policy=policy)
         return base.request_spec(
             scheduler_hints=hints,
             instance_uuid=uuids.me,

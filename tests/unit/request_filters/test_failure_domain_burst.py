@@ -12,7 +12,6 @@ from unittest import mock
 
 import fixtures
 from nova import context
-from nova import objects
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
@@ -93,12 +92,7 @@ class BurstTestCase(base.RequestFilterTestCase):
         spec = base.request_spec(
             scheduler_hints={'different_failure_domain': ['true']},
             instance_uuid=getattr(uuids, f'new {number}'),
-            instance_group=objects.InstanceGroup(
-                uuid=uuids.group,
-                policy='anti-affinity',
-                members=MEMBERS,
-                hosts=[],
-            ),
+            instance_group=base.group(*MEMBERS),
         )
         failure_domain.failure_domains(context.get_admin_context(), spec)
         _, forbidden = base.destination_of(spec)

@@ -120,24 +120,20 @@ class TraitSourcesTestCase(FilterTestCase):
         self.spec.image = test_base.image(
             traits_required=['Y'], hw_tpm_version='2.0', hw_tpm_model='tpm-crb'
         )
-        self.spec.requested_resources = [
-            objects.RequestGroup(
-                use_same_provider=True,
-                required_traits={'PORT'},
-                requester_id='port',
-                resources={'NET_BW_EGR_KILOBIT_PER_SEC': 1},
-            )
-        ]
+        port = objects.RequestGroup(
+            requester_id='port', required_traits={'PORT'}
+        )
+        port.resources = {'NET_BW_EGR_KILOBIT_PER_SEC': 1}
+        port.use_same_provider = True
+        self.spec.requested_resources = [port]
         self.assertEqual(expected, self.required())
         # What placement is asked for stays as it is.
         self.assertEqual(['Y'], self.spec.image.properties.traits_required)
 
     def test_what_nova_derives_from_the_flavor_counts(self):
         self.sources('flavor')
-        self.spec.flavor.extra_specs = {
-            'hw:tpm_version': '2.0',
-            'hw:tpm_model': 'tpm-crb',
-        }
+        tpm = {'hw:tpm_version': '2.0', 'hw:tpm_model': 'tpm-crb'}
+        self.spec.flavor.extra_specs = tpm
         self.assertEqual({*TPM}, self.required())
 
     @ddt.data((['flavor', 'image'], 1), (['flavor'], 0))

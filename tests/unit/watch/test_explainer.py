@@ -47,17 +47,15 @@ def document(hosts, left=0, *causes, end=None, after=0, finds=True):
     :param after: seconds after the refusal
     """
     time = TIME + datetime.timedelta(seconds=after)
-    return {
-        'time': f'{time.isoformat()}Z',
-        'answer': {
-            'hosts': hosts,
-            'left': left,
-            'finds_host': finds and left > 0,
-            'end': end and {'cause': end},
-            'cause': end or (causes or [None])[0],
-            'label': 'its label',
-        },
+    answer = {
+        'hosts': hosts,
+        'left': left,
+        'finds_host': finds and left > 0,
+        'end': end and {'cause': end},
+        'cause': end or (causes or [None])[0],
+        'label': 'its label',
     }
+    return {'time': f'{time.isoformat()}Z', 'answer': answer}
 
 
 def refuse(operation, time=None, words=WORDS):

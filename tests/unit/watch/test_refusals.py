@@ -186,17 +186,11 @@ class SqliteTestCase(RefusalsMixin, testtools.TestCase):
 
         sa.event.listen(self.engine, 'before_cursor_execute', listen)
         self.read()
-        [(statement, parameters)] = [
-            one for one in asked if one[0].startswith('SELECT')
-        ]
+        [select] = [one for one in asked if one[0].startswith('SELECT')]
+        statement = f'EXPLAIN QUERY PLAN {select[0]}'
         with self.engine.connect() as connection:
-            plan = [
-                row.detail
-                for row in connection.exec_driver_sql(
-                    f'EXPLAIN QUERY PLAN {statement}', parameters
-                )
-                if 'instance_' in row.detail
-            ]
+            rows = connection.exec_driver_sql(statement, select[1])
+            plan = [one.detail for one in rows if 'instance_' in one.detail]
         key = 'USING INTEGER PRIMARY KEY'
         self.assertEqual(
             [
