@@ -122,20 +122,15 @@ class MessagesTestCase(testtools.TestCase):
         (['c1a', 'c2a', 'c3b'], 'c[1-2]a, c3b'),
         (['c1\n', 'd'], "'c1\\n', d"),
         (['c2', 'c1', 'c2', 'b', 'b'], 'b, c[1-2]'),
+        # The first two alone.
+        (['c1', 'c2', 'c4', 'd'], 'c[1-2,4], d', 2),
+        (['c1', 'c2', 'c4', 'd', 'e7', 'e8', 'f'], 'c[1-2,4] and 4 more', 2),
+        (['c9', 'c1', 'c3', 'c5', 'c6'], 'c[1,3] and 3 more', 2),
+        (['b', 'a', 'c', 'c', 'd'], 'a, b and 2 more', 2),
     )
     @ddt.unpack
-    def test_in_ranges(self, names, expected):
-        self.assertEqual(expected, messages.in_ranges(names))
-
-    @ddt.data(
-        (['c1', 'c2', 'c4', 'd'], 'c[1-2,4], d'),
-        (['c1', 'c2', 'c4', 'd', 'e7', 'e8', 'f'], 'c[1-2,4] and 4 more'),
-        (['c9', 'c1', 'c3', 'c5', 'c6'], 'c[1,3] and 3 more'),
-        (['b', 'a', 'c', 'c', 'd'], 'a, b and 2 more'),
-    )
-    @ddt.unpack
-    def test_the_first_ranges(self, names, expected):
-        self.assertEqual(expected, messages.in_ranges(names, 2))
+    def test_in_ranges(self, names, expected, *most):
+        self.assertEqual(expected, messages.in_ranges(names, *most))
 
     def test_nearest(self):
         hosts = [f'compute{number}' for number in range(1, 20)]

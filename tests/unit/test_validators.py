@@ -40,12 +40,8 @@ class ValidatorsTestCase(testtools.TestCase):
         for key in (SCOPED, 'aggregate_instance_extra_specs:hw:cpu_policy'):
             for value in ('<or> 1 <or> ~', ''):
                 nova_validators.validate(key, value)
-            error = self.assertRaises(
-                nova_exception.ValidationError,
-                nova_validators.validate,
-                key,
-                '<or>',
-            )
+            args = nova_validators.validate, key, '<or>'
+            error = self.assertRaises(nova_exception.ValidationError, *args)
             self.assertEqual(
                 f"Validation failed; extra spec '{key}': expected "
                 "'<or> VALUE [<or> VALUE ...]', got '<or>'",
@@ -54,11 +50,9 @@ class ValidatorsTestCase(testtools.TestCase):
 
     def test_what_people_wrote_stays_on_its_line(self):
         (validator, _) = validators.register()
+        args = f'{SCOPED}\u2028', '<or>\u2028' + '\n' * 999
         error = self.assertRaises(
-            nova_exception.ValidationError,
-            validator.validate,
-            f'{SCOPED}\u2028',
-            '<or>\u2028' + '\n' * 999,
+            nova_exception.ValidationError, validator.validate, *args
         )
         message = error.format_message()
         self.assertTrue(message.isprintable(), ascii(message))

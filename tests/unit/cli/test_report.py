@@ -292,17 +292,13 @@ class OriginTestCase(testtools.TestCase):
 
 
 class BeginTestCase(testtools.TestCase):
-    def test_numbers(self):
-        sentence, sections = report.begin(
-            '3 of 5 fail', 'x', counts=[(12, 'isolation'), (1, 'blazar')]
-        )
+    def test_begin(self):
+        """Of what is counted, and of nothing."""
+        counts = [(12, 'isolation'), (1, 'blazar')]
+        sentence, sections = report.begin('3 of 5 fail', 'x', counts=counts)
         self.assertEqual('3 of 5 fail: isolation 12, blazar 1. x', sentence)
-        self.assertEqual(
-            '3 of 5 fail:\n  12  isolation\n   1  blazar\nx\n',
-            write(*sections),
-        )
-
-    def test_no_number(self):
+        said = '3 of 5 fail:\n  12  isolation\n   1  blazar\nx\n'
+        self.assertEqual(said, write(*sections))
         sentence, sections = report.begin('None of 5 fails')
         self.assertEqual('None of 5 fails.', sentence)
         self.assertEqual('None of 5 fails.\n', write(*sections))

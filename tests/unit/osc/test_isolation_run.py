@@ -75,9 +75,5 @@ class RunTestCase(testtools.TestCase):
             def ensure_traits(self, names):
                 raise ZeroDivisionError
 
-        self.assertRaises(
-            ZeroDivisionError,
-            isolation_run.carry_out,
-            make_steps('A'),
-            Broken(),
-        )
+        args = isolation_run.carry_out, make_steps('A'), Broken()
+        self.assertRaises(ZeroDivisionError, *args)

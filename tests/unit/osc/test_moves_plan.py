@@ -46,21 +46,17 @@ class CloudTestCase(testtools.TestCase):
         read(DRAIN).check_cloud(found)
 
     @ddt.data(
-        {},
-        {'c': 'uuid a'},
-        {'a': 'another', 'b': 'uuid b'},
+        (DRAIN, {}),
+        (DRAIN, {'c': 'uuid a'}),
+        (DRAIN, {'a': 'another', 'b': 'uuid b'}),
+        # It does not say of which cloud it is.
+        (DRAIN | {'services': {}}, {'a': 'uuid a'}),
     )
-    def test_another(self, found):
-        exc = self.assertRaises(
-            exception.InvalidValue, read(DRAIN).check_cloud, found
-        )
+    @ddt.unpack
+    def test_another(self, document, found):
+        check = read(document).check_cloud
+        exc = self.assertRaises(exception.InvalidValue, check, found)
         self.assertIn('expected a plan of this cloud', str(exc))
-
-    def test_a_plan_that_does_not_say_of_which(self):
-        plan = read(DRAIN | {'services': {}})
-        self.assertRaises(
-            exception.InvalidValue, plan.check_cloud, {'a': 'uuid a'}
-        )
 
     def test_a_plan_of_nothing(self):
         empty = DRAIN | {'moves': [], 'to_be_empty': [], 'services': {}}

@@ -38,12 +38,14 @@ class GroupTest(unittest.TestCase):
         ({'max_server_per_host': 2.5}, (), False),
         ({'max_server_per_rack': 2}, (), False),
         ({'max_server_per_rack': 2}, ('x',), True),
+        # One that is not known is on no host.
+        ({}, ('a',), False, None),
     )
     @ddt.unpack
-    def test_truth_table(self, rules, instances, passes):
+    def test_truth_table(self, rules, instances, passes, instance='x'):
         group = anti_affinity.Group('G', [*MEMBERS, 'x'], rules)
         host = dict.fromkeys(instances)
-        self.assertEqual(passes, group.judge(host, 'x').passes)
+        self.assertEqual(passes, group.judge(host, instance).passes)
 
     @ddt.data(
         (('G', MEMBERS, {'max_server_per_host': 2}),
@@ -64,7 +66,3 @@ class GroupTest(unittest.TestCase):
     def test_reason(self, group, expected):
         found = anti_affinity.Group(*group).judge({'a', 'b', 's'}, 'x')
         self.assertEqual((False, expected), (found.passes, found.reason))
-
-    def test_an_instance_that_is_not_known_is_on_no_host(self):
-        group = anti_affinity.Group('G', MEMBERS, {})
-        self.assertFalse(group.judge({'a'}, None).passes)

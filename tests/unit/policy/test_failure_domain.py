@@ -41,30 +41,33 @@ class ReadLimitTestCase(testtools.TestCase):
     def test_read(self, hints, option, expected):
         self.assertEqual(expected, policy.read_limit(hints, option))
 
-    @ddt.data('0', 'abc', '-1', '1.5', '', ' ', '1e3', '²', None, '9' * 999)
-    def test_limit_in_another_form(self, limit):
-        self.assert_refused(at_most(limit), 'an integer, 1 or more')
-
-    @ddt.data('ture', '2', '', None, 'true\n[x]')
-    def test_word_in_another_form(self, word):
-        self.assert_refused(different(word), 'true or false')
-
-    @ddt.data(at_most(), at_most('1', '2'), different('true', 'true'))
-    def test_not_one_value(self, hints):
-        self.assert_refused(hints, 'one value')
-
-    def test_a_bad_hint_is_refused_beside_a_good_one(self):
-        self.assert_refused({**different('true'), **at_most('0')}, "got '0'")
-        self.assert_refused({**different('x'), **at_most('1')}, "got 'x'")
-
-    def assert_refused(self, hints, *parts):
-        error = self.assertRaises(
-            exception.InvalidValue, policy.read_limit, hints, 2
-        )
-        for part in ('scheduler hint ', *parts):
-            self.assertIn(part, str(error))
-        self.assertNotIn('\n', str(error))
-        self.assertLess(len(str(error)), 500)
+    @ddt.data(
+        *(
+            (at_most(limit), 'an integer, 1 or more')
+            for limit in (
+                *('0', 'abc', '-1', '1.5', '', ' ', '1e3', '²', None),
+                '9' * 999,
+            )
+        ),
+        *(
+            (different(word), 'true or false')
+            for word in ('ture', '2', '', None, 'true\n[x]')
+        ),
+        (at_most(), 'one value'),
+        (at_most('1', '2'), 'one value'),
+        (different('true', 'true'), 'one value'),
+        # Beside a good one.
+        ({**different('true'), **at_most('0')}, "got '0'"),
+        ({**different('x'), **at_most('1')}, "got 'x'"),
+    )
+    @ddt.unpack
+    def test_refused(self, hints, said):
+        args = policy.read_limit, hints, 2
+        error = str(self.assertRaises(exception.InvalidValue, *args))
+        for part in ('scheduler hint ', said):
+            self.assertIn(part, error)
+        self.assertNotIn('\n', error)
+        self.assertLess(len(error), 500)
 
 
 @ddt.ddt
