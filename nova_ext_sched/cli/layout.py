@@ -274,22 +274,22 @@ def _lay_lines(
 def _name(lines: Sequence[Line], width: int) -> Iterator[str]:
     """Yield the texts of lines, with the names and UUIDs of servers."""
     count = rich_cells.cell_len
-    wide = max((count(one.text) for one in lines if one.uuid), default=0)
+    wide = max((count(line.text) for line in lines if line.uuid), default=0)
     names = [
-        _cut(messages.clean(one.name), width - wide - _GAP) for one in lines
+        _cut(messages.clean(line.name), width - wide - _GAP) for line in lines
     ]
     longest = max(map(count, names), default=0)
     has_room = longest + wide + 2 * _GAP + _LONGEST_NAME <= width
-    for one, name in zip(lines, names, strict=True):
-        if not one.uuid:
-            yield one.text
+    for line, name in zip(lines, names, strict=True):
+        if not line.uuid:
+            yield line.text
         elif has_room:
-            yield f'{pad(name, longest)}  {pad(one.text, wide)}  {one.uuid}'
+            yield f'{pad(name, longest)}  {pad(line.text, wide)}  {line.uuid}'
         elif not name:
-            yield f'{one.uuid}  {one.text}'
+            yield f'{line.uuid}  {line.text}'
         else:
-            end = f'  {one.uuid}' * (names.count(name) > 1)
-            yield f'{pad(name, longest)}  {one.text}{end}'
+            end = f'  {line.uuid}' * (names.count(name) > 1)
+            yield f'{pad(name, longest)}  {line.text}{end}'
 
 
 def _cut(name: str, room: int) -> str:

@@ -299,21 +299,21 @@ def _draw_map(drawn: topology.Map) -> Iterator[str]:
         marks[host] = (
             f'<i{_class(sign.style)} title="{meant}">{_say(sign.shown)}</i>'
         )
-    compared = bars.compare([one.number for one in groups], drawn.style)
+    compared = bars.compare([group.number for group in groups], drawn.style)
     meanings = dict(drawn.explain(signs.values()))
     rows = []
-    for one, bar in zip(groups, compared, strict=True):
-        name = messages.clean(one.name or topology.NO_GROUP)
-        shown = ''.join(marks[host] for host in one.hosts)
+    for group, bar in zip(groups, compared, strict=True):
+        name = messages.clean(group.name or topology.NO_GROUP)
+        shown = ''.join(marks[host] for host in group.hosts)
         counts = collections.Counter(
-            meanings.get(signs[host].meaning, '') for host in one.hosts
+            meanings.get(signs[host].meaning, '') for host in group.hosts
         )
         aloud = ', '.join(f'{n} {what}' for what, n in counts.most_common())
         cell = _Signs(
             f'<span class="signs" role="img" aria-label="{_say(aloud)}">'
             f'{shown}</span>'
         )
-        rows.append((name, cell, one.number, bar))
+        rows.append((name, cell, group.number, bar))
     names = topology.GROUPS[by].capitalize(), 'Hosts', drawn.head, ''
     yield from _draw_table(names, rows, f'Hosts by {topology.GROUPS[by]}')
     said = [

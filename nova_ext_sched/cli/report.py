@@ -325,13 +325,13 @@ class Lister(base.Command, lister.Lister):
         data: Iterable[Sequence[typing.Any]],
     ) -> int:
         """See cliff."""
-        found, format_ = self._report, parsed_args.formatter
-        assert found is not None
+        made, format_ = self._report, parsed_args.formatter
+        assert made is not None
         has_chosen = parsed_args.columns or parsed_args.sort_columns
         if self.is_text(parsed_args):
-            self._write(self.app.stdout, found.sections, parsed_args)
-        elif format_ in _DOCUMENTS and found.document and not has_chosen:
-            document = found.document()
+            self._write(self.app.stdout, made.sections, parsed_args)
+        elif format_ in _DOCUMENTS and made.document and not has_chosen:
+            document = made.document()
             self.formatter.emit_one(
                 list(document),
                 list(document.values()),
@@ -343,7 +343,7 @@ class Lister(base.Command, lister.Lister):
                 data = (list(map(_flatten, row)) for row in data)
             super().produce_output(parsed_args, column_names, data)
             self.app.stdout.flush()
-            self._write(sys.stderr, [Section(found.sentence)], parsed_args)
+            self._write(sys.stderr, [Section(made.sentence)], parsed_args)
         return 0
 
     def is_text(self, parsed_args: argparse.Namespace) -> bool:

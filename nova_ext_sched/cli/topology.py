@@ -263,14 +263,16 @@ class Map:
 
     def _group(self, by: str) -> dict[str, list[str]]:
         """Return the hosts of each row, in the order of its name."""
-        found: dict[str, list[str]] = collections.defaultdict(list)
+        hosts_by_name: dict[str, list[str]] = collections.defaultdict(list)
         for one in self.hosts:
             names = one[_KEYS[by]] if by in _KEYS else [one['zone']]
             for name in names or ['']:
-                found[name].append(one['host'])
+                hosts_by_name[name].append(one['host'])
         # What is in none comes last.
-        order = sorted(found, key=lambda n: (not n, messages.in_order(n)))
-        return {name: found[name] for name in order}
+        order = sorted(
+            hosts_by_name, key=lambda n: (not n, messages.in_order(n))
+        )
+        return {name: hosts_by_name[name] for name in order}
 
     def _find_sign(self, host: Mapping[str, typing.Any]) -> Sign:
         if sign := self.signs.get(host['host']):

@@ -164,14 +164,14 @@ class Cloud:
         """Yield the traits that hosts of an aggregate have elsewhere."""
         nodes = self.list_nodes(aggregate)
         for trait in aggregate.traits:
-            mine = [
+            lacking = [
                 node
                 for node in nodes
                 if trait not in node.traits and trait in node.elsewhere
             ]
-            if mine:
-                names = {name for n in mine for name in n.elsewhere[trait]}
-                yield Place(trait, sorted(names), self.name_hosts(mine))
+            if lacking:
+                names = {name for n in lacking for name in n.elsewhere[trait]}
+                yield Place(trait, sorted(names), self.name_hosts(lacking))
 
     def name_hosts(self, nodes: Iterable[Node]) -> list[str]:
         """Return the hosts of nodes; of several of one host, each node."""
@@ -296,10 +296,12 @@ def _find_elsewhere(
 
     :param has: what each provider has of what was asked for
     """
-    found: dict[str, dict[str, list[str]]] = collections.defaultdict(dict)
+    names_by_root: dict[str, dict[str, list[str]]] = collections.defaultdict(
+        dict
+    )
     for provider in providers:
         uuid, root = provider['uuid'], provider['root_provider_uuid']
-        if mine := has[uuid] & traits:
+        if own_traits := has[uuid] & traits:
             roots = {root}
             if _SHARES in has[uuid] and (shared := client.aggregates(uuid)):
                 query = objects.RequestGroup(required_aggregates=[shared])
@@ -308,9 +310,11 @@ def _find_elsewhere(
                     for member in client.resource_providers(query)
                 )
             for one in roots - {uuid}:
-                for trait in mine:
-                    found[one].setdefault(trait, []).append(provider['name'])
-    return found
+                for trait in own_traits:
+                    names_by_root[one].setdefault(trait, []).append(
+                        provider['name']
+                    )
+    return names_by_root
 
 
 def get_traits(aggregates: Iterable[Aggregate]) -> set[str]:

@@ -33,16 +33,16 @@ Judged = tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
 
 
 def make(
-    found: Iterable[Judged], cloud: isolation_cloud.Cloud
+    judged: Iterable[Judged], cloud: isolation_cloud.Cloud
 ) -> report.Report:
     """Return the report of aggregates, the worst first, then by name.
 
-    :param found: every aggregate with a ``trait:`` key
+    :param judged: every aggregate with a ``trait:`` key
     """
-    found = sorted(found, key=lambda one: one[0].name)
-    fine = [one for one in found if not one[1]]
+    judged = sorted(judged, key=lambda one: one[0].name)
+    fine = [one for one in judged if not one[1]]
     faulty = sorted(
-        (one for one in found if one[1]),
+        (one for one in judged if one[1]),
         key=lambda one: _rank([one], isolation_findings.FAULTS),
     )
     by_fault = isolation_cloud.index(
@@ -63,7 +63,7 @@ def make(
         for finding in isolation_findings.find_leftovers(cloud, trait)
     ]
     sentence, sections = report.begin(
-        *_list_sentences(faulty, len(found)),
+        *_list_sentences(faulty, len(judged)),
         *(
             f'{one.fault}: {say_finding(one)}. '
             f'{isolation_findings.FAULTS[one.fault].remedy}.'

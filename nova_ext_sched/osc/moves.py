@@ -215,7 +215,7 @@ def _find_skipped(plan: moves_plan.Plan, names: Sequence[str]) -> list[str]:
 
     :raises exception.InvalidValue: the plan moves none, or several, of a name
     """
-    found: list[str] = []
+    skipped: list[str] = []
     for name in names:
         uuids = {
             one.server for one in plan.moves if name in (one.server, one.name)
@@ -232,8 +232,8 @@ def _find_skipped(plan: moves_plan.Plan, names: Sequence[str]) -> list[str]:
                 + messages.nearest(name, {one.name for one in plan.moves}),
                 got=name,
             )
-        found += uuids
-    return found
+        skipped += uuids
+    return skipped
 
 
 def _read(path: str) -> str:

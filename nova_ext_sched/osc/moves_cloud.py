@@ -99,7 +99,7 @@ class Cloud:
 
     def read_migrations(self, uuid: str) -> list[migration.Migration]:
         """Return the migrations of a server, the oldest first."""
-        found = self._ask(
+        migrations = self._ask(
             'nova',
             lambda: [
                 *self._compute.migrations(
@@ -107,7 +107,7 @@ class Cloud:
                 )
             ],
         )
-        return sorted(found, key=lambda one: one.id)
+        return sorted(migrations, key=lambda one: one.id)
 
     def holds(self, one: migration.Migration) -> bool:
         """Return whether a migration holds room of the host that was left."""

@@ -37,18 +37,20 @@ def disable(
 
     :param services: each nova-compute, by its host
     """
-    found = []
-    gets = {one.expected for one in plan.moves} if plan.room_on else ()
+    disabled = []
+    gets = (
+        {service_.expected for service_ in plan.moves} if plan.room_on else ()
+    )
     hosts, begin = _choose(plan)
     for host in hosts:
-        one = services.get(host)
-        if one and host not in gets and one.status == 'enabled':
-            found.append(host)
+        service_ = services.get(host)
+        if service_ and host not in gets and service_.status == 'enabled':
+            disabled.append(host)
             if not is_dry:
                 cloud.set_disabled(
-                    one.id, f'{begin}, by the plan of {plan.time}'
+                    service_.id, f'{begin}, by the plan of {plan.time}'
                 )
-    return _count(found, 'disabled', is_dry)
+    return _count(disabled, 'disabled', is_dry)
 
 
 def enable(
@@ -73,17 +75,17 @@ def enable(
 
     :param services: each nova-compute, by its host
     """
-    found, said = [], []
+    enabled, said = [], []
     hosts, begin = _choose(plan)
     for host in hosts:
-        one = services.get(host)
-        if one is None or one.status != 'disabled':
+        service_ = services.get(host)
+        if service_ is None or service_.status != 'disabled':
             continue
-        reason = one.disabled_reason or ''
+        reason = service_.disabled_reason or ''
         if reason.startswith(begin):
-            found.append(host)
+            enabled.append(host)
             if not is_dry:
-                cloud.set_disabled(one.id)
+                cloud.set_disabled(service_.id)
         else:
             shown = messages.clean(reason) or 'without a reason'
             named = messages.clean(host)
@@ -91,7 +93,7 @@ def enable(
                 f'{named} stays disabled ({shown}): {_ENABLE.format(named)}.'
             )
     return report.Report(
-        *report.begin(_count(found, 'enabled', is_dry), *said),
+        *report.begin(_count(enabled, 'enabled', is_dry), *said),
         rows=[],
         status=base.SOME_FOUND if said else base.FINE,
     )

@@ -79,22 +79,22 @@ class Plan(plan_format.Plan):
 
     moves: Sequence[Move]
 
-    def check_cloud(self, found: Mapping[str, str]) -> None:
+    def check_cloud(self, uuids: Mapping[str, str]) -> None:
         """Refuse another cloud than that of the plan.
 
         A host may have lost its nova-compute since; no other has its UUID.
 
-        :param found: the UUID of each nova-compute of a cloud, by host
+        :param uuids: the UUID of each nova-compute of a cloud, by host
         :raises exception.InvalidValue: it is another cloud
         """
-        there = self.services.keys() & found.keys()
-        other = [h for h in there if self.services[h] != found[h]]
+        there = self.services.keys() & uuids.keys()
+        other = [h for h in there if self.services[h] != uuids[h]]
         if other or ((self.services or self.moves) and not there):
             host = min(other or self.services, default='')
             raise exception.InvalidValue(
                 where=f'services.{host} of the plan',
                 expected=f'a plan of this cloud, in which nova-compute of the '
-                f'host has the UUID {found.get(host)}',
+                f'host has the UUID {uuids.get(host)}',
                 got=self.services.get(host),
             )
 

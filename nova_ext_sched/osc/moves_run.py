@@ -74,24 +74,24 @@ class Run:
     def _make_batch(
         self, moves: Sequence[moves_plan.Move], at_once: int
     ) -> bool:
-        left, is_fine = [*moves], True
+        todo, is_fine = [*moves], True
         going: list[_Making] = []
 
-        def go_on(one: _Making) -> None:
+        def go_on(making: _Making) -> None:
             nonlocal is_fine
             try:
-                next(one)
+                next(making)
             except StopIteration as exc:
-                going.remove(one)
+                going.remove(making)
                 is_fine = exc.value and is_fine
 
         while True:
-            for one in [*going]:
-                go_on(one)
+            for making in [*going]:
+                go_on(making)
             while (
-                (is_fine or self.keeps_going) and left and len(going) < at_once
+                (is_fine or self.keeps_going) and todo and len(going) < at_once
             ):
-                move = left.pop(0)
+                move = todo.pop(0)
                 if self._is_held_up(move):
                     self.progress.end(move)
                     continue

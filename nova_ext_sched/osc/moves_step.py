@@ -127,7 +127,7 @@ def find_own(
     :param time: when the plan was made
     :param before: the IDs of those that there were
     """
-    found = [
+    own = [
         one
         for one in migrations
         if one.migration_type in _TYPES[move.method]
@@ -142,7 +142,7 @@ def find_own(
             else one.id not in before
         )
     ]
-    return found[-1] if found else None
+    return own[-1] if own else None
 
 
 def runs(server: sdk_server.Server) -> bool:

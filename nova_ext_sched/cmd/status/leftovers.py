@@ -64,9 +64,9 @@ def find(
         for host in one.hosts
     }
     for trait, found in providers.items():
-        left = {hosts[uuid] for uuid in found if uuid in hosts}
+        leftover = {hosts[uuid] for uuid in found if uuid in hosts}
         if kept := sorted(
-            host for host in left if (trait, host) not in required
+            host for host in leftover if (trait, host) not in required
         ):
             have = messages.agree(len(kept), 'has', 'have')
             yield (

@@ -220,16 +220,16 @@ class OperatorsData(typing.NamedTuple):
         for a flavor that compares it as a number.
         """
         # A fault of an aggregate is met by every flavor.
-        found: dict[str, None] = {}
+        faults: dict[str, None] = {}
         for decision in self._decide():
-            found |= dict.fromkeys(decision.request_faults)
+            faults |= dict.fromkeys(decision.request_faults)
             for aggregate, metadata in sorted(self.aggregates.items()):
                 # Odd where there is something to report.
                 if decision.read(metadata) & 1:
-                    found |= dict.fromkeys(
+                    faults |= dict.fromkeys(
                         decision.faults(aggregate, metadata)
                     )
-        return (fault for fault in found if fault.startswith(subject))
+        return (fault for fault in faults if fault.startswith(subject))
 
 
 def _is_slip(key: str) -> bool:

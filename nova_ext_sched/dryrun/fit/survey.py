@@ -176,7 +176,7 @@ class Survey:
         """The UUIDs of hosts by what :attr:`by` asks for."""
         if not self.by:
             return None
-        found: dict[str, set[str]] = collections.defaultdict(set)
+        uuids_by_name: dict[str, set[str]] = collections.defaultdict(set)
         for uuid, host in self.cloud.hosts.items():
             aggregates = self.cloud.aggregates_of(host.host)
             names: Collection[str] = [one.name for one in aggregates]
@@ -185,8 +185,8 @@ class Survey:
             elif self.by == 'domain':
                 names = selection.domains_of(aggregates)
             for name in names or ('',):
-                found[name].add(uuid)
-        return found
+                uuids_by_name[name].add(uuid)
+        return uuids_by_name
 
     def _count(self, flavor: typing.Any) -> tally.Counted:
         counted = tally.Counted(flavor)

@@ -82,16 +82,16 @@ class Swap:
         :returns: None where nobody does
         """
         given: dict[str, str] = {}
-        for uuid, one in allocations.items():
-            if _has_left(book, uuid, one['resources']):
+        for uuid, allocation in allocations.items():
+            if _has_left(book, uuid, allocation['resources']):
                 continue
             used = {*allocations, *given.values()}
             for other in tree:
                 if (
                     other not in used
                     and self._are_alike(tree.get(uuid, {}), tree[other])
-                    and _has_left(book, other, one['resources'])
-                    and self._gives(other, one['resources'])
+                    and _has_left(book, other, allocation['resources'])
+                    and self._gives(other, allocation['resources'])
                 ):
                     given[uuid] = other
                     break
@@ -99,13 +99,15 @@ class Swap:
                 return None
         return given
 
-    def _are_alike(self, one: Summaries, other: Summaries) -> bool:
+    def _are_alike(self, provider: Summaries, other: Summaries) -> bool:
         # The host itself has no like.
-        parent = one.get('parent_provider_uuid')
+        parent = provider.get('parent_provider_uuid')
         return (
             parent is not None
             and parent == other['parent_provider_uuid']
-            and self._named.isdisjoint({*one['traits']} ^ {*other['traits']})
+            and self._named.isdisjoint(
+                {*provider['traits']} ^ {*other['traits']}
+            )
         )
 
     def _gives(self, uuid: str, amounts: Mapping[str, int]) -> bool:

@@ -119,7 +119,7 @@ def make_document(
         for room in rooms.values()
         if room.end and not room.servers
     ]
-    found = answer.RoomForFlavor(
+    of_flavor = answer.RoomForFlavor(
         flavor.flavorid,
         messages.clean(flavor.name),
         flavor.vcpus,
@@ -138,13 +138,13 @@ def make_document(
         messages.clean(counted.fault, 1000),
     )
     if hosts is not None:
-        found.rooms = _rank(_list_rooms(counted, hosts), 'host')
+        of_flavor.rooms = _rank(_list_rooms(counted, hosts), 'host')
     if groups is not None and not counted.fault:
-        found.groups = _rank(_list_groups(counted, groups), 'name')
+        of_flavor.groups = _rank(_list_groups(counted, groups), 'name')
         times = collections.Counter(itertools.chain(*groups.values()))
         several = {uuid for uuid in rooms if times[uuid] > 1}
-        found.in_several = answer.RoomSum(*_say(counted.add_up(several)))
-    return found
+        of_flavor.in_several = answer.RoomSum(*_say(counted.add_up(several)))
+    return of_flavor
 
 
 def _list_rooms(
@@ -192,13 +192,13 @@ def _say(fit: number.Fit) -> tuple[int | None, bool]:
     )
 
 
-def _rank(found: Iterable[_Ranked], name: str) -> list[_Ranked]:
+def _rank(rooms: Iterable[_Ranked], name: str) -> list[_Ranked]:
     """Return flavors, hosts or groups, the most room first.
 
     :param name: the field that decides between those of as much
     """
     return sorted(
-        found,
+        rooms,
         key=lambda one: (
             not one.unlimited,
             1 if one.servers is None else -one.servers,
