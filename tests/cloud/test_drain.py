@@ -147,7 +147,8 @@ class DrainTestCase(moves.MovesTestCase):
         self.assertEqual('big', self.row_of[one['Server']].flavor)
         self.assertIn('No valid host was found', one['Reason'])
         self.assertIn(
-            f'Turn {one["Turn"]}, {one["Name"]}: No valid host was found', said
+            f'Move {one["Turn"]} ({one["Name"]}): No valid host was found',
+            said,
         )
         self.assertIn('then make a new plan: nova-ext-sched drain', said)
 
