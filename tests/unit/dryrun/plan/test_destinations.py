@@ -23,6 +23,7 @@ import testtools
 
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.queries import sources
 from tests import documentation
 from tests.unit.dryrun.cloud import clouds
@@ -402,6 +403,21 @@ class SharedTestCase(testtools.TestCase):
                 clouds.make_spec,
             )
         self.assertIn('expected the cloud as it is, got a fork', str(error))
+
+
+class BeginTestCase(testtools.TestCase):
+    def test_another_plan_asks_request_filters_anew(self):
+        """They may say something else by then."""
+        made, asked = self.useFixture(small.Small()), []
+        cloud = made.build('a=4 s=1+g; b=4')
+        places, spec = destinations.Destinations(cloud), made.make_spec('s')
+        like = places.find_like(likeness.Key('x', False), spec.obj_clone)
+        made.request_filters.append(lambda *_: asked.append(1))
+        for number in (1, 2):
+            places.begin(frozenset())
+            for _ in range(2):
+                places.find(movable.Evacuation('s', spec, like))
+            self.assertEqual(number, len(asked))
 
 
 class PageTestCase(testtools.TestCase):
