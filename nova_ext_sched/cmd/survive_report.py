@@ -178,8 +178,8 @@ def _count_refused(outcome: plans.Outcome) -> Iterator[str]:
 
 def _rank_tight(one: plans.Failure) -> tuple[typing.Any, ...]:
     """Return a key: those that cost servers, then the least room left."""
-    left = math.inf if one.room_for_last is None else one.room_for_last
-    return -len(one.lost), left, messages.in_order(one.failure)
+    room = math.inf if one.room_for_last is None else one.room_for_last
+    return -len(one.lost), room, messages.in_order(one.failure)
 
 
 def _name_tightest(

@@ -180,17 +180,25 @@ class Rooms:
         :raises reasons.FilterFailed: a filter raised what nova does not
             expect
         """
-        left = list(self._rooms)
+        remaining = list(self._rooms)
         with self._borrowed():
             if self._is_even:
-                even = [one for one in left if self._has_one_candidate(one)]
-                left = [
-                    one for one in left if not self._has_one_candidate(one)
+                even = [
+                    one for one in remaining if self._has_one_candidate(one)
+                ]
+                remaining = [
+                    one
+                    for one in remaining
+                    if not self._has_one_candidate(one)
                 ]
                 self._halve(future, even)
             # Those of a group that came before may have changed the next: a
             # nova-compute may have several nodes.
-            turns = [left] if self._group is None else [[one] for one in left]
+            turns = (
+                [remaining]
+                if self._group is None
+                else [[one] for one in remaining]
+            )
             for rooms in turns:
                 self._fill(future, rooms)
             self.tied = self._find_tied(future)
@@ -285,7 +293,7 @@ class Rooms:
         self, future: fork.Fork, rooms: Sequence[HostRoom]
     ) -> list[HostRoom]:
         """Give hosts the candidates that placement would offer now."""
-        left = []
+        remaining = []
         for room in rooms:
             lacking: set[str] = set()
             offered = []
@@ -298,10 +306,10 @@ class Rooms:
                 offered = self._find_next(future, room.state.uuid)
             room.state.allocation_candidates = offered
             if offered:
-                left.append(room)
+                remaining.append(room)
             else:
                 room.end = refusals.full(sorted(lacking))
-        return left
+        return remaining
 
     def _find_next(self, future: fork.Fork, uuid: str) -> list[claims.Request]:
         """Return a candidate of a host that placement did not list."""

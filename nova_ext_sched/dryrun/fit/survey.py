@@ -212,10 +212,10 @@ class Survey:
         self._note_limit(offered)
         counted.judged = judged
         with self._weighing(spec_obj):
-            left = hosts.Hosts(asked, offered).judge()
+            order = hosts.Hosts(asked, offered).judge()
         self._full = orphaned.find_full(judged) | self._full
         rooms = count.Rooms(
-            self.cloud, spec_obj, left, offered, self._key_of_state
+            self.cloud, spec_obj, order, offered, self._key_of_state
         )
         with self.cloud.fork() as future:
             counted.rooms = rooms.measure(future)
