@@ -3,6 +3,7 @@
 """Small clouds: hosts in memory, and a placement that nova's client asks."""
 
 import collections
+import contextlib
 import dataclasses
 import types
 from urllib import parse
@@ -29,24 +30,37 @@ SHARES = os_traits.MISC_SHARES_VIA_AGGREGATE
 
 @dataclasses.dataclass
 class Provider:
-    """A resource provider: of each resource class its total."""
+    """A resource provider: of each resource class its total.
+
+    :ivar limits: what else its inventories have: ``max_unit`` and the like
+    """
 
     inventory: dict
     root: str
     traits: set = dataclasses.field(default_factory=set)
     limits: dict = dataclasses.field(default_factory=dict)
 
+    def count(self, name):
+        """Return its capacity of a resource class."""
+        left = self.inventory.get(name, 0) - self.limits.get('reserved', 0)
+        return int(left * self.limits.get('allocation_ratio', 1))
+
 
 class Placement:
     """Placement's answers; tests/functional holds them against its own.
 
     :ivar held: what consumers have, by provider
+    :ivar members: the providers of aggregates; any other has all
+    :ivar bound: how many candidates there are at most, whoever asks
+    :ivar refused: what it refuses is a query with such a text
     :ivar asked: the URLs
     """
 
     def __init__(self):
         self.providers = {}
         self.held = {}
+        self.members = {}
+        self.bound, self.refused = 1000, ''
         self.asked = []
 
     def add(self, uuid, root=None, traits=(), **inventory):
@@ -68,6 +82,11 @@ class Placement:
         self.asked.append(url)
         path, _, text = url.partition('?')
         first, *rest = path.strip('/').split('/')
+        if self.refused and self.refused in url:
+            errors = {'errors': [{'detail': 'no way'}]}
+            return types.SimpleNamespace(
+                status_code=400, text='no way', json=lambda: errors
+            )
         body = getattr(self, f'_{first}')(parse.parse_qsl(text), *rest)
         return types.SimpleNamespace(status_code=200, json=lambda: body)
 
@@ -85,6 +104,11 @@ class Placement:
             'user_id': 'user',
         }
 
+    def _traits(self, params):
+        names = params[0][1].removeprefix('in:').split(',')
+        has = {name for one in self.providers.values() for name in one.traits}
+        return {'traits': [{'name': name} for name in names if name in has]}
+
     def _resource_providers(self, params, uuid=None, part=None):
         if uuid is None:
             return {
@@ -95,7 +119,8 @@ class Placement:
                 ]
             }
         if part == 'aggregates':
-            return {'aggregates': ['all']}
+            mine = [one for one in self.members if uuid in self.members[one]]
+            return {'aggregates': mine if self.members else ['all']}
         one = self.providers[uuid]
         return {
             'inventories': {
@@ -125,9 +150,16 @@ class Placement:
         one = self.providers[uuid]
         if key == 'in_tree':
             return one.root == value
+        if key == 'resources':
+            name, _, amount = value.partition(':')
+            free = one.count(name) - self.used(uuid)[name]
+            return free >= int(amount)
         if key == 'required':
             return value in one.traits
-        return key == 'member_of'
+        names = value.removeprefix('!').removeprefix('in:').split(',')
+        return key == 'member_of' and any(
+            uuid in self.members.get(name, self.providers) for name in names
+        )
 
     def _allocation_candidates(self, params):
         asked = dict(params)
@@ -139,7 +171,11 @@ class Placement:
         }
         found = {}
         for uuid, one in self.providers.items():
-            traits = [*filter(None, asked.get('required', '').split(','))]
+            traits = [
+                name
+                for key in ('required', 'root_required')
+                for name in filter(None, asked.get(key, '').split(','))
+            ]
             if (
                 one.root != uuid
                 or SHARES in one.traits
@@ -154,7 +190,7 @@ class Placement:
             gives = {}
             for name, amount in amounts.items():
                 for by in (uuid, *others):
-                    free = self.providers[by].inventory.get(name, 0)
+                    free = self.providers[by].count(name)
                     if amount <= free - self.used(by)[name] and (
                         by == uuid or SHARES in self.providers[by].traits
                     ):
@@ -162,6 +198,9 @@ class Placement:
                         break
             if sum(map(len, gives.values())) == len(amounts):
                 found[uuid] = make_request(**gives)
+        if 'in_tree' not in asked:
+            most = min(int(asked.get('limit', 1000)), self.bound)
+            found = dict([*found.items()][:most])
         return {
             'allocation_requests': [*found.values()],
             'provider_summaries': {
@@ -174,7 +213,7 @@ class Placement:
     def _summarize(self, uuid):
         one, used = self.providers[uuid], self.used(uuid)
         resources = {
-            name: (total, used[name]) for name, total in one.inventory.items()
+            name: (one.count(name), used[name]) for name in one.inventory
         }
         return {'root_provider_uuid': one.root, **make_summary(**resources)}
 
@@ -311,6 +350,69 @@ class Cloud(snapshot.Snapshot):
             )
             for uuid, state in self.states.items()
         }
+
+
+@dataclasses.dataclass
+class Steps:
+    """What happens in forks, as a text.
+
+    A step is a verb, a server and perhaps a host, how many CPUs of it and how
+    much of the shared disks the server takes; ``not`` begins one whose claim
+    fails. ``(`` opens a fork on top of the last, ``)`` ends it, and ``keep``
+    lets the one below go on with it.
+
+    :param spec: the request of each server
+    :param servers: what :meth:`Cloud.stand` returned, by UUID
+    """
+
+    cloud: Cloud
+    spec: objects.RequestSpec
+    servers: dict
+
+    @contextlib.contextmanager
+    def go(self, text):
+        """Yield the fork that is open at the end."""
+        with contextlib.ExitStack() as stack:
+            opened = []
+            for step in ['(', *filter(None, text.split(', '))]:
+                if step == '(':
+                    ends = stack.enter_context(contextlib.ExitStack())
+                    future = ends.enter_context(self.cloud.fork())
+                    opened.append((future, ends))
+                elif step in (')', 'keep'):
+                    future, ends = opened.pop()
+                    if step == 'keep':
+                        future.keep()
+                    ends.close()
+                else:
+                    words = step.removeprefix('not ').split()
+                    done = self._go(opened[-1][0], *words)
+                    assert done is not step.startswith('not '), step
+            yield opened[-1][0]
+
+    def _go(self, future, verb, uuid, host='', cpus=1, disks=0):
+        server, node = self.servers.get(uuid), None
+        if host:
+            taken = {host: {'VCPU': int(cpus), 'MEMORY_MB': 64}}
+            if disks:
+                taken['disks'] = {'DISK_GB': int(disks)}
+            target = self.cloud.find_target(host, **taken)
+        if server:
+            node = self.cloud.find_node(server.host, server.node)
+        if verb == 'come':
+            return future.come(uuid, self.spec, target)
+        if verb == 'claim':
+            request = target.allocation_candidates[0]
+            return future.allocate(uuid, self.spec, request)
+        if verb == 'move':
+            return self.cloud.migrate(future, server, self.spec, target)
+        if verb == 'evacuate':
+            return future.evacuate(uuid, self.spec, target, node)
+        if verb == 'leave':
+            taken = claims.read_taken(server)
+            return future.leave(uuid, self.spec, node, taken) is None
+        self.cloud.under_way = {uuid: {'hosta', 'hostb', 'gone'}}
+        return future.count_under_way() is None
 
 
 def make_spec(vcpus=1, **fields):

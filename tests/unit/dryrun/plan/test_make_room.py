@@ -236,7 +236,7 @@ class MakeRoomTestCase(testtools.TestCase):
             'live',
             {'where': {'b'}},
             0,
-            '1 is full (MEMORY_MB), 1 is excluded by the request.',
+            '1 is full (VCPU), 1 is excluded by the request.',
         ),
         ('live', {'not_to': {'b'}}, 0, ''),
     )
