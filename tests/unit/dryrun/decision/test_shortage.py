@@ -1,342 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
 
-from unittest import mock
+import dataclasses
 
-import ddt
 import testtools
 
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import shortage
 from tests.unit.dryrun.cloud import clouds
 
-HOSTS = {'big': 'host1', 'small': 'host2', 'none': 'host3', 'shared': 'host4'}
+FULL, SMALL, WITHOUT = 'are full ({})', 'are too small ({})', 'have no {}'
+UNITS = 'cannot give one server such an amount ({})'
+METAL = (
+    'have {} reserved, as bare metal in maintenance, cleaning or not '
+    'available has'
+)
+MEMORY = 'have {} reserved by reserved_host_memory_mb'
+
+RATIO = {'reserved': 1, 'allocation_ratio': 1.5, 'max_unit': 99}
+
+# Of a host the resource class, its total, what is used and what else its
+# inventory has; the amount; why it lacks that, and what one server could get.
+ROWS = (
+    ('DISK_GB', 100, 60, {}, 50, FULL, 40),
+    ('DISK_GB', 20, 0, {}, 50, SMALL, 20),
+    ('VCPU', 100, 0, {}, 5, WITHOUT, None),
+    # It gives one server no more than max_unit, however much it is.
+    ('DISK_GB', 160, 155, {'max_unit': 10}, 10, FULL, 5),
+    ('DISK_GB', 160, 155, {'max_unit': 10}, 11, SMALL, 5),
+    ('DISK_GB', 160, 0, {'max_unit': 10}, 11, SMALL, 10),
+    ('DISK_GB', 20, 12, {'step_size': 3}, 1, UNITS, 6),
+    ('DISK_GB', 20, 12, {'step_size': 3}, 4, UNITS, 6),
+    ('DISK_GB', 20, 12, {'min_unit': 3}, 2, UNITS, 8),
+    ('DISK_GB', 20, 18, {'min_unit': 3}, 3, FULL, 0),
+    ('DISK_GB', 20, 12, {'max_unit': 9, 'step_size': 3}, 9, FULL, 6),
+    ('DISK_GB', 20, 12, {'max_unit': 9, 'step_size': 3}, 12, SMALL, 6),
+    # It has not one unit free.
+    ('DISK_GB', 9, 9, {}, 5, FULL, 0),
+    ('DISK_GB', 9, 12, RATIO, 12, FULL, 0),
+    ('DISK_GB', 9, 12, RATIO, 14, SMALL, 0),
+    # What is reserved, and who reserves it.
+    ('CUSTOM_METAL', 1, 0, {'reserved': 1}, 1, f'{METAL} (1 of 1)', 0),
+    ('MEMORY_MB', 8192, 7680, {'reserved': 512}, 8000,
+     f'{MEMORY} (512 of 8192)', 0),
+    ('PCPU', 8, 0, {'reserved': 8}, 4, 'have {} reserved (8 of 8)', 0),
+    # What is not reserved would do; less would be too small all the same.
+    ('MEMORY_MB', 8192, 7680, {'reserved': 512}, 7680, FULL, 0),
+    ('MEMORY_MB', 8192, 7680, {'reserved': 512}, 8193, SMALL, 0),
+    ('MEMORY_MB', 8192, 7680, {'reserved': 512, 'max_unit': 4096}, 8000,
+     SMALL, 0),
+)  # fmt: skip
 
 
-def summary(root, **resources):
-    return {
-        **clouds.make_summary(**resources),
-        'root_provider_uuid': root,
-    }
-
-
-class Client:
-    """Placement with summaries by resource class, and inventories."""
-
-    def __init__(self, summaries, inventories=None, usages=None):
-        self.answers = {
-            f'/allocation_candidates?resources={name}:1': {
-                'provider_summaries': found
-            }
-            for name, found in summaries.items()
-        }
-        for uuid, found in (inventories or {}).items():
-            self.answers[f'/resource_providers/{uuid}/inventories'] = {
-                'inventories': {
-                    name: {
-                        'total': 1,
-                        'reserved': 0,
-                        'allocation_ratio': 1.0,
-                        **one,
-                    }
-                    for name, one in found.items()
-                }
-            }
-            self.answers[f'/resource_providers/{uuid}/usages'] = {
-                'usages': (usages or {}).get(uuid, {})
-            }
-        self.asked = []
-
-    def get(self, url, version):
-        self.asked.append(url)
-        if url in self.answers:
-            return mock.Mock(status_code=200, json=lambda: self.answers[url])
-        return mock.Mock(status_code=400)
-
-
-@ddt.ddt
 class ShortagesTestCase(testtools.TestCase):
-    def explain(
-        self, client, amount, refused, classes=('DISK_GB',), name='DISK_GB'
-    ):
-        providers = placement.Providers(client)
-        providers.served = {'pool': {'shared'}}
+    """Hosts, and a pool of disks that ``host`` alone shares with another."""
+
+    def setUp(self):
+        super().setUp()
+        self.build()
+
+    def build(self):
+        self.cloud = clouds.Cloud('')
+        self.server = self.cloud.server
+
+    def add(self, uuid, name, total, used=0, limits=None, root=None):
+        self.server.add(uuid, root, **{name: total})
+        self.server.providers[uuid].limits = limits or {}
+        if used:
+            self.server.hold(f'on {uuid}', **{uuid: {name: used}})
+
+    def explain(self, amount, refused, name='DISK_GB', classes=(), hosts=4):
+        """Return why hosts lack an amount, the numbers, what one gets."""
         part = query.Part('resources', f'{name}:{amount}')
-        return shortage.explain(providers, part, classes, refused, len(HOSTS))
+        found, numbers, free = shortage.explain(
+            self.cloud.providers, part, [name, *classes], refused, hosts
+        )
+        self.assertEqual({name}, {one.cause for one in found.values()})
+        phrases = {}
+        for uuid, one in found.items():
+            detail = f' ({one.detail})' if one.detail else ''
+            phrases[uuid] = one.phrase + detail
+            # An empty host could take it, a small one never.
+            lifts = one.phrase == FULL.format(name)
+            self.assertIs(lifts, one.lifts, one)
+        return phrases, numbers, free
 
-    def test_full_too_small_and_without(self):
-        client = Client(
-            {
-                'DISK_GB': {
-                    'big': summary('big', DISK_GB=(100, 60)),
-                    'small': summary('small', DISK_GB=(20, 0)),
-                    'none': summary('none', VCPU=(1, 0)),
-                }
-            },
-            {
-                'big': {'DISK_GB': {'max_unit': 100}},
-                'pool': {'DISK_GB': {'total': 500, 'max_unit': 500}},
-            },
-            {'pool': {'DISK_GB': 455}},
-        )
-        refusals, found, free = self.explain(client, 50, list(HOSTS))
-        self.assertEqual(
-            {
-                'big': 'are full (DISK_GB)',
-                'small': 'are too small (DISK_GB)',
-                'none': 'have no DISK_GB',
-                'shared': 'are full (DISK_GB)',
-            },
-            {uuid: one.phrase for uuid, one in refusals.items()},
-        )
-        self.assertEqual({'DISK_GB'}, {one.cause for one in refusals.values()})
-        # An empty host could take it, a small one never.
-        self.assertEqual(
-            {'big', 'shared'}, {u for u, one in refusals.items() if one.lifts}
-        )
-        self.assertEqual(
-            conclusion.Capacity(
-                'DISK_GB',
-                50,
-                large_enough=2,
-                full=2,
-                too_small=1,
-                without=1,
-                unknown=0,
-            ),
-            found,
-        )
-        self.assertEqual({'big': 40, 'small': 20, 'shared': 45}, free)
+    def test_one_host(self):
+        for has, total, used, limits, amount, phrase, most in ROWS:
+            name = 'DISK_GB' if phrase == WITHOUT else has
+            self.build()
+            self.add('host', has, total, used, limits)
+            found, numbers, free = self.explain(amount, ['host'], name, [has])
+            self.assertEqual({'host': phrase.format(name)}, found)
+            self.assertEqual({} if most is None else {'host': most}, free)
+            counts = dataclasses.asdict(numbers)
+            kind = {FULL: 'full', WITHOUT: 'without'}.get(phrase, 'too_small')
+            self.assertEqual(1, counts[kind])
 
-    def test_hosts_that_pass_are_large_enough(self):
-        client = Client(
-            {'DISK_GB': {'small': summary('small', DISK_GB=(20, 0))}}
-        )
-        self.assertEqual(
-            3, self.explain(client, 50, ['small'])[1].large_enough
-        )
+    def test_several_hosts(self):
+        """One that passes is large enough, as one that is full."""
+        self.add('big', 'DISK_GB', 100, 60)
+        self.add('small', 'DISK_GB', 20)
+        self.add('none', 'VCPU', 1)
+        found, numbers, _ = self.explain(50, ['big', 'small', 'none'])
+        self.assertEqual(3, len({*found.values()}))
+        expected = conclusion.Capacity('DISK_GB', 50, 2, 1, 1, 1, 0)
+        self.assertEqual(expected, numbers)
 
-    @ddt.data(
-        # What is used and asked for; why not, and what one server could get.
-        (155, 10, 'are full (DISK_GB)', 5),
-        (155, 11, 'are too small (DISK_GB)', 5),
-        (0, 11, 'are too small (DISK_GB)', 10),
-    )
-    @ddt.unpack
-    def test_an_overcommitted_host(self, used, amount, kind, most):
-        """It gives one server no more than max_unit."""
-        client = Client(
-            {'DISK_GB': {'big': summary('big', DISK_GB=(160, used))}},
-            {'big': {'DISK_GB': {'max_unit': 10}}},
-        )
-        refusals, found, free = self.explain(client, amount, ['big'])
-        self.assertEqual(kind, refusals['big'].phrase)
-        self.assertEqual({'big': most}, free)
+    def test_equal_capacity_and_other_limits(self):
+        for small, large in ('ab', 'ba'):
+            self.build()
+            self.add(small, 'DISK_GB', 64, 60, {'max_unit': 4})
+            self.add(large, 'DISK_GB', 64, 60)
+            found, _, free = self.explain(16, ['a', 'b'])
+            kinds = {small: SMALL, large: FULL}
+            expected = {u: kinds[u].format('DISK_GB') for u in kinds}
+            self.assertEqual((expected, {'a': 4, 'b': 4}), (found, free))
 
-    @ddt.data(('a', 'b'), ('b', 'a'))
-    @ddt.unpack
-    def test_equal_capacity_and_other_limits(self, small, large):
-        client = Client(
-            {'DISK_GB': {u: summary(u, DISK_GB=(64, 60)) for u in 'ab'}},
-            {
-                small: {'DISK_GB': {'max_unit': 4}},
-                large: {'DISK_GB': {'max_unit': 64}},
-            },
-        )
-        refusals, _, free = self.explain(client, 16, ['a', 'b'])
-        self.assertEqual('are too small (DISK_GB)', refusals[small].phrase)
-        self.assertEqual('are full (DISK_GB)', refusals[large].phrase)
-        self.assertEqual({'a': 4, 'b': 4}, free)
-
-    @ddt.data(
-        # How many give less; what is said of the last host.
-        (0, 'are full (DISK_GB)', True),
-        (1, 'lack DISK_GB', False),
-        (39, 'are too small (DISK_GB)', False),
-    )
-    @ddt.unpack
-    def test_of_many_some_are_asked(self, small, kind, lifts):
+    def test_of_many_some_are_asked(self):
         hosts = [f'h{n:02}' for n in range(40)]
-        client = Client(
-            {'DISK_GB': {u: summary(u, DISK_GB=(64, 60)) for u in hosts}},
-            {
-                u: {'DISK_GB': {'max_unit': 4 if n < small else 64}}
-                for n, u in enumerate(hosts)
-            },
-        )
-        refusals, found, _ = self.explain(client, 16, hosts)
-        last = refusals['h39']
-        self.assertEqual((kind, lifts), (last.phrase, last.lifts))
-        self.assertEqual(33, len(client.asked))
-        self.assertEqual(8 if small == 1 else 0, found.unknown)
-
-    @ddt.data(
-        # The amount; why not, and what one server could get.
-        (1, 'cannot give one server such an amount (DISK_GB)', 6),
-        (4, 'cannot give one server such an amount (DISK_GB)', 6),
-        (9, 'are full (DISK_GB)', 6),
-        (12, 'are too small (DISK_GB)', 6),
-    )
-    @ddt.unpack
-    def test_units(self, amount, kind, most):
-        client = Client(
-            {'DISK_GB': {'big': summary('big', DISK_GB=(20, 12))}},
-            {
-                'big': {
-                    'DISK_GB': {'min_unit': 3, 'max_unit': 9, 'step_size': 3}
-                }
-            },
-        )
-        refusals, found, free = self.explain(client, amount, ['big'])
-        self.assertEqual(kind, refusals['big'].phrase)
-        self.assertEqual(kind == 'are full (DISK_GB)', refusals['big'].lifts)
-        self.assertEqual({'big': most}, free)
-
-    def test_a_host_with_not_one_unit_free(self):
-        """It is in the candidates for another class."""
-        client = Client(
-            {
-                'DISK_GB': {},
-                'VCPU': {'big': summary('big', VCPU=(9, 0), DISK_GB=(9, 9))},
-            },
-            {'big': {'DISK_GB': {'max_unit': 9}}},
-        )
-        refusals, found, free = self.explain(
-            client, 5, ['big'], ('VCPU', 'DISK_GB')
-        )
-        self.assertEqual('are full (DISK_GB)', refusals['big'].phrase)
-        self.assertEqual({'big': 0}, free)
-
-    def test_a_host_that_is_in_no_candidates(self):
-        inventory = {'total': 9, 'reserved': 1, 'allocation_ratio': 1.5}
-        client = Client(
-            {},
-            {'big': {'DISK_GB': {**inventory, 'max_unit': 99}}, 'none': {}},
-            {'big': {'DISK_GB': 12}},
-        )
-        refusals, found, free = self.explain(client, 12, ['big', 'none'])
-        self.assertEqual({'big': 0}, free)
-        self.assertEqual('are full (DISK_GB)', refusals['big'].phrase)
-        self.assertEqual('have no DISK_GB', refusals['none'].phrase)
-        refusals, _, _ = self.explain(client, 14, ['big'])
-        self.assertEqual('are too small (DISK_GB)', refusals['big'].phrase)
+        for small, said, unknown in (
+            # How many give less; what is said of the last host.
+            (0, FULL, 0),
+            (1, 'lack {}', 8),
+            (39, SMALL, 0),
+        ):
+            self.build()
+            for number, uuid in enumerate(hosts):
+                limits = {'max_unit': 4} if number < small else {}
+                self.add(uuid, 'DISK_GB', 64, 60, limits)
+            self.server.asked.clear()
+            found, numbers, _ = self.explain(16, hosts)
+            self.assertEqual(said.format('DISK_GB'), found['h39'])
+            self.assertEqual(unknown, numbers.unknown)
+            asked = '\n'.join(self.server.asked)
+            self.assertEqual(32, asked.count('/inventories'))
 
     def test_of_many_such_hosts_the_first_are_asked(self):
-        hosts = {f'{n:02}': f'h{n}' for n in range(33)}
-        client = Client({}, {uuid: {} for uuid in hosts})
-        refusals, amounts, _ = self.explain(client, 1, hosts, ())
-        self.assertEqual('lack DISK_GB', refusals.pop('32').phrase)
-        self.assertEqual(
-            {'have no DISK_GB'}, {one.phrase for one in refusals.values()}
-        )
-        self.assertEqual((32, 1), (amounts.without, amounts.unknown))
+        hosts = [f'h{number:02}' for number in range(33)]
+        for uuid in hosts:
+            self.add(uuid, 'VCPU', 1)
+        for classes, asked, last in (
+            ((), 32, 'lack DISK_GB'),
+            # They are in the candidates for another class.
+            (['VCPU'], 33, 'have no DISK_GB'),
+        ):
+            part = query.Part('resources', 'DISK_GB:1')
+            found, numbers, _ = shortage.explain(
+                self.cloud.providers, part, classes, hosts, 33
+            )
+            self.assertEqual(last, found.pop('h32').phrase)
+            found = {one.phrase for one in found.values()}
+            self.assertEqual({'have no DISK_GB'}, found)
+            counts = numbers.without, numbers.unknown
+            self.assertEqual((asked, 33 - asked), counts)
 
-    @ddt.data(
-        # What the pool has free; why the host lacks 50, and what it has.
-        (455, 'are full (DISK_GB)', 45),
-        # It is in no summary.
-        (500, 'are full (DISK_GB)', 0),
-    )
-    @ddt.unpack
-    def test_a_disk_that_hosts_share(self, used, kind, most):
-        client = Client(
-            {
-                'DISK_GB': {},
-                'VCPU': {'shared': summary('shared', VCPU=(9, 0))},
-            },
-            {'pool': {'DISK_GB': {'total': 500, 'max_unit': 500}}},
-            {'pool': {'DISK_GB': used}},
-        )
-        found, _, free = self.explain(
-            client, 50, ['shared'], ('DISK_GB', 'VCPU')
-        )
-        self.assertEqual(
-            (kind, True), (found['shared'].phrase, found['shared'].lifts)
-        )
-        self.assertEqual({'shared': most}, free)
+    def test_a_disk_that_hosts_share(self):
+        """Whether it is in a summary, or full."""
+        for used, free in ((455, 45), (500, 0)):
+            self.build()
+            self.add('host', 'VCPU', 9)
+            self.add('pool', 'DISK_GB', 500, used)
+            self.server.providers['pool'].traits = {clouds.SHARES}
+            found = self.explain(50, ['host'], classes=['VCPU'])
+            said = {'host': FULL.format('DISK_GB')}
+            self.assertEqual((said, {'host': free}), found[::2])
 
     def test_what_is_not_shared(self):
         """All CPUs of a host are in use, and its pool has none."""
-        client = Client(
-            {
-                'VCPU': {},
-                'DISK_GB': {'pool': summary('pool', DISK_GB=(500, 0))},
-            },
-            {
-                'pool': {'DISK_GB': {'total': 500, 'max_unit': 500}},
-                'shared': {'VCPU': {'total': 4, 'max_unit': 4}},
-            },
-            {'shared': {'VCPU': 4}},
-        )
-        found, capacity, free = self.explain(
-            client, 2, ['shared'], ('DISK_GB', 'VCPU'), 'VCPU'
-        )
-        self.assertEqual('are full (VCPU)', found['shared'].phrase)
-        self.assertEqual((1, 0), (capacity.full, capacity.without))
-        self.assertEqual({'shared': 0}, free)
+        self.add('host', 'VCPU', 4, 4)
+        self.add('pool', 'DISK_GB', 500)
+        self.server.providers['pool'].traits = {clouds.SHARES}
+        found = self.explain(2, ['host'], 'VCPU', ['DISK_GB'])
+        self.assertEqual({'host': FULL.format('VCPU')}, found[0])
+        self.assertEqual({'host': 0}, found[2])
 
     def test_providers_below_the_host(self):
-        client = Client(
-            {},
-            {
-                'big': {'VCPU': {}},
-                'gpu': {'VGPU': {'total': 8, 'max_unit': 8}},
-            },
-            {'gpu': {'VGPU': 8}},
-        )
-        tree = [
-            {'uuid': uuid, 'root_provider_uuid': 'big'}
-            for uuid in ('big', 'gpu')
-        ]
-        client.answers['/resource_providers?in_tree=big'] = {
-            'resource_providers': tree
-        }
-        found, _, _ = self.explain(client, 2, ['big'], ('VGPU',), 'VGPU')
-        self.assertEqual('are full (VGPU)', found['big'].phrase)
-
-    @ddt.data(
-        # The resource class, its total, what is reserved and what a server
-        # gets at most; the amount; why not, and what of it is reserved.
-        (
-            *('CUSTOM_METAL', 1, 1, 1, 1),
-            'have CUSTOM_METAL reserved, as bare metal in maintenance, '
-            'cleaning or not available has',
-            '1 of 1',
-        ),
-        (
-            *('MEMORY_MB', 8192, 512, 8192, 8000),
-            'have MEMORY_MB reserved by reserved_host_memory_mb',
-            '512 of 8192',
-        ),
-        ('PCPU', 8, 8, 8, 4, 'have PCPU reserved', '8 of 8'),
-        # What is not reserved would do; less would be too small all the same.
-        ('MEMORY_MB', 8192, 512, 8192, 7680, 'are full (MEMORY_MB)', ''),
-        ('MEMORY_MB', 8192, 512, 8192, 8193, 'are too small (MEMORY_MB)', ''),
-        ('MEMORY_MB', 8192, 512, 4096, 8000, 'are too small (MEMORY_MB)', ''),
-    )
-    @ddt.unpack
-    def test_what_is_reserved(
-        self, name, total, reserved, most, amount, kind, detail
-    ):
-        client = Client(
-            {},
-            {
-                'big': {
-                    name: {
-                        'total': total,
-                        'reserved': reserved,
-                        'max_unit': most,
-                    }
-                }
-            },
-            {'big': {name: total - reserved}},
-        )
-        found, capacity, _ = self.explain(
-            client, amount, ['big'], (name,), name
-        )
-        self.assertEqual(
-            (kind, detail), (found['big'].phrase, found['big'].detail)
-        )
-        self.assertEqual('full' in kind, found['big'].lifts)
-        self.assertEqual('full' not in kind, bool(capacity.too_small))
+        self.add('host', 'VCPU', 1)
+        self.add('gpu', 'VGPU', 8, 8, root='host')
+        found, _, _ = self.explain(2, ['host'], 'VGPU')
+        self.assertEqual({'host': FULL.format('VGPU')}, found)
