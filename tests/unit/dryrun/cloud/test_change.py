@@ -3,7 +3,6 @@
 import pathlib
 from unittest import mock
 
-import ddt
 import fixtures
 from nova import context
 from nova import objects
@@ -26,7 +25,6 @@ objects.register_all()
 CONF = nova.conf.CONF
 
 
-@ddt.ddt
 class MadeTestCase(testtools.TestCase):
     """nova's databases have gpu, bare and one whose name is the first's ID."""
 
@@ -66,28 +64,27 @@ class MadeTestCase(testtools.TestCase):
     def make(self, **supposed):
         return change.made(change.Change(**supposed))
 
-    @ddt.data(
-        ('metadata', ('gpu', 'b', '2'), 'gpu', {'a': '1', 'b': '2'}),
-        ('metadata', (uuids.gpu, 'a', '2=3'), 'gpu', {'a': '2=3'}),
-        ('metadata', ('2', 'a', '1'), 'bare', {'a': '1'}),
-        ('no_metadata', ('gpu', 'a'), 'gpu', {}),
-        ('hosts', ('bare', 'h1'), 'bare', {'h1'}),
-        ('hosts', ('gpu', 'h4'), 'gpu', {'h1', 'h2', 'h4'}),
-        ('hosts', ('gpu', 'h1'), 'gpu', {'h1', 'h2'}),
-        ('no_hosts', ('gpu', 'h1'), 'gpu', {'h2'}),
-    )
-    @ddt.unpack
-    def test_one_aggregate_changes(self, what, item, name, wanted):
-        metadata, hosts = self.before[name]
-        if isinstance(wanted, dict):
-            metadata = wanted
-        else:
-            hosts = wanted
-        with self.make(**{what: [item]}):
-            self.assertEqual(
-                {**self.before, name: (metadata, hosts)}, self.read()
-            )
-        self.assertEqual(self.before, self.read())
+    def test_one_aggregate_changes(self):
+        for what, item, name, wanted in (
+            ('metadata', ('gpu', 'b', '2'), 'gpu', {'a': '1', 'b': '2'}),
+            ('metadata', (uuids.gpu, 'a', '2=3'), 'gpu', {'a': '2=3'}),
+            ('metadata', ('2', 'a', '1'), 'bare', {'a': '1'}),
+            ('no_metadata', ('gpu', 'a'), 'gpu', {}),
+            ('hosts', ('bare', 'h1'), 'bare', {'h1'}),
+            ('hosts', ('gpu', 'h4'), 'gpu', {'h1', 'h2', 'h4'}),
+            ('hosts', ('gpu', 'h1'), 'gpu', {'h1', 'h2'}),
+            ('no_hosts', ('gpu', 'h1'), 'gpu', {'h2'}),
+        ):
+            metadata, hosts = self.before[name]
+            if isinstance(wanted, dict):
+                metadata = wanted
+            else:
+                hosts = wanted
+            with self.make(**{what: [item]}):
+                self.assertEqual(
+                    {**self.before, name: (metadata, hosts)}, self.read()
+                )
+            self.assertEqual(self.before, self.read())
 
     def test_every_query(self):
         """nova's and ours see the change, and nothing of it is left."""
@@ -113,13 +110,18 @@ class MadeTestCase(testtools.TestCase):
             self.assertEqual([['bare']] * 6, queries())
         self.assertEqual([[]] * 6, queries())
 
-    @ddt.data(('mysql', ['gpu']), ('postgresql', []), ('sqlite', []))
-    @ddt.unpack
-    def test_a_key_in_another_case(self, dialect, expected):
-        found = objects.AggregateList.get_all(self.ctxt)
-        with change.used(change.copy_aggregates(found, dialect), {}):
-            found = objects.AggregateList.get_by_metadata(self.ctxt, key='A')
-        self.assertEqual(expected, [one.name for one in found])
+    def test_a_key_in_another_case(self):
+        for dialect, expected in (
+            ('mysql', ['gpu']),
+            ('postgresql', []),
+            ('sqlite', []),
+        ):
+            found = objects.AggregateList.get_all(self.ctxt)
+            with change.used(change.copy_aggregates(found, dialect), {}):
+                found = objects.AggregateList.get_by_metadata(
+                    self.ctxt, key='A'
+                )
+            self.assertEqual(expected, [one.name for one in found])
 
     def test_nothing_is_left_after_an_error(self):
         with (
@@ -135,37 +137,32 @@ class MadeTestCase(testtools.TestCase):
             self.read()
         copy.assert_not_called()
 
-    @ddt.data(
-        ('options', ('nova_ext_sched.nothing', '1'), 'an option of nova.conf'),
-        ('options', ('scheduler.workers', 'x'), '--option scheduler.workers'),
-        (
-            'metadata',
-            ('gpus', 'a', 'b'),
-            'no aggregate gpus. Did you mean gpu?',
-        ),
-        ('metadata', ('1', 'a', 'b'), '2 aggregates are named 1: '),
-        ('no_metadata', ('gpu', 'b'), 'aggregate gpu: a, got'),
-        ('no_metadata', ('bare', 'b'), 'bare: it has none'),
-        ('hosts', ('gpu', 'h5'), 'no host h5. Did you mean h1, h2 or h3?'),
-        (
-            'no_hosts',
-            ('gpu', 'h3'),
-            'h3 in aggregate gpu. Did you mean h1 or h2?',
-        ),
-        ('no_hosts', ('bare', 'h3'), 'There is no host h3 in aggregate bare.'),
-    )
-    @ddt.unpack
-    def test_what_does_not_exist(self, what, item, part):
-        supposed = {'options': [('scheduler.workers', '7')], what: [item]}
-        error = self.assertRaises(
-            exception.InvalidValue, self.make(**supposed).__enter__
-        )
-        self.assertIn(part, str(error))
-        self.assertEqual(self.before, self.read())
-        self.assertNotEqual(7, CONF.scheduler.workers)
+    def test_what_does_not_exist(self):
+        for what, item, part in (
+            ('options', ('nova_ext_sched.nothing', '1'),
+             'an option of nova.conf'),
+            ('options', ('scheduler.workers', 'x'),
+             '--option scheduler.workers'),
+            ('metadata', ('gpus', 'a', 'b'),
+             'no aggregate gpus. Did you mean gpu?'),
+            ('metadata', ('1', 'a', 'b'), '2 aggregates are named 1: '),
+            ('no_metadata', ('gpu', 'b'), 'aggregate gpu: a, got'),
+            ('no_metadata', ('bare', 'b'), 'bare: it has none'),
+            ('hosts', ('gpu', 'h5'), 'no host h5. Did you mean h1, h2 or h3?'),
+            ('no_hosts', ('gpu', 'h3'),
+             'h3 in aggregate gpu. Did you mean h1 or h2?'),
+            ('no_hosts', ('bare', 'h3'),
+             'There is no host h3 in aggregate bare.'),
+        ):  # fmt: skip
+            supposed = {'options': [('scheduler.workers', '7')], what: [item]}
+            error = self.assertRaises(
+                exception.InvalidValue, self.make(**supposed).__enter__
+            )
+            self.assertIn(part, str(error))
+            self.assertEqual(self.before, self.read())
+            self.assertNotEqual(7, CONF.scheduler.workers)
 
 
-@ddt.ddt
 class OptionsTestCase(testtools.TestCase):
     """As if nova.conf had them, until the end."""
 
@@ -186,60 +183,47 @@ class OptionsTestCase(testtools.TestCase):
     def test_default_and_a_group(self):
         self.configure(workers=3)
         before = CONF.host
-        with self.made(('host', 'here'), ('scheduler.workers', '7')):
+        option = 'scheduler.workers'
+        # The last one of an option counts.
+        with self.made(('host', 'here'), (option, 'x'), (option, '7')):
             self.assertEqual(('here', 7), (CONF.host, CONF.scheduler.workers))
         self.assertEqual((before, 3), (CONF.host, CONF.scheduler.workers))
         # Nothing stands before what nova.conf says.
         self.configure(workers=4)
         self.assertEqual(4, CONF.scheduler.workers)
 
-    def test_the_last_one_of_an_option_counts(self):
-        options = ('scheduler.workers', 'x'), ('scheduler.workers', '7')
-        with self.made(*options):
-            self.assertEqual(7, CONF.scheduler.workers)
-
     def test_one_of_several_lines(self):
         """Not its letters; each value is a line."""
-        before = CONF.filter_scheduler.available_filters
+        options, name = CONF.filter_scheduler, 'available_filters'
+        before = options.available_filters
         lines = 'nova.scheduler.filters.all_filters', 'mine.all_filters'
-        options = [
-            ('filter_scheduler.available_filters', line) for line in lines
-        ]
-        for given in (options, options[1:]):
-            with self.made(*given):
-                self.assertEqual(
-                    [value for _, value in given],
-                    CONF.filter_scheduler.available_filters,
-                )
+        for given in (lines, lines[1:]):
+            with self.made(
+                *((f'filter_scheduler.{name}', line) for line in given)
+            ):
+                self.assertEqual([*given], options.available_filters)
         with self.made(('filter_scheduler.enabled_filters', 'A,B')):
-            self.assertEqual(['A', 'B'], CONF.filter_scheduler.enabled_filters)
-        self.assertEqual(before, CONF.filter_scheduler.available_filters)
+            self.assertEqual(['A', 'B'], options.enabled_filters)
+        self.assertEqual(before, options.available_filters)
 
-    @ddt.data(
-        ('quota_cores', 'quota', 'cores', '7', 7),
-        ('DEFAULT.quota_cores', 'quota', 'cores', '7', 7),
-        ('pci.passthrough_whitelist', 'pci', 'device_spec', '{}', ['{}']),
-        ('libvirt.iscsi_transport', 'libvirt', 'iscsi_iface', 'x', 'x'),
-    )
-    @ddt.unpack
-    def test_an_old_name(self, option, group, name, given, expected):
-        """nova.conf may have it by that too."""
-        before = CONF[group][name]
-        with self.made((option, given)):
-            self.assertEqual(expected, CONF[group][name])
-        self.assertEqual(before, CONF[group][name])
-
-    def test_default_by_its_name(self):
-        with self.made(('DEFAULT.host', 'here')):
-            self.assertEqual('here', CONF.host)
-
-    @ddt.data('nothing.workers', 'scheduler.nothing', 'nothing')
-    def test_one_that_is_unknown(self, option):
-        with (
-            testtools.ExpectedException(exception.InvalidValue, '.*--option'),
-            self.made((option, '7')),
+    def test_names(self):
+        """nova.conf may have it by an old one too."""
+        for option, group, name, given, expected in (
+            ('quota_cores', 'quota', 'cores', '7', 7),
+            ('DEFAULT.quota_cores', 'quota', 'cores', '7', 7),
+            ('pci.passthrough_whitelist', 'pci', 'device_spec', '{}', ['{}']),
+            ('libvirt.iscsi_transport', 'libvirt', 'iscsi_iface', 'x', 'x'),
+            ('DEFAULT.host', None, 'host', 'here', 'here'),
         ):
-            pass
+            options = CONF[group] if group else CONF
+            before = options[name]
+            with self.made((option, given)):
+                self.assertEqual(expected, options[name])
+            self.assertEqual(before, options[name])
+        for option in ('nothing.workers', 'scheduler.nothing', 'nothing'):
+            made = self.made((option, '7'))
+            error = self.assertRaises(exception.InvalidValue, made.__enter__)
+            self.assertIn('--option', str(error))
 
     def test_one_that_was_overridden_already(self):
         CONF.set_override('workers', 5, 'scheduler')

@@ -13,7 +13,6 @@ import testtools
 
 from nova_ext_sched.dryrun.cloud import claims
 from tests.unit.dryrun.cloud import clouds
-from tests.unit.request_filters import base
 
 
 class HostStateTestCase(testtools.TestCase):
@@ -22,11 +21,7 @@ class HostStateTestCase(testtools.TestCase):
         self.state = host_manager.HostState('host', 'host', 'cell')
         self.state.num_io_ops = 7
         self.state.limits = {'numa_topology': 'of an earlier request'}
-        self.spec = base.request_spec()
-        self.spec.numa_topology = None
-        self.spec.pci_requests = None
-        self.spec.requested_resources = []
-        self.spec.instance_group = None
+        self.spec = clouds.make_spec()
 
     def test_the_original_stays(self):
         copy = claims.copy_state(self.state)
@@ -107,45 +102,33 @@ class HostStateTestCase(testtools.TestCase):
 
     def test_a_server_that_leaves(self):
         """Its CPUs are free again, and the NUMA cell is as it was."""
-        mine = objects.InstanceNUMATopology(
-            cells=[
-                objects.InstanceNUMACell(
-                    id=0, cpuset={0, 1}, pcpuset=set(), memory=64
-                )
-            ]
-        )
-        empty = objects.NUMATopology(
-            cells=[
-                objects.NUMACell(
-                    id=0,
-                    cpuset={1, 2, 3},
-                    pcpuset=set(),
-                    memory=512,
-                    cpu_usage=0,
-                    memory_usage=0,
-                    mempages=[
-                        objects.NUMAPagesTopology(
-                            size_kb=4, total=9**6, used=0
-                        )
-                    ],
-                    pinned_cpus=set(),
-                    siblings=[],
-                    socket=None,
-                )
-            ]
+        common = {'id': 0, 'pcpuset': set()}
+        cell = objects.InstanceNUMACell(cpuset={0, 1}, memory=64, **common)
+        mine = objects.InstanceNUMATopology(cells=[cell])
+        pages = objects.NUMAPagesTopology(size_kb=4, total=9**6, used=0)
+        cell = objects.NUMACell(
+            cpuset={1, 2, 3},
+            memory=512,
+            cpu_usage=0,
+            memory_usage=0,
+            mempages=[pages],
+            pinned_cpus=set(),
+            siblings=[],
+            socket=None,
+            **common,
         )
         copy = claims.copy_state(self.state)
         before = dict(vars(copy))
         claims.consume(copy, self.spec, clouds.make_request(), 'uuid')
         copy.instances['uuid'] = None
         copy.numa_topology = hardware.numa_usage_from_instance_numa(
-            empty, mine
+            objects.NUMATopology(cells=[cell]), mine
         )
         self.assertEqual(2, copy.numa_topology.cells[0].cpu_usage)
         claims.leave(copy, self.spec, 'uuid', claims.Taken(mine))
         after = vars(copy)
-        self.assertEqual(0, copy.numa_topology.cells[0].cpu_usage)
-        self.assertEqual(0, copy.numa_topology.cells[0].memory_usage)
+        [cell] = copy.numa_topology.cells
+        self.assertEqual((0, 0), (cell.cpu_usage, cell.memory_usage))
         for name in before.keys() - {'numa_topology', 'num_io_ops', 'updated'}:
             self.assertEqual(before[name], after[name], name)
 
@@ -176,10 +159,7 @@ class DevicesTestCase(testtools.TestCase):
         super().setUp()
         self.state = host_manager.HostState('host', 'host', 'cell')
         self.state.pci_stats = stats.PciDeviceStats(None)
-        self.spec = base.request_spec()
-        self.spec.numa_topology = None
-        self.spec.requested_resources = []
-        self.spec.instance_group = None
+        self.spec = clouds.make_spec()
 
     def ask(self, *specs, count=1):
         """Let the request be for devices of a physical network."""
@@ -189,10 +169,8 @@ class DevicesTestCase(testtools.TestCase):
             spec=[*specs] or [{'physical_network': 'red'}],
             numa_policy=None,
         )
-        self.spec.pci_requests = objects.InstancePCIRequests(
-            requests=[request]
-        )
-        return request
+        found = objects.InstancePCIRequests(requests=[request])
+        self.spec.pci_requests = found
 
     def read(self, *devices):
         return claims.read_taken(
@@ -214,21 +192,17 @@ class DevicesTestCase(testtools.TestCase):
         self.assertFalse(self.fits())
         claims.leave(self.state, self.spec, 'uuid', taken)
         # nova's pool of both.
-        self.assertEqual(
-            [
-                {
-                    'vendor_id': '8086',
-                    'product_id': '154c',
-                    'dev_type': 'type-VF',
-                    'numa_node': 1,
-                    'address': '0000:81:00.0',
-                    'physical_network': 'red',
-                    'remote_managed': 'false',
-                    'count': 2,
-                }
-            ],
-            self.state.pci_stats.pools,
-        )
+        pool = {
+            'vendor_id': '8086',
+            'product_id': '154c',
+            'dev_type': 'type-VF',
+            'numa_node': 1,
+            'address': '0000:81:00.0',
+            'physical_network': 'red',
+            'remote_managed': 'false',
+            'count': 2,
+        }
+        self.assertEqual([pool], self.state.pci_stats.pools)
         for expected, number in ((True, 2), (False, 3)):
             self.ask(count=number)
             self.assertEqual(expected, self.fits())

@@ -4,7 +4,6 @@
 
 import types
 
-import ddt
 from nova.compute import task_states
 from nova.compute import vm_states
 import testtools
@@ -22,31 +21,29 @@ THERE, DELETED = make_row(), make_row(deleted=7)
 SOFT = make_row(vm_states.SOFT_DELETED)
 
 
-@ddt.ddt
 class IsGoneTestCase(testtools.TestCase):
-    @ddt.data(
-        # If one counts that was deleted softly, and if not.
-        (DELETED, True, True),
-        (make_row(vm_states.DELETED), True, True),
-        (make_row(task_state=task_states.DELETING), True, True),
-        # Of one that is deleted for good.
-        (make_row(vm_states.SOFT_DELETED, task_states.DELETING), True, True),
-        (SOFT, True, False),
-        (make_row(task_state=task_states.SOFT_DELETING), True, False),
-        # It is not softly deleted any more.
-        (make_row(vm_states.SOFT_DELETED, None, deleted=7), True, True),
-        (THERE, False, False),
-        (make_row(vm_states.ERROR), False, False),
-        (make_row(vm_states.BUILDING, task_states.SPAWNING), False, False),
-        (make_row(task_state=task_states.POWERING_OFF), False, False),
-    )
-    @ddt.unpack
-    def test_truth_table(self, row, softly, for_good):
-        self.assertIs(softly, gone.is_gone(row))
-        self.assertIs(for_good, gone.is_gone(row, softly=False))
+    def test_truth_table(self):
+        for row, softly, for_good in (
+            # If one counts that was deleted softly, and if not.
+            (DELETED, True, True),
+            (make_row(vm_states.DELETED), True, True),
+            (make_row(task_state=task_states.DELETING), True, True),
+            # Of one that is deleted for good.
+            (make_row(vm_states.SOFT_DELETED, task_states.DELETING), True,
+             True),
+            (SOFT, True, False),
+            (make_row(task_state=task_states.SOFT_DELETING), True, False),
+            # It is not softly deleted any more.
+            (make_row(vm_states.SOFT_DELETED, None, deleted=7), True, True),
+            (THERE, False, False),
+            (make_row(vm_states.ERROR), False, False),
+            (make_row(vm_states.BUILDING, task_states.SPAWNING), False, False),
+            (make_row(task_state=task_states.POWERING_OFF), False, False),
+        ):  # fmt: skip
+            self.assertIs(softly, gone.is_gone(row))
+            self.assertIs(for_good, gone.is_gone(row, softly=False))
 
 
-@ddt.ddt
 class FindTestCase(testtools.TestCase):
     def find(self, *answers, **kwargs):
         """Return whether a server is gone.
@@ -63,20 +60,19 @@ class FindTestCase(testtools.TestCase):
         cloud = types.SimpleNamespace(ask_cells=ask_cells, silent_cells=silent)
         return gone.find(cloud, {'a'}, **kwargs) == {'a'}
 
-    @ddt.data(
-        (True, [DELETED], []),
-        (False, [THERE], []),
-        # Archived meanwhile; or in the cell that is silent.
-        (True, [], []),
-        (False, [], None),
-        (True, [DELETED], None),
-        # It moved to another cell.
-        (False, [THERE], [DELETED]),
-        (False, [DELETED], [THERE]),
-    )
-    @ddt.unpack
-    def test_cells(self, expected, *answers):
-        self.assertIs(expected, self.find(*answers))
+    def test_cells(self):
+        for expected, *answers in (
+            (True, [DELETED], []),
+            (False, [THERE], []),
+            # Archived meanwhile; or in the cell that is silent.
+            (True, [], []),
+            (False, [], None),
+            (True, [DELETED], None),
+            # It moved to another cell.
+            (False, [THERE], [DELETED]),
+            (False, [DELETED], [THERE]),
+        ):
+            self.assertIs(expected, self.find(*answers))
 
     def test_softly(self):
         self.assertTrue(self.find([SOFT]))

@@ -2,7 +2,6 @@
 
 """What is claimed in memory; tests/functional holds it against placement."""
 
-import ddt
 import testtools
 
 from nova_ext_sched.dryrun.cloud import ledger
@@ -19,7 +18,10 @@ def make_body(generation=None, **allocations):
     }
 
 
-@ddt.ddt
+def disk(amount):
+    return {'disks': {'DISK_GB': amount}}
+
+
 class LedgerTestCase(testtools.TestCase):
     """A host of 10 CPUs, of which the server ``old`` has 4, and two more.
 
@@ -75,56 +77,42 @@ class LedgerTestCase(testtools.TestCase):
         self.assertEqual(200, response.status_code)
         return response.json()
 
-    @ddt.data(
-        # Of a consumer: its generation, what it is to have.
-        (204, 'new', None, {'host': {'VCPU': 6}}),
-        (409, 'new', None, {'host': {'VCPU': 7}}),
-        # What it had is given back in the same breath.
-        (204, 'old', 3, {'host': {'VCPU': 10}}),
-        (409, 'old', 3, {'host': {'VCPU': 11}}),
-        # No worse than before, though it is more than there is.
-        (204, 'much', 1, {'full': {'VCPU': 8}}),
-        (204, 'much', 1, {'full': {'VCPU': 7}}),
-        (409, 'much', 1, {'full': {'VCPU': 9}}),
-        (409, 'new', None, {'full': {'VCPU': 1}}),
-        # All of it, or nothing.
-        (409, 'new', None, {'host': {'VCPU': 1}, 'disks': {'DISK_GB': 31}}),
-        (409, 'new', None, {'host': {'VCPU': 7}, 'disks': {'DISK_GB': 1}}),
-        (204, 'new', None, {'host': {'VCPU': 1}, 'disks': {'DISK_GB': 30}}),
-        # It has no such inventory.
-        (409, 'new', None, {'host': {'PCPU': 1}}),
-        (204, 'old', 3, {}),
-    )
-    @ddt.unpack
-    def test_amounts(self, expected, consumer, generation, allocations):
-        before = self.get(consumer)
-        self.assertEqual(
-            expected, self.put(consumer, generation, **allocations)
-        )
-        if expected == 204:
-            self.assertEqual(
-                make_body(**allocations)['allocations'],
-                self.get(consumer)['allocations'],
-            )
-        else:
-            self.assertEqual(before, self.get(consumer))
-            self.assertEqual(6, self.ledger.get_free('host', 'VCPU'))
-        self.assertIs(expected == 204, self.ledger.is_changed)
+    def test_amounts(self):
+        for expected, consumer, generation, allocations in (
+            # Of a consumer: its generation, what it is to have.
+            (204, 'new', None, {'host': {'VCPU': 6}}),
+            (409, 'new', None, {'host': {'VCPU': 7}}),
+            # What it had is given back in the same breath.
+            (204, 'old', 3, {'host': {'VCPU': 10}}),
+            (409, 'old', 3, {'host': {'VCPU': 11}}),
+            # No worse than before, though it is more than there is.
+            (204, 'much', 1, {'full': {'VCPU': 8}}),
+            (204, 'much', 1, {'full': {'VCPU': 7}}),
+            (409, 'much', 1, {'full': {'VCPU': 9}}),
+            (409, 'new', None, {'full': {'VCPU': 1}}),
+            # All of it, or nothing.
+            (409, 'new', None, {'host': {'VCPU': 1}, **disk(31)}),
+            (409, 'new', None, {'host': {'VCPU': 7}, **disk(1)}),
+            (204, 'new', None, {'host': {'VCPU': 1}, **disk(30)}),
+            # It has no such inventory.
+            (409, 'new', None, {'host': {'PCPU': 1}}),
+            (204, 'old', 3, {}),
+        ):
+            self.ledger = self.make()
+            before = self.get(consumer)
+            status = self.put(consumer, generation, **allocations)
+            self.assertEqual(expected, status, allocations)
+            if expected == 204:
+                wanted = make_body(**allocations)['allocations']
+                self.assertEqual(wanted, self.get(consumer)['allocations'])
+            else:
+                self.assertEqual(before, self.get(consumer))
+                self.assertEqual(6, self.ledger.get_free('host', 'VCPU'))
+            self.assertIs(expected == 204, self.ledger.is_changed)
 
-    @ddt.data(
-        # The consumer, what it is given for its generation.
-        ('old', 3, 204),
-        ('old', 2, 409),
-        ('old', None, 409),
-        ('new', None, 204),
-        ('new', 0, 409),
-    )
-    @ddt.unpack
-    def test_generations(self, consumer, given, status):
-        wanted = make_body(given, host={'VCPU': 1})
-        response = self.ledger.put(consumer, wanted)
-        self.assertEqual(status, response.status_code)
-        if status == 204:
+    def test_generations(self):
+        for consumer, given in (('old', 3), ('new', None)):
+            self.assertEqual(204, self.put(consumer, given, host={'VCPU': 1}))
             known = self.get(consumer)['consumer_generation']
             self.assertEqual((given or 0) + 1, known)
             # And so on.
@@ -133,12 +121,15 @@ class LedgerTestCase(testtools.TestCase):
             # Placement forgets a consumer that has nothing.
             self.assertEqual(ledger.NOTHING, self.get(consumer))
             self.assertEqual(204, self.put(consumer, host={'VCPU': 1}))
-            return
-        [error] = response.json()['errors']
-        # What nova's client looks at.
-        self.assertEqual('placement.concurrent_update', error['code'])
-        self.assertIn('consumer generation conflict', error['detail'])
-        self.assertIn('consumer generation conflict', response.text)
+        self.ledger = self.make()
+        for consumer, given in (('old', 2), ('old', None), ('new', 0)):
+            response = self.ledger.put(consumer, make_body(given))
+            [error] = response.json()['errors']
+            # What nova's client looks at.
+            self.assertEqual(409, response.status_code)
+            self.assertEqual('placement.concurrent_update', error['code'])
+            for said in (error['detail'], response.text):
+                self.assertIn('consumer generation conflict', said)
 
     def test_what_exceeds_the_capacity(self):
         response = self.ledger.put('new', make_body(host={'VCPU': 7}))
@@ -201,18 +192,18 @@ class LedgerTestCase(testtools.TestCase):
         self.assertEqual({}, before.get('other').json()['allocations'])
         self.assertEqual(4, self.ledger.get_free('host', 'VCPU'))
 
-    @ddt.data(
-        ({'host': {'VCPU': 6}}, []),
-        ({'host': {'VCPU': 7}}, ['VCPU']),
-        ({'host': {'VCPU': 7, 'A': 1}, 'disks': {'DISK_GB': 31}},
-         ['A', 'DISK_GB', 'VCPU']),
-        ({'host': {'VCPU': 7}, 'full': {'VCPU': 1}}, ['VCPU']),
-    )  # fmt: skip
-    @ddt.unpack
-    def test_what_is_lacking(self, allocations, expected):
-        self.assertEqual(
-            expected, self.ledger.find_lacking(make_body(**allocations))
-        )
+    def test_what_is_lacking(self):
+        for allocations, expected in (
+            ({'host': {'VCPU': 6}}, []),
+            ({'host': {'VCPU': 7}}, ['VCPU']),
+            (
+                {'host': {'VCPU': 7, 'A': 1}, **disk(31)},
+                ['A', 'DISK_GB', 'VCPU'],
+            ),
+            ({'host': {'VCPU': 7}, 'full': {'VCPU': 1}}, ['VCPU']),
+        ):
+            found = self.ledger.find_lacking(make_body(**allocations))
+            self.assertEqual(expected, found)
 
     def test_capacities_are_whole(self):
         self.rooms['disks']['DISK_GB']['capacity'] = 30.6
@@ -226,26 +217,17 @@ class CollectTestCase(testtools.TestCase):
         def one(**resources):
             return {'resources': resources, 'consumer_generation': 2}
 
+        cpus, more, net = one(VCPU=1), one(VCPU=2), one(NET=3)
+        disks = {'b': one(DISK_GB=4), 'elsewhere': one(DISK_GB=5)}
         found = ledger.collect(
-            {
-                'host': {'a': one(VCPU=1), 'b': one(VCPU=2)},
-                'nic': {'a': one(NET=3)},
-            },
-            {'disks': {'b': one(DISK_GB=4), 'elsewhere': one(DISK_GB=5)}},
+            {'host': {'a': cpus, 'b': more}, 'nic': {'a': net}},
+            {'disks': disks},
         )
-        self.assertEqual(
-            {
-                'a': (2, {'host': {'VCPU': 1}, 'nic': {'NET': 3}}),
-                'b': (2, {'host': {'VCPU': 2}, 'disks': {'DISK_GB': 4}}),
-            },
-            {
-                consumer: (
-                    body['consumer_generation'],
-                    {
-                        provider: held['resources']
-                        for provider, held in body['allocations'].items()
-                    },
-                )
-                for consumer, body in found.items()
-            },
-        )
+        expected = {
+            'a': make_body(2, host={'VCPU': 1}, nic={'NET': 3}),
+            'b': make_body(2, host={'VCPU': 2}, **disk(4)),
+        }
+        # Of a provider it is not known whose they are.
+        for body in expected.values():
+            body |= {'project_id': '', 'user_id': ''}
+        self.assertEqual(expected, found)

@@ -7,7 +7,6 @@ import time
 import types
 from unittest import mock
 
-import ddt
 import fixtures
 from keystoneauth1 import fixture as ks_fixture
 from keystoneauth1 import loading
@@ -78,7 +77,6 @@ class ProjectsTestCase(testtools.TestCase):
         return [one for one in requests.request_history if one.url == LISTED]
 
 
-@ddt.ddt
 class ReadNamesTestCase(ProjectsTestCase):
     def test_names(self):
         """Others name them as they like."""
@@ -108,18 +106,18 @@ class ReadNamesTestCase(ProjectsTestCase):
         self.answer(json={'projects': told})
         self.assertEqual({IDS[0]: 'web'}, projects.read_names(IDS))
 
-    @ddt.data(
-        {'status_code': 403},
-        {'status_code': 500},
-        {'text': '<html>'},
-        {'json': {'projects': None}},
-        {'json': {'projects': [{'name': 'web'}]}},
-    )
-    def test_an_answer_without_names(self, answer):
-        self.configure_user()
-        requests = self.answer(**answer)
-        self.assertEqual({}, projects.read_names(IDS))
-        self.assertEqual(1, len(self.listed(requests)))
+    def test_an_answer_without_names(self):
+        for answer in (
+            {'status_code': 403},
+            {'status_code': 500},
+            {'text': '<html>'},
+            {'json': {'projects': None}},
+            {'json': {'projects': [{'name': 'web'}]}},
+        ):
+            self.configure_user()
+            requests = self.answer(**answer)
+            self.assertEqual({}, projects.read_names(IDS))
+            self.assertEqual(1, len(self.listed(requests)))
 
     def test_without_projects_nobody_is_asked(self):
         self.configure_user()
@@ -127,20 +125,20 @@ class ReadNamesTestCase(ProjectsTestCase):
         self.assertEqual({}, projects.read_names(()))
         self.assertEqual([], requests.request_history)
 
-    @ddt.data(
-        {},
-        {
-            'auth_type': 'admin_token',
-            'token': 'admin',
-            'endpoint': 'http://placement.example.org',
-        },
-    )
-    def test_credentials_that_are_not_keystone_s(self, options):
-        if options:
-            self.configure(**options)
-        requests = self.answer(json={'projects': []})
-        self.assertEqual({}, projects.read_names(IDS))
-        self.assertEqual([], requests.request_history)
+    def test_credentials_that_are_not_keystone_s(self):
+        for options in (
+            {},
+            {
+                'auth_type': 'admin_token',
+                'token': 'admin',
+                'endpoint': 'http://placement.example.org',
+            },
+        ):  # fmt: skip
+            if options:
+                self.configure(**options)
+            requests = self.answer(json={'projects': []})
+            self.assertEqual({}, projects.read_names(IDS))
+            self.assertEqual([], requests.request_history)
 
     def test_a_keystone_that_says_nothing(self):
         silent = socket.create_server(('127.0.0.1', 0))
@@ -160,7 +158,6 @@ TOLD = [
 ]
 
 
-@ddt.ddt
 class FindIdTestCase(ProjectsTestCase):
     def find(self, wanted, has_servers=False):
         self.cloud = types.SimpleNamespace(doubts=[])
@@ -168,39 +165,43 @@ class FindIdTestCase(ProjectsTestCase):
             asked.return_value = has_servers
             return projects.find_id(self.cloud, wanted)
 
-    @ddt.data(
-        ('web', IDS[0]),
-        # What is an ID is no name.
-        (IDS[0], IDS[0]),
-        (IDS[1], IDS[1]),
-        ('dbs', 'There is no project dbs. Did you mean db?'),
-        ('db', f'2 projects are named db: {IDS[1]}, {IDS[2]}. Give the ID'),
-        # An ID that keystone has not.
-        ('e' * 32, f'There is no project {"e" * 32}.'),
-    )
-    @ddt.unpack
-    def test_keystone_tells(self, wanted, expected):
-        self.configure_user()
-        self.answer(json={'projects': TOLD})
-        if expected in IDS:
-            self.assertEqual(expected, self.find(wanted))
-        else:
-            error = self.assertRaises(exception.UnknownName, self.find, wanted)
-            self.assertIn(expected, str(error))
-        self.assertEqual([], self.cloud.doubts)
-
-    @ddt.data(({}, 'no credentials'), ({'status_code': 403}, 'Forbidden'))
-    @ddt.unpack
-    def test_keystone_tells_nothing(self, answer, why):
-        if answer:
+    def test_keystone_tells(self):
+        for wanted, expected in (
+            ('web', IDS[0]),
+            # What is an ID is no name.
+            (IDS[0], IDS[0]),
+            (IDS[1], IDS[1]),
+            ('dbs', 'There is no project dbs. Did you mean db?'),
+            ('db',
+             f'2 projects are named db: {IDS[1]}, {IDS[2]}. Give the ID'),
+            # An ID that keystone has not.
+            ('e' * 32, f"There is no project {'e' * 32}."),
+        ):  # fmt: skip
             self.configure_user()
-            self.answer(**answer)
-        error = self.assertRaises(projects.NotTold, self.find, 'admin')
-        self.assertIn(why, str(error))
-        # nova knows it, whatever it looks like.
-        self.assertEqual('admin', self.find('admin', has_servers=True))
-        self.assertEqual([], self.cloud.doubts)
-        self.assertEqual(IDS[0], self.find(IDS[0]))
-        [doubt] = self.cloud.doubts
-        self.assertIn(f'project {IDS[0]} is not known', doubt)
-        self.assertIn(why, doubt)
+            self.answer(json={'projects': TOLD})
+            if expected in IDS:
+                self.assertEqual(expected, self.find(wanted))
+            else:
+                error = self.assertRaises(
+                    exception.UnknownName, self.find, wanted
+                )
+                self.assertIn(expected, str(error))
+            self.assertEqual([], self.cloud.doubts)
+
+    def test_keystone_tells_nothing(self):
+        for answer, why in (
+            ({}, 'no credentials'),
+            ({'status_code': 403}, 'Forbidden'),
+        ):
+            if answer:
+                self.configure_user()
+                self.answer(**answer)
+            error = self.assertRaises(projects.NotTold, self.find, 'admin')
+            self.assertIn(why, str(error))
+            # nova knows it, whatever it looks like.
+            self.assertEqual('admin', self.find('admin', has_servers=True))
+            self.assertEqual([], self.cloud.doubts)
+            self.assertEqual(IDS[0], self.find(IDS[0]))
+            [doubt] = self.cloud.doubts
+            self.assertIn(f'project {IDS[0]} is not known', doubt)
+            self.assertIn(why, doubt)

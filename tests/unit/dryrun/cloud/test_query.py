@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import ddt
 import fixtures
 from nova import exception as nova_exception
 from nova import objects
@@ -14,33 +13,22 @@ objects.register_all()
 A, B = 'a' * 8, 'b' * 8
 
 
-@ddt.ddt
 class SplitTestCase(testtools.TestCase):
-    @ddt.data(
-        ('limit=1000&group_policy=none&same_subtree=_a%2C_b', []),
-        (
-            'resources=VCPU%3A1%2CMEMORY_MB%3A64',
-            ['resources=VCPU:1', 'resources=MEMORY_MB:64'],
-        ),
-        (
-            'required=T%2C%21U&root_required=V%2C%21W',
-            ['required=T', 'required=!U', 'root_required=V']
-            + ['root_required=!W'],
-        ),
-        (
-            f'member_of=in%3A{A}%2C{B}&member_of=%21in%3A{A}%2C{B}',
-            [f'member_of=in:{A},{B}', f'member_of=!in:{A}']
-            + [f'member_of=!in:{B}'],
-        ),
-        ('in_tree=x', ['in_tree=x']),
-        (
-            'resources1=PGPU%3A1&required1=T&resources_port=NET%3A2',
-            ['1: resources=PGPU:1&required=T', '_port: resources=NET:2'],
-        ),
-    )
-    @ddt.unpack
-    def test_split(self, text, expected):
-        self.assertEqual(expected, [str(one) for one in query.split(text)])
+    def test_split(self):
+        for text, expected in (
+            ('limit=1000&group_policy=none&same_subtree=_a%2C_b', []),
+            ('resources=VCPU%3A1%2CMEMORY_MB%3A64',
+             ['resources=VCPU:1', 'resources=MEMORY_MB:64']),
+            ('required=T%2C%21U&root_required=V%2C%21W', ['required=T',
+             'required=!U', 'root_required=V'] + ['root_required=!W']),
+            (f'member_of=in%3A{A}%2C{B}&member_of=%21in%3A{A}%2C{B}',
+             [f'member_of=in:{A},{B}', f'member_of=!in:{A}']
+             + [f'member_of=!in:{B}']),
+            ('in_tree=x', ['in_tree=x']),
+            ('resources1=PGPU%3A1&required1=T&resources_port=NET%3A2',
+             ['1: resources=PGPU:1&required=T', '_port: resources=NET:2']),
+        ):  # fmt: skip
+            self.assertEqual(expected, [str(one) for one in query.split(text)])
 
     def test_forbidden_aggregates_are_asked_for_at_once(self):
         parts = query.split(f'member_of=%21in%3A{A}%2C{B}&resources=VCPU%3A1')
@@ -72,7 +60,6 @@ class Form:
         return self
 
 
-@ddt.ddt
 class FormsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -92,21 +79,23 @@ class FormsTestCase(testtools.TestCase):
         self.asked.append(enable_pinning_translate)
         return Form('resources=VCPU%3A1', pinned=self.pinned)
 
-    @ddt.data(
-        # Whether CPUs are pinned, whether the second form is off; the forms.
-        (False, False, [True]),
-        (True, False, [True, False]),
-        (True, True, [True]),
-    )
-    @ddt.unpack
-    def test_forms(self, pinned, off, expected):
-        self.pinned = pinned
-        self.config.config(
-            group='workarounds', disable_fallback_pcpu_query=off
-        )
-        found = query.forms(None, objects.RequestSpec(ignore_hosts=[]), None)
-        self.assertEqual(expected, self.asked)
-        self.assertEqual(len(expected), len(found))
+    def test_forms(self):
+        for pinned, off, expected in (
+            # Whether CPUs are pinned, whether the second form is off; the
+            # forms.
+            (False, False, [True]),
+            (True, False, [True, False]),
+            (True, True, [True]),
+        ):
+            self.pinned, self.asked = pinned, []
+            self.config.config(
+                group='workarounds', disable_fallback_pcpu_query=off
+            )
+            found = query.forms(
+                None, objects.RequestSpec(ignore_hosts=[]), None
+            )
+            self.assertEqual(expected, self.asked)
+            self.assertEqual(len(expected), len(found))
 
     def test_parts_leave_the_request_as_it_is(self):
         spec = objects.RequestSpec(ignore_hosts=[], force_nodes=None)

@@ -7,7 +7,6 @@ import datetime
 import types
 from unittest import mock
 
-import ddt
 import fixtures
 from nova import context
 from nova import objects
@@ -57,55 +56,57 @@ def make_manager(*states):
 
 
 class ReadTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.made = []
+        fixture = fixtures.MockPatchObject(snapshot, 'Snapshot', self.make)
+        self.useFixture(fixture)
+
+    def make(self, *given):
+        self.made.append((given, snapshot.CONF.scheduler.workers))
+        return 'cloud'
+
+    def patch(self, name, *answers):
+        """Let a function of nova's have answers, one after the other."""
+        found = mock.Mock(side_effect=answers)
+        self.useFixture(fixtures.MonkeyPatch(f'nova.{name}', found))
+        return found
+
     def test_a_change_is_there_from_the_beginning_to_the_end(self):
         conf = snapshot.CONF
         supposed = change.Change(options=[('scheduler.workers', '77')])
-        made = []
-
-        def make(*given):
-            made.append((given, conf.scheduler.workers))
-            return 'cloud'
-
-        self.useFixture(fixtures.MockPatchObject(snapshot, 'Snapshot', make))
         before = conf.scheduler.workers
         with snapshot.read(supposed, settled=True, asked='cells') as cloud:
             self.assertEqual(('cloud', 77), (cloud, conf.scheduler.workers))
-        self.assertEqual([(('cells', True), 77)], made)
         self.assertEqual(before, conf.scheduler.workers)
         with snapshot.read():
             pass
-        self.assertEqual(((None, False), before), made[-1])
+        made = [(('cells', True), 77), ((None, False), before)]
+        self.assertEqual(made, self.made)
 
     def test_the_oldest_compute_is_looked_for_once(self):
         """nova's request filter does so for each request."""
-        find = mock.Mock(side_effect=[70, 71, 72])
         name = 'get_minimum_version_all_cells'
-        self.useFixture(
-            fixtures.MonkeyPatch(f'nova.objects.service.{name}', find)
-        )
-        self.useFixture(fixtures.MockPatchObject(snapshot, 'Snapshot'))
-        with snapshot.read():
-            for binary, expected in (('a', 70), ('b', 71), ('a', 70)):
-                found = objects.service.get_minimum_version_all_cells(
-                    None, [f'nova-{binary}']
-                )
-                self.assertEqual(expected, found)
-        # Another cloud, another moment.
-        with snapshot.read():
-            found = objects.service.get_minimum_version_all_cells(
-                None, ['nova-a']
-            )
-        self.assertEqual(72, found)
-        self.assertIs(find, objects.service.get_minimum_version_all_cells)
+        find = self.patch(f'objects.service.{name}', 70, 71, 72)
+        for binaries, expected in (
+            ('aba', [70, 71, 70]),
+            # Another cloud, another moment.
+            ('a', [72]),
+        ):
+            with snapshot.read():
+                found = [
+                    getattr(objects.service, name)(None, [f'nova-{one}'])
+                    for one in binaries
+                ]
+            self.assertEqual(expected, found)
+        self.assertIs(find, getattr(objects.service, name))
 
     def test_multipliers_of_a_host_are_looked_up_once(self):
         """nova's weighers do so for each host that they weigh."""
-        find = mock.Mock(side_effect=[1.0, 2.0, 3.0, 4.0, 5.0])
-        name = 'nova.scheduler.utils.get_weight_multiplier'
-        self.useFixture(fixtures.MonkeyPatch(name, find))
-        self.useFixture(fixtures.MockPatchObject(snapshot, 'Snapshot'))
-        first, second = (
-            types.SimpleNamespace(aggregates=[aggregate]) for aggregate in 'ab'
+        name = 'scheduler.utils.get_weight_multiplier'
+        find = self.patch(name, 1.0, 2.0, 3.0, 4.0, 5.0)
+        first, second, anew = (
+            types.SimpleNamespace(aggregates=[one]) for one in 'aba'
         )
         with snapshot.read():
             for state, option, default, expected in (
@@ -116,14 +117,13 @@ class ReadTestCase(testtools.TestCase):
                 (first, 'ram', 0.0, 4.0),
                 (copy.copy(first), 'ram', 1.0, 1.0),
                 # nova has read its aggregates anew.
-                (types.SimpleNamespace(aggregates=['a']), 'ram', 1.0, 5.0),
+                (anew, 'ram', 1.0, 5.0),
             ):
                 found = utils.get_weight_multiplier(state, option, default)
                 self.assertEqual(expected, found)
         self.assertIs(find, utils.get_weight_multiplier)
 
 
-@ddt.ddt
 class StatesTestCase(testtools.TestCase):
     """Hosts a and b of an enabled cell, c of a disabled one."""
 
@@ -151,26 +151,25 @@ class StatesTestCase(testtools.TestCase):
             found = [state.uuid for state in self.get(wanted)]
             self.assertEqual([*expected], found)
 
-    @ddt.data((None, 'ab'), ('bx', 'b'), ('', ''))
-    @ddt.unpack
-    def test_hosts_that_are_wanted(self, uuids, expected):
-        found = self.get(uuids)
-        self.assertEqual(list(expected), [state.uuid for state in found])
+    def test_hosts_that_are_wanted(self):
+        for uuids, expected in ((None, 'ab'), ('bx', 'b'), ('', '')):
+            found = [state.uuid for state in self.get(uuids)]
+            self.assertEqual([*expected], found)
 
-    @ddt.data(
-        (None, 'ab'),
-        (objects.Destination(), 'ab'),
-        (objects.Destination(cell=None), 'ab'),
-        (objects.Destination(cell=SECOND), 'c'),
-        (objects.Destination(cell=FIRST), 'ab'),
-        (objects.Destination(cell=SECOND, allow_cross_cell_move=True), 'ab'),
-    )
-    @ddt.unpack
-    def test_cells_that_nova_asks(self, destination, expected):
-        spec = objects.RequestSpec(requested_destination=destination)
-        for _ in range(2):
-            found = self.get('abcx', spec)
-            self.assertEqual(list(expected), [state.uuid for state in found])
+    def test_cells_that_nova_asks(self):
+        for destination, expected in (
+            (None, 'ab'),
+            ({}, 'ab'),
+            ({'cell': None}, 'ab'),
+            ({'cell': SECOND}, 'c'),
+            ({'cell': FIRST}, 'ab'),
+            ({'cell': SECOND, 'allow_cross_cell_move': True}, 'ab'),
+        ):
+            if destination is not None:
+                destination = objects.Destination(**destination)
+            spec = objects.RequestSpec(requested_destination=destination)
+            found = [state.uuid for state in self.get('abcx', spec)]
+            self.assertEqual([*expected], found)
         # All are read once.
         self.manager._asked.ask.assert_called_once_with(
             [*self.manager.cells.values()], mock.ANY, 60
@@ -184,7 +183,6 @@ class StatesTestCase(testtools.TestCase):
         self.assertEqual((1000, {}), (second.free_ram_mb, second.instances))
 
 
-@ddt.ddt
 class HeartbeatsTestCase(testtools.TestCase):
     """What nova's own driver says of services, as time goes by."""
 
@@ -198,25 +196,24 @@ class HeartbeatsTestCase(testtools.TestCase):
         [state] = manager.get_host_states_by_uuids(None, 'a', None)
         return self.driver.is_up(state.service)
 
-    @ddt.data(
-        (5, True),
-        (DOWN_SECONDS, True),
-        (DOWN_SECONDS + 1, False),
-        # A clock that is ahead.
-        (-DOWN_SECONDS, True),
-        (-DOWN_SECONDS - 1, False),
-    )
-    @ddt.unpack
-    def test_as_when_they_were_read(self, age, is_up):
-        for key in ('last_seen_up', 'created_at'):
-            state = make_state('a', age=age, key=key)
-            before = dict(state.service)
-            manager = make_manager(state)
-            for seconds in (0, DOWN_SECONDS, 3600):
-                self.assertEqual(is_up, self.is_up(manager))
-                self.clock.advance_time_seconds(seconds)
-            # What is shared stays.
-            self.assertEqual(before, state.service)
+    def test_as_when_they_were_read(self):
+        for age, is_up in (
+            (5, True),
+            (DOWN_SECONDS, True),
+            (DOWN_SECONDS + 1, False),
+            # A clock that is ahead.
+            (-DOWN_SECONDS, True),
+            (-DOWN_SECONDS - 1, False),
+        ):
+            for key in ('last_seen_up', 'created_at'):
+                state = make_state('a', age=age, key=key)
+                before = dict(state.service)
+                manager = make_manager(state)
+                for seconds in (0, DOWN_SECONDS, 3600):
+                    self.assertEqual(is_up, self.is_up(manager))
+                    self.clock.advance_time_seconds(seconds)
+                # What is shared stays.
+                self.assertEqual(before, state.service)
 
 
 class CellTestCase(testtools.TestCase):
@@ -286,7 +283,6 @@ class CellTestCase(testtools.TestCase):
         self.assertEqual(['cell1'], [*self.snapshot.silent_cells])
 
 
-@ddt.ddt
 class ComputeNodesTestCase(testtools.TestCase):
     """What nova asks for the host that a request names."""
 
@@ -314,22 +310,22 @@ class ComputeNodesTestCase(testtools.TestCase):
         )
         return [one.hypervisor_hostname for one in found]
 
-    @ddt.data(
-        ('HOST1', None, None, ['node1', 'node2']),
-        ('host1', 'node2', None, ['node2']),
-        (None, 'node1', None, ['node1']),
-        # A host has its cell; a node is looked for in those that are enabled.
-        ('host2', None, None, ['node3']),
-        (None, 'node3', None, []),
-        ('host2', None, 'cell1', []),
-        ('host2', None, 'cell2', ['node3']),
-        ('host3', None, None, []),
-        # nova-compute may have written it otherwise.
-        ('host4', 'node4', None, ['Node4']),
-    )
-    @ddt.unpack
-    def test_names(self, host, node, cell, expected):
-        self.assertEqual(expected, self.find(host, node, cell))
+    def test_names(self):
+        for host, node, cell, expected in (
+            ('HOST1', None, None, ['node1', 'node2']),
+            ('host1', 'node2', None, ['node2']),
+            (None, 'node1', None, ['node1']),
+            # A host has its cell; a node is looked for in those that are
+            # enabled.
+            ('host2', None, None, ['node3']),
+            (None, 'node3', None, []),
+            ('host2', None, 'cell1', []),
+            ('host2', None, 'cell2', ['node3']),
+            ('host3', None, None, []),
+            # nova-compute may have written it otherwise.
+            ('host4', 'node4', None, ['Node4']),
+        ):
+            self.assertEqual(expected, self.find(host, node, cell))
 
     def test_where_nobody_knows(self):
         self.snapshot.silent_cells['cell2'] = 'gone'

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import types
 
-import ddt
 import fixtures
 from nova import exception as nova_exception
 import testtools
@@ -45,11 +44,9 @@ class Server:
         return prepare
 
 
-@ddt.ddt
 class ExplainTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.matrix = matrix.Matrix({})
         #: Amounts of VCPU that the server holds, where one may get two.
         self.held = 2
         self.cloud = types.SimpleNamespace(
@@ -99,66 +96,65 @@ class ExplainTestCase(testtools.TestCase):
         self.spec_obj.made = 'changed'
 
     def explain(self, closely=False, **asked):
+        self.matrix = matrix.Matrix({})
         found = explanation.explain(
             self.cloud, question.Question(**asked), closely=closely
         )
         self.assertIs(self.matrix, found.matrix)
         return found.request
 
-    @ddt.data(
-        ('boot', None),
-        ('unshelve', None),
-        ('rebuild', None),
-        ('migrate', 'conductor'),
-        ('resize', 'conductor'),
-        ('live-migrate', 'conductor'),
-        ('evacuate', 'placement'),
-    )
-    @ddt.unpack
-    def test_what_is_held_and_not_given_any_more(self, operation, stage):
-        self.held = 3
-        given = {'flavor': 'x'} if operation == 'resize' else {}
-        self.explain(server='uuid', operation=operation, **given)
-        end = self.matrix.end
-        self.assertEqual(stage, end and end.stage)
-        if end:
-            self.assertEqual('VCPU', end.cause)
-            self.assertIn('it holds 3 of VCPU', end.detail)
+    def test_what_is_held_and_not_given_any_more(self):
+        for operation, stage in (
+            ('boot', None),
+            ('unshelve', None),
+            ('rebuild', None),
+            ('migrate', 'conductor'),
+            ('resize', 'conductor'),
+            ('live-migrate', 'conductor'),
+            ('evacuate', 'placement'),
+        ):
+            self.held = 3
+            given = {'flavor': 'x'} if operation == 'resize' else {}
+            self.explain(server='uuid', operation=operation, **given)
+            end = self.matrix.end
+            self.assertEqual(stage, end and end.stage)
+            if end:
+                self.assertEqual('VCPU', end.cause)
+                self.assertIn('it holds 3 of VCPU', end.detail)
 
-    @ddt.data(
-        ('evacuate', 'state', None),
-        ('migrate', 'state', None),
-        ('resize', 'state', None),
-        ('live-migrate', 'never live-migrated', 'nova-api'),
-        ('evacuate', 'never evacuated', 'nova-api'),
-    )
-    @ddt.unpack
-    def test_what_nova_api_refuses(self, operation, cause, stage):
+    def test_what_nova_api_refuses(self):
         """What no state lifts ends the request; else hosts are asked."""
-        asked, first = [], 'start it' if cause == 'state' else ''
+        for operation, cause, stage in (
+            ('evacuate', 'state', None),
+            ('migrate', 'state', None),
+            ('resize', 'state', None),
+            ('live-migrate', 'never live-migrated', 'nova-api'),
+            ('evacuate', 'never evacuated', 'nova-api'),
+        ):
+            asked, first = [], 'start it' if cause == 'state' else ''
 
-        def ask(*args):
-            asked.append(args)
-            raise admission.NotMovable('it is odd', first, cause=cause)
+            def ask(*args, asked=asked, first=first, cause=cause):
+                asked.append(args)
+                raise admission.NotMovable('it is odd', first, cause=cause)
 
-        self.useFixture(fixtures.MonkeyPatch(f'{ADMISSION}.ask', ask))
-        given = {'flavor': 'x'} if operation == 'resize' else {}
-        self.explain(server='uuid', operation=operation, **given)
-        # watch asks after nova-api has let it pass.
-        self.assertEqual([], asked)
-        self.explain(True, server='uuid', operation=operation, **given)
-        self.assertEqual([(operation, 'cctxt', 'instance')], asked)
-        end, refusal = self.matrix.end, self.matrix.refusal
-        self.assertEqual(stage, end and end.stage)
-        if end:
-            self.assertEqual((cause, 'it is odd'), (end.cause, end.reason))
-            self.assertEqual('', refusal)
-        else:
-            self.assertEqual(
-                f'nova-api refuses to {operation} it: it is odd. First, '
-                f'start it',
-                refusal,
-            )
+            self.useFixture(fixtures.MonkeyPatch(f'{ADMISSION}.ask', ask))
+            given = {'flavor': 'x'} if operation == 'resize' else {}
+            self.explain(server='uuid', operation=operation, **given)
+            # watch asks after nova-api has let it pass.
+            self.assertEqual([], asked)
+            self.explain(True, server='uuid', operation=operation, **given)
+            self.assertEqual([(operation, 'cctxt', 'instance')], asked)
+            end, refusal = self.matrix.end, self.matrix.refusal
+            self.assertEqual(stage, end and end.stage)
+            if end:
+                self.assertEqual((cause, 'it is odd'), (end.cause, end.reason))
+                self.assertEqual('', refusal)
+            else:
+                self.assertEqual(
+                    f'nova-api refuses to {operation} it: it is odd. First, '
+                    f'start it',
+                    refusal,
+                )
 
     def test_a_stored_request_of_several(self):
         stored = types.SimpleNamespace(made='mine')
@@ -166,21 +162,16 @@ class ExplainTestCase(testtools.TestCase):
         self.assertIs(stored, self.spec_obj)
         self.assertEqual(3, stored.num_instances)
 
-    @ddt.data(
-        (nova_exception.NoValidHost(reason='x'), 'image traits', 'x'),
-        (
-            nova_exception.UnsupportedPolicyException(reason='x'),
-            'server group',
-            'ServerGroup policy is not supported: x',
-        ),
-    )
-    @ddt.unpack
-    def test_refused_by_conductor(self, problem, name, reason):
-        self.cloud.problem = problem
-        for asked in ({'server': 'uuid'}, {'flavor': 'x'}):
-            self.matrix.end = None
-            self.explain(**asked)
-            self.assertEqual(
-                ('conductor', name, reason),
-                dataclasses.astuple(self.matrix.end)[:3],
-            )
+    def test_refused_by_conductor(self):
+        for problem, name, reason in (
+            (nova_exception.NoValidHost(reason='x'), 'image traits', 'x'),
+            (nova_exception.UnsupportedPolicyException(reason='x'),
+             'server group', 'ServerGroup policy is not supported: x'),
+        ):  # fmt: skip
+            self.cloud.problem = problem
+            for asked in ({'server': 'uuid'}, {'flavor': 'x'}):
+                self.explain(**asked)
+                self.assertEqual(
+                    ('conductor', name, reason),
+                    dataclasses.astuple(self.matrix.end)[:3],
+                )

@@ -68,8 +68,7 @@ class UnheldTestCase(testtools.TestCase):
             '45 more. Full only because of them: 50 (host00, ',
             found.sentence,
         )
-
-    def test_less_than_what_is_missing(self):
+        # They hold less than what is missing.
         self.assertIn('because of them: 0 (none). ', self.find(3).sentence)
 
     def test_fifty_consumers_are_asked_about(self):
@@ -99,20 +98,19 @@ class UnheldTestCase(testtools.TestCase):
         self.assertEqual(['one'], found.hosts[0].consumers)
         self.assertIn('allocation delete" deletes them, ', found.sentence)
 
-    def test_types(self):
-        for type_, expected in (
+    def test_who_holds_them(self):
+        # One is gone meanwhile.
+        for kind, expected in (
             ('INSTANCE', 50),
             ('MIGRATION', 50),
             ('CONTAINER', None),
-            # Gone meanwhile.
             (None, None),
         ):
-            self.types.return_value = type_
+            self.types.return_value = kind
             found = self.find()
             self.assertEqual(expected, found and len(found.hosts))
-
-    def test_a_silent_cell(self):
         self.cloud.silent_cells['cell'] = 'no answer'
+        self.types.return_value = 'INSTANCE'
         self.assertIsNone(self.find())
 
     def test_full_hosts(self):

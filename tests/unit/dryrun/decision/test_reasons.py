@@ -3,7 +3,6 @@
 import types
 from unittest import mock
 
-import ddt
 from nova import objects
 import nova.conf
 from nova.scheduler import filters
@@ -41,7 +40,10 @@ AGGREGATES = [
 ]
 
 
-@ddt.ddt
+def function(name, **attributes):
+    return types.SimpleNamespace(__name__=name, **attributes)
+
+
 class ReasonsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -58,134 +60,83 @@ class ReasonsTestCase(testtools.TestCase):
         cloud.aggregates_of = lambda host: [
             one for one in AGGREGATES if host in one.hosts
         ]
-        self.reasons = reasons.Reasons(cloud, base.request_spec())
+        spec = base.request_spec(availability_zone='az1')
+        self.reasons = reasons.Reasons(cloud, spec)
 
-    @ddt.data(
-        ('resources', 'VCPU:4', 'lack VCPU', 'VCPU'),
-        ('required', 'T', 'lack the trait T', ''),
-        ('root_required', '!T', 'have the forbidden trait T', ''),
-        (
-            'member_of',
-            'in:u1,u9',
-            'are in none of the aggregates u9, windows',
-            '',
-        ),
-        ('in_tree', 'r1', 'are not the requested host', 'requested host'),
-        (
-            'group',
-            '1: resources=PGPU%3A1',
-            'lack a provider for group 1: resources=PGPU:1',
-            '',
-        ),
-    )
-    @ddt.unpack
-    def test_lacking(self, key, value, kind, cause):
-        found = self.reasons.lacking(query.Part(key, value))
-        self.assertEqual((kind, cause), (found.phrase, found.cause))
-
-    @ddt.data(
-        # A member writes any of these.
-        ('required', 'CUSTOM_A', 'trait CUSTOM_A', 'required traits'),
-        (
-            'root_required',
-            '!CUSTOM_A',
-            'forbidden trait CUSTOM_A',
-            'required traits',
-        ),
-        ('group', '1: required=CUSTOM_A', '', 'other'),
-        ('member_of', 'in:u1', '', 'other'),
-    )
-    @ddt.unpack
-    def test_cause_and_label_of_a_part(self, key, value, *expected):
-        part = query.Part(key, value)
-        self.assertEqual(
-            expected, (reasons.cause_of(part), reasons.label_of(part))
-        )
-        if cause := expected[0]:
-            self.assertIn(cause, self.reasons.lacking(part).phrase)
-
-    @ddt.data(('VCPU', ''), ('CUSTOM_MEMBER', 'custom resource'))
-    @ddt.unpack
-    def test_label_of_a_resource(self, resource, expected):
-        part = query.Part('resources', f'{resource}:4')
-        self.assertEqual(expected, self.reasons.lacking(part).label)
-
-    def test_a_zone_goes_by_its_name(self):
-        """Its aggregates have names that no user knows."""
-        self.reasons.spec_obj.availability_zone = 'az1'
-        part = query.Part('member_of', 'in:u1,u9')
-        found = self.reasons.lacking(part, reasons.AVAILABILITY_ZONE)
-        self.assertEqual(
-            ('are not in the availability zone az1', 'availability zone'),
-            (found.phrase, found.cause),
-        )
-
-    def test_a_trait_that_only_isolated_hosts_have(self):
-        part = query.Part('root_required', '!X')
-        found = self.reasons.lacking(part, isolation.DECLARATION)
-        self.assertEqual('are isolated', found.phrase)
+    def test_lacking(self):
+        zone = reasons.AVAILABILITY_ZONE
+        for key, value, policy, phrase, cause, label in (
+            ('resources', 'VCPU:4', None, 'lack VCPU', 'VCPU', ''),
+            ('resources', 'CUSTOM_MINE:4', None, 'lack CUSTOM_MINE',
+             'CUSTOM_MINE', 'custom resource'),
+            ('required', 'T', None, 'lack the trait T', '', ''),
+            ('root_required', '!T', None, 'have the forbidden trait T', '',
+             ''),
+            ('member_of', 'in:u1,u9', None,
+             'are in none of the aggregates u9, windows', '', ''),
+            ('in_tree', 'r1', None, 'are not the requested host',
+             'requested host', ''),
+            ('group', '1: resources=PGPU%3A1', None,
+             'lack a provider for group 1: resources=PGPU:1', '', ''),
+            # A zone goes by its name: its aggregates have names that no user
+            # knows.
+            ('member_of', 'in:u1,u9', zone,
+             'are not in the availability zone az1', zone.name, ''),
+            # A trait that only isolated hosts have.
+            ('root_required', '!X', isolation.DECLARATION, 'are isolated',
+             isolation.DECLARATION.name, ''),
+        ):  # fmt: skip
+            found = self.reasons.lacking(query.Part(key, value), policy)
+            self.assertEqual(
+                (phrase, cause, label),
+                (found.phrase, found.cause, found.label),
+            )
         self.assertIn('forbid_by_trait', found.detail)
 
-    @ddt.data(
-        # The policy's words, with the trait that is missing alone.
-        (
-            'h1',
-            'isolate_aggregates',
-            '!in:u1',
-            'are isolated',
-            'windows',
-            'aggregate windows is isolated and the request does not require X',
-        ),
-        (
-            'h3',
-            'blazar_reservations',
-            '!in:u3',
-            'are managed by Blazar',
-            'freepool',
-            'aggregate freepool is a pool of Blazar (of free hosts) and the '
-            'request names no reservation',
-        ),
-        # Another filter's aggregate: not isolated, whatever its traits.
-        (
-            'h1',
-            'theirs',
-            '!in:u1',
-            'are in an aggregate that theirs forbids',
-            'windows',
-            '',
-        ),
-        # The first by name, of those that the part names.
-        (
-            'h1',
-            'theirs',
-            '!in:u1,U2',
-            'are in an aggregate that theirs forbids',
-            "'gpu\\n'",
-            '',
-        ),
-    )
-    @ddt.unpack
-    def test_forbidding(self, host, name, value, kind, shown, detail):
-        part = query.Part('member_of', value)
-        policy = reasons.policy_of_request_filter(
-            types.SimpleNamespace(__name__=name), FILTERS
-        )
-        cause = policy.name if policy else ''
-        found = self.reasons.forbidding(name, policy, part, [host])[host]
-        self.assertEqual(
-            (kind, cause, shown, detail),
-            (found.phrase, found.cause, found.name, found.detail),
-        )
+    def test_cause_and_label_of_a_part(self):
+        traits = 'required traits'
+        for key, value, cause, label in (
+            # A member writes any of these.
+            ('required', 'CUSTOM_A', 'trait CUSTOM_A', traits),
+            ('root_required', '!CUSTOM_A', 'forbidden trait CUSTOM_A', traits),
+            ('group', '1: required=CUSTOM_A', '', 'other'),
+            ('member_of', 'in:u1', '', 'other'),
+        ):
+            part = query.Part(key, value)
+            found = reasons.cause_of(part), reasons.label_of(part)
+            self.assertEqual((cause, label), found)
+            self.assertIn(cause, self.reasons.lacking(part).phrase)
 
-    @ddt.data(
-        ('member_of', '!in:u1,u2', "not in aggregates 'gpu\\n', windows"),
-        ('member_of', 'in:u1', 'in one of aggregates windows'),
-        ('resources', 'VCPU:4', 'resources=VCPU:4'),
-    )
-    @ddt.unpack
-    def test_describe(self, key, value, expected):
-        part = query.Part(key, value)
-        self.assertEqual(expected, self.reasons.say([part]))
+    def test_forbidding(self):
+        theirs = 'are in an aggregate that theirs forbids'
+        for host, name, value, *expected in (
+            # The policy's words, with the trait that is missing alone.
+            ('h1', 'isolate_aggregates', '!in:u1', 'are isolated',
+             'isolation', 'windows',
+             'aggregate windows is isolated and the request does not require '
+             'X'),
+            ('h3', 'blazar_reservations', '!in:u3', 'are managed by Blazar',
+             'blazar', 'freepool',
+             'aggregate freepool is a pool of Blazar (of free hosts) and the '
+             'request names no reservation'),
+            # Another filter's: not isolated, whatever its traits.
+            ('h1', 'theirs', '!in:u1', theirs, '', 'windows', ''),
+            # The first by name, of those that the part names.
+            ('h1', 'theirs', '!in:u1,U2', theirs, '', "'gpu\\n'", ''),
+        ):  # fmt: skip
+            part = query.Part('member_of', value)
+            policy = reasons.policy_of_request_filter(function(name), FILTERS)
+            found = self.reasons.forbidding(name, policy, part, [host])[host]
+            self.assertEqual(tuple(expected), found[:4])
+
+    def test_say(self):
+        for key, value, expected in (
+            ('member_of', '!in:u1,u2', "not in aggregates 'gpu\\n', windows"),
+            ('member_of', 'in:u1', 'in one of aggregates windows'),
+            ('resources', 'VCPU:4', 'resources=VCPU:4'),
+        ):
+            found = self.reasons.say([query.Part(key, value)])
+            self.assertEqual(expected, found)
 
 
 class PairFilter(filters_base.PolicyFilter):
@@ -234,7 +185,6 @@ class ComputeFilter(PlainFilter):
 LACKING = refusals.Refusal('lack a good one', 'good', '', 'no good one')
 
 
-@ddt.ddt
 class ExplainFilterTestCase(testtools.TestCase):
     def explain(self, host_filter, *metadata, **fields):
         state = filters_unit.host_state(
@@ -248,44 +198,33 @@ class ExplainFilterTestCase(testtools.TestCase):
         found = reasons.ask_filter(host_filter, base.request_spec(), [state])
         return tuple(found[state.uuid])
 
-    @ddt.data(
-        # The first policy that refuses, its aggregate, and the others.
-        (
-            [{'good': ''}, {'bad': ''}],
-            ('are bad', 'bad', 'agg1', 'agg1 is bad'),
-        ),
-        ([{}], ('lack a good one', 'good', '', 'no good one')),
-        ([], ('lack a good one', 'good', '', 'no good one')),
-        ([{'bad': ''}], ('are bad', 'bad', 'agg0', 'agg0 is bad', (LACKING,))),
-    )
-    @ddt.unpack
-    def test_two_policies(self, metadata, expected):
-        self.assertEqual(
-            refusals.Refusal(*expected), self.explain(PairFilter(), *metadata)
-        )
+    def test_what_filters_say(self):
+        good = LACKING[:4]
+        for host_filter, metadata, *expected in (
+            # The first policy that refuses, its aggregate, and the others.
+            (PairFilter(), [{'good': ''}, {'bad': ''}],
+             *('are bad', 'bad', 'agg1', 'agg1 is bad')),
+            (PairFilter(), [{}], *good),
+            (PairFilter(), [], *good),
+            (PairFilter(), [{'bad': ''}],
+             *('are bad', 'bad', 'agg0', 'agg0 is bad', (LACKING,))),
+            (PlainFilter(), [], 'are refused by PlainFilter', 'PlainFilter'),
+            # What it declares, and nothing more.
+            (PlainDeclaredFilter(), [], 'are bad', 'bad'),
+            (NumberFilter(), [], 'are not good', 'good', '', 'host1 is odd'),
+        ):  # fmt: skip
+            found = self.explain(host_filter, *metadata)
+            self.assertEqual(refusals.Refusal(*expected), found)
 
-    @ddt.data(
-        (PlainFilter(), ('are refused by PlainFilter', 'PlainFilter')),
-        # What it declares, and nothing more.
-        (PlainDeclaredFilter(), ('are bad', 'bad')),
-        (NumberFilter(), ('are not good', 'good', '', 'host1 is odd')),
-    )
-    @ddt.unpack
-    def test_one_policy(self, host_filter, expected):
-        self.assertEqual(
-            refusals.Refusal(*expected), self.explain(host_filter)
-        )
-
-    @ddt.data(
-        (True, ('are disabled', 'disabled service', '', '')),
-        (False, ('are down', 'service that is down', '', '')),
-    )
-    @ddt.unpack
-    def test_services(self, disabled, expected):
-        self.assertEqual(
-            refusals.Refusal(*expected, rank=refusals.IN_THE_WAY),
-            self.explain(ComputeFilter(), service={'disabled': disabled}),
-        )
+    def test_services(self):
+        for disabled, *expected in (
+            (True, 'are disabled', 'disabled service', '', ''),
+            (False, 'are down', 'service that is down', '', ''),
+        ):
+            service = {'disabled': disabled}
+            found = self.explain(ComputeFilter(), service=service)
+            expected = refusals.Refusal(*expected, rank=refusals.IN_THE_WAY)
+            self.assertEqual(expected, found)
 
     def test_nothing_refused(self):
         found = reasons.ask_filter(NumberFilter(), base.request_spec(), [])
@@ -301,33 +240,24 @@ class QuietFilter(filters.BaseHostFilter):
     policies = (QUIET,)
 
 
-def function(name, **attributes):
-    return types.SimpleNamespace(__name__=name, **attributes)
-
-
-@ddt.ddt
 class PoliciesTestCase(testtools.TestCase):
-    @ddt.data(
-        (isolation_request.isolate_aggregates, isolation.DECLARATION),
-        # nova's of the same name is the same policy.
-        (request_filter.isolate_aggregates, isolation.DECLARATION),
-        (request_filter.require_tenant_aggregate, reasons.TENANT),
-        (
-            request_filter.map_az_to_placement_aggregate,
-            reasons.AVAILABILITY_ZONE,
-        ),
-        (request_filter.compute_status_filter, reasons.DISABLED),
-        # By the declaration of the host filter, or its own.
-        (function('quiet_aggregates'), QUIET),
-        (function('other_name', policies=(QUIET,)), QUIET),
-        (function('accelerators_filter'), None),
-    )
-    @ddt.unpack
-    def test_request_filter(self, filter_, expected):
+    def test_request_filter(self):
         classes = [isolation_filter.IsolatedAggregatesFilter, QuietFilter]
-        self.assertIs(
-            expected, reasons.policy_of_request_filter(filter_, classes)
-        )
+        nova = request_filter
+        for filter_, expected in (
+            (isolation_request.isolate_aggregates, isolation.DECLARATION),
+            # nova's of the same name is the same policy.
+            (nova.isolate_aggregates, isolation.DECLARATION),
+            (nova.require_tenant_aggregate, reasons.TENANT),
+            (nova.map_az_to_placement_aggregate, reasons.AVAILABILITY_ZONE),
+            (nova.compute_status_filter, reasons.DISABLED),
+            # By the declaration of the host filter, or its own.
+            (function('quiet_aggregates'), QUIET),
+            (function('other_name', policies=(QUIET,)), QUIET),
+            (function('accelerators_filter'), None),
+        ):
+            found = reasons.policy_of_request_filter(filter_, classes)
+            self.assertIs(expected, found)
 
     def test_host_filter_of_two_policies(self):
         found = reasons.policy_of_host_filter(

@@ -2,7 +2,6 @@
 
 import types
 
-import ddt
 from nova import objects
 import testtools
 
@@ -32,7 +31,6 @@ def service(disabled, reason=None):
     return {'disabled': disabled, 'disabled_reason': reason}
 
 
-@ddt.ddt
 class RecordTestCase(testtools.TestCase):
     def compare(self, uuid, key, value, policy=None, zone=None, **service_):
         states = {}
@@ -57,98 +55,67 @@ class RecordTestCase(testtools.TestCase):
         part = query.Part(key, value)
         return record.compare(words, part, policy, [uuid]).get(uuid)
 
-    @ddt.data(
-        # nova's record of the service; why it is refused, and what is said.
-        (service(True), 'are disabled', 'disabled service', ''),
-        (
-            service(True, 'OPS-1234'),
-            'are disabled',
-            'disabled service',
-            'OPS-1234',
-        ),
-        (
-            service(True, 'a\nb'),
-            'are disabled',
-            'disabled service',
-            "'a\\nb'",
-        ),
-        (
-            service(False),
-            'are enabled in nova, but disabled in placement (trait '
-            'COMPUTE_STATUS_DISABLED): restart nova-compute there',
-            'disabled in placement',
-            '',
-        ),
-        (
-            {},
-            'have no nova-compute service record',
-            'service record',
-            'restart nova-compute there',
-        ),
-    )
-    @ddt.unpack
-    def test_services(self, given, kind, cause, detail):
-        found = self.compare('h1', 'root_required', DISABLED, **given)
-        self.assertEqual(
-            (kind, cause, detail), (found.phrase, found.cause, found.detail)
-        )
+    def test_services(self):
+        for given, kind, cause, detail in (
+            # nova's record of the service; why it is refused, and what is
+            # said.
+            (service(True), 'are disabled', 'disabled service', ''),
+            (service(True, 'OPS-1234'), 'are disabled', 'disabled service',
+             'OPS-1234'),
+            (service(True, 'a\nb'), 'are disabled', 'disabled service',
+             "'a\\nb'"),
+            (service(False),
+             'are enabled in nova, but disabled in placement (trait '
+             'COMPUTE_STATUS_DISABLED): restart nova-compute there',
+             'disabled in placement', ''),
+            ({}, 'have no nova-compute service record', 'service record',
+             'restart nova-compute there'),
+        ):  # fmt: skip
+            found = self.compare('h1', 'root_required', DISABLED, **given)
+            self.assertEqual(
+                (kind, cause, detail),
+                (found.phrase, found.cause, found.detail),
+            )
 
-    @ddt.data(
-        # The host, what placement misses, the policy and the zone; what is
-        # said, and the cause. None where nova says the same.
-        (
-            *('h1', 'in:u1,u9', None, None),
-            f'are in aggregate rack1 in nova, but not in placement: {SYNC}',
-            MISSING,
-        ),
-        # Names that operators wrote; UUIDs in any case.
-        (
-            *('h1', 'in:u2', None, 'az1'),
-            f"are in aggregate 'lab\\n' in nova, but not in placement: {SYNC}",
-            MISSING,
-        ),
-        # Its aggregates have names that no user knows.
-        (
-            *('h1', 'in:u1', ZONE, 'az1'),
-            f'are in availability zone az1 in nova, but not in placement: '
-            f'{SYNC}',
-            MISSING,
-        ),
-        # nova-manage fails where a nova-compute has several nodes.
-        (
-            *('m2', 'in:u1', None, None),
-            f'are in aggregate rack1 in nova, but not in placement: {SET}',
-            MISSING,
-        ),
-        ('h2', 'in:u1,u2', ZONE, 'az1', None, None),
-        ('h1', '!in:u1', isolation.DECLARATION, None, None, None),
-        (
-            *('h2', '!in:u1', isolation.DECLARATION, None),
-            f'are isolated in placement, but in no such aggregate in nova: '
-            f'{SET}',
-            LEFT,
-        ),
-        (
-            *('h2', '!in:u1', None, None),
-            f'are in a forbidden aggregate in placement, but in no such '
-            f'aggregate in nova: {SET}',
-            LEFT,
-        ),
-    )
-    @ddt.unpack
-    def test_aggregates(self, host, value, policy, zone, kind, cause):
-        found = self.compare(host, 'member_of', value, policy, zone)
-        self.assertEqual(
-            (kind, cause), (found and found.phrase, found and found.cause)
-        )
+    def test_aggregates(self):
+        for host, value, policy, zone, kind, cause in (
+            # The host, what placement misses, the policy and the zone; what is
+            # said, and the cause. None where nova says the same.
+            (*('h1', 'in:u1,u9', None, None),
+             f'are in aggregate rack1 in nova, but not in placement: {SYNC}',
+             MISSING),
+            # Names that operators wrote; UUIDs in any case.
+            (*('h1', 'in:u2', None, 'az1'),
+             "are in aggregate 'lab\\n' in nova, but not in placement: "
+             f'{SYNC}', MISSING),
+            # Its aggregates have names that no user knows.
+            (*('h1', 'in:u1', ZONE, 'az1'),
+             'are in availability zone az1 in nova, but not in placement: '
+             f'{SYNC}', MISSING),
+            # nova-manage fails where a nova-compute has several nodes.
+            (*('m2', 'in:u1', None, None),
+             f'are in aggregate rack1 in nova, but not in placement: {SET}',
+             MISSING),
+            ('h2', 'in:u1,u2', ZONE, 'az1', None, None),
+            ('h1', '!in:u1', isolation.DECLARATION, None, None, None),
+            (*('h2', '!in:u1', isolation.DECLARATION, None),
+             'are isolated in placement, but in no such aggregate in nova: '
+             f'{SET}', LEFT),
+            (*('h2', '!in:u1', None, None),
+             'are in a forbidden aggregate in placement, but in no such '
+             f'aggregate in nova: {SET}', LEFT),
+        ):  # fmt: skip
+            found = self.compare(host, 'member_of', value, policy, zone)
+            self.assertEqual(
+                (kind, cause), (found and found.phrase, found and found.cause)
+            )
 
-    @ddt.data(
-        ('required', 'T'),
-        ('root_required', '!T'),
-        ('resources', 'VCPU:1'),
-        ('in_tree', 'h1'),
-        ('group', '1: resources=VGPU%3A1'),
-    )
-    @ddt.unpack
-    def test_of_what_placement_has_no_copy(self, key, value):
-        self.assertIsNone(self.compare('h1', key, value))
+    def test_of_what_placement_has_no_copy(self):
+        for key, value in (
+            ('required', 'T'),
+            ('root_required', '!T'),
+            ('resources', 'VCPU:1'),
+            ('in_tree', 'h1'),
+            ('group', '1: resources=VGPU%3A1'),
+        ):
+            self.assertIsNone(self.compare('h1', key, value))

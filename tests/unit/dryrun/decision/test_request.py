@@ -4,7 +4,6 @@
 
 import types
 
-import ddt
 import fixtures
 from nova import context
 from nova import exception as nova_exception
@@ -69,7 +68,6 @@ class RequestTestCase(testtools.TestCase):
         return error
 
 
-@ddt.ddt
 class BuildTestCase(RequestTestCase):
     def test_everything_named(self):
         spec = self.build(
@@ -86,24 +84,21 @@ class BuildTestCase(RequestTestCase):
         self.assertEqual('z', spec.availability_zone)
         self.assertEqual((['h'], ['n']), (spec.force_hosts, spec.force_nodes))
 
-    @ddt.data(
-        ('mars', 'zone with hosts mars. Did you mean mars-1?'),
-        # The zone of a node alone is looked at, as in nova-api.
-        ('mars::n', 'zone with hosts mars. Did you mean mars-1?'),
-        ('mars:host1', 'host host1. Did you mean host2?'),
-        ('z:h:x', 'node x.'),
-        ('z::x', 'node x.'),
-    )
-    @ddt.unpack
-    def test_what_is_not_there(self, text, expected):
-        error = self.assertRaises(
-            exception.UnknownName, self.build, availability_zone=text
-        )
-        self.assertEqual(f'There is no {expected}', str(error))
-
-    @ddt.data('z', 'z:h', 'z::n', 'z:h:n', 'mars:h', ':h', '')
-    def test_what_is_there(self, text):
-        self.build(availability_zone=text)
+    def test_zones_and_hosts(self):
+        for text, expected in (
+            ('mars', 'zone with hosts mars. Did you mean mars-1?'),
+            # The zone of a node alone is looked at, as in nova-api.
+            ('mars::n', 'zone with hosts mars. Did you mean mars-1?'),
+            ('mars:host1', 'host host1. Did you mean host2?'),
+            ('z:h:x', 'node x.'),
+            ('z::x', 'node x.'),
+        ):
+            error = self.assertRaises(
+                exception.UnknownName, self.build, availability_zone=text
+            )
+            self.assertEqual(f'There is no {expected}', str(error))
+        for text in ('z', 'z:h', 'z::n', 'z:h:n', 'mars:h', ':h', ''):
+            self.build(availability_zone=text)
 
     def test_a_host_of_a_silent_cell(self):
         self.cloud.silent_cells['c'] = 'gone'
@@ -119,16 +114,16 @@ class BuildTestCase(RequestTestCase):
         self.assertTrue(fields.pretends_rebuild(spec))
         self.assertFalse(fields.is_rebuild(spec))
 
-    @ddt.data(
-        {'server_group': uuids.group},
-        {'hints': [('group', uuids.group)]},
-        # The option is the group, whatever a hint says.
-        {'server_group': uuids.group, 'hints': [('group', uuids.other)]},
-    )
-    def test_server_group(self, arguments):
-        spec = self.build(**arguments)
-        self.assertEqual(uuids.group, spec.instance_group.uuid)
-        self.assertEqual(['group'], [*spec.scheduler_hints])
+    def test_server_group(self):
+        for arguments in (
+            {'server_group': uuids.group},
+            {'hints': [('group', uuids.group)]},
+            # The option is the group, whatever a hint says.
+            {'server_group': uuids.group, 'hints': [('group', uuids.other)]},
+        ):
+            spec = self.build(**arguments)
+            self.assertEqual(uuids.group, spec.instance_group.uuid)
+            self.assertEqual(['group'], [*spec.scheduler_hints])
 
     def test_what_nova_api_refuses(self):
         self.flavor = flavor(**{'hw:numa_nodes': 'two'})
@@ -147,7 +142,6 @@ class BuildTestCase(RequestTestCase):
         groups.assert_called_once_with(self.ctxt, 'fpga')
 
 
-@ddt.ddt
 class NamedTestCase(RequestTestCase):
     def test_id_before_name(self):
         self.by_name.return_value = flavor()
@@ -162,22 +156,18 @@ class NamedTestCase(RequestTestCase):
         self.assertIs(one, request.get_flavor(self.ctxt, one))
         self.by_id.assert_not_called()
 
-    @ddt.data(('h', None), ('h:n', 'n'), ('h:', None))
-    @ddt.unpack
-    def test_destination(self, text, node):
-        found = request.destination(self.cloud, text)
-        self.assertEqual('h', found.host)
-        self.assertEqual(node, found.node if 'node' in found else None)
-
-    @ddt.data('x', 'h:x', 'host2:n', 'n')
-    def test_a_destination_that_is_not_there(self, text):
-        error = self.assertRaises(
-            exception.UnknownName, request.destination, self.cloud, text
-        )
-        self.assertIn(error.got, text.split(':'))
+    def test_destination(self):
+        for text, node in (('h', None), ('h:n', 'n'), ('h:', None)):
+            found = request.destination(self.cloud, text)
+            self.assertEqual('h', found.host)
+            self.assertEqual(node, found.node if 'node' in found else None)
+        for text in ('x', 'h:x', 'host2:n', 'n'):
+            error = self.assertRaises(
+                exception.UnknownName, request.destination, self.cloud, text
+            )
+            self.assertIn(error.got, text.split(':'))
 
 
-@ddt.ddt
 class ImageTestCase(RequestTestCase):
     def image(self, *properties, image=uuids.image):
         return request.get_image(
@@ -220,23 +210,19 @@ class ImageTestCase(RequestTestCase):
             self.ctxt, uuids.image, show_deleted=False
         )
 
-    @ddt.data(
-        ('hw_architecture', 'x86-64', 'one of x86_64, '),
-        ('hw_cpu_sockets', 'two', 'what nova takes (invalid literal for int'),
-        ('hw_numa_cpus.0', 'x', 'what nova takes (Invalid inclusion expr'),
-    )
-    @ddt.unpack
-    def test_a_property_that_nova_does_not_take(self, key, value, expected):
-        error = self.assertInvalid(
-            f'--image-property: {key}',
-            expected,
-            self.image,
-            (key, value),
-            image=None,
-        )
-        self.assertEqual(value, error.got)
-        self.glance.return_value = {'properties': {key: value}}
-        self.assertInvalid(f'--image: {key}', expected, self.image)
+    def test_a_property_that_nova_does_not_take(self):
+        takes = 'what nova takes (Invalid inclusion expr'
+        number = 'what nova takes (invalid literal for int'
+        for key, value, expected in (
+            ('hw_architecture', 'x86-64', 'one of x86_64, '),
+            ('hw_cpu_sockets', 'two', number),
+            ('hw_numa_cpus.0', 'x', takes),
+        ):
+            asked = f'--image-property: {key}', expected, self.image
+            error = self.assertInvalid(*asked, (key, value), image=None)
+            self.assertEqual(value, error.got)
+            self.glance.return_value = {'properties': {key: value}}
+            self.assertInvalid(f'--image: {key}', expected, self.image)
 
     def test_no_answer(self):
         self.glance.side_effect = OSError('401')
@@ -248,44 +234,40 @@ class ImageTestCase(RequestTestCase):
         )
 
 
-@ddt.ddt
 class GroupTestCase(RequestTestCase):
     """Conductor refuses a policy that no filter or weigher enforces."""
 
-    @ddt.data(
-        (None, '', True),
-        ('anti-affinity', 'ServerGroupAntiAffinityFilter', True),
-        ('affinity', 'ServerGroupAffinityFilter', True),
-        ('soft-affinity', '', True),
-        ('anti-affinity', 'ServerGroupAffinityFilter', False),
-        ('affinity', 'ServerGroupAntiAffinityFilter', False),
-    )
-    @ddt.unpack
-    def test_policy(self, policy, enabled, is_enforced):
-        for name in ('ANTI_AFFINITY', 'AFFINITY', 'SOFT_AFFINITY'):
-            # nova finds it out once a process.
-            self.useFixture(
-                fixtures.MonkeyPatch(
-                    f'nova.scheduler.utils._SUPPORTS_{name}', None
-                )
+    def test_policy(self):
+        names = 'anti-affinity', 'affinity'
+        filters = 'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter'
+        for policy, enabled, is_enforced in (
+            (None, '', True),
+            (names[0], filters[0], True),
+            (names[1], filters[1], True),
+            ('soft-affinity', '', True),
+            (names[0], filters[1], False),
+            (names[1], filters[0], False),
+        ):
+            for name in ('ANTI_AFFINITY', 'AFFINITY', 'SOFT_AFFINITY'):
+                # nova finds it out once a process.
+                name = f'nova.scheduler.utils._SUPPORTS_{name}'
+                self.useFixture(fixtures.MonkeyPatch(name, None))
+            self.config.config(
+                group='filter_scheduler',
+                enabled_filters=[enabled],
+                weight_classes=['nova.scheduler.weights.all_weighers'],
             )
-        self.config.config(
-            group='filter_scheduler',
-            enabled_filters=[enabled],
-            weight_classes=['nova.scheduler.weights.all_weighers'],
-        )
-        set_up = self.patch(utils, 'setup_instance_group')
-        spec = objects.RequestSpec(
-            instance_group=policy and objects.InstanceGroup(policy=policy)
-        )
-        if is_enforced:
-            request.set_up_group(self.ctxt, spec)
-            set_up.assert_called_once_with(self.ctxt, spec)
-            return
-        error = self.assertRaises(
-            nova_exception.UnsupportedPolicyException,
-            request.set_up_group,
-            self.ctxt,
-            spec,
-        )
-        self.assertIn(f'no filter or weigher of {policy}', str(error))
+            set_up = self.patch(utils, 'setup_instance_group')
+            spec = objects.RequestSpec(
+                instance_group=policy and objects.InstanceGroup(policy=policy)
+            )
+            if is_enforced:
+                request.set_up_group(self.ctxt, spec)
+                set_up.assert_called_once_with(self.ctxt, spec)
+                continue
+            error = self.assertRaises(
+                nova_exception.UnsupportedPolicyException,
+                request.set_up_group,
+                *(self.ctxt, spec),
+            )
+            self.assertIn(f'no filter or weigher of {policy}', str(error))

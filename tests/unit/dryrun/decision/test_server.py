@@ -10,7 +10,6 @@ import contextlib
 import datetime
 from unittest import mock
 
-import ddt
 import fixtures
 from nova import context
 from nova import objects
@@ -100,7 +99,6 @@ class ServerTestCase(testtools.TestCase):
         self.assertIn(expected, str(error))
 
 
-@ddt.ddt
 class StoredTestCase(ServerTestCase):
     def test_what_is_known(self):
         server = self.server()
@@ -128,29 +126,27 @@ class StoredTestCase(ServerTestCase):
         )
         self.assertIs(spec, server.spec_obj)
 
-    @ddt.data(
-        # When it first ran; whether its build ended, and since when it lasts.
-        (vm_states.ERROR, None, None, True, None),
-        # nova-compute started anew while it built it.
-        (vm_states.ERROR, 'h1', None, True, None),
-        # It could not be unshelved.
-        (vm_states.ERROR, None, CREATED, False, None),
-        (vm_states.BUILDING, None, None, False, CREATED),
-        (vm_states.BUILDING, 'h1', None, False, None),
-        (vm_states.ACTIVE, 'h1', CREATED, False, None),
-    )
-    @ddt.unpack
-    def test_a_server_that_never_ran(self, state, host, ran, failed, since):
-        self.instance.vm_state = state
-        self.instance.host = host
-        self.instance.created_at = CREATED
-        self.instance.launched_at = ran
-        server = self.server()
-        with mock.patch.object(explain_server.build, 'read') as read:
-            self.assertEqual(
-                read.return_value if failed else None, server.read_build()
-            )
-        self.assertEqual(since, server.building_since)
+    def test_a_server_that_never_ran(self):
+        for state, host, ran, failed, since in (
+            # When it first ran; whether its build ended, and since when it
+            # lasts.
+            (vm_states.ERROR, None, None, True, None),
+            # nova-compute started anew while it built it.
+            (vm_states.ERROR, 'h1', None, True, None),
+            # It could not be unshelved.
+            (vm_states.ERROR, None, CREATED, False, None),
+            (vm_states.BUILDING, None, None, False, CREATED),
+            (vm_states.BUILDING, 'h1', None, False, None),
+            (vm_states.ACTIVE, 'h1', CREATED, False, None),
+        ):
+            self.instance.vm_state, self.instance.host = state, host
+            self.instance.created_at = CREATED
+            self.instance.launched_at = ran
+            server = self.server()
+            with mock.patch.object(explain_server.build, 'read') as read:
+                expected = read.return_value if failed else None
+                self.assertEqual(expected, server.read_build())
+            self.assertEqual(since, server.building_since)
 
     def test_nova_does_not_know_it(self):
         self.text = None
@@ -219,20 +215,16 @@ class StayTestCase(ServerTestCase):
         read.assert_called_once()
 
 
-@ddt.ddt
 class OperationsTestCase(ServerTestCase):
-    @ddt.data('migrate', 'live_migrate', 'evacuate')
-    def test_it_must_be_on_a_host(self, operation):
+    def test_where_it_must_be(self):
         self.instance.host = None
-        self.assertInvalid(
-            'boot or unshelve', getattr(self.server(), operation)
-        )
-
-    @ddt.data('migrate', 'live_migrate', 'evacuate', 'unshelve')
-    def test_it_must_be_in_a_cell(self, operation):
+        for operation in ('migrate', 'live_migrate', 'evacuate'):
+            server = self.server()
+            self.assertInvalid('boot or unshelve', getattr(server, operation))
         self.cell = None
-        server = self.server()
-        self.assertInvalid('not in a cell', getattr(server, operation))
+        for operation in ('migrate', 'live_migrate', 'evacuate', 'unshelve'):
+            server = self.server()
+            self.assertInvalid('not in a cell', getattr(server, operation))
 
     def test_a_server_that_conductor_has_not_created_yet(self):
         self.cell = None
