@@ -81,7 +81,7 @@ class MaintainTestCase(testtools.TestCase):
             'a=4 x=4; b=4 y=4; c=4 z=4',
             1,
             '',
-            'a:MEMORY_MB b:MEMORY_MB c:MEMORY_MB',
+            'a:VCPU b:VCPU c:VCPU',
         ),
         ('a=4 x=3; b=4 y=2:shelved; c=4', 1, 'c a', 'b:state'),
         # The large server fits where two small ones were: it was tried before
