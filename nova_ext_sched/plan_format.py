@@ -257,15 +257,15 @@ def make_moves(
         servers whose moves it needs; of these some may not move any more
     """
     moves = list(moves)
-    turns = {one['server']: turn for turn, one in enumerate(moves, 1)}
+    turns = {move['server']: turn for turn, move in enumerate(moves, 1)}
     return [
         {
-            **one,
+            **move,
             'needs': sorted(
-                turns[uuid] for uuid in one['needs'] if uuid in turns
+                turns[uuid] for uuid in move['needs'] if uuid in turns
             ),
         }
-        for one in moves
+        for move in moves
     ]
 
 

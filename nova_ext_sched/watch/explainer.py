@@ -345,9 +345,9 @@ def _read_new_flavor(
         )
     # Conductor notes both times.
     begun = {
-        one.id: one.new_instance_type_id
-        for one in migrations
-        if timeutils.normalize_time(one.created_at) <= refusal.time
+        migration.id: migration.new_instance_type_id
+        for migration in migrations
+        if timeutils.normalize_time(migration.created_at) <= refusal.time
     }
     if not begun:
         raise _Gone(

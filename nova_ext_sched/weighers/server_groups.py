@@ -131,10 +131,10 @@ class ServerGroups:
         stage_1 = request_state.of(spec_obj).group.members
         settled = stage_1.hosts if stage_1 else {}
         asked = [
-            one
-            for one in living
+            uuid
+            for uuid in living
             # No host state shows whether others move, too.
-            if one not in settled and (moves or one not in seen.reported)
+            if uuid not in settled and (moves or uuid not in seen.reported)
         ]
         with self._lock:
             is_new = _uuid(group) not in self._small

@@ -202,9 +202,9 @@ def read_taken(instance: typing.Any) -> Taken:
         and requests
     """
     devices = [
-        one
-        for one in instance.pci_devices
-        if one.status == fields.PciDeviceStatus.ALLOCATED
+        device
+        for device in instance.pci_devices
+        if device.status == fields.PciDeviceStatus.ALLOCATED
     ]
     # One that was evacuated has some of the host that failed, too.
     if len({one.compute_node_id for one in devices}) != 1:

@@ -526,18 +526,19 @@ class Providers:
         return {same(uuid, uuid): same(root, root) for uuid, root in pairs}
 
     def _get_inventories(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
-        found = self.get_stored(uuid)
+        inventories = self.get_stored(uuid)
         url = f'/resource_providers/{uuid}/usages'
         used = self._get(url).get('usages', {})
         return {
             name: {
-                **one,
+                **inventory,
                 'capacity': int(
-                    (one['total'] - one['reserved']) * one['allocation_ratio']
+                    (inventory['total'] - inventory['reserved'])
+                    * inventory['allocation_ratio']
                 ),
                 'used': used.get(name, 0),
             }
-            for name, one in found.items()
+            for name, inventory in inventories.items()
         }
 
     def _get_stored(self, uuid: str) -> dict[str, dict[str, typing.Any]]:

@@ -218,10 +218,10 @@ def _say_confined(asked: asking.Asking) -> str:
     project = asked.spec_obj.project_id
     said = f'no aggregate has {key} of project {messages.clean(project)}'
     near = sorted(
-        f'aggregate {messages.clean(one.name)} has {messages.quoted(name)} '
-        f'{messages.quoted(value)}'
-        for one in asked.cloud.aggs_by_id.values()
-        for name, value in one.metadata.items()
+        f'aggregate {messages.clean(aggregate.name)} has '
+        f'{messages.quoted(name)} {messages.quoted(value)}'
+        for aggregate in asked.cloud.aggs_by_id.values()
+        for name, value in aggregate.metadata.items()
         if project and project in value
     )
     return f'{said}; {messages.first_few(near, show=str)}' if near else said

@@ -256,9 +256,9 @@ def _compare_hint(refused: Refused) -> str:
     if hint == 'same_host':
         return f'it holds no server that {hint} names: {_values(named)}'
     held = {
-        one
-        for one in named
-        if utils.instance_uuids_overlap(refused.host, [one])
+        uuid
+        for uuid in named
+        if utils.instance_uuids_overlap(refused.host, [uuid])
     }
     return f'it holds servers that {hint} names: {_values(held)}'
 

@@ -108,12 +108,12 @@ def are_known(
     They are nova's and ours, or judge by aggregates alone.
     """
     return all(
-        type(one).__module__.partition('.')[0] in _PACKAGES
+        type(host_filter).__module__.partition('.')[0] in _PACKAGES
         or all(
             isinstance(judge, base.ByAggregates)
-            for _, judge in base.decisions_of(one, spec_obj)
+            for _, judge in base.decisions_of(host_filter, spec_obj)
         )
-        for one in host_filters
+        for host_filter in host_filters
     )
 
 

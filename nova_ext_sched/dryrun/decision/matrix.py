@@ -179,10 +179,10 @@ class Matrix:
                     for uuid, refused in column.refused.items()
                     if (
                         said := tuple(
-                            one
-                            for one in refused
+                            refusal
+                            for refusal in refused
                             if uuid not in without
-                            or one.cause == refusals.DISABLED
+                            or refusal.cause == refusals.DISABLED
                         )
                     )
                 }
@@ -369,9 +369,9 @@ class Matrix:
         freed: dict[str, dict[str, set[refusals.Refusal]]] = {}
         for uuid, cause in self._only.items():
             freed.setdefault(cause, {})[uuid] = {
-                one
+                refusal
                 for column in self.columns
-                for one in column.refused.get(uuid, ())
+                for refusal in column.refused.get(uuid, ())
             }
         return [
             conclusion.Freed(
@@ -414,11 +414,11 @@ class Matrix:
     def _unwanted(self) -> dict[str, str]:
         """The cause to leave out each host the request does not want."""
         return {
-            uuid: one.cause
+            uuid: refusal.cause
             for column in self.columns
             for uuid, refused in column.refused.items()
-            for one in refused
-            if one.rank == refusals.UNWANTED
+            for refusal in refused
+            if refusal.rank == refusals.UNWANTED
         }
 
     @functools.cached_property
@@ -435,11 +435,13 @@ class Matrix:
             # What refuses only hosts that are not wanted is in no way.
             of_column = {
                 (
-                    one.cause,
-                    refusals.UNWANTED if uuid in self._unwanted else one.rank,
+                    refusal.cause,
+                    refusals.UNWANTED
+                    if uuid in self._unwanted
+                    else refusal.rank,
                 )
                 for uuid, refused in column.refused.items()
-                for one in refused
+                for refusal in refused
             }
             for cause, rank in sorted(of_column):
                 ranks[cause] = min(rank, ranks.get(cause, rank))

@@ -267,13 +267,13 @@ def group(
     reasons = [
         Reason(
             kind,
-            found[0][0].cause,
-            found[0][0].label or found[0][0].cause,
-            sum(number for _, number in found),
-            [Name(*one) for one in _rank('name', found)],
-            [Detail(*one) for one in _rank('detail', found)],
+            counted[0][0].cause,
+            counted[0][0].label or counted[0][0].cause,
+            sum(number for _, number in counted),
+            [Name(*one) for one in _rank('name', counted)],
+            [Detail(*one) for one in _rank('detail', counted)],
         )
-        for kind, found in kinds.items()
+        for kind, counted in kinds.items()
     ]
     return sorted(
         reasons,

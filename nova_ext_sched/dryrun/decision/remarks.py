@@ -126,9 +126,9 @@ def _say_of_own_host(judged: matrix.Matrix, node: str | None) -> Iterator[str]:
     :param node: UUID of its compute node
     """
     refused = [
-        one
+        refusal
         for column in judged.columns
-        for one in column.refused.get(node or '', ())
+        for refusal in column.refused.get(node or '', ())
     ]
     causes = {one.cause for one in refused}
     if causes == {refusals.IGNORED.cause}:

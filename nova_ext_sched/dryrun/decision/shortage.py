@@ -107,9 +107,9 @@ def explain(
         resource,
         amount,
         {
-            provider: one['capacity']
-            for _, provider, one in read
-            if one is not None
+            provider: inventory['capacity']
+            for _, provider, inventory in read
+            if inventory is not None
         },
     )
     details: dict[str, str] = {}

@@ -124,10 +124,10 @@ def find_lost(cloud: snapshot.Snapshot, uuids: Collection[str]) -> set[str]:
     """
     migrations = _find_migrations(cloud, uuids)
     return {
-        one.uuid
-        for one in _ask(cloud, _select_settled, uuids)
-        if one.vm_state != vm_states.RESIZED
-        and _is_lost(one, migrations.get(one.uuid, []))
+        server.uuid
+        for server in _ask(cloud, _select_settled, uuids)
+        if server.vm_state != vm_states.RESIZED
+        and _is_lost(server, migrations.get(server.uuid, []))
     }
 
 

@@ -371,10 +371,10 @@ class _Search:
     ) -> list[servers.Size]:
         """Return the servers that may leave a host."""
         return [
-            one
-            for one in self._on.get(node, ())
-            if one.uuid not in future.moved
-            and not isinstance(self._movables[one.uuid], Exception)
+            server
+            for server in self._on.get(node, ())
+            if server.uuid not in future.moved
+            and not isinstance(self._movables[server.uuid], Exception)
         ]
 
     # Which servers leave them.
@@ -446,9 +446,9 @@ class _Search:
         """Move servers in this order, those that have a place."""
         return [
             move
-            for one in leaving
+            for server in leaving
             for move in planner.try_(
-                self._places, future, [one], self._movables, lambda _: 0
+                self._places, future, [server], self._movables, lambda _: 0
             )[0]
         ]
 
@@ -464,11 +464,11 @@ class _Search:
         yield self._coming.explain().sentence
         yield from self._compare_largest()
         why = collections.Counter(
-            f'{one}'
-            if isinstance(one, admission.NotMovable)
-            else messages.say_error(one)
-            for one in self._movables.values()
-            if isinstance(one, Exception)
+            f'{refused}'
+            if isinstance(refused, admission.NotMovable)
+            else messages.say_error(refused)
+            for refused in self._movables.values()
+            if isinstance(refused, Exception)
         )
         for said, number in why.most_common(_MOST_REASONS):
             yield (

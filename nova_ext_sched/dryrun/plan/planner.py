@@ -277,9 +277,9 @@ def _find_last(
 ) -> str:
     """Return the UUID of the last that nova moves; empty if there is none."""
     going = (
-        one.server
-        for one in reversed(leaving)
-        if not isinstance(movables[one.server], Exception)
+        server.server
+        for server in reversed(leaving)
+        if not isinstance(movables[server.server], Exception)
     )
     return next(going, '')
 

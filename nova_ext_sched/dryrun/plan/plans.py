@@ -357,8 +357,8 @@ class Outcome:
 
     def _find(self, has: Callable[[Stuck], bool]) -> dict[str, Stuck]:
         return {
-            one.server: one
+            server.server: server
             for failure in self.failures
-            for one in failure.without_place
-            if has(one)
+            for server in failure.without_place
+            if has(server)
         }
