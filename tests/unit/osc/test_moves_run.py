@@ -399,7 +399,7 @@ class RunTestCase(testtools.TestCase):
         own = make_migration(status='error')
         cloud.read_migrations = lambda _: [own] if cloud.log else []
         self.assertMoved('failed', cloud, 1)
-        self.assertIn(self.now, range(STALE, STALE + 20))
+        self.assertIn(self.clock.now, range(STALE, STALE + 20))
         task = 'its live-migration is over (error), but its task is still'
         self.assertSaid(
             f'{task} migrating. Check in the nova-compute log of a that it '
@@ -417,7 +417,7 @@ class RunTestCase(testtools.TestCase):
         cloud.read_migrations = lambda _: [own] if cloud.log else []
 
         def read_server(_):
-            is_over = not cloud.log or self.now > STALE - 9
+            is_over = not cloud.log or self.clock.now > STALE - 9
             return make_server(task=None if is_over else 'migrating')
 
         cloud.read_server = read_server
