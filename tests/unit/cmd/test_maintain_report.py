@@ -200,29 +200,18 @@ Cannot be moved from host4:
                 [],
             )
 
-    def test_no_round(self):
+    @ddt.data(
+        ([keep('state')], 3, '0 of 1 host can be emptied; 1 cannot. Remark.'),
+        ([], 0, 'There is no host to empty. Remark.'),
+    )
+    @ddt.unpack
+    def test_no_round(self, kept, status, sentence):
         """What is asked for is not there, and it says why."""
-        kept = plans.NotEmptied(
-            'host1', [plan_cases.make_stuck(1, cause='state')]
-        )
-        for number in (1, 3):
-            made = maintain_report.make_round(
-                number, plans.Rounds([], [kept], [], {}), ['Remark.'], []
-            )
-            schemas.validate(made.document(), 'schemas/plan.json')
-            self.assertEqual(
-                ['host1'],
-                [one['host'] for one in made.document()['not_emptied']],
-            )
-            self.assertEqual(
-                '0 of 1 host can be emptied; 1 cannot. Remark.', made.sentence
-            )
-            self.assertEqual(3, made.status)
-        made = maintain_report.make_round(
-            1, plans.Rounds([], [], [], {}), [], []
-        )
-        self.assertEqual('There is no host to empty.', made.sentence)
-        self.assertEqual(0, made.status)
+        found = plans.Rounds([], kept, [], {})
+        made = maintain_report.make_round(3, found, ['Remark.'], [])
+        schemas.validate(made.document(), 'schemas/plan.json')
+        self.assertEqual((status, sentence), (made.status, made.sentence))
+        self.assertEqual(len(kept), len(made.document()['not_emptied']))
 
 
 class MapTestCase(testtools.TestCase):
