@@ -134,28 +134,17 @@ class OperatorsDataTestCase(testtools.TestCase):
             ['a', 'b'], [one.removeprefix('flavor ')[0] for one in found]
         )
 
-    def test_slip_in_a_flavor(self):
-        flavors = {'f': {'Reservation:c': '1'}}
-        [found] = data(
-            {},
-            flavors,
-            placement_req_required_member_prefix=['reservation:'],
-        ).check_flavors()
+    @ddt.data('required', 'default_forbidden')
+    def test_slip(self, option):
+        """One prefix is enough, of either option; a flavor names none then."""
+        metadata = {'lease': {'Pool:a': '1'}}
+        options = {f'placement_req_{option}_member_prefix': ['pool:']}
+        [found] = data(metadata, {}, **options).check_aggregates()
+        self.assertIn("'Pool:a': expected 'pool:a'", found)
+        [found] = data({}, metadata, **options).check_flavors()
         self.assertIn(
-            "'Reservation:c': expected 'reservation:c'; it names no "
-            'reservation',
-            found,
+            "'Pool:a': expected 'pool:a'; it names no reservation", found
         )
-
-    def test_slip_in_an_aggregate(self):
-        """One prefix is enough, of either option."""
-        for option in ('required', 'default_forbidden'):
-            [found] = data(
-                {'lease': {'Pool:a': '1'}},
-                {},
-                **{f'placement_req_{option}_member_prefix': ['pool:']},
-            ).check_aggregates()
-            self.assertIn("'Pool:a': expected 'pool:a'", found)
 
     @ddt.data(
         ({'reservation:a': 'true'}, []),
