@@ -28,9 +28,10 @@ LOST = 600
 #: how long a request that nobody answered has left no trace.
 HELD = 60
 QUIET = 30
-#: How long a server has no task until its migration counts as forgotten, and
-#: how long it has one of a migration that is over until that counts as stale:
-#: for a minute, nova-compute may wait for an answer.
+#: How long a server has no task until its migration counts as forgotten; and
+#: how long it has one of a migration that is over, or none of one that is
+#: being confirmed, until nova counts as having ceased: for a minute,
+#: nova-compute may wait for an answer.
 FORGOTTEN = 60
 STALE = 120
 
@@ -140,7 +141,8 @@ class Making:
     def _look(self) -> tuple[Step, str]:
         """Return what is to be done, and why.
 
-        :raises Stopped: nova has ended the migration, and not the task
+        :raises Stopped: nova has ended the migration, and not the task, or
+            has ceased to confirm it
         """
         # In this order: where a migration has ended, the server shows it.
         self.migrations = [
@@ -161,7 +163,7 @@ class Making:
             self.has_begun = True
         self.now = self._read_clock()
         if self._has_idled():
-            if not moves_step.is_under_way(self.own):
+            if not moves_step.is_forgotten(self.own, self.server):
                 raise Stopped(_say_stale(self.move, self.own, self.server))
             # The move begins anew.
             self.forgotten.add(self.own.id)
@@ -177,7 +179,10 @@ class Making:
         longest = None
         if self.own and moves_step.is_forgotten(self.own, self.server):
             longest = FORGOTTEN
-        elif self.own and moves_step.has_stale_task(self.own, self.server):
+        elif self.own and (
+            moves_step.has_stale_task(self.own, self.server)
+            or moves_step.is_unconfirmed(self.own, self.server)
+        ):
             longest = STALE
         if longest is None:
             self.idle = None
@@ -235,7 +240,7 @@ class Making:
             self.has_begun = True
             if own and moves_step.is_under_way(own):
                 text = f'its {own.migration_type} is {own.status}'
-                if self.idle is not None:
+                if moves_step.is_forgotten(own, self.server):
                     text += ', but the server has no task'
                 return text
             if self.server:
@@ -351,10 +356,13 @@ def _say_stale(
     move: moves_plan.Move, own: typing.Any, server: typing.Any
 ) -> str:
     """Return what keeps a server from moving, and what helps."""
+    said, host = _say_task(own, server), server.compute_host
+    if moves_step.is_under_way(own):
+        # nova-compute of the host that it left confirms it.
+        said, host = f'its {own.migration_type} is {own.status}', move.host
     return (
-        f'{_say_task(own, server)}. Check in the nova-compute log of '
-        f'{server.compute_host} that it does not go on, then: openstack '
-        f'server set --state active {move.server}'
+        f'{said}. Check in the nova-compute log of {host} that it does not go '
+        f'on, then: openstack server set --state active {move.server}'
     )
 
 

@@ -86,6 +86,22 @@ def is_forgotten(
     )
 
 
+def is_unconfirmed(
+    own: migration.Migration, server: sdk_server.Server | None
+) -> bool:
+    """Return whether nova is confirming a migration, or has ceased to.
+
+    Where the cell's database is away then, the record stays, and nova-api
+    neither confirms nor reverts it any more.
+    """
+    return (
+        own.status == 'confirming'
+        and server is not None
+        and not server.task_state
+        and server.status == _TO_CONFIRM
+    )
+
+
 def has_stale_task(
     own: migration.Migration, server: sdk_server.Server | None
 ) -> bool:
@@ -175,6 +191,9 @@ def decide(
     is on a host that nova does not tell        stop
     is on the expected host in ERROR, without   broken: nova goes no further,
     a task, and the own migration is the last   whatever it says of that
+    is on the expected host without a task,     moved: somebody has set its
+    and the own migration is being confirmed,   state, because nova did not go
+    but not the server                          on
     has the own migration under way             wait; confirm if nova waits
                                                 for that
     has another one, away from where it goes    moved
@@ -216,8 +235,12 @@ def decide(
     is_broken = is_there and server.status == _ERROR and not task
     if is_broken and own and own is migrations[-1]:
         return Step.BROKEN, ''
+    is_to_confirm = server.status == _TO_CONFIRM
+    if own and own.status == 'confirming' and is_there:
+        if not (task or is_to_confirm):
+            return Step.MOVED, ''
     if own and is_under_way(own):
-        waits = own.status == 'finished' and server.status == _TO_CONFIRM
+        waits = own.status == 'finished' and is_to_confirm
         return Step.CONFIRM if waits and not task else Step.WAIT, ''
     others = list(filter(is_under_way, migrations))
     for one in others:

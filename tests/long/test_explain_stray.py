@@ -12,7 +12,9 @@ import re
 import threading
 
 from nova.cmd import manage
+from nova.db.main import models
 from nova.virt import fake
+import sqlalchemy as sa
 
 from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain as drain_command
@@ -179,6 +181,43 @@ class LostTestCase(StrayTestCase):
         self.assertFreed(remedy, server)
         self.assertEqual([], self.drain('host2')['without_place'])
         self.assertEqual('host2', self.host_of(self.boot(flavor=self.big)))
+
+    def test_a_cold_migration_that_nova_ceased_to_confirm(self):
+        """nova-api refuses to confirm it, and to revert it."""
+        server = self.boot(flavor=self.big, az='nova:host1')
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.update_migration(server, status='confirming')
+        [stuck] = self.drain('host1')['without_place']
+        self.assertEqual('wait until it has ended', stuck['would_help'])
+        self.useFixture(
+            self.patch(f'{STRAY}.CLEARING', datetime.timedelta(seconds=-1))
+        )
+        [stuck] = self.drain('host1')['without_place']
+        self.assertEqual(
+            'check in the nova-compute log of host1 whether it goes on, and '
+            'if not, set its state (openstack server set --state active; '
+            'newer clients ask first unless --auto-approve)',
+            stuck['would_help'],
+        )
+        self.do(f'openstack server set --state active {server["id"]}')
+        migration = self.get_migration_uuid_for_instance(server['id'])
+        remedy = f'openstack resource provider allocation delete {migration}'
+        [stuck] = self.drain('host1')['without_place']
+        self.assertEqual(remedy, stuck['would_help'])
+        self.assertFreed(remedy, server)
+        self.assertEqual([], self.drain('host1')['without_place'])
+
+    def update_migration(self, server, **values):
+        """Let nova's record of a server's migration say something else."""
+        engine = self.cell_engine()
+        table = models.Migration.__table__
+        with engine.begin() as connection:
+            connection.execute(
+                sa.update(table)
+                .where(table.c.instance_uuid == server['id'])
+                .values(values)
+            )
 
     def test_what_its_migration_keeps(self):
         """The server went elsewhere since, or was deleted."""

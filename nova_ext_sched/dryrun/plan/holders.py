@@ -10,10 +10,12 @@ import typing
 
 from nova.db.main import api as main_db
 from nova.db.main import models
+from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.queries import servers
@@ -127,7 +129,7 @@ class Holders:
         }
         for migration, uuid, down in under_way:
             server = migration.instance_uuid
-            would_help = _say_what_ends(migration.status, down)
+            would_help = _say_what_ends(migration, down)
             if server in lost:
                 if read[uuid].keys().isdisjoint((server, migration.uuid)):
                     continue
@@ -141,16 +143,28 @@ class Holders:
             )
 
 
-def _say_what_ends(status: str, down: Sequence[str]) -> str:
+def _say_what_ends(migration: typing.Any, down: Sequence[str]) -> str:
     """Return what ends a migration.
+
+    Where the cell's database is away while nova-compute confirms one, nova-api
+    neither confirms nor reverts it any more.
 
     :param down: the names of those of its hosts that are down
     """
-    ends = 'wait until it has ended'
+    status, ends = migration.status, 'wait until it has ended'
     if status == 'finished':
         ends = 'confirm or revert it'
     elif status in ('queued', 'preparing', 'running'):
         ends += ', or abort it (openstack server migration abort)'
+    elif status == 'confirming' and timeutils.is_older_than(
+        migration.updated_at or migration.created_at,
+        stray.CLEARING.total_seconds(),
+    ):
+        host = messages.clean(migration.source_compute)
+        ends = (
+            f'check in the nova-compute log of {host} whether it goes on, and '
+            f'if not, {admission.SET_STATE}'
+        )
     if down:
         # Until then nothing ends it, and nova-api refuses some of these.
         ends = f'start nova-compute on {messages.first_few(down)}, then {ends}'

@@ -412,6 +412,23 @@ class RunTestCase(testtools.TestCase):
             self.progress.wait.call_args_list,
         )
 
+    def test_a_migration_that_nova_ceases_to_confirm(self):
+        """The cell's database was away: nova-api refuses to confirm it."""
+        cloud = Cloud(server_1=0)
+        own = make_migration(status='confirming', migration_type='migration')
+        cloud.read_migrations = lambda _: [own] if cloud.log else []
+        cloud.read_server = lambda _: (
+            make_server('b', 'VERIFY_RESIZE') if cloud.log else make_server()
+        )
+        self.assertMoved('failed', cloud, 1)
+        self.assertIn(self.clock.now, range(STALE, STALE + 20))
+        self.assertSaid(
+            'its migration is confirming. Check in the nova-compute log of a '
+            'that it does not go on, then: openstack server set --state '
+            'active server 1',
+            End.FIX,
+        )
+
     def test_a_task_that_nova_ends_late(self):
         cloud, own = Cloud(), make_migration(status='error')
         cloud.read_migrations = lambda _: [own] if cloud.log else []

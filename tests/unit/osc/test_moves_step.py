@@ -72,6 +72,11 @@ class DecideTestCase(testtools.TestCase):
         (Step.WAIT, ('b', 'VERIFY_RESIZE', 'x'), {'own': FINISHED}),
         (Step.CONFIRM, ('b', 'VERIFY_RESIZE'), {'own': FINISHED}),
         (Step.WAIT, ('b', 'RESIZE'), {'own': FINISHED}),
+        (Step.WAIT, ('b', 'ACTIVE', 'x'), {'own': CONFIRMING}),
+        # nova has ceased to confirm it, and its state was set.
+        (Step.MOVED, ('b',), {'own': CONFIRMING}),
+        (Step.MOVED, ('b', 'SHUTOFF'), {'own': CONFIRMING}),
+        (Step.WAIT, ('a',), {'own': CONFIRMING}),
         # nova-api has heard of it already.
         (Step.WAIT, ('b', 'VERIFY_RESIZE'), {'own': CONFIRMING}),
         (Step.BUSY, ('a',), {'others': [AWAY]}),
@@ -220,3 +225,18 @@ class StaleTaskTestCase(testtools.TestCase):
         expected, shown, own = (*row, FAILED)[:3]
         found = shown and make_server(*shown)
         self.assertEqual(expected, moves_step.has_stale_task(own, found))
+
+
+@ddt.ddt
+class UnconfirmedTestCase(testtools.TestCase):
+    @ddt.data(
+        (True, ('b', 'VERIFY_RESIZE')),
+        (False, ('b', 'VERIFY_RESIZE', 'x')),
+        (False, ('b',)),
+        (False, ('b', 'VERIFY_RESIZE'), FINISHED),
+        (False, None),
+    )
+    def test_table(self, row):
+        expected, shown, own = (*row, CONFIRMING)[:3]
+        found = shown and make_server(*shown)
+        self.assertEqual(expected, moves_step.is_unconfirmed(own, found))
