@@ -356,7 +356,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
             {'set_metadata': {'metadata': {f'trait:{TRAIT}': value}}},
         )
 
-    def _list_faults(self, *kinds, name='promised'):
+    def _list_faults(self, *faults, name='promised'):
         """Return the hosts where no server can land, by the list."""
         [listed] = [
             one
@@ -366,7 +366,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         return {
             host
             for fault in listed['Faults']
-            if fault['kind'] in kinds
+            if fault['fault'] in faults
             for host in fault['hosts']
         }
 
