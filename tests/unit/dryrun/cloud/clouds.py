@@ -239,18 +239,6 @@ def make_summary(**resources):
     }
 
 
-def connect(cloud, server):
-    """Give a snapshot what it needs to fork.
-
-    :param server: a :class:`Placement`
-    """
-    cloud.supposed, cloud.versions, cloud.doubts = None, {}, []
-    cloud.client = object.__new__(mirror.MirroringClient)
-    cloud.client._client = server
-    cloud.providers = placement.Providers(cloud.client)
-    cloud.aggregates_copy = change.copy_aggregates(())
-
-
 class AtMostFilter(filters.BaseHostFilter):
     """Takes at most so many servers on a host; knows whom it was asked about.
 
@@ -280,7 +268,11 @@ class Cloud(snapshot.Snapshot):
     def __init__(self, hosts='abc', host_filters=()):
         vars(self).update(vars(test_snapshot.make_manager()))
         self.server = Placement()
-        connect(self, self.server)
+        self.supposed, self.versions, self.doubts = None, {}, []
+        self.client = object.__new__(mirror.MirroringClient)
+        self.client._client = self.server
+        self.providers = placement.Providers(self.client)
+        self.aggregates_copy = change.copy_aggregates(())
         self.states, self.hosts = {}, {}
         self._contexts = {'cell1': CCTXT}
         self._read_at = test_snapshot.timeutils.utcnow()

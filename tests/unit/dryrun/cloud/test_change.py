@@ -81,9 +81,8 @@ class MadeTestCase(testtools.TestCase):
             else:
                 hosts = wanted
             with self.make(**{what: [item]}):
-                self.assertEqual(
-                    {**self.before, name: (metadata, hosts)}, self.read()
-                )
+                expected = {**self.before, name: (metadata, hosts)}
+                self.assertEqual(expected, self.read())
             self.assertEqual(self.before, self.read())
 
     def test_every_query(self):
@@ -118,9 +117,8 @@ class MadeTestCase(testtools.TestCase):
         ):
             found = objects.AggregateList.get_all(self.ctxt)
             with change.used(change.copy_aggregates(found, dialect), {}):
-                found = objects.AggregateList.get_by_metadata(
-                    self.ctxt, key='A'
-                )
+                asked = objects.AggregateList.get_by_metadata
+                found = asked(self.ctxt, key='A')
             self.assertEqual(expected, [one.name for one in found])
 
     def test_nothing_is_left_after_an_error(self):
@@ -155,9 +153,8 @@ class MadeTestCase(testtools.TestCase):
              'There is no host h3 in aggregate bare.'),
         ):  # fmt: skip
             supposed = {'options': [('scheduler.workers', '7')], what: [item]}
-            error = self.assertRaises(
-                exception.InvalidValue, self.make(**supposed).__enter__
-            )
+            made = self.make(**supposed)
+            error = self.assertRaises(exception.InvalidValue, made.__enter__)
             self.assertIn(part, str(error))
             self.assertEqual(self.before, self.read())
             self.assertNotEqual(7, CONF.scheduler.workers)

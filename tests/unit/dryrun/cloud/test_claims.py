@@ -26,28 +26,24 @@ class HostStateTestCase(testtools.TestCase):
     def test_the_original_stays(self):
         copy = claims.copy_state(self.state)
         self.assertEqual({}, copy.limits)
-        self.spec.instance_group = objects.InstanceGroup(
-            members=['uuid'], hosts=[]
-        )
-        self.spec.requested_resources = [
-            objects.RequestGroup(requester_id='port')
-        ]
+        members = {'members': ['uuid'], 'hosts': []}
+        self.spec.instance_group = objects.InstanceGroup(**members)
+        group = objects.RequestGroup(requester_id='port')
+        self.spec.requested_resources = [group]
         found = clouds.make_request(nic={'NET': 1})
         found['mappings']['port'] = ['nic']
         claims.consume(copy, self.spec, found, 'uuid')
-        self.assertEqual(1, copy.vcpus_used)
-        self.assertEqual(-64, copy.free_ram_mb)
-        self.assertEqual(1, copy.num_instances)
+        self.assertEqual((1, -64), (copy.vcpus_used, copy.free_ram_mb))
         # Builds end.
-        self.assertEqual(0, copy.num_io_ops)
+        self.assertEqual((1, 0), (copy.num_instances, copy.num_io_ops))
         # It is a member of its group, and has the providers of its port.
         self.assertEqual(['uuid'], list(copy.instances))
         self.assertEqual(['host'], self.spec.instance_group.hosts)
         [group] = self.spec.requested_resources
         self.assertEqual(['nic'], group.provider_uuids)
-        self.assertEqual(0, self.state.vcpus_used)
         self.assertEqual({}, self.state.instances)
-        self.assertEqual(7, self.state.num_io_ops)
+        state = self.state
+        self.assertEqual((0, 7), (state.vcpus_used, state.num_io_ops))
 
     def test_requests_for_filters(self):
         """Whatever a filter does to them, the others stay."""
@@ -67,9 +63,11 @@ class HostStateTestCase(testtools.TestCase):
         def consume(state, spec_obj, uuid):
             spec_obj.numa_topology = objects.InstanceNUMATopology(cells=[])
 
-        with mock.patch.object(
-            claims.manager.SchedulerManager, '_consume_selected_host', consume
-        ):
+        manager, name = (
+            claims.manager.SchedulerManager,
+            '_consume_selected_host',
+        )
+        with mock.patch.object(manager, name, consume):
             copy = claims.copy_state(self.state)
             claims.consume(copy, self.spec, clouds.make_request(), 'uuid')
         self.assertIsNone(self.spec.numa_topology)
@@ -133,23 +131,24 @@ class HostStateTestCase(testtools.TestCase):
             self.assertEqual(before[name], after[name], name)
 
 
-def make_device(**values):
+DEVICE = {
+    'vendor_id': '8086',
+    'product_id': '154c',
+    'dev_type': 'type-VF',
+    'numa_node': 1,
+}
+
+
+def make_device(number=1, **values):
     """Return a nova PciDevice that a server has."""
-    return objects.PciDevice(
-        **{
-            'compute_node_id': 1,
-            'address': '0000:81:00.1',
-            'parent_addr': '0000:81:00.0',
-            'vendor_id': '8086',
-            'product_id': '154c',
-            'dev_type': 'type-VF',
-            'numa_node': 1,
-            'status': 'allocated',
-            'extra_info': {},
-            'request_id': 'own',
-            **values,
-        }
-    )
+    common = {
+        'compute_node_id': 1,
+        'address': f'0000:81:00.{number}',
+        'parent_addr': '0000:81:00.0',
+        'status': 'allocated',
+        'request_id': 'own',
+    }
+    return objects.PciDevice(extra_info={}, **DEVICE, **common | values)
 
 
 class DevicesTestCase(testtools.TestCase):
@@ -188,15 +187,12 @@ class DevicesTestCase(testtools.TestCase):
 
     def test_those_of_one_that_stands_there(self):
         self.ask()
-        taken = self.read(make_device(), make_device(address='0000:81:00.2'))
+        taken = self.read(make_device(), make_device(2))
         self.assertFalse(self.fits())
         claims.leave(self.state, self.spec, 'uuid', taken)
         # nova's pool of both.
         pool = {
-            'vendor_id': '8086',
-            'product_id': '154c',
-            'dev_type': 'type-VF',
-            'numa_node': 1,
+            **DEVICE,
             'address': '0000:81:00.0',
             'physical_network': 'red',
             'remote_managed': 'false',
@@ -230,32 +226,26 @@ class DevicesTestCase(testtools.TestCase):
 
     def test_one_that_came_leaves(self):
         """Each pool is as it was, whether or not it was used up."""
-        device = {'vendor_id': '8086', 'product_id': '154c', 'numa_node': 1}
         self.ask({'vendor_id': '8086'}, count=3)
         pools = [
-            {**device, 'address': '1', 'count': 1},
-            {**device, 'address': '2', 'count': 5},
+            {**DEVICE, 'address': address, 'count': number}
+            for address, number in (('1', 1), ('2', 5))
         ]
         self.state.pci_stats.pools = [dict(one) for one in pools]
         state = claims.copy_state(self.state)
         found = clouds.make_request(host={'VCPU': 1})
         taken = claims.consume(state, self.spec, found, 'uuid')
-        self.assertEqual(
-            [('1', 1), ('2', 2)],
-            [(one['address'], one['count']) for one in taken.pools],
-        )
+        counts = {one['address']: one['count'] for one in taken.pools}
+        self.assertEqual({'1': 1, '2': 2}, counts)
         self.assertEqual([3], [one['count'] for one in state.pci_stats.pools])
         claims.leave(state, self.spec, 'uuid', taken)
-        self.assertEqual(
-            pools,
-            sorted(state.pci_stats.pools, key=lambda one: one['address']),
-        )
+        state.pci_stats.pools.sort(key=lambda one: one['address'])
+        self.assertEqual(pools, state.pci_stats.pools)
 
     def test_what_fits_is_tried_on_a_copy(self):
         self.ask({'vendor_id': '8086'}, count=3)
         pool = {'vendor_id': '8086', 'numa_node': 1, 'count': 4}
         self.state.pci_stats.pools = [dict(pool)]
         self.state = claims.copy_state(self.state)
-        self.assertTrue(self.fits())
-        self.assertTrue(self.fits())
+        self.assertEqual([True, True], [self.fits(), self.fits()])
         self.assertEqual([pool], self.state.pci_stats.pools)

@@ -252,18 +252,14 @@ class StepsTestCase(ForkTestCase):
 
     def test_the_limits_of_the_filters(self):
         """nova consumes NUMA cells by them; they end with the claim."""
-        limits = []
-
-        def consume(state, *args):
-            limits.append((state.uuid, state.limits))
-
-        target = self.cloud.find_target('b')
+        target, limits = self.cloud.find_target('b'), []
         target.limits = {'numa_topology': 'cells'}
-        self.enterContext(mock.patch.object(claims, 'consume', consume))
+        take = mock.Mock(side_effect=lambda one, *_: limits.append(one.limits))
+        self.enterContext(mock.patch.object(claims, 'consume', take))
         with self.cloud.fork() as future:
             future.come('new', self.spec, target)
             self.assertEqual({}, self.cloud.states['b'].limits)
-        self.assertEqual([('b', target.limits)], limits)
+        self.assertEqual([target.limits], limits)
 
     def test_nodes_of_one_nova_compute(self):
         """A server counts for each of them, as nova counts it (ironic)."""

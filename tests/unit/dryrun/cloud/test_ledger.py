@@ -48,9 +48,8 @@ class LedgerTestCase(testtools.TestCase):
             self.asked.append(consumer)
             return self.placement.get(consumer, ledger.NOTHING)
 
-        return ledger.Ledger(
-            read, self.rooms.__getitem__, self.get_units, before
-        )
+        rooms = self.rooms.__getitem__
+        return ledger.Ledger(read, rooms, self.get_units, before)
 
     def get_units(self, provider):
         units = {'min_unit': 1, 'max_unit': 10, 'step_size': 1}

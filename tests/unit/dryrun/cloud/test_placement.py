@@ -194,11 +194,9 @@ class LedgerTestCase(testtools.TestCase):
             self.assertRaises(RuntimeError, write, url, {})
 
     def test_allocations_that_cannot_be_read(self):
-        gone = response(404, {}, 'gone')
-        with mock.patch(NOVA_GET, return_value=gone):
-            error = self.assertRaises(
-                placement.PlacementFailed, self.client.read_allocations, 'one'
-            )
+        given = FAILED, self.client.read_allocations, 'one'
+        with mock.patch(NOVA_GET, return_value=response(404, {}, 'gone')):
+            error = self.assertRaises(*given)
         self.assertIn('GET /allocations/one, got: gone', str(error))
 
 
@@ -310,9 +308,8 @@ class CandidatesTestCase(testtools.TestCase):
             client.get_allocation_candidates.side_effect = [first, other]
             found = placement.Candidates(None, client, forms)
             expected = requests, {**(first[1] or {}), 'h2': 2}, refusals
-            self.assertEqual(
-                expected, (found.requests, found.summaries, found.refusals)
-            )
+            found = found.requests, found.summaries, found.refusals
+            self.assertEqual(expected, found)
 
     def test_the_room_that_a_provider_said_last(self):
         """An answer's summaries, or else the provider itself, once."""

@@ -128,11 +128,7 @@ class ReadNamesTestCase(ProjectsTestCase):
     def test_credentials_that_are_not_keystone_s(self):
         for options in (
             {},
-            {
-                'auth_type': 'admin_token',
-                'token': 'admin',
-                'endpoint': 'http://placement.example.org',
-            },
+            {'auth_type': 'admin_token', 'token': 't', 'endpoint': 'http://p'},
         ):  # fmt: skip
             if options:
                 self.configure(**options)
@@ -182,9 +178,8 @@ class FindIdTestCase(ProjectsTestCase):
             if expected in IDS:
                 self.assertEqual(expected, self.find(wanted))
             else:
-                error = self.assertRaises(
-                    exception.UnknownName, self.find, wanted
-                )
+                unknown = exception.UnknownName
+                error = self.assertRaises(unknown, self.find, wanted)
                 self.assertIn(expected, str(error))
             self.assertEqual([], self.cloud.doubts)
 

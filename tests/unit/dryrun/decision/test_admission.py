@@ -61,19 +61,15 @@ BEFORE_EVACUATION = (
     (vm_states.PAUSED, SET_STATE),
     (vm_states.SUSPENDED, SET_STATE),
     (vm_states.RESCUED, SET_STATE),
-    (
-        vm_states.RESIZED,
-        'confirm its resize (openstack server resize confirm), which works '
-        'while its host is down because nova asks the source; or revert it '
-        'while its host is up',
-    ),
-    (
-        vm_states.SHELVED,
-        'offload it while its host is up (openstack server shelve '
-        f'--offload); or {SET_STATE}: nova then builds it from its base '
-        'image, without what was shelved',
-    ),
-)
+    (vm_states.RESIZED,
+     'confirm its resize (openstack server resize confirm), which works while '
+     'its host is down because nova asks the source; or revert it while its '
+     'host is up'),
+    (vm_states.SHELVED,
+     'offload it while its host is up (openstack server shelve --offload); or '
+     f'{SET_STATE}: nova then builds it from its base image, without what was '
+     'shelved'),
+)  # fmt: skip
 
 
 def make_instance(
@@ -192,12 +188,10 @@ class AskTestCase(testtools.TestCase):
                 self.assertEqual('state', refused.cause)
 
     def test_devices(self):
-        version = mock.Mock(return_value=mock.Mock(version=99))
-        self.enterContext(
-            mock.patch.object(
-                objects.Service, 'get_by_host_and_binary', version
-            )
-        )
+        new = mock.Mock(return_value=mock.Mock(version=99))
+        patch = mock.patch.object
+        name = 'get_by_host_and_binary'
+        self.enterContext(patch(objects.Service, name, new))
         for requester, specs, is_live in (
             # A port's, and others.
             ('port', {}, True),

@@ -66,12 +66,8 @@ class PlacementTestCase(testtools.TestCase):
     def ask(self, whole=True, **kwargs):
         """Return the answer, and the hosts that each constraint refuses."""
         self.matrix = asking.start(self.cloud, whole)
-        found = candidates.ask(
-            asking.Asking(
-                self.cloud, process.context(), self.spec, self.matrix
-            ),
-            **kwargs,
-        )
+        known = self.cloud, process.context(), self.spec, self.matrix
+        found = candidates.ask(asking.Asking(*known), **kwargs)
         self.columns = {
             one.constraint: column
             for one, column in zip(
@@ -110,16 +106,13 @@ class ConstraintsTestCase(PlacementTestCase):
 
     def test_what_a_request_filter_added_is_the_filter_s(self):
         """A host counts for the first of its parts."""
-        self.filters += [
-            require('T', 'U'),
-            a_filter('idle', lambda spec_obj: True),
-        ]
+        idle = a_filter('idle', lambda spec_obj: True)
+        self.filters += [require('T', 'U'), idle]
         self.give(h1='TU', h2='TU', h3='T', h4='')
         self.server.hold('full', h2={'VCPU': 4}, h3={'VCPU': 4})
         _, refused = self.ask()
-        self.assertEqual(
-            {'asks': 'h3 h4', 'resources=VCPU:1': 'h2 h3'}, refused
-        )
+        expected = {'asks': 'h3 h4', 'resources=VCPU:1': 'h2 h3'}
+        self.assertEqual(expected, refused)
         asks = {one.constraint: one.asks for one in self.matrix.constraints}
         self.assertEqual('changes nothing', asks['idle'])
         refused = self.columns['asks'].refused
@@ -224,20 +217,14 @@ class EndedTestCase(PlacementTestCase):
         self.spec.requested_destination = wanted
         self.assertIsNone(self.ask()[0])
         end = self.matrix.end
-        self.assertEqual(
-            ('placement', 'query', '', 'query'),
-            (end.stage, end.name, end.detail, end.cause),
-        )
+        found = end.stage, end.name, end.detail, end.cause
+        self.assertEqual(('placement', 'query', '', 'query'), found)
         self.assertIn('gone', end.reason)
         self.assertIsNone(self.matrix.failure)
 
     def test_anything_else_is_a_fault(self):
-        error = self.assertRaises(
-            reasons.FilterFailed,
-            self.end,
-            LookupError('x'),
-            'acme.request_filters',
-        )
+        given = self.end, LookupError('x'), 'acme.request_filters'
+        error = self.assertRaises(reasons.FilterFailed, *given)
         self.assertIn('request filter ends of acme', str(error))
 
 

@@ -133,19 +133,13 @@ NIC = {'vendor_id': '8086', 'product_id': '1520'}
 
 #: What is said of hosts, and the cause, where that is not the filter.
 WORDS = {
-    'ServerGroupAntiAffinityFilter': (
-        'are full for the server group',
-        'anti-affinity',
-    ),
-    'ServerGroupAffinityFilter': (
-        'are not where the server group is',
-        'affinity',
-    ),
-    'AggregateMultiTenancyIsolation': (
-        'are for other projects',
-        'tenant isolation',
-    ),
-}
+    'ServerGroupAntiAffinityFilter':
+        ('are full for the server group', 'anti-affinity'),
+    'ServerGroupAffinityFilter':
+        ('are not where the server group is', 'affinity'),
+    'AggregateMultiTenancyIsolation':
+        ('are for other projects', 'tenant isolation'),
+}  # fmt: skip
 
 # Filter, request, host, and what the filter compared.
 REFUSED = (
@@ -289,9 +283,8 @@ REFUSED = (
 class ComparisonTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.config = self.useFixture(
-            config_fixture.Config(nova.conf.CONF)
-        ).config
+        fixture = config_fixture.Config(nova.conf.CONF)
+        self.config = self.useFixture(fixture).config
         self.config(
             group='filter_scheduler',
             isolated_hosts=['isolated'],
@@ -305,9 +298,8 @@ class ComparisonTestCase(testtools.TestCase):
         state = filters_unit.host_state('host9')
         state.allocation_candidates = [{'mappings': {}}]
         vars(state).update(host)
-        spec = base.request_spec(
-            **{'instance_uuid': 'a', 'instance_group': None, **request}
-        )
+        values = {'instance_uuid': 'a', 'instance_group': None, **request}
+        spec = base.request_spec(**values)
         found = reasons.ask_filter(FILTERS[name](), spec, [state])
         return found[state.uuid]
 

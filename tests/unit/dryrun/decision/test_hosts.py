@@ -120,9 +120,8 @@ class FiltersTestCase(HostsTestCase):
         _, order = self.judge(Refuses('12'), second)
         self.assertEqual('4', order)
         (_, one), (_, other) = self.columns[-2:]
-        self.assertEqual(
-            [{*'12'}, {*'23'}], [{*one.refused}, {*other.refused}]
-        )
+        refused = {*one.refused}, {*other.refused}
+        self.assertEqual(({*'12'}, {*'23'}), refused)
         # What is left first, as in nova; then the others.
         self.assertEqual(['34', '12'], second.asked)
         self.assertEqual([{*'1234'}] * 2, [one.judged, other.judged])

@@ -88,9 +88,8 @@ class MatrixTestCase(testtools.TestCase):
         self.assertEqual([5, 0, 5], alone(found))
 
     def test_a_constraint_of_two_causes(self):
-        both = refusal(
-            'isolation', more=(refusal('reservation', 'are reserved'),)
-        )
+        reserved = refusal('reservation', 'are reserved')
+        both = refusal('isolation', more=(reserved,))
         found = build(dict.fromkeys('12345', both))
         self.assertEqual([], freed(found))
 
@@ -192,16 +191,11 @@ class MatrixTestCase(testtools.TestCase):
         found = build('1')
         found.stop('request filter', 'f', 'no\nway.', 'ask abc')
         self.assertEqual(set(), found.remaining)
-        self.assertEqual(
-            conclusion.End(
-                'request filter', 'f', "'no\\nway'", 'ask abc', 'f'
-            ),
-            found.end,
-        )
+        expected = 'request filter', 'f', "'no\\nway'", 'ask abc', 'f'
+        self.assertEqual(conclusion.End(*expected), found.end)
         self.assertEqual(0, found.constraints[-1].left)
-        self.assertEqual(
-            [('c0', 1)], [(r.cause, n) for r, n in found.count_reasons()]
-        )
+        [(reason, number)] = found.count_reasons()
+        self.assertEqual(('c0', 1), (reason.cause, number))
 
 
 class GroupTestCase(testtools.TestCase):

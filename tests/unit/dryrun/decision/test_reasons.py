@@ -87,10 +87,8 @@ class ReasonsTestCase(testtools.TestCase):
              isolation.DECLARATION.name, ''),
         ):  # fmt: skip
             found = self.reasons.lacking(query.Part(key, value), policy)
-            self.assertEqual(
-                (phrase, cause, label),
-                (found.phrase, found.cause, found.label),
-            )
+            words = found.phrase, found.cause, found.label
+            self.assertEqual((phrase, cause, label), words)
         self.assertIn('forbid_by_trait', found.detail)
 
     def test_cause_and_label_of_a_part(self):

@@ -49,9 +49,8 @@ class RecordTestCase(testtools.TestCase):
             ],
             nodes_of=lambda host: [one for one in hosts if hosts[one] == host],
         )
-        words = reasons.Reasons(
-            cloud, base.request_spec(availability_zone=zone)
-        )
+        spec = base.request_spec(availability_zone=zone)
+        words = reasons.Reasons(cloud, spec)
         part = query.Part(key, value)
         return record.compare(words, part, policy, [uuid]).get(uuid)
 

@@ -74,13 +74,10 @@ class BuildTestCase(RequestTestCase):
             hints=[('a', '1'), ('b', '2'), ('a', '3')],
             boot_from_volume=True,
             instances=3,
+            availability_zone='z:h:n',
         )
         self.assertEqual({'a': ['1', '3'], 'b': ['2']}, spec.scheduler_hints)
-        self.assertTrue(spec.is_bfv)
-        self.assertEqual(3, spec.num_instances)
-
-    def test_zone_and_forced_host(self):
-        spec = self.build(availability_zone='z:h:n')
+        self.assertEqual((True, 3), (spec.is_bfv, spec.num_instances))
         self.assertEqual('z', spec.availability_zone)
         self.assertEqual((['h'], ['n']), (spec.force_hosts, spec.force_nodes))
 
@@ -127,15 +124,13 @@ class BuildTestCase(RequestTestCase):
 
     def test_what_nova_api_refuses(self):
         self.flavor = flavor(**{'hw:numa_nodes': 'two'})
-        self.assertInvalid(
-            'the request', 'a request that nova-api accepts', self.build
-        )
+        expected = 'a request that nova-api accepts'
+        self.assertInvalid('the request', expected, self.build)
 
     def test_device_profile(self):
         self.flavor = flavor(**{'accel:device_profile': 'fpga'})
-        groups = self.patch(
-            request.cyborg, 'get_device_profile_request_groups'
-        )
+        name = 'get_device_profile_request_groups'
+        groups = self.patch(request.cyborg, name)
         one = objects.RequestGroup(requester_id='x')
         groups.return_value = [one]
         self.assertEqual([one], self.build().requested_resources)
@@ -150,8 +145,8 @@ class NamedTestCase(RequestTestCase):
         self.by_id.side_effect = nova_exception.FlavorNotFound(flavor_id='f')
         found = request.get_flavor(self.ctxt, 'f')
         self.assertIs(self.by_name.return_value, found)
-
-    def test_a_flavor_that_was_read_before(self):
+        # One that was read before.
+        self.by_id.reset_mock()
         one = flavor()
         self.assertIs(one, request.get_flavor(self.ctxt, one))
         self.by_id.assert_not_called()
@@ -178,37 +173,21 @@ class ImageTestCase(RequestTestCase):
         """It may have what nova takes from its database alone."""
         one = {'id': uuids.image, 'properties': {'hw_architecture': 'old'}}
         self.assertEqual(one, self.image(image=one))
-        self.glance.assert_not_called()
-
-    def test_none(self):
         self.assertEqual({'properties': {}}, self.image(image=None))
         self.glance.assert_not_called()
 
     def test_properties_on_top(self):
-        theirs = {'a': '1', 'b': '2'}
-        self.glance.return_value = {
-            'id': uuids.image,
-            'disk_format': 'raw',
-            'properties': theirs,
-        }
+        theirs, found = {'a': '1', 'b': '2'}, {'id': uuids.image}
+        stored = {**found, 'disk_format': 'raw', 'properties': theirs}
+        self.glance.return_value = stored
+        fields_ = {'disk_format': 'qcow2', 'container_format': 'bare'}
         self.assertEqual(
-            {
-                'id': uuids.image,
-                'disk_format': 'qcow2',
-                'container_format': 'bare',
-                'properties': {'a': '9', 'b': '2', 'c': '3'},
-            },
-            self.image(
-                ('a', '9'),
-                ('c', '3'),
-                ('disk_format', 'qcow2'),
-                ('container_format', 'bare'),
-            ),
+            {**found, **fields_, 'properties': {**theirs, 'a': '9', 'c': '3'}},
+            self.image(('a', '9'), ('c', '3'), *fields_.items()),
         )
         self.assertEqual({'a': '1', 'b': '2'}, theirs)
-        self.glance.assert_called_once_with(
-            self.ctxt, uuids.image, show_deleted=False
-        )
+        asked = self.ctxt, uuids.image
+        self.glance.assert_called_once_with(*asked, show_deleted=False)
 
     def test_a_property_that_nova_does_not_take(self):
         takes = 'what nova takes (Invalid inclusion expr'

@@ -79,14 +79,10 @@ class ServerTestCase(testtools.TestCase):
         self.reader = servers.Reader(self.cloud)
         self.reader.load = lambda stored: self.spec
         self.reader.find = self.find
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.utils.setup_instance_group',
-                lambda *_: self.calls.append('group'),
-            )
-        )
+        name = 'nova.scheduler.utils.setup_instance_group'
+        group = self.useFixture(fixtures.MockPatch(name))
+        self.set_up_group = group.mock
         self.text = 'text'
-        self.calls = []
 
     def find(self, uuid):
         return servers.Stored(uuid, self.instance, self.cell, self.text)
@@ -121,9 +117,8 @@ class StoredTestCase(ServerTestCase):
         # Nor a request, of a server that nova has none of.
         self.text = None
         self.reader.find, spec = self.find, self.spec.obj_clone()
-        server = explain_server.Server(
-            self.reader, uuids.server, spec_obj=spec
-        )
+        asked = self.reader, uuids.server
+        server = explain_server.Server(*asked, spec_obj=spec)
         self.assertIs(spec, server.spec_obj)
 
     def test_a_server_that_never_ran(self):
@@ -156,11 +151,8 @@ class StoredTestCase(ServerTestCase):
 
     def test_whether_it_boots_from_a_volume_is_found_out(self):
         delattr(self.spec, '_obj_is_bfv')
-        with mock.patch.object(
-            explain_server.compute_utils,
-            'is_volume_backed_instance',
-            return_value=True,
-        ) as ask:
+        name, asked = 'is_volume_backed_instance', explain_server.compute_utils
+        with mock.patch.object(asked, name, return_value=True) as ask:
             server = self.server()
             with server.read():
                 self.assertTrue(server.spec_obj.is_bfv)
@@ -235,8 +227,7 @@ class OperationsTestCase(ServerTestCase):
             vm_state=vm_states.BUILDING,
         )
         server = self.server()
-        self.assertEqual(
-            ('new', CREATED), (server.name, server.building_since)
-        )
+        self.assertEqual('new', server.name)
+        self.assertEqual(CREATED, server.building_since)
         server.boot()
-        self.assertEqual(['group'], self.calls)
+        self.set_up_group.assert_called_once()
