@@ -3,6 +3,7 @@
 """``move plan apply`` that is killed, and what others do beside it."""
 
 import json
+import re
 import time
 from unittest import mock
 
@@ -13,6 +14,7 @@ from nova import objects
 
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.osc import moves_cloud
+from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_run
 from tests.functional import openstackclient
 from tests.functional import test_osc_moves
@@ -202,6 +204,70 @@ class OthersTest(test_osc_moves.ApplyTestCase):
         plan['moves'] = plan['moves'][1:]
         plan['moves'][0]['needs'] = []
         self.assertEqual(['elsewhere'], self.apply(plan))
+
+
+class LostTest(test_osc_moves.ApplyTestCase):
+    """nova ceases to work on a migration; what is named lets it go on."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ('STALE', 'HELD'):
+            self.useFixture(
+                fixtures.MockPatchObject(moves_making, name, new=1)
+            )
+
+    def plan_of(self, server):
+        plan = self.drain()
+        moves = [one for one in plan['moves'] if one['server'] == server['id']]
+        return {**plan, 'moves': moves}
+
+    def lose(self, plan, server, target, lost):
+        """Carry out a move with a fault of nova's, and do what is named."""
+        with mock.patch(target, lost):
+            for _ in range(2):
+                self.assertEqual(['failed'], self.apply(plan, status=1))
+                self.assertIn(
+                    f'openstack server set --state active {server["id"]}. '
+                    'Fix that, then run the command again to continue.',
+                    self.said,
+                )
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+
+    def test_a_confirmation(self):
+        """The cell's database was away when nova-compute got it."""
+        plan = self.plan_of(self.stopped)
+        self.lose(
+            plan,
+            self.stopped,
+            'nova.compute.rpcapi.ComputeAPI.confirm_resize',
+            lambda *_, **__: None,
+        )
+        self.assertEqual([('migration', 'confirming')], self.migrations())
+        self.assertEqual(['already there'], self.apply(plan, status=3))
+        [command] = re.findall(
+            'openstack resource provider allocation delete ([0-9a-f-]{36})',
+            self.said,
+        )
+        self.placement.delete(f'/allocations/{command}')
+        self.assertEqual(['already there'], self.apply(plan))
+
+    def test_the_end_of_a_task(self):
+        """keystone was away when nova-compute undid the migration."""
+        plan = self.plan_of(self.running)
+        with mock.patch(
+            'nova.compute.rpcapi.ComputeAPI.pre_live_migration',
+            side_effect=ValueError('away'),
+        ):
+            self.lose(
+                plan,
+                self.running,
+                'nova.compute.manager.ComputeManager._rollback_live_migration',
+                mock.Mock(side_effect=ValueError('away')),
+            )
+        self.assertEqual([('live-migration', 'error')], self.migrations())
+        self.assertEqual(['moved'], self.apply(plan))
 
 
 class HostsTest(test_osc_moves.ApplyTestCase):
