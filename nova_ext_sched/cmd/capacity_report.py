@@ -59,7 +59,7 @@ def get_group_columns(by: str) -> tuple[str, ...]:
 
 
 def make(
-    found: answer.Tally,
+    tally: answer.Tally,
     hosts: Hosts,
     by_host: bool,
     status: int = base.FINE,
@@ -73,35 +73,35 @@ def make(
     :param is_long: show all that ends the room of a flavor
     :param is_part: whether there are flavors that were not counted
     """
-    sentences = [*_list_sentences(found)]
+    sentences = [*_list_sentences(tally)]
     if is_part:
         sentences.insert(
             1,
-            f'Interrupted after {messages.count("flavor", len(found.flavors))}'
+            f'Interrupted after {messages.count("flavor", len(tally.flavors))}'
             f'; the others were not counted.',
         )
     sentence, sections = report.begin(*sentences)
     rows: list[Sequence[typing.Any]] = []
-    by = found.by
+    by = tally.by
     columns: Sequence[str]
-    for one in found.flavors:
-        number, ends = _number(one), _say_ends(one)
+    for flavor in tally.flavors:
+        number, ends = _number(flavor), _say_ends(flavor)
         if by_host:
-            columns, noun, lines = HOST_COLUMNS, 'host', _list_rooms(one)
+            columns, noun, lines = HOST_COLUMNS, 'host', _list_rooms(flavor)
         elif by:
             columns, noun = get_group_columns(by), GROUPS[by]
-            lines = _list_groups(one)
+            lines = _list_groups(flavor)
         else:
-            fitting = report.NONE if one.fault else report.say(one.hosts)
-            rows.append((one.name, number, fitting, _list_ends(ends)))
+            fitting = report.NONE if flavor.fault else report.say(flavor.hosts)
+            rows.append((flavor.name, number, fitting, _list_ends(ends)))
             continue
-        rows += [(one.name, *line) for line in lines]
+        rows += [(flavor.name, *line) for line in lines]
         sections.append(
             report.Section(
-                _say_head(one), lines, _MOST_LINES, noun, columns[1:]
+                _say_head(flavor), lines, _MOST_LINES, noun, columns[1:]
             )
         )
-        several = one.in_several
+        several = flavor.in_several
         if several and (several.servers or several.unlimited):
             sections.append(
                 report.Section(
@@ -111,31 +111,31 @@ def make(
                 )
             )
     if rows and not by_host and not by:
-        sections.append(_tell_flavors(found, rows, is_long))
+        sections.append(_tell_flavors(tally, rows, is_long))
     return report.Report(
         sentence,
         sections,
         rows,
         lambda: {
             **heading.make(FORMAT),
-            **dataclasses.asdict(found),
+            **dataclasses.asdict(tally),
             'topology': [*hosts],
         },
         status,
-        [one['host'] for one in hosts],
+        [host['host'] for host in hosts],
     )
 
 
 def draw(
-    found: answer.Tally,
+    tally: answer.Tally,
     hosts: Hosts,
     by: str | None,
 ) -> Iterator[topology.Map]:
     """Yield the map of the room of each flavor that was counted."""
-    for one in found.flavors:
+    for flavor in tally.flavors:
         rooms = {
             room.host: math.inf if room.unlimited else room.servers
-            for room in one.rooms or ()
+            for room in flavor.rooms or ()
         }
         counted = {
             host: int(number)
@@ -153,7 +153,7 @@ def draw(
                 if number != 0
             },
             counted,
-            one.name,
+            flavor.name,
             {
                 topology.LEVELLED: 'room for '
                 + topology.say_levels(most or 1),
@@ -186,25 +186,25 @@ def _tell_flavors(
     )
 
 
-def _find_limit(one: answer.RoomForFlavor) -> str:
+def _find_limit(flavor: answer.RoomForFlavor) -> str:
     """Return what ends the room of the most hosts, or why none has room."""
-    if one.end or one.fault:
-        return one.end or 'could not be counted'
-    ends = max(one.ends, key=lambda end: end.hosts, default=None)
+    if flavor.end or flavor.fault:
+        return flavor.end or 'could not be counted'
+    ends = max(flavor.ends, key=lambda end: end.hosts, default=None)
     if ends:
         return ends.ends
-    refused = max(one.refused, key=lambda by: by.hosts, default=None)
+    refused = max(flavor.refused, key=lambda by: by.hosts, default=None)
     return refused.say() if refused else ''
 
 
-def _list_rooms(one: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
+def _list_rooms(flavor: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
     return [
         (room.host, _number(room), report.Cell(room.ends))
-        for room in one.rooms or ()
+        for room in flavor.rooms or ()
     ]
 
 
-def _list_groups(one: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
+def _list_groups(flavor: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
     return [
         (
             group.name or topology.NO_GROUP,
@@ -212,7 +212,7 @@ def _list_groups(one: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
             report.say(group.hosts),
             _list_ends(_say_hosts(group.ends)),
         )
-        for group in one.groups or ()
+        for group in flavor.groups or ()
     ]
 
 
@@ -220,62 +220,64 @@ def _list_ends(ends: Sequence[str]) -> report.Cell:
     return report.Cell(ends, '; '.join(ends))
 
 
-def _list_sentences(found: answer.Tally) -> Iterator[str]:
+def _list_sentences(tally: answer.Tally) -> Iterator[str]:
     """Yield the answer, without its stop, and what is to be said besides."""
-    flavors = found.flavors
+    flavors = tally.flavors
     faults = [one for one in flavors if one.fault]
     if len(flavors) == 1 and not faults:
-        yield say_flavor(flavors[0], found.hosts)
+        yield say_flavor(flavors[0], tally.hosts)
     else:
         roomy = sum(one.unlimited or bool(one.servers) for one in flavors)
         counted = len(flavors) - len(faults)
         have = messages.part(roomy, counted, 'flavor', 'has', 'have')
         yield (
-            f'{have} room on {messages.count("host", found.hosts)}. Each '
+            f'{have} room on {messages.count("host", tally.hosts)}. Each '
             'number assumes that nothing else is created'
         )
-    for remark in found.remarks:
+    for remark in tally.remarks:
         yield f'{remark.rstrip(".")}.'
     for one in faults:
-        yield f'{say_flavor(one, found.hosts)}.'
+        yield f'{say_flavor(one, tally.hosts)}.'
 
 
-def say_flavor(one: answer.RoomForFlavor, hosts: int) -> str:
+def say_flavor(flavor: answer.RoomForFlavor, hosts: int) -> str:
     """Return what was found of a flavor, without the stop.
 
     :param hosts: how many there are
     """
-    if one.fault:
-        return f'{one.name} could not be counted: {one.fault.rstrip(".")}'
-    number = _number(one)
+    if flavor.fault:
+        return (
+            f'{flavor.name} could not be counted: {flavor.fault.rstrip(".")}'
+        )
+    number = _number(flavor)
     if not number:
-        return f'No more servers of flavor {one.name} fit'
+        return f'No more servers of flavor {flavor.name} fit'
     text = (
-        f'{messages.count("more server", number)} of flavor {one.name} '
+        f'{messages.count("more server", number)} of flavor {flavor.name} '
         f'{messages.agree(number, "fits", "fit")}'
     )
-    if one.hosts is not None:
-        text += f', on {one.hosts} of {messages.count("host", hosts)}'
+    if flavor.hosts is not None:
+        text += f', on {flavor.hosts} of {messages.count("host", hosts)}'
     return text
 
 
-def _say_head(one: answer.RoomForFlavor) -> str:
+def _say_head(flavor: answer.RoomForFlavor) -> str:
     """Return how many servers of a flavor fit, and what limits them."""
-    number, ends = _number(one), '; '.join(_say_ends(one))
+    number, ends = _number(flavor), '; '.join(_say_ends(flavor))
     if isinstance(number, int):
         number = messages.count('server', number)
-    text = f'{one.name}: {number}'
+    text = f'{flavor.name}: {number}'
     if not ends:
         return text
     # Without these, the hosts are all refused.
-    is_limited = one.ends and not one.end
+    is_limited = flavor.ends and not flavor.end
     return text + (', limited by ' if is_limited else '; ') + ends
 
 
 def _number(
-    one: answer.RoomForFlavor | answer.RoomInGroup | answer.RoomOnHost,
+    flavor: answer.RoomForFlavor | answer.RoomInGroup | answer.RoomOnHost,
 ) -> typing.Any:
-    return 'unlimited' if one.unlimited else report.say(one.servers)
+    return 'unlimited' if flavor.unlimited else report.say(flavor.servers)
 
 
 def _say_ends(one: answer.RoomForFlavor) -> list[str]:

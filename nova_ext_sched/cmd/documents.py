@@ -103,13 +103,13 @@ def finish(
     sentence, sections = report.begin(head, *remarks, *faults, counts=counts)
 
     def make_document() -> dict[str, typing.Any]:
-        found = make_parts()
+        parts = make_parts()
         answer, _ = report.begin(head, *remarks, counts=counts)
         return {
             **heading.make(format_),
-            'answer': {'sentence': answer, **found.pop('answer', {})},
+            'answer': {'sentence': answer, **parts.pop('answer', {})},
             'topology': list(topology),
-            **found,
+            **parts,
             'faults': list(faults),
         }
 

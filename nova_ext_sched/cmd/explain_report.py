@@ -70,7 +70,7 @@ _UNITS = {'MEMORY_MB': 'MB', 'DISK_GB': 'GB of disk'}
 
 
 def make(
-    found: Document, all_: bool = False, by_host: bool = False
+    explained: Document, all_: bool = False, by_host: bool = False
 ) -> report.Report:
     """Return the report of a document.
 
@@ -81,42 +81,42 @@ def make(
     rows = (
         [
             (host['host'], *verdict)
-            for host in found['hosts']
-            for verdict in _list_verdicts(found, host, all_)
+            for host in explained['hosts']
+            for verdict in _list_verdicts(explained, host, all_)
         ]
         if by_host
-        else _list(found, all_)
+        else _list(explained, all_)
     )
-    told = _name_group(found)
+    told = _name_group(explained)
     sections = [*_tell_answer(told), *_tell_request(told['request'])]
     if by_host:
         sections += _tell_hosts(told, all_)
     elif len(rows) > 1:
         sections.append(_tell_constraints(_list(told, all_), all_))
     sections += [_tell_query(query) for query in told['query'] if all_]
-    answer = found['answer']
+    answer = explained['answer']
     status = base.FINE if answer['finds_host'] else base.SOME_FOUND
-    if _get_faults(found):
+    if _get_faults(explained):
         status = base.FAULT
     return report.Report(
         answer['sentence'],
         sections,
         rows,
-        lambda: found,
+        lambda: explained,
         status,
-        [one['host'] for one in found.get('topology', ())],
+        [one['host'] for one in explained.get('topology', ())],
     )
 
 
-def _name_group(found: Document) -> Document:
+def _name_group(explained: Document) -> Document:
     """Return a document with the name of the server group in place of its ID.
 
     What is asked has both.
     """
-    group = found['request']['server_group'] or {}
+    group = explained['request']['server_group'] or {}
     id_, name = group.get('id'), messages.clean(group.get('name') or '')
     if not id_ or not name:
-        return found
+        return explained
 
     def put_into(value: typing.Any) -> typing.Any:
         if isinstance(value, str):
@@ -127,22 +127,22 @@ def _name_group(found: Document) -> Document:
             return {key: put_into(one) for key, one in value.items()}
         return value
 
-    return typing.cast(Document, put_into(found)) | {
-        'request': found['request']
+    return typing.cast(Document, put_into(explained)) | {
+        'request': explained['request']
     }
 
 
-def _list(found: Document, all_: bool) -> list[Sequence[object]]:
+def _list(explained: Document, all_: bool) -> list[Sequence[object]]:
     """Return a row for each constraint.
 
     What was not judged has :data:`.report.NONE` for a number.
     """
-    answer = found['answer']
+    answer = explained['answer']
     rows: list[Sequence[object]] = [
         ('', 'all hosts', '', '', '', answer['hosts'], report.Cell([]))
     ]
-    for one in found['constraints']:
-        ends = answer['end'] and one is found['constraints'][-1]
+    for one in explained['constraints']:
+        ends = answer['end'] and one is explained['constraints'][-1]
         if one['refused'] or ends or all_:
             cells = [report.say(one[key]) for key in _CELLS]
             reasons = map(document.count_reason, one['reasons'])
@@ -151,24 +151,24 @@ def _list(found: Document, all_: bool) -> list[Sequence[object]]:
 
 
 def _list_verdicts(
-    found: Document, host: Document, all_: bool
+    explained: Document, host: Document, all_: bool
 ) -> Iterator[Sequence[object]]:
     passes = {'verdict': conclusion.PASSES, 'reason': ''}
     verdicts = {one['constraint']: one for one in host['verdicts']}
-    for number, by in enumerate(found['constraints']):
+    for number, by in enumerate(explained['constraints']):
         one = verdicts.get(number, passes)
         if all_ or one['verdict'] == conclusion.REFUSED:
             yield by['stage'], by['constraint'], one['verdict'], one['reason']
 
 
-def _tell_answer(found: Document) -> Iterator[report.Section]:
-    answer, end = found['answer'], found['answer']['end']
+def _tell_answer(explained: Document) -> Iterator[report.Section]:
+    answer, end = explained['answer'], explained['answer']['end']
     if late := answer.get('late'):
         yield report.Section(f'{late}.')
-    for fault in _get_faults(found):
+    for fault in _get_faults(explained):
         yield report.Section(f'{fault.rstrip(".")}.', apart=False)
-    yield report.Section(_describe_server(found['request']), apart=False)
-    head, why = document.tell(found)
+    yield report.Section(_describe_server(explained['request']), apart=False)
+    head, why = document.tell(explained)
     if not (answer['finds_host'] or answer.get('refusal')):
         every = ' for every instance' * bool(answer['left'])
         head = f'No host{every}: {head}'
@@ -181,32 +181,32 @@ def _tell_answer(found: Document) -> Iterator[report.Section]:
         style=terminal.ANSWER,
     )
     if not answer['left'] and not end:
-        yield from _tell_freed(found)
+        yield from _tell_freed(explained)
     # Records of old releases have none.
-    if unheld := found.get('unheld'):
+    if unheld := explained.get('unheld'):
         yield report.Section(f'{unheld["sentence"]}.')
-    if elsewhere := found.get('elsewhere'):
+    if elsewhere := explained.get('elsewhere'):
         yield report.Section(
             'Stale allocations on full hosts:',
             [one['sentence'] for one in elsewhere],
             _MOST_REASONS,
             'allocation',
         )
-    for remark in found['remarks']:
+    for remark in explained['remarks']:
         yield report.Section(f'{remark.rstrip(".")}.')
 
 
-def _get_faults(found: Document) -> Sequence[str]:
+def _get_faults(explained: Document) -> Sequence[str]:
     # Records of old releases have none.
-    return found.get('faults', ())
+    return explained.get('faults', ())
 
 
-def _tell_freed(found: Document) -> Iterator[report.Section]:
+def _tell_freed(explained: Document) -> Iterator[report.Section]:
     """Yield what to lift, and which flavor would fit."""
-    freed = found['answer']['freed']
+    freed = explained['answer']['freed']
     capacities = {
         one['capacity']['resource']: one['capacity']
-        for one in found['constraints']
+        for one in explained['constraints']
         if one['capacity'] and one['capacity']['fits']
     }
     title = 'Hosts that one change alone would free:'
@@ -317,31 +317,35 @@ def _tell_constraints(
     )
 
 
-def _tell_hosts(found: Document, all_: bool) -> Iterator[report.Section]:
+def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
     """Yield what refuses hosts; those of which it is the same are one."""
     told: dict[tuple[typing.Any, ...], list[Document]] = {}
     # Refusals first: nobody asks about the hosts that can take it.
     hosts = sorted(
-        found['hosts'],
+        explained['hosts'],
         key=lambda host: (bool(host['rank']), messages.in_order(host['host'])),
     )
     for host in hosts:
         place = host['rank']
         if place and len(hosts) > _MOST_APART:
-            place = _find_place(found, host)
-        key = _judge(found, host), place, *_list_verdicts(found, host, all_)
+            place = _find_place(explained, host)
+        key = (
+            _judge(explained, host),
+            place,
+            *_list_verdicts(explained, host, all_),
+        )
         told.setdefault(key, []).append(host)
     for (judged, _, *verdicts), alike in told.items():
         of_many = ''
         if len(alike) > 1:
             of_many = f' ({len(alike)} hosts)'
-            judged = _judge(found, alike[0], is_one=False)
+            judged = _judge(explained, alike[0], is_one=False)
         names = messages.in_ranges(host['host'] for host in alike)
         if len(names) > _LONGEST_RANGES:
             # Where they wrap.
             names = re.sub(', *', ', ', names)
         yield report.Section(
-            f'{names}{of_many}: {judged}{_tell_ranks(found, alike)}',
+            f'{names}{of_many}: {judged}{_tell_ranks(explained, alike)}',
             _by_stage(verdicts),
             columns=('Verdict', 'Constraint'),
         )
@@ -365,11 +369,11 @@ def _by_stage(
     return rows
 
 
-def _judge(found: Document, host: Document, is_one: bool = True) -> str:
+def _judge(explained: Document, host: Document, is_one: bool = True) -> str:
     """Return how many constraints refuse a host, or each of several."""
     verdicts = [one['verdict'] for one in host['verdicts']]
     unjudged = verdicts.count(conclusion.NOT_JUDGED)
-    judging = len(found['constraints']) - unjudged
+    judging = len(explained['constraints']) - unjudged
     refusing = verdicts.count(conclusion.REFUSED)
     it, them = ('it', 'it') if is_one else ('each', 'them')
     refuse_it = messages.part(
@@ -387,13 +391,13 @@ def _judge(found: Document, host: Document, is_one: bool = True) -> str:
     )
 
 
-def _find_place(found: Document, host: Document) -> str:
+def _find_place(explained: Document, host: Document) -> str:
     """Return what many hosts that are left have in common.
 
     It is empty for the first choice, and the same for those that weigh as
     much; of others it is the weigher by which they lose most.
     """
-    order = found['order']
+    order = explained['order']
     if host['rank'] == 1:
         return ''
     if order[host['rank'] - 1]['weight'] == order[0]['weight']:
@@ -405,12 +409,12 @@ def _find_weigher(host: Document) -> str:
     return str(max(host['loses'], key=host['loses'].get, default=''))
 
 
-def _tell_ranks(found: Document, hosts: Sequence[Document]) -> str:
+def _tell_ranks(explained: Document, hosts: Sequence[Document]) -> str:
     """Return why the scheduler did not choose hosts that are left."""
     ranks = [host['rank'] for host in hosts]
     if not ranks[0]:
         return ''
-    order = found['order']
+    order = explained['order']
     first, mine = order[0], [order[rank - 1] for rank in ranks]
     is_one = len(hosts) == 1
     text = f'; choice {ranks[0]} of {len(order)}'

@@ -113,7 +113,7 @@ def plan(
                 got=str(number),
             )
         unread = drain.find_unread(cloud, emptied)
-        found = maintain.make(
+        planned = maintain.make(
             cloud,
             emptied - unread,
             parsed_args.round_size,
@@ -125,15 +125,15 @@ def plan(
         )
         remarks = [
             *maintain.say_rounds(
-                cloud, emptied - unread, found, is_whole=number is None
+                cloud, emptied - unread, planned, is_whole=number is None
             ),
             *drain.say_unread(unread),
         ]
         hosts = topology.make_documents(cloud)
         names = plan_report.name_groups(
-            stuck for one in found.not_emptied for stuck in one.without_place
+            stuck for one in planned.not_emptied for stuck in one.without_place
         )
-        about = found, remarks, cloud.faults, hosts, names
+        about = planned, remarks, cloud.faults, hosts, names
         if number is None:
             made = maintain_report.make_rounds(*about)
         else:
@@ -141,7 +141,7 @@ def plan(
         return report.add_map(
             made,
             parsed_args,
-            lambda by: maintain_report.draw(found, hosts, by),
+            lambda by: maintain_report.draw(planned, hosts, by),
         )
 
 

@@ -34,7 +34,7 @@ _MOST_DETAILED = 3
 
 
 def make_rounds(
-    found: plans.Rounds,
+    planned: plans.Rounds,
     remarks: Iterable[str],
     faults: Sequence[str],
     hosts: Sequence[dict[str, typing.Any]] = (),
@@ -47,7 +47,7 @@ def make_rounds(
     :param hosts: what :func:`.topology.make_documents` returned
     :param names: of server groups
     """
-    rounds, kept = found.rounds, found.not_emptied
+    rounds, kept = planned.rounds, planned.not_emptied
     number = sum(len(one.hosts) for one in rounds)
     head = 'There is no host to empty'
     if whole := number + len(kept):
@@ -101,7 +101,7 @@ def make_rounds(
             for turn, one in enumerate(rounds, 1)
             for row in plan_report.make_rows(one.moves)
         ],
-        found,
+        planned,
         hosts,
         faults,
         status or (base.SOME_FOUND if kept else base.FINE),
@@ -110,7 +110,7 @@ def make_rounds(
 
 def make_round(
     number: int,
-    found: plans.Rounds,
+    planned: plans.Rounds,
     remarks: Iterable[str],
     faults: Sequence[str],
     hosts: Sequence[dict[str, typing.Any]] = (),
@@ -124,51 +124,51 @@ def make_round(
     :param number: which one, from 1; the others as of :func:`make_rounds`
     :raises exception.InvalidValue: there are some, and none of this number
     """
-    if not found.rounds:
-        return make_rounds(found, remarks, faults, hosts, names)
-    if not 0 < number <= len(found.rounds):
+    if not planned.rounds:
+        return make_rounds(planned, remarks, faults, hosts, names)
+    if not 0 < number <= len(planned.rounds):
         raise exception.InvalidValue(
             where='--round',
-            expected=f'1 to {len(found.rounds)}, the rounds that there are',
+            expected=f'1 to {len(planned.rounds)}, the rounds that there are',
             got=str(number),
         )
-    one = found.rounds[number - 1]
-    verb = messages.agree(len(one.hosts), 'is', 'are')
+    round_ = planned.rounds[number - 1]
+    verb = messages.agree(len(round_.hosts), 'is', 'are')
     said = (
-        f'{plan_report.say_hosts(one.hosts)} {verb} empty after round '
+        f'{plan_report.say_hosts(round_.hosts)} {verb} empty after round '
         f'{number}.'
     )
     plan = plans.Plan(
-        moves=one.moves,
-        groups=one.groups,
-        to_be_empty=one.hosts,
-        services=found.services,
+        moves=round_.moves,
+        groups=round_.groups,
+        to_be_empty=round_.hosts,
+        services=planned.services,
     )
     return plan_report.make(plan, [said, *remarks], faults, hosts=hosts)
 
 
 def _count_moves(
-    one: plans.Round, domains: Mapping[str, Sequence[str]]
+    round_: plans.Round, domains: Mapping[str, Sequence[str]]
 ) -> tuple[object, ...]:
     """Return what a row has of a round besides its number."""
-    methods = collections.Counter(move.method for move in one.moves)
+    methods = collections.Counter(move.method for move in round_.moves)
     return (
-        _say_empty(one.hosts, domains),
-        len(one.moves),
+        _say_empty(round_.hosts, domains),
+        len(round_.moves),
         methods[plan_format.LIVE],
         methods[plan_format.COLD],
-        _say_weakest(one.groups),
+        _say_weakest(round_.groups),
     )
 
 
-def _say_kept(one: plans.NotEmptied) -> str:
-    if one.without_place:
+def _say_kept(kept: plans.NotEmptied) -> str:
+    if kept.without_place:
         return (
-            f'{messages.count("server", len(one.without_place))} cannot be '
-            f'moved: {plan_report.count_causes(one.without_place)}'
+            f'{messages.count("server", len(kept.without_place))} cannot be '
+            f'moved: {plan_report.count_causes(kept.without_place)}'
         )
-    if one.lost:
-        return f'while it is empty, {messages.clean(one.lost)} cannot fail'
+    if kept.lost:
+        return f'while it is empty, {messages.clean(kept.lost)} cannot fail'
     return 'what blocked it was deleted meanwhile: make a new plan'
 
 

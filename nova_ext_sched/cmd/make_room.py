@@ -130,25 +130,25 @@ def tell(
             + (f'{made} more' if rest else f'the other {made}')
             + f', on {names}' * bool(on)
         )
-    found = []
+    said = []
     if rest:
         head += f'. For {rest} no moves were found'
-        found += room.in_the_way
+        said += room.in_the_way
     elif not made:
         head += ', and no server has to move'
     if now and made:
-        found.append(
+        said.append(
             f'{messages.agree(now, "The one", f"The {now}")} that '
             f'{messages.agree(now, "fits", "fit")} now '
             f'{messages.agree(now, "is", "are")} placed first, so that no '
             'move takes that room.'
         )
     if made:
-        found.append(
+        said.append(
             'Nothing reserves the room: create the servers right after the '
             'moves, each on its own host (room_on in the document).'
         )
-    whole = plan_report.make(room, found, faults, hosts=hosts, head=head)
+    whole = plan_report.make(room, said, faults, hosts=hosts, head=head)
     return dataclasses.replace(
         whole,
         status=whole.status or (base.SOME_FOUND if rest else base.FINE),

@@ -51,13 +51,13 @@ def plan(
         )
         hosts = topology.make_documents(cloud)
         totals = auditing.totals
-        found, _ = report.begin(
+        said, _ = report.begin(
             totals.head, *totals.remarks, counts=totals.counts
         )
         return report.add_map(
             plan_report.make(
                 made,
-                [found],
+                [said],
                 auditing.faults,
                 bool(totals.not_judged),
                 hosts,

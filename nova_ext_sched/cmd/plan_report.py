@@ -70,7 +70,7 @@ _MOST_HOSTS = 3
 
 def make(
     plan: plans.Plan,
-    found: Iterable[str],
+    remarks: Iterable[str],
     faults: Sequence[str],
     not_judged: bool = False,
     hosts: Sequence[dict[str, typing.Any]] = (),
@@ -79,7 +79,7 @@ def make(
 ) -> report.Report:
     """Return the report of a plan.
 
-    :param found: sentences on what it is a plan for
+    :param remarks: sentences on what it is a plan for
     :param faults: sentences on what could not be read
     :param not_judged: whether a server may have to move, and nobody knows
     :param hosts: what :func:`.topology.make_documents` returned
@@ -104,7 +104,7 @@ def make(
         )
     return finish(
         head or _sum_up(plan, not_judged),
-        found,
+        remarks,
         sections,
         list(make_rows(plan.moves)),
         plan,
@@ -128,7 +128,7 @@ def finish(
     remarks: Iterable[str],
     sections: Iterable[report.Section],
     rows: Iterable[Sequence[object]],
-    found: plans.Plan | plans.Rounds | plans.Outcome,
+    made: plans.Plan | plans.Rounds | plans.Outcome,
     hosts: Sequence[dict[str, typing.Any]],
     faults: Sequence[str],
     status: int,
@@ -138,10 +138,10 @@ def finish(
     """Return a report whose document has everything that was found."""
     return documents.finish(
         head,
-        [*remarks, *_count_deleted(found.deleted_meanwhile)],
+        [*remarks, *_count_deleted(made.deleted_meanwhile)],
         sections,
         rows,
-        lambda: {**_describe(found), **more},
+        lambda: {**_describe(made), **more},
         format_=plan_format.FORMAT,
         topology=hosts,
         faults=faults,
@@ -150,16 +150,16 @@ def finish(
     )
 
 
-def _describe(found: typing.Any) -> dict[str, typing.Any]:
+def _describe(made: typing.Any) -> dict[str, typing.Any]:
     """Return a dataclass with moves, as documents have it."""
-    described = dataclasses.asdict(found)
-    for one in (
+    described = dataclasses.asdict(made)
+    for part in (
         described,
         *described.get('rounds', ()),
         *described.get('failures', ()),
     ):
-        if 'moves' in one:
-            one['moves'] = plan_format.make_moves(one['moves'])
+        if 'moves' in part:
+            part['moves'] = plan_format.make_moves(part['moves'])
     return described
 
 
@@ -223,14 +223,14 @@ def list_stuck(
     title: str, stuck: Sequence[plans.Stuck], names: cli_names.Names
 ) -> report.Section:
     """Return each reason with its servers."""
-    found: dict[tuple[str, str], dict[str, report.Line]] = {}
+    by_reason: dict[tuple[str, str], dict[str, report.Line]] = {}
     for one in stuck:
-        of_reason = found.setdefault((one.reason, one.would_help), {})
+        of_reason = by_reason.setdefault((one.reason, one.would_help), {})
         # It may stand in two of the failure domains that are told of.
         of_reason[one.server] = report.Line(
             one.host, name=one.name, uuid=one.server
         )
-    most = _MOST_SERVERS // min(len(found), _MOST_CAUSES)
+    most = _MOST_SERVERS // min(len(by_reason), _MOST_CAUSES)
     lines = [
         report.Line(
             f'{names.put_into(reason)}.',
@@ -239,7 +239,7 @@ def list_stuck(
                 rows=[*servers.values()], most=most, noun='server'
             ),
         )
-        for (reason, helps), servers in found.items()
+        for (reason, helps), servers in by_reason.items()
     ]
     return report.Section(title, lines, _MOST_CAUSES, 'reason')
 
@@ -283,16 +283,16 @@ def make_rows(
     moves: Iterable[plans.Move],
 ) -> Iterator[tuple[object, ...]]:
     """Yield the rows of moves, of :data:`COLUMNS`."""
-    for turn, one in enumerate(moves, 1):
+    for turn, move in enumerate(moves, 1):
         yield (
             turn,
-            one.server,
-            one.name,
-            one.project,
-            one.host,
-            report.Cell(one.policies),
-            one.to or '',
-            one.method,
+            move.server,
+            move.name,
+            move.project,
+            move.host,
+            report.Cell(move.policies),
+            move.to or '',
+            move.method,
         )
 
 
@@ -307,15 +307,15 @@ def say_hosts(hosts: Sequence[str]) -> str:
     return shown
 
 
-def compare(one: plans.Group) -> str:
+def compare(group: plans.Group) -> str:
     """Return on how many hosts a group stands before and after."""
     counts = (
-        ('hosts', one.hosts_before, one.hosts),
-        ('failure domains', one.domains_before, one.domains),
+        ('hosts', group.hosts_before, group.hosts),
+        ('failure domains', group.domains_before, group.domains),
     )
     said = [
         f'{noun} {before} -> {after}'
         for noun, before, after in counts
         if after < before
     ]
-    return f'{one.name}: {", ".join(said)}'
+    return f'{group.name}: {", ".join(said)}'

@@ -118,16 +118,16 @@ def _list_bad(
     head: str, bad: Sequence[plans.Failure], noun: str
 ) -> report.Section:
     """Return the failures that strand servers, behind the answer."""
-    wide = max(len(one.failure) for one in bad[:_MOST_FAILURES])
+    wide = max(len(failure.failure) for failure in bad[:_MOST_FAILURES])
     lines: list[report.Line] = []
-    for one in bad:
-        number = f'{len(one.lost)} of {one.servers}'
+    for failure in bad:
+        number = f'{len(failure.lost)} of {failure.servers}'
         if not lines:
             number += ' servers cannot be placed'
         lines.append(
             report.Line(
-                f'{number}: {plan_report.count_causes(one.lost)}',
-                layout.pad(messages.clean(one.failure), wide),
+                f'{number}: {plan_report.count_causes(failure.lost)}',
+                layout.pad(messages.clean(failure.failure), wide),
                 style=terminal.BAD,
             )
         )
@@ -219,17 +219,16 @@ def _list_tightest(
 def _list_flavors(
     flavors: Sequence[plans.FlavorRoom], noun: str
 ) -> report.Section:
-    wide = max(len(one.name) for one in flavors)
+    wide = max(len(flavor.name) for flavor in flavors)
     lines = []
-    for one in flavors:
-        text = (
-            f'{one.spare} of {"at least " * one.or_more}{one.fit} that fit now'
-        )
-        if one.failure:
-            text += f'; one more would strand a server of {one.failure}'
-        notes = [f'{one.reason}.'] if one.reason else []
+    for flavor in flavors:
+        fit = f'{"at least " * flavor.or_more}{flavor.fit}'
+        text = f'{flavor.spare} of {fit} that fit now'
+        if flavor.failure:
+            text += f'; one more would strand a server of {flavor.failure}'
+        notes = [f'{flavor.reason}.'] if flavor.reason else []
         lines.append(
-            report.Line(text, layout.pad(one.name, wide), notes=notes)
+            report.Line(text, layout.pad(flavor.name, wide), notes=notes)
         )
     return report.Section(
         f'Room for more servers, while any one {noun} can still fail safely:',
