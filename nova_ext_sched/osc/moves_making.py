@@ -18,6 +18,7 @@ from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_step
 from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
+from nova_ext_sched.osc.moves_step import Ceased
 from nova_ext_sched.osc.moves_step import Step
 
 #: How long a migration may last, in seconds, and how long nova may take before
@@ -28,10 +29,9 @@ LOST = 600
 #: how long a request that nobody answered has left no trace.
 HELD = 60
 QUIET = 30
-#: How long a server has no task until its migration counts as forgotten; and
-#: how long it has one of a migration that is over, or none of one that is
-#: being confirmed, until nova counts as having ceased: for a minute,
-#: nova-compute may wait for an answer.
+#: How long nova seems to have ceased to work on a migration until it counts as
+#: forgotten, or until that is said: for a minute, nova-compute may wait for an
+#: answer.
 FORGOTTEN = 60
 STALE = 120
 
@@ -74,7 +74,8 @@ class Making:
     :ivar has_begun: whether this run saw it go on
     :ivar before: the IDs of migrations that there were when nova was asked
     :ivar forgotten: the IDs of migrations that nova works on no more
-    :ivar idle: since when it seems to do so
+    :ivar ceased: how nova seems to have ceased to work on the own one
+    :ivar idle: since when it seems to have
     :ivar unanswered: when nova was asked, and did not answer
     :ivar refused: the step that nova refused, and how
     :ivar first: when it was looked at first; ``now``, when it was last
@@ -91,6 +92,7 @@ class Making:
     has_begun: bool = False
     before: set[int] | None = None
     forgotten: set[int] = dataclasses.field(default_factory=set)
+    ceased: Ceased | None = None
     idle: float | None = None
     unanswered: float | None = None
     refused: tuple[Step, Exception] | None = None
@@ -163,7 +165,7 @@ class Making:
             self.has_begun = True
         self.now = self._read_clock()
         if self._has_idled():
-            if not moves_step.is_forgotten(self.own, self.server):
+            if self.ceased is not Ceased.FORGOTTEN:
                 raise Stopped(_say_stale(self.move, self.own, self.server))
             # The move begins anew.
             self.forgotten.add(self.own.id)
@@ -176,19 +178,13 @@ class Making:
 
     def _has_idled(self) -> bool:
         """Return whether nova has not worked on the own migration for long."""
-        longest = None
-        if self.own and moves_step.is_forgotten(self.own, self.server):
-            longest = FORGOTTEN
-        elif self.own and (
-            moves_step.has_stale_task(self.own, self.server)
-            or moves_step.is_unconfirmed(self.own, self.server)
-        ):
-            longest = STALE
-        if longest is None:
+        self.ceased = moves_step.find_ceased(self.own, self.server)
+        if self.ceased is None:
             self.idle = None
             return False
         if self.idle is None:
             self.idle = self.now
+        longest = FORGOTTEN if self.ceased is Ceased.FORGOTTEN else STALE
         return self.now - self.idle > longest
 
     def _get_ready(self, step: Step) -> None:
@@ -240,12 +236,12 @@ class Making:
             self.has_begun = True
             if own and moves_step.is_under_way(own):
                 text = f'its {own.migration_type} is {own.status}'
-                if moves_step.is_forgotten(own, self.server):
+                if self.ceased is Ceased.FORGOTTEN:
                     text += ', but the server has no task'
                 return text
             if self.server:
                 task = self.server.task_state or self.server.status
-                if own and self.idle is not None:
+                if own and self.ceased:
                     return _say_task(own, self.server)
                 return f'its task is {task}'
             return reason

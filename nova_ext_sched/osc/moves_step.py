@@ -54,6 +54,25 @@ class Step(enum.Enum):
     STOP = enum.auto()
 
 
+class Ceased(enum.Enum):
+    """How nova ceases to work on a migration, where something was away.
+
+    - FORGOTTEN: nova-api gives a server a task before it hands a migration on,
+      and the task ends after the migration. A cell's database that is away
+      then, or a nova-compute that starts anew, leaves a migration that is
+      under way for ever, of a server without a task on its old host.
+    - UNCONFIRMED: the cell's database was away while nova-compute confirmed
+      it. nova-api neither confirms nor reverts it any more.
+    - TASK_LEFT: nova-compute records first that a migration failed, and ends
+      the task when it has undone it. Where that fails too, because keystone is
+      away, say, the task stays, and nova-api takes no other request.
+    """
+
+    FORGOTTEN = enum.auto()
+    UNCONFIRMED = enum.auto()
+    TASK_LEFT = enum.auto()
+
+
 #: How nova is asked then; None for as planned.
 BEGINNINGS = {
     Step.BEGIN: None,
@@ -67,55 +86,36 @@ def is_under_way(one: migration.Migration) -> bool:
     return one.status not in _OVER
 
 
-def is_forgotten(
-    own: migration.Migration, server: sdk_server.Server | None
-) -> bool:
-    """Return whether nova seems to work no more on a migration.
+def find_ceased(
+    own: migration.Migration | None, server: sdk_server.Server | None
+) -> Ceased | None:
+    """Return how nova seems to have ceased to work on a migration, if it does.
 
-    nova-api gives the server a task before it hands a migration on, and the
-    task ends after the migration. A cell's database that is away then, or a
-    nova-compute that starts anew, leaves a migration that is under way for
-    ever, of a server without a task on its old host.
+    It may also be between two steps, so that only time tells.
+
+    ====================  =================================  ===============
+    the own migration     the server                         ceased
+    ====================  =================================  ===============
+    none, or any          is gone                            no
+    is under way          has no task, is on its old host,   forgotten
+                          and waits for no confirmation
+    is being confirmed    has no task, and waits for         unconfirmed
+                          confirmation
+    is over               has a task of a migration          task left
+    any other             any other                          no
+    ====================  =================================  ===============
     """
-    return (
-        is_under_way(own)
-        and server is not None
-        and not server.task_state
-        and server.compute_host == own.source_compute
-        and server.status != _TO_CONFIRM
-    )
-
-
-def is_unconfirmed(
-    own: migration.Migration, server: sdk_server.Server | None
-) -> bool:
-    """Return whether nova is confirming a migration, or has ceased to.
-
-    Where the cell's database is away then, the record stays, and nova-api
-    neither confirms nor reverts it any more.
-    """
-    return (
-        own.status == 'confirming'
-        and server is not None
-        and not server.task_state
-        and server.status == _TO_CONFIRM
-    )
-
-
-def has_stale_task(
-    own: migration.Migration, server: sdk_server.Server | None
-) -> bool:
-    """Return whether a server has a task of a migration that is over.
-
-    nova-compute records first that a migration failed, and ends the task when
-    it has undone it. Where that fails too, because keystone is away, say, the
-    task stays for ever, and nova-api takes no other request.
-    """
-    return (
-        not is_under_way(own)
-        and server is not None
-        and server.task_state in _MOVING
-    )
+    if own is None or server is None:
+        return None
+    if not is_under_way(own):
+        return Ceased.TASK_LEFT if server.task_state in _MOVING else None
+    if server.task_state:
+        return None
+    if server.status == _TO_CONFIRM:
+        is_confirming = own.status == 'confirming'
+        return Ceased.UNCONFIRMED if is_confirming else None
+    is_at_home = server.compute_host == own.source_compute
+    return Ceased.FORGOTTEN if is_at_home else None
 
 
 def is_gone(server: sdk_server.Server | None) -> bool:

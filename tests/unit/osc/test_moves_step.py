@@ -7,6 +7,7 @@ import testtools
 
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_step
+from nova_ext_sched.osc.moves_step import Ceased
 from nova_ext_sched.osc.moves_step import Step
 
 TIME = '2026-11-27T01:00:00Z'
@@ -194,49 +195,31 @@ class OwnTestCase(testtools.TestCase):
 
 
 @ddt.ddt
-class ForgottenTestCase(testtools.TestCase):
+class CeasedTestCase(testtools.TestCase):
+    # How nova ceased, what it shows of the server, and the own migration.
     @ddt.data(
-        (True, ('a',)),
-        (True, ('a', 'SHUTOFF')),
-        (False, ('a', 'ACTIVE', 'migrating')),
-        (False, ('b',)),
-        (False, ('a', 'VERIFY_RESIZE')),
-        (False, ('a',), DONE),
-        (False, None),
+        (Ceased.FORGOTTEN, ('a',), RUNNING),
+        (Ceased.FORGOTTEN, ('a', 'SHUTOFF'), RUNNING),
+        (None, ('a', 'ACTIVE', 'migrating'), RUNNING),
+        (None, ('b',), RUNNING),
+        (None, ('a', 'VERIFY_RESIZE'), RUNNING),
+        (None, ('a',), DONE),
+        (None, None, RUNNING),
+        (Ceased.TASK_LEFT, ('a', 'MIGRATING', 'migrating'), FAILED),
+        (Ceased.TASK_LEFT, ('a', 'SHUTOFF', 'resize_prep'), FAILED),
+        (Ceased.TASK_LEFT, ('b', 'MIGRATING', 'migrating'), FAILED),
+        (None, ('a',), FAILED),
+        (None, ('a', 'ACTIVE', 'image_snapshot'), FAILED),
+        (None, ('a', 'MIGRATING', 'migrating'), RUNNING),
+        (None, None, FAILED),
+        (Ceased.UNCONFIRMED, ('b', 'VERIFY_RESIZE'), CONFIRMING),
+        (None, ('b', 'VERIFY_RESIZE', 'x'), CONFIRMING),
+        (None, ('b',), CONFIRMING),
+        (None, ('b', 'VERIFY_RESIZE'), FINISHED),
+        (None, None, CONFIRMING),
+        (None, ('a',), None),
     )
-    def test_table(self, row):
-        expected, shown, own = (*row, RUNNING)[:3]
+    @ddt.unpack
+    def test_table(self, expected, shown, own):
         found = shown and make_server(*shown)
-        self.assertEqual(expected, moves_step.is_forgotten(own, found))
-
-
-@ddt.ddt
-class StaleTaskTestCase(testtools.TestCase):
-    @ddt.data(
-        (True, ('a', 'MIGRATING', 'migrating')),
-        (True, ('a', 'SHUTOFF', 'resize_prep')),
-        (True, ('b', 'MIGRATING', 'migrating')),
-        (False, ('a',)),
-        (False, ('a', 'ACTIVE', 'image_snapshot')),
-        (False, ('a', 'MIGRATING', 'migrating'), RUNNING),
-        (False, None),
-    )
-    def test_table(self, row):
-        expected, shown, own = (*row, FAILED)[:3]
-        found = shown and make_server(*shown)
-        self.assertEqual(expected, moves_step.has_stale_task(own, found))
-
-
-@ddt.ddt
-class UnconfirmedTestCase(testtools.TestCase):
-    @ddt.data(
-        (True, ('b', 'VERIFY_RESIZE')),
-        (False, ('b', 'VERIFY_RESIZE', 'x')),
-        (False, ('b',)),
-        (False, ('b', 'VERIFY_RESIZE'), FINISHED),
-        (False, None),
-    )
-    def test_table(self, row):
-        expected, shown, own = (*row, CONFIRMING)[:3]
-        found = shown and make_server(*shown)
-        self.assertEqual(expected, moves_step.is_unconfirmed(own, found))
+        self.assertEqual(expected, moves_step.find_ceased(own, found))
