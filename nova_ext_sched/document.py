@@ -28,6 +28,8 @@ _MAY_LACK: Mapping[str, typing.Any] = types.MappingProxyType({})
 _Value = typing.TypeVar('_Value')
 #: The type of a field that documents may be without.
 MayLack = typing.Annotated[_Value, _MAY_LACK]
+#: The type of a number of what there is at least one of.
+Positive = typing.Annotated[int, {'minimum': 1}]
 
 # What JSON has for types of Python.
 _FORMS: dict[typing.Any, Schema] = {

@@ -44,8 +44,7 @@ _METHODS = {
 
 # The client of nova 31's day does not know the option.
 _ASKS = 'newer clients ask first unless --auto-approve'
-#: What ends a task, and a state, that nova does not end.
-SET_STATE = f'set its state (openstack server set --state active; {_ASKS})'
+_SET_STATE = f'set its state (openstack server set --state active; {_ASKS})'
 
 # After which nova may have lost what it was about to do: no hypervisor writes
 # a server's record while it copies a disk.
@@ -54,7 +53,7 @@ _LONG = 3600
 # What has to be done first, by the state that keeps nova from a move.
 _BEFORE_MOVE = {
     'building': 'wait until it is built, or delete it',
-    'error': f'repair it and {SET_STATE}',
+    'error': f'repair it and {_SET_STATE}',
     'rescued': 'unrescue it',
     'resized': 'confirm or revert its resize (openstack server resize '
     'confirm)',
@@ -213,6 +212,14 @@ def _check_host(
         )
 
 
+def say_how_to_end(log: str) -> str:
+    """Return what ends what nova may have ceased to work on.
+
+    :param log: which one shows whether it has
+    """
+    return f'check in {log} whether it goes on, and if not, {_SET_STATE}'
+
+
 def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
     """Return what has to be done before nova migrates a server."""
     if attr == 'power_state':
@@ -221,10 +228,7 @@ def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
     if attr == 'task_state':
         if not long:
             return 'wait until that has ended'
-        return (
-            'check in the nova-compute log whether it goes on, and if '
-            f'not, {SET_STATE}'
-        )
+        return say_how_to_end('the nova-compute log')
     if state == vm_states.BUILDING and long:
         return (
             'delete it, unless the nova-compute log says that it is being '
@@ -250,7 +254,7 @@ def _say_first_of_down(ctxt: typing.Any, instance: typing.Any) -> str:
     """Return what helps a server of a nova-compute that is down."""
     if instance.vm_state == vm_states.BUILDING:
         return 'start it, or delete the server: nothing is building it'
-    first = SET_STATE if instance.task_state else ''
+    first = _SET_STATE if instance.task_state else ''
     try:
         ask('evacuate', ctxt, instance)
     except NotMovable as exc:

@@ -16,8 +16,6 @@ from nova_ext_sched.dryrun.decision import refusals
 #: Of a host that is judged by a constraint.
 PASSES, REFUSED, NOT_JUDGED = 'passes', 'refused', 'not judged'
 
-Positive = typing.Annotated[int, {'minimum': 1}]
-
 
 @dataclasses.dataclass(frozen=True)
 class Flavor:
@@ -85,7 +83,7 @@ class Request:
     destination: str | None
     force_hosts: list[str]
     ignore_hosts: list[str]
-    instances: Positive
+    instances: document.Positive
 
 
 @dataclasses.dataclass
@@ -241,7 +239,7 @@ class Freed:
     """
 
     cause: str
-    hosts: Positive
+    hosts: document.Positive
     act: document.MayLack[str]
 
 
@@ -293,7 +291,7 @@ class Answer:
     end: End | None
     shortage: str
     refusal: document.MayLack[str]
-    drawn: document.MayLack[Positive]
+    drawn: document.MayLack[document.Positive]
     late: document.MayLack[str] = ''
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import dataclasses
 import typing
 
+from nova_ext_sched import document
 from nova_ext_sched import messages
 
 #: What stands in a request's way is told first, as disabled hosts do; then
@@ -107,7 +108,7 @@ class Reason:
     reason: str
     cause: str
     label: str
-    hosts: typing.Annotated[int, {'minimum': 1}]
+    hosts: document.Positive
     names: list[Name]
     details: list[Detail]
 

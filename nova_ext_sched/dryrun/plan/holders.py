@@ -161,10 +161,7 @@ def _say_what_ends(migration: typing.Any, down: Sequence[str]) -> str:
         stray.CLEARING.total_seconds(),
     ):
         host = messages.clean(migration.source_compute)
-        ends = (
-            f'check in the nova-compute log of {host} whether it goes on, and '
-            f'if not, {admission.SET_STATE}'
-        )
+        ends = admission.say_how_to_end(f'the nova-compute log of {host}')
     if down:
         # Until then nothing ends it, and nova-api refuses some of these.
         ends = f'start nova-compute on {messages.first_few(down)}, then {ends}'
