@@ -163,16 +163,7 @@ def make(
     rows: Iterable[Sequence[typing.Any]]
     found: Sequence[Finding] | Sequence[Place] = findings
     if summary:
-        found = places = [
-            Place(
-                by,
-                name,
-                number,
-                policies,
-                projects.get(name) if by == 'project' else None,
-            )
-            for by, name, number, policies in totals.lines()
-        ]
+        found = places = _make_places(totals, projects)
         rows = [
             (one.by, one.name, one.servers, report.Cell(one.policies, said))
             for one in places
@@ -207,6 +198,21 @@ def make(
         status=base.FAULT if totals.not_judged else status,
         counts=totals.counts,
     )
+
+
+def _make_places(
+    totals: typing.Any, projects: Mapping[str, str]
+) -> list[Place]:
+    return [
+        Place(
+            by,
+            name,
+            number,
+            policies,
+            projects.get(name) if by == 'project' else None,
+        )
+        for by, name, number, policies in totals.lines()
+    ]
 
 
 def draw(

@@ -4,6 +4,7 @@
 
 import collections
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import typing
@@ -47,53 +48,17 @@ def make_rounds(
     :param hosts: what :func:`.topology.make_documents` returned
     :param names: of server groups
     """
-    rounds, kept = planned.rounds, planned.not_emptied
-    number = sum(len(one.hosts) for one in rounds)
-    head = 'There is no host to empty'
-    if whole := number + len(kept):
-        head = f'{number} of {messages.count("host", whole)} can be emptied'
-        if number:
-            head += f', in {messages.count("round", len(rounds))}'
-        if known := sum(one.is_known for one in kept):
-            head += f'; {known} cannot'
-        if len(kept) > known:
-            head += f'; whether {len(kept) - known} can is not known'
-    sections = []
-    if rounds:
-        domains = {one['host']: one['domains'] for one in hosts}
-        table = [
-            (turn, *_count_moves(one, domains))
-            for turn, one in enumerate(rounds, 1)
-        ]
-        sections.append(
-            report.Section('', table, _MOST_ROUNDS, 'round', columns=_HEADS)
-        )
-    kept = sorted(kept, key=lambda one: messages.in_order(one.host))
-    if kept:
-        wide = max(len(one.host) for one in kept[:_MOST_HOSTS])
-        lines = [
-            report.Line(
-                _say_kept(one), layout.pad(messages.clean(one.host), wide)
-            )
-            for one in kept
-        ]
-        sections.append(
-            report.Section('Cannot be emptied:', lines, _MOST_HOSTS, 'host')
-        )
-    if crowded := [one for one in kept if one.without_place][:_MOST_DETAILED]:
-        of_these = messages.first_few([one.host for one in crowded])
-        sections.append(
-            plan_report.list_stuck(
-                f'Cannot be moved from {of_these}:',
-                [each for one in crowded for each in one.without_place],
-                names,
-            )
-        )
+    rounds = planned.rounds
+    kept = sorted(
+        planned.not_emptied, key=lambda one: messages.in_order(one.host)
+    )
+    sections = [_list_rounds(rounds, hosts)] if rounds else []
+    sections += _list_not_emptied(kept, names)
     status = plan_report.find_status(
         stuck for one in kept for stuck in one.without_place
     )
     return plan_report.finish(
-        head,
+        _say_how_many(rounds, kept),
         remarks,
         sections,
         [
@@ -106,6 +71,57 @@ def make_rounds(
         faults,
         status or (base.SOME_FOUND if kept else base.FINE),
     )
+
+
+def _say_how_many(
+    rounds: Sequence[plans.Round], kept: Sequence[plans.NotEmptied]
+) -> str:
+    """Return how many hosts can be emptied, cannot, or are not known."""
+    number = sum(len(one.hosts) for one in rounds)
+    whole = number + len(kept)
+    if not whole:
+        return 'There is no host to empty'
+    text = f'{number} of {messages.count("host", whole)} can be emptied'
+    if number:
+        text += f', in {messages.count("round", len(rounds))}'
+    if known := sum(one.is_known for one in kept):
+        text += f'; {known} cannot'
+    if len(kept) > known:
+        text += f'; whether {len(kept) - known} can is not known'
+    return text
+
+
+def _list_rounds(
+    rounds: Sequence[plans.Round], hosts: Sequence[dict[str, typing.Any]]
+) -> report.Section:
+    domains = {one['host']: one['domains'] for one in hosts}
+    table = [
+        (turn, *_count_moves(one, domains))
+        for turn, one in enumerate(rounds, 1)
+    ]
+    return report.Section('', table, _MOST_ROUNDS, 'round', columns=_HEADS)
+
+
+def _list_not_emptied(
+    kept: Sequence[plans.NotEmptied], names: cli_names.Names
+) -> Iterator[report.Section]:
+    """Yield the hosts, and the servers that stay on the first of them."""
+    if kept:
+        wide = max(len(one.host) for one in kept[:_MOST_HOSTS])
+        lines = [
+            report.Line(
+                _say_kept(one), layout.pad(messages.clean(one.host), wide)
+            )
+            for one in kept
+        ]
+        yield report.Section('Cannot be emptied:', lines, _MOST_HOSTS, 'host')
+    if crowded := [one for one in kept if one.without_place][:_MOST_DETAILED]:
+        of_these = messages.first_few([one.host for one in crowded])
+        yield plan_report.list_stuck(
+            f'Cannot be moved from {of_these}:',
+            [each for one in crowded for each in one.without_place],
+            names,
+        )
 
 
 def make_round(

@@ -55,46 +55,7 @@ def make(
     failures, flavors = outcome.failures, outcome.flavors
     noun = topology.GROUPS.get(lose, lose)
     bad = [one for one in failures if one.lost]
-    head = f'No {noun} holds a server' + ', of those read' * bool(
-        outcome.faults
-    )
-    if failures:
-        head = (
-            f'{len(failures) - len(bad)} of '
-            f'{messages.count(noun, len(failures))} can fail, one at a time'
-        )
-    if bad:
-        head += f'; {len(bad)} cannot'
-    sections = []
-    if bad or (failures and all_):
-        sections.append(_list_tightest(failures, noun))
-    elif len(failures) > 1:
-        sections.append(_name_tightest(failures, noun))
-    if flavors:
-        sections.append(_list_flavors(flavors, noun))
-    if len(failures) == 1 and failures[0].moves:
-        sections.append(plan_report.list_moves(failures[0].moves))
-    if bad:
-        detailed = bad[:_MOST_DETAILED]
-        of_these = messages.first_few([one.failure for one in detailed])
-        sections.append(
-            plan_report.list_stuck(
-                f'Cannot be placed, from {of_these}:',
-                [each for one in detailed for each in one.lost],
-                names,
-            )
-        )
-    if as_they_are := [
-        one for one in outcome.refused.values() if not one.is_lost
-    ]:
-        sections.append(
-            plan_report.list_stuck(
-                'There is room for these, but nova does not evacuate them in '
-                'their state:',
-                as_they_are,
-                names,
-            )
-        )
+    head = _say_how_many(outcome, bad, noun)
     status = plan_report.find_status(
         stuck for one in failures for stuck in one.without_place
     )
@@ -103,7 +64,7 @@ def make(
     return plan_report.finish(
         head,
         [*_count_refused(outcome), *outcome.remarks],
-        sections,
+        [*_make_sections(outcome, bad, noun, names, all_)],
         _make_rows(failures, flavors),
         outcome,
         outcome.topology,
@@ -112,6 +73,60 @@ def make(
         _list_bad(head, bad, noun) if bad else None,
         lose=lose,
     )
+
+
+def _say_how_many(
+    outcome: plans.Outcome, bad: Sequence[plans.Failure], noun: str
+) -> str:
+    """Return how many can fail, and how many of those asked about cannot."""
+    failures = outcome.failures
+    if not failures:
+        of_those_read = ', of those read' * bool(outcome.faults)
+        return f'No {noun} holds a server{of_those_read}'
+    head = (
+        f'{len(failures) - len(bad)} of '
+        f'{messages.count(noun, len(failures))} can fail, one at a time'
+    )
+    return f'{head}; {len(bad)} cannot' if bad else head
+
+
+def _make_sections(
+    outcome: plans.Outcome,
+    bad: Sequence[plans.Failure],
+    noun: str,
+    names: cli_names.Names,
+    all_: bool,
+) -> Iterator[report.Section]:
+    """Yield what is below the answer.
+
+    :param bad: failures that strand servers; the others as of :func:`make`
+    """
+    failures = outcome.failures
+    if bad or (failures and all_):
+        yield _list_tightest(failures, noun)
+    elif len(failures) > 1:
+        yield _name_tightest(failures, noun)
+    if outcome.flavors:
+        yield _list_flavors(outcome.flavors, noun)
+    if len(failures) == 1 and failures[0].moves:
+        yield plan_report.list_moves(failures[0].moves)
+    if bad:
+        detailed = bad[:_MOST_DETAILED]
+        of_these = messages.first_few([one.failure for one in detailed])
+        yield plan_report.list_stuck(
+            f'Cannot be placed, from {of_these}:',
+            [each for one in detailed for each in one.lost],
+            names,
+        )
+    if as_they_are := [
+        one for one in outcome.refused.values() if not one.is_lost
+    ]:
+        yield plan_report.list_stuck(
+            'There is room for these, but nova does not evacuate them in '
+            'their state:',
+            as_they_are,
+            names,
+        )
 
 
 def _list_bad(

@@ -119,19 +119,35 @@ def explain(
             given = units[provider]
             room = _judge(amount, inventory['capacity'], given)
             if given is not None:
-                unused = inventory['capacity'] - inventory['used']
-                most = min(given.max_unit, unused)
-                most -= most % given.step_size
-                largest = most if most >= given.min_unit else 0
+                largest = _find_largest(inventory, given)
                 free[uuid] = max(free.get(uuid, 0), largest)
                 whole = inventory['capacity'] + given.reserved
                 details[uuid] = f'{given.reserved} of {whole}'
         rooms[uuid] = max(rooms[uuid], room)
-    counts = collections.Counter(rooms.values())
-    capacity = conclusion.Capacity(
+    capacity = _count(resource, amount, rooms.values(), hosts)
+    return _refuse(resource, rooms, details), capacity, free
+
+
+def _find_largest(inventory: Mapping[str, int], units: _Units) -> int:
+    """Return the most that one server could get of an inventory now."""
+    most = min(units.max_unit, inventory['capacity'] - inventory['used'])
+    most -= most % units.step_size
+    return most if most >= units.min_unit else 0
+
+
+def _count(
+    resource: str, amount: int, rooms: Collection[_Room], hosts: int
+) -> conclusion.Capacity:
+    """Return how many hosts are full, and how many never give the amount.
+
+    :param rooms: what the hosts have that lack it
+    :param hosts: how many there are in all
+    """
+    counts = collections.Counter(rooms)
+    return conclusion.Capacity(
         resource,
         amount,
-        large_enough=hosts - len(refused) + counts[_Room.FULL],
+        large_enough=hosts - len(rooms) + counts[_Room.FULL],
         full=counts[_Room.FULL],
         too_small=counts[_Room.TOO_SMALL]
         + counts[_Room.OTHER_UNITS]
@@ -139,7 +155,6 @@ def explain(
         without=counts[_Room.WITHOUT],
         unknown=counts[_Room.UNKNOWN] + counts[_Room.UNSURE],
     )
-    return _refuse(resource, rooms, details), capacity, free
 
 
 def _refuse(

@@ -33,6 +33,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import datetime
 import typing
 
@@ -170,7 +171,7 @@ def _find_home(cloud: snapshot.Snapshot, server: _Server) -> str | None:
     return cloud.find_node(server.host, server.node) or only
 
 
-def _is_lost(server: _Server, migrations: list[_Migration]) -> bool:
+def _is_lost(server: _Server, migrations: Sequence[_Migration]) -> bool:
     """Return whether nova works on none of the migrations of a server."""
     now = timeutils.utcnow()
     open_ = [mine for mine in migrations if mine.status not in _ENDED]
@@ -199,31 +200,9 @@ def _judge(
     why = f'; its {last.kind} is {last.status}' if last else ''
     if last and last.status not in (*_ENDED, 'finished'):
         why += ', and nova does nothing more'
-    if server.vm_state == vm_states.RESIZED:
-        if (
-            server.consumer == server.uuid
-            or not last
-            or last.status != 'finished'
-        ):
-            return None
-        remedy = f'confirm it (openstack server resize confirm {server.uuid})'
-    elif not _is_lost(server, migrations):
+    remedy = _find_remedy(cloud, uuid, server, migrations, last)
+    if remedy is None:
         return None
-    elif server.host and _find_home(cloud, server) is None:
-        # Its host may have another name now.
-        return None
-    elif server.consumer != server.uuid or not server.host:
-        remedy = f'{_DELETE} {server.consumer}'
-    else:
-        remedy = _take_off(cloud, uuid, server, of_it)
-        if (
-            last
-            and last.kind == fields.MigrationType.EVACUATION
-            and last.status in _CLEARED_AT_START
-        ):
-            remedy = (
-                f'restart nova-compute there, which clears it; or {remedy}'
-            )
     name, stands_on = messages.clean(host.name), None
     if server.host:
         stands_on = messages.clean(server.host)
@@ -234,6 +213,43 @@ def _judge(
     return conclusion.Stray(
         name, uuid, server.consumer, server.uuid, stands_on, remedy, sentence
     )
+
+
+def _find_remedy(
+    cloud: snapshot.Snapshot,
+    uuid: str,
+    server: _Server,
+    migrations: Sequence[_Migration],
+    last: _Migration | None,
+) -> str | None:
+    """Return what an operator runs, by the module's table; None where held.
+
+    :param uuid: of the host that is held; the others as of :func:`_judge`
+    :param last: the migration that holds it, or the last of this host
+    """
+    if server.vm_state == vm_states.RESIZED:
+        if (
+            server.consumer == server.uuid
+            or not last
+            or last.status != 'finished'
+        ):
+            return None
+        return f'confirm it (openstack server resize confirm {server.uuid})'
+    if not _is_lost(server, migrations):
+        return None
+    if server.host and _find_home(cloud, server) is None:
+        # Its host may have another name now.
+        return None
+    if server.consumer != server.uuid or not server.host:
+        return f'{_DELETE} {server.consumer}'
+    remedy = _take_off(cloud, uuid, server, {one.uuid for one in migrations})
+    if (
+        last
+        and last.kind == fields.MigrationType.EVACUATION
+        and last.status in _CLEARED_AT_START
+    ):
+        return f'restart nova-compute there, which clears it; or {remedy}'
+    return remedy
 
 
 def _take_off(

@@ -384,13 +384,28 @@ class Destinations:
         spec_obj = self._run_request_filters(prepared)
         if spec_obj is None:
             return None
+        return self._find_own(spec_obj, proposed)
+
+    def _find_own(
+        self,
+        spec_obj: typing.Any,
+        proposed: Iterable[dict[str, list[claims.Request]]],
+    ) -> typing.Any:
+        """Return the best of the hosts that a request's own question leaves.
+
+        Its filters and weighers order hosts that are proposed together, with
+        the candidates of another. Of these it goes to the first that passes
+        with its own.
+
+        :param spec_obj: a nova RequestSpec that was filtered
+        """
         seen = 0
         for offered in proposed:
             states = self._read_states(spec_obj, offered)
             # Weighers of groups read what the filters noted.
             for one in self._weigh(self._filter(spec_obj, states), spec_obj):
-                offered = {one.uuid: self._ask_about(spec_obj, one)}
-                own = self._read_states(spec_obj, offered)
+                alone = {one.uuid: self._ask_about(spec_obj, one)}
+                own = self._read_states(spec_obj, alone)
                 for state in self._filter(spec_obj, own):
                     return state
             seen += len(states)

@@ -88,29 +88,33 @@ class Maintenance:
         self._failover = (
             failover.Failover(cloud, advance) if keeps_failover else None
         )
+        self._policies = policies.Policies(cloud).on
         # Why hosts that have no server without a place are not emptied.
         self._lost: dict[str, str] = {}
-        occupants = drain.read(cloud, hosts)
-        advance(
-            label='Planning rounds', total=len(occupants.leaving) + len(hosts)
-        )
-        self._movables = departures.prepare(
-            self._places, occupants.leaving, advance=advance
-        )
+        self._pending = set(hosts)
         # The servers of each host, as they are after the rounds so far.
         self._on: dict[str, dict[str, plans.Leaving]] = {}
         self._passing: list[plans.Leaving] = []
+        self._migrating: dict[str, list[plans.Stuck]] = {}
+        self._movables: movable.Movables = {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Read the servers of the hosts, and prepare them for their moves."""
+        occupants = drain.read(self.cloud, self._pending)
+        total = len(occupants.leaving) + len(self._pending)
+        self._advance(label='Planning rounds', total=total)
+        self._movables = departures.prepare(
+            self._places, occupants.leaving, advance=self._advance
+        )
         passing = self._find_passing()
         for server in occupants.leaving:
             if server.server in passing:
                 self._passing.append(server)
             else:
                 self._on.setdefault(server.host, {})[server.server] = server
-        self._migrating: dict[str, list[plans.Stuck]] = {}
-        for server in occupants.migrating:
-            self._migrating.setdefault(server.host, []).append(server)
-        self._pending = set(hosts)
-        self._policies = policies.Policies(cloud).on
+        for held in occupants.migrating:
+            self._migrating.setdefault(held.host, []).append(held)
 
     def _find_passing(self) -> set[str]:
         """Return the servers that are being built, or being deleted."""

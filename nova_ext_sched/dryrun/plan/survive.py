@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -192,20 +193,19 @@ def make(
             evacuated.append(known)
     for counted in spares:
         counted.check(evacuated)
-    hosts_of = [
-        name
-        for failure in with_servers
-        for name in (
-            *failure.hosts,
-            *(move.expected for move in failure.moves),
-        )
-    ]
     return plans.Outcome(
         with_servers,
         [counted.make_room() for counted in spares],
         [*survival.deleted.values()],
         [f'{remark}.'] if remark else [],
         cloud.faults,
-        cloud.services_of(hosts_of),
+        cloud.services_of(_name_hosts(with_servers)),
         topology.make_documents(cloud),
     )
+
+
+def _name_hosts(failures: Iterable[plans.Failure]) -> Iterator[str]:
+    """Yield the hosts that fail, and those that servers go to."""
+    for failure in failures:
+        yield from failure.hosts
+        yield from (move.expected for move in failure.moves)
