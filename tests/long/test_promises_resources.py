@@ -30,8 +30,9 @@ class OvercommitRow(promises.CloudRow):
             manager = self.computes[host].manager
             manager.update_available_resource(context.get_admin_context())
         self.limit('host1', 'VCPU', allocation_ratio=2.0)
-        # Less than is used.
+        # Less than is used, and than a server holds.
         self.limit('host2', 'VCPU', allocation_ratio=0.3)
+        self.limit('host3', 'VCPU', max_unit=3)
 
     def promise_explain(self):
         self.assertExplained()
@@ -44,11 +45,14 @@ class OvercommitRow(promises.CloudRow):
         self.assertIsolates('host1', 'host3')
 
     def promise_moves(self):
-        self.boot_stopped(az='nova:host3')
-        self.assertDrained('host3', kinds=('cold', 'live'))
+        for boot in (self.boot, self.boot_stopped):
+            boot(az='nova:host3')
+        self.assertDrained('host3', kinds=('cold', 'live'), stuck=['VCPU'])
 
     def promise_survive(self):
         self.assertFails('--host', 'host2')
+        self.boot(az='nova:host3')
+        self.assertFails('--host', 'host3', stuck=['VCPU'])
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.flavor(vcpu=1))

@@ -9,7 +9,9 @@ import threading
 import time
 
 import fixtures
+from nova import context
 from nova import exception
+from nova import objects
 from nova.compute import task_states
 from nova.virt import fake
 from oslo_utils import uuidutils
@@ -18,7 +20,6 @@ import sqlalchemy as sa
 from nova_ext_sched.dryrun.decision import server as explain_server
 from tests.functional import audits
 from tests.functional import promises
-from tests.long import test_survive
 
 CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
 
@@ -367,13 +368,26 @@ class RebuildRow(promises.CloudRow):
 class ShareRow(promises.CloudRow):
     """A server with a Manila share."""
 
-    share = test_survive.NovaApiTestCase.share
-
     def build(self):
         for host in ('host1', 'host1', 'host2'):
             self.boot(az=f'nova:{host}')
         with_share = self.boot(az='nova:host2')
         self.share(with_share['id'])
+
+    def share(self, server):
+        """Let a server have a share, as if Manila had given it."""
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+            objects.ShareMapping(
+                cctxt,
+                uuid=uuidutils.generate_uuid(),
+                instance_uuid=server,
+                share_id=uuidutils.generate_uuid(),
+                status='inactive',
+                tag='share',
+                export_location='nfs:/share',
+                share_proto='NFS',
+            ).create()
 
     def promise_explain(self):
         self.assertExplained()

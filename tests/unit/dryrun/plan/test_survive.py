@@ -5,9 +5,11 @@
 from unittest import mock
 
 import ddt
+import fixtures
 from nova import exception as nova_exception
 import testtools
 
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
 from tests.unit.dryrun.plan import small
 
@@ -57,7 +59,9 @@ class SurviveTestCase(testtools.TestCase):
 
     def test_it_still_counts_on_its_host(self):
         """What the servers of a node have is read at once."""
-        [one, _] = self.small.survive('a=4 s=1+g t=1; b=4 u=1+g; c=4').failed
+        [one, other] = self.small.survive(
+            'a=4 s=1+g t=1; b=4 u=1+g; c=4'
+        ).failed
         self.assertEqual(
             's:c:evacuate t:b:evacuate',
             ' '.join(f'{small.say([m])}:{m.how}' for m in one.moves),
@@ -65,6 +69,45 @@ class SurviveTestCase(testtools.TestCase):
         self.assertIn(
             '/resource_providers?in_tree=a', self.small.cloud.server.asked
         )
+        # How many hosts are left for the last.
+        self.assertEqual([2, 1], [one.last, other.last])
+
+    def test_one_that_is_being_deleted(self):
+        """It takes no place from others, and has its room yet."""
+        self.small.change = lambda _: setattr(
+            self.small.instances['x'], 'task_state', 'deleting'
+        )
+        found = self.small.survive('a=5 x=3 y=2; b=4 z=1')
+        self.assertEqual('x', small.name(found.gone))
+        self.assertEqual(
+            ['y:b', 'z:VCPU'],
+            [small.say(one.moves + one.stuck) for one in found.failed],
+        )
+
+    def test_whom_nova_api_is_asked_about(self):
+        """One of all that are alike; then by what else it looks at."""
+        asked = []
+        self.useFixture(
+            fixtures.MockPatchObject(
+                admission, 'ask', lambda *args: asked.append(args[-1].uuid)
+            )
+        )
+
+        def change(cloud):
+            self.small.instances['c'].vm_state = 'error'
+            self.small.instances['d'].launched_at = None
+            ask = cloud.ask_cells
+            cloud.ask_cells = lambda select, *args: (
+                {'cell1': {'e'}}
+                if select is servers.select_shares
+                else ask(select, *args)
+            )
+            # Of host2 nova has no nova-compute.
+            cloud.services[('cell1', 'host1')] = None
+
+        self.small.change = change
+        self.small.survive('host1=9 a=1 b=1 c=1 d=1 e=1; host2=9 f=1 g=1')
+        self.assertEqual([*'acdef'], asked)
 
     def test_whether_there_would_be_room_otherwise(self):
         """They go last, the hardest first, each beside those before it."""
