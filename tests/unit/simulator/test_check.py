@@ -12,6 +12,7 @@ from nova_ext_sched import exception
 from nova_ext_sched.simulator import check
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import options
+from tests.unit.simulator import tables
 
 
 def faults(data):
@@ -108,6 +109,78 @@ steps: [{boot: x, flavor: small}]
 
 BOOT = {'boot': 'new', 'flavor': 'small'}
 
+FORM_FAULTS = """
+{steps: null, hosts: null}
+  (top): expected the key hosts and steps, got flavors
+{host: []}
+  host: expected one of the keys description,
+{hosts: []}
+  hosts: expected a list of hosts, got []
+{flavors: {' x': {}}}
+  flavors: expected a name, got ' x'
+{placement: {max_request_line: 999}}
+  placement.max_request_line: expected an integer, 1000 to
+{aggregates: {x: {hosts: 3}}}
+  aggregates.x.hosts: expected a host, a pattern such as
+{images: {x: {'trait:X': required}}}
+  images.x.trait:X: expected one of the keys properties, got
+{nova_conf: {scheduler: {x: {}}}}
+  nova_conf.scheduler.x: expected an option's value, got {}
+{imply_traits: 'yes'}
+  imply_traits: expected true or false, got 'yes'
+{steps: [boot]}
+  step 1: expected a mapping with one of the keys boot, rebuild
+{steps: [{}]}
+  step 1: expected one action of boot, rebuild
+{steps: [{boot: a, delete: b}]}
+  step 1: expected one action, got boot and delete
+{steps: [{boot: a}]}
+  step 1: expected the key flavor, got boot
+{steps: [{delete: a, expect: b}]}
+  step 1.expect: expected 'refused by nova', got 'b'
+# What a database takes.
+{flavors: {f: {vcpus: 2147483648}}}
+  flavors.f.vcpus: expected an
+# What may have been meant.
+{steps: [{boot: a, flavour: small}]}
+  step 1.flavour: expected one of the keys boot, flavor, image, volume, count,
+    multi_create, availability_zone, host, group, project, hints, expect,
+    expect_plain, got flavour; did you mean flavor?
+{steps: [{boots: a, flavor: small}]}
+  step 1: expected one action of boot, rebuild, resize, migrate, evacuate,
+    reset, shelve, unshelve, delete, aggregate, got boots, flavor; did you mean
+    boot?
+# What nova-api takes.
+{aggregates: {x: {metadata: {a/b: c}}}}
+  aggregates.x.metadata: expected a key (letters, digits, blanks and -_:.), got
+    'a/b'
+"""
+
+HOST_FAULTS = """
+3
+  : expected a host (letters, digits and ._-), a
+{vcpus: 1}
+  : expected the key name, got vcpus
+{name: a, vcpus: 0}
+  .vcpus: expected an integer, 1 to 2147483647, got 0
+{name: a, vcpus: true}
+  .vcpus: expected an integer, 1 to 2147483647, got True
+# What a database takes.
+{name: a, disk_gb: 2147483648}
+  .disk_gb: expected an integer
+"""
+
+GROUP_FAULTS = """
+{}
+  : expected the key policy, got no key
+{policy: apart}
+  .policy: expected one of anti-affinity,
+{policy: p, rules: {max_server_per_host: 1.0}}
+  .rules.max_server_per_host: expected an integer, 1 to 2147483647, got 1.0
+{policy: affinity, rules: {max_server_per_host: 2}}
+  .rules: expected no rule, as the policy is not anti-affinity
+"""
+
 
 def form_faults(**changes):
     data = {**document.parse(FORM), **changes}
@@ -130,75 +203,10 @@ class FormTest(unittest.TestCase):
 
     @ddt.unpack
     @ddt.data(
-        (
-            {'steps': None, 'hosts': None},
-            '(top): expected the key hosts and steps, got flavors',
-        ),
-        ({'host': []}, 'host: expected one of the keys description, '),
-        ({'hosts': []}, 'hosts: expected a list of hosts, got []'),
-        ({'flavors': {' x': {}}}, "flavors: expected a name, got ' x'"),
-        (
-            {'placement': {'max_request_line': 999}},
-            'placement.max_request_line: expected an integer, 1000 to',
-        ),
-        (
-            {'aggregates': {'x': {'hosts': 3}}},
-            'aggregates.x.hosts: expected a host, a pattern such as',
-        ),
-        (
-            {'images': {'x': {'trait:X': 'required'}}},
-            'images.x.trait:X: expected one of the keys properties, got',
-        ),
-        (
-            {'nova_conf': {'scheduler': {'x': {}}}},
-            "nova_conf.scheduler.x: expected an option's value, got {}",
-        ),
-        (
-            {'imply_traits': 'yes'},
-            "imply_traits: expected true or false, got 'yes'",
-        ),
-        (
-            {'steps': ['boot']},
-            'step 1: expected a mapping with one of the keys boot, rebuild',
-        ),
-        ({'steps': [{}]}, 'step 1: expected one action of boot, rebuild'),
-        (
-            {'steps': [{'boot': 'a', 'delete': 'b'}]},
-            'step 1: expected one action, got boot and delete',
-        ),
-        (
-            {'steps': [{'boot': 'a'}]},
-            'step 1: expected the key flavor, got boot',
-        ),
-        (
-            {'steps': [{'delete': 'a', 'expect': 'b'}]},
-            "step 1.expect: expected 'refused by nova', got 'b'",
-        ),
-        # What a database takes.
-        ({'flavors': {'f': {'vcpus': 2**31}}}, 'flavors.f.vcpus: expected an'),
-        # What nova-api takes.
-        (
-            {'aggregates': {'x': {'metadata': {'a/b': 'c'}}}},
-            'aggregates.x.metadata: expected a key (letters, digits, blanks '
-            "and -_:.), got 'a/b'",
-        ),
+        *tables.read(FORM_FAULTS),
         (
             {'aggregates': {'x': {'metadata': {'a': 'c' * 256}}}},
             'aggregates.x.metadata.a: expected a string of at most 255 ',
-        ),
-        # What may have been meant.
-        (
-            {'steps': [{'boot': 'a', 'flavour': 'small'}]},
-            'step 1.flavour: expected one of the keys boot, flavor, image, '
-            'volume, count, multi_create, availability_zone, host, group, '
-            'project, hints, expect, expect_plain, got flavour; did you mean '
-            'flavor?',
-        ),
-        (
-            {'steps': [{'boots': 'a', 'flavor': 'small'}]},
-            'step 1: expected one action of boot, rebuild, resize, '
-            'migrate, evacuate, reset, shelve, unshelve, delete, aggregate, '
-            'got boots, flavor; did you mean boot?',
         ),
     )
     def test_fault(self, changes, beginning):
@@ -214,18 +222,7 @@ class FormTest(unittest.TestCase):
 
     @ddt.unpack
     @ddt.data(
-        (3, ': expected a host (letters, digits and ._-), a'),
-        ({'vcpus': 1}, ': expected the key name, got vcpus'),
-        (
-            {'name': 'a', 'vcpus': 0},
-            '.vcpus: expected an integer, 1 to 2147483647, got 0',
-        ),
-        (
-            {'name': 'a', 'vcpus': True},
-            '.vcpus: expected an integer, 1 to 2147483647, got True',
-        ),
-        # What a database takes.
-        ({'name': 'a', 'disk_gb': 2**31}, '.disk_gb: expected an integer'),
+        *tables.read(HOST_FAULTS),
         # What nova-api takes.
         *(
             (name, ': expected a host (letters, digits')
@@ -237,19 +234,7 @@ class FormTest(unittest.TestCase):
         self.assertFault(f'hosts[0]{beginning}', found)
 
     @ddt.unpack
-    @ddt.data(
-        ({}, ': expected the key policy, got no key'),
-        ({'policy': 'apart'}, '.policy: expected one of anti-affinity, '),
-        (
-            {'policy': 'p', 'rules': {'max_server_per_host': 1.0}},
-            '.rules.max_server_per_host: expected an integer, 1 to '
-            '2147483647, got 1.0',
-        ),
-        (
-            {'policy': 'affinity', 'rules': {'max_server_per_host': 2}},
-            '.rules: expected no rule, as the policy is not anti-affinity',
-        ),
-    )
+    @ddt.data(*tables.read(GROUP_FAULTS))
     def test_server_group(self, group, beginning):
         found = form_faults(server_groups={'g': group})
         self.assertFault(f'server_groups.g{beginning}', found)
@@ -332,6 +317,54 @@ steps:
 """
 
 
+REFERENCE_FAULTS = """
+{hosts: [c, c]}
+  hosts[1]: expected each host once, got 'c'
+{hosts: ['c{3..1}']}
+  hosts[0]: expected a host (letters, digits and ._-) or a pattern such as
+    compute{01..50}, got 'c{3..1}', a range that ends before
+{hosts: ['c{1..1001}']}
+  hosts[0]: expected a host (letters, digits and ._-) or a pattern such as
+    compute{01..50}, got 'c{1..1001}', more than 1000 names
+{hosts: [{name: c, traits: [AVX, CUSTOM_y]}]}
+  hosts[0].traits[0]: expected a standard trait
+  hosts[0].traits[1]: expected a standard trait
+{aggregates: {x: {hosts: b, availability_zone: az1}, \
+y: {hosts: b, availability_zone: az2}}}
+  aggregates.y.hosts: expected hosts in one availability zone each, got b in
+    az1 and az2
+"""
+
+STEP_FAULTS = """
+{flavor: smal}
+  .flavor: expected a declared flavor (small), got 'smal'; did you mean small?
+{availability_zone: 'az1::c'}
+  .availability_zone: expected a declared host (a1, a2, a3, b), got 'c'
+{availability_zone: 'az3:c:d'}
+  .availability_zone: expected a declared availability zone
+  .availability_zone: expected a declared host
+  .availability_zone: expected a declared host (a1, a2, a3, b), got 'd'
+{availability_zone: 'az1:a1:a1:a1'}
+  .availability_zone: expected a declared host (a1, a2, a3, b), got 'a1:a1'
+{volume: true}
+  : expected the key image, got boot, flavor, volume
+{boot: y}
+  .boot: expected a name that no server had, got 'y'
+{boot: x, count: 2}
+  .boot: expected a name that no server had
+  .boot: expected a name that no server had
+{migrate: q}
+  .migrate: expected a server that an earlier step boots, got 'q'
+{migrate: x}
+  .migrate: expected a server that an earlier step boots
+{migrate: x-1}
+  .migrate: expected a server that still exists, got x-1, which
+{delete: ['x-{1..2}', x-2]}
+  .delete[0]: expected a server that still exists, got x-1, which
+  .delete[1]: expected a server that still exists, got x-2, which
+"""
+
+
 SPOILT = """
 hosts: [{name: a, traits: [CUSTOM_X]}]
 nova_conf: {filter_scheduler: {available_filters: [x]}}
@@ -351,34 +384,7 @@ class ReferencesTest(unittest.TestCase):
         self.assertEqual([], faults(document.parse(GOOD)))
 
     @ddt.unpack
-    @ddt.data(
-        ({'hosts': ['c', 'c']}, "hosts[1]: expected each host once, got 'c'"),
-        (
-            {'hosts': ['c{3..1}']},
-            'hosts[0]: expected a host (letters, digits and ._-) or a pattern '
-            "such as compute{01..50}, got 'c{3..1}', a range that ends before",
-        ),
-        (
-            {'hosts': ['c{1..1001}']},
-            'hosts[0]: expected a host (letters, digits and ._-) or a pattern '
-            "such as compute{01..50}, got 'c{1..1001}', more than 1000 names",
-        ),
-        (
-            {'hosts': [{'name': 'c', 'traits': ['AVX', 'CUSTOM_y']}]},
-            'hosts[0].traits[0]: expected a standard trait',
-            'hosts[0].traits[1]: expected a standard trait',
-        ),
-        (
-            {
-                'aggregates': {
-                    'x': {'hosts': 'b', 'availability_zone': 'az1'},
-                    'y': {'hosts': 'b', 'availability_zone': 'az2'},
-                }
-            },
-            'aggregates.y.hosts: expected hosts in one availability zone '
-            'each, got b in az1 and az2',
-        ),
-    )
+    @ddt.data(*tables.read(REFERENCE_FAULTS))
     def test_fault(self, changes, *beginnings):
         data = document.parse(GOOD)
         del data['prefer'], data['aggregates']
@@ -417,62 +423,11 @@ class ReferencesTest(unittest.TestCase):
         )
 
     @ddt.unpack
-    @ddt.data(
-        (
-            {**BOOT, 'flavor': 'smal'},
-            ".flavor: expected a declared flavor (small), got 'smal'; did you "
-            'mean small?',
-        ),
-        (
-            {**BOOT, 'availability_zone': 'az1::c'},
-            '.availability_zone: expected a declared host (a1, a2, a3, b), '
-            "got 'c'",
-        ),
-        (
-            {**BOOT, 'availability_zone': 'az3:c:d'},
-            '.availability_zone: expected a declared availability zone',
-            '.availability_zone: expected a declared host',
-            '.availability_zone: expected a declared host (a1, a2, a3, b), '
-            "got 'd'",
-        ),
-        (
-            {**BOOT, 'availability_zone': 'az1:a1:a1:a1'},
-            '.availability_zone: expected a declared host (a1, a2, a3, b), '
-            "got 'a1:a1'",
-        ),
-        (
-            {**BOOT, 'volume': True},
-            ': expected the key image, got boot, flavor, volume',
-        ),
-        (
-            {**BOOT, 'boot': 'y'},
-            ".boot: expected a name that no server had, got 'y'",
-        ),
-        (
-            {**BOOT, 'boot': 'x', 'count': 2},
-            '.boot: expected a name that no server had',
-            '.boot: expected a name that no server had',
-        ),
-        (
-            {'migrate': 'q'},
-            ".migrate: expected a server that an earlier step boots, got 'q'",
-        ),
-        (
-            {'migrate': 'x'},
-            '.migrate: expected a server that an earlier step boots',
-        ),
-        (
-            {'migrate': 'x-1'},
-            '.migrate: expected a server that still exists, got x-1, which',
-        ),
-        (
-            {'delete': ['x-{1..2}', 'x-2']},
-            '.delete[0]: expected a server that still exists, got x-1, which',
-            '.delete[1]: expected a server that still exists, got x-2, which',
-        ),
-    )
+    @ddt.data(*tables.read(STEP_FAULTS))
     def test_step(self, step, *beginnings):
         data = document.parse(GOOD)
+        if 'migrate' not in step and 'delete' not in step:
+            step = {**BOOT, **step}
         data['steps'].append(step)
         self.check(data, [f'step 10{text}' for text in beginnings])
 

@@ -105,14 +105,10 @@ class DescribeUnusedTest(unittest.TestCase):
                 ('u1', 3.0, {'RAM': 1.0, 'Disk': 0.5, 'CPU': 1.5}),
                 ('u2', 2.5, {'RAM': 0.0, 'Disk': 1.0, 'CPU': 1.5}),
                 ('u3', 2.5, {'RAM': 1.0, 'Disk': 0.0, 'CPU': 1.5}),
-            ],
+            ]
         )
         for unused, landed, said in (
-            (
-                'b',
-                'a',
-                'and a weighs more: RAM gives it 1, and 0 here',
-            ),
+            ('b', 'a', 'and a weighs more: RAM gives it 1, and 0 here'),
             # nova chose among the best.
             ('a', 'b', 'and b does not weigh more'),
             ('b', 'c', 'and c does not weigh more'),

@@ -10,6 +10,7 @@ from nova_ext_sched.simulator import check
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import options
 from nova_ext_sched.simulator import scenario
+from tests.unit.simulator import tables
 
 NOVA = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_ext_sched.filters.all_filters'
@@ -27,15 +28,51 @@ ISOLATING = (
 )
 
 
-def declare(text=''):
-    return scenario.parse(
-        {
-            'hosts': ['a'],
-            'flavors': {},
-            'steps': [],
-            **(document.parse(text) or {}),
-        }
-    )
+#: What a scenario declares, and what is said of it, or of plain nova.
+NOT_INSTALLED = f"""
+{{host_filters: [IsolatedAggregatesFilter, IoOpsFilter]}}
+{{plain: {{host_filters: [IsolatedAggregatesFilter]}}}}
+{{host_filters: [IoOpsFilter, IsolatedAggregateFilter]}}
+  ours: host_filters: expected a host filter that is installed, got
+    'IsolatedAggregateFilter'; did you mean IsolatedAggregatesFilter?
+  plain: host_filters: expected a host filter that is installed, got
+    'IsolatedAggregateFilter'; did you mean IsolatedAggregatesFilter?
+{{nova_conf: {{filter_scheduler: {{enabled_filters: 'IoOpsFilter,Nowhere'}}}}}}
+  ours: host_filters: expected a host filter that is installed, got 'Nowhere'
+  plain: host_filters: expected a host filter that is installed, got 'Nowhere'
+{{plain: {{host_filters: [Nothing]}}}}
+  plain: host_filters: expected a host filter that is installed, got 'Nothing'
+# Plain nova does not read it.
+{{nova_conf: {{nova_ext_sched: {{request_filters: 'failure_domains, \
+isolate_aggregats'}}}}}}
+  ours: nova_conf.nova_ext_sched.request_filters: expected a request filter
+    that is installed, got 'isolate_aggregats'; did you mean
+    isolate_aggregates?
+# It has no filter but one.
+{{nova_conf: {{filter_scheduler: {{available_filters: {ONE}, \
+enabled_filters: 'IoOpsFilter, ComputeFilter'}}}}}}
+  ours: host_filters: expected a host filter that is installed, got
+    'ComputeFilter'; did you mean IoOpsFilter?
+  plain: host_filters: expected a host filter that is installed, got
+    'ComputeFilter'; did you mean IoOpsFilter?
+"""
+
+
+def declare(text='', **data):
+    data |= document.parse(text) or {}
+    return scenario.parse({'hosts': ['a'], 'flavors': {}, 'steps': [], **data})
+
+
+def compose(text, plain, group='filter_scheduler'):
+    return options.compose(declare(text), plain)[group]
+
+
+def filters_and_weighers(available, enabled, weighers):
+    return {
+        'available_filters': available,
+        'enabled_filters': enabled,
+        'weight_classes': weighers,
+    }
 
 
 @ddt.ddt
@@ -43,93 +80,64 @@ class ComposeTest(unittest.TestCase):
     @ddt.unpack
     @ddt.data((False, [NOVA, OURS], WEIGHERS), (True, [NOVA], WEIGHERS[:1]))
     def test_defaults(self, plain, available, weighers):
-        made = options.compose(declare(), plain)
         self.assertEqual(
-            {
-                'available_filters': available,
-                'enabled_filters': DEFAULT,
-                'weight_classes': weighers,
-            },
-            made['filter_scheduler'],
+            filters_and_weighers(available, DEFAULT, weighers),
+            compose('', plain),
         )
-        self.assertEqual(-1, made['quota']['instances'])
+        self.assertEqual(-1, compose('', plain, 'quota')['instances'])
 
-    def test_a_scenario_may_limit(self):
-        made = options.compose(
-            declare('nova_conf: {quota: {instances: 3}}'), plain=False
-        )
-        self.assertEqual('3', made['quota']['instances'])
-        self.assertEqual(-1, made['quota']['cores'])
-
-    def test_an_old_name(self):
-        """As it stands in nova.conf."""
-        made = options.compose(
-            declare('nova_conf: {DEFAULT: {quota_cores: 3}}'), plain=False
-        )
-        self.assertEqual('3', made['quota']['cores'])
+    @ddt.unpack
+    @ddt.data(
+        ('quota: {instances: 3}', ('3', -1)),
+        # An old name, as it stands in nova.conf.
+        ('DEFAULT: {quota_cores: 3}', (-1, '3')),
+    )
+    def test_a_scenario_may_limit(self, text, expected):
+        made = compose(f'nova_conf: {{{text}}}', False, 'quota')
+        self.assertEqual(expected, (made['instances'], made['cores']))
 
     def test_host_filters(self):
-        declared = declare(
+        text = (
             'host_filters: [IsolatedAggregatesFilter, ComputeFilter, '
             'ServerGroupAntiAffinityFilter, IoOpsFilter]'
         )
-        ours = options.compose(declared, plain=False)
-        self.assertEqual(
-            [*DEFAULT, 'IsolatedAggregatesFilter', 'IoOpsFilter'],
-            ours['filter_scheduler']['enabled_filters'],
-        )
         # Plain nova has no filter of the name of our own, and one of its own
         # where the names are the same.
-        plain = options.compose(declared, plain=True)
-        self.assertEqual(
-            [*DEFAULT, 'IoOpsFilter'],
-            plain['filter_scheduler']['enabled_filters'],
-        )
+        for plain, ours in ((False, ['IsolatedAggregatesFilter']), (True, [])):
+            self.assertEqual(
+                [*DEFAULT, *ours, 'IoOpsFilter'],
+                compose(text, plain)['enabled_filters'],
+            )
 
     def test_plain_has_its_own(self):
-        declared = declare(
-            """
-            nova_conf:
-              nova_ext_sched: {enable_isolated_aggregate_filtering: true}
-              scheduler: {max_attempts: 2}
-              filter_scheduler:
-                available_filters: [NOVA, ONE, OURS]
-                enabled_filters: ComputeFilter, IsolatedAggregatesFilter
-            host_filters: [IsolatedAggregatesFilter]
-            plain:
-              nova_conf: {scheduler: {max_attempts: 4}}
-              host_filters: [IoOpsFilter]
-            """.replace('NOVA', NOVA)
-            .replace('ONE', ONE)
-            .replace('OURS', OURS)
-        )
+        text = f"""
+nova_conf:
+  nova_ext_sched: {{enable_isolated_aggregate_filtering: true}}
+  scheduler: {{max_attempts: 2}}
+  filter_scheduler:
+    available_filters: [{NOVA}, {ONE}, {OURS}]
+    enabled_filters: ComputeFilter, IsolatedAggregatesFilter
+host_filters: [IsolatedAggregatesFilter]
+plain:
+  nova_conf: {{scheduler: {{max_attempts: 4}}}}
+  host_filters: [IoOpsFilter]
+"""
+        enabled = ['ComputeFilter', 'IsolatedAggregatesFilter']
         self.assertEqual(
-            {
-                'available_filters': [NOVA, ONE, OURS],
-                'enabled_filters': [
-                    'ComputeFilter',
-                    'IsolatedAggregatesFilter',
-                ],
-                'weight_classes': WEIGHERS,
-            },
-            options.compose(declared, plain=False)['filter_scheduler'],
+            filters_and_weighers([NOVA, ONE, OURS], enabled, WEIGHERS),
+            compose(text, False),
         )
-        plain = options.compose(declared, plain=True)
-        self.assertNotIn('nova_ext_sched', plain)
+        enabled = ['ComputeFilter', 'IoOpsFilter']
         self.assertEqual(
-            {
-                'max_attempts': '4',
-                'enable_isolated_aggregate_filtering': 'true',
-            },
-            plain['scheduler'],
+            filters_and_weighers([NOVA, ONE], enabled, WEIGHERS[:1]),
+            compose(text, True),
         )
+        self.assertNotIn(
+            'nova_ext_sched', options.compose(declare(text), plain=True)
+        )
+        isolates = {'enable_isolated_aggregate_filtering': 'true'}
         self.assertEqual(
-            {
-                'available_filters': [NOVA, ONE],
-                'enabled_filters': ['ComputeFilter', 'IoOpsFilter'],
-                'weight_classes': WEIGHERS[:1],
-            },
-            plain['filter_scheduler'],
+            {'max_attempts': '4', **isolates}, compose(text, True, 'scheduler')
         )
 
     @ddt.unpack
@@ -153,8 +161,7 @@ class ComposeTest(unittest.TestCase):
 
     @ddt.data(False, True)
     def test_prefer(self, plain):
-        made = options.compose(declare('prefer: [a]'), plain)
-        *others, ours = made['filter_scheduler']['weight_classes']
+        *others, ours = compose('prefer: [a]', plain)['weight_classes']
         self.assertEqual(WEIGHERS[: 1 if plain else 2], others)
         self.assertEqual(
             'nova_ext_sched.simulator.weigher.PreferredHosts', ours
@@ -163,75 +170,28 @@ class ComposeTest(unittest.TestCase):
     @ddt.unpack
     @ddt.data(
         # A scenario that has no request filters of ours has no weigher.
-        (f'available_filters: [{NOVA}]', WEIGHERS[:1]),
-        ('weight_classes: [a.b]', ['a.b']),
+        (f'available_filters: [{NOVA}]', WEIGHERS[:1], WEIGHERS[:1]),
+        ('weight_classes: [a.b]', ['a.b'], ['a.b']),
         (f'weight_classes: [{WEIGHERS[1]}]', WEIGHERS[1:], []),
     )
-    def test_weighers(self, text, ours, plain=None):
-        declared = declare(f'nova_conf: {{filter_scheduler: {{{text}}}}}')
-        for is_plain, expected in (
-            (False, ours),
-            (True, ours if plain is None else plain),
-        ):
-            made = options.compose(declared, is_plain)
-            self.assertEqual(
-                expected, made['filter_scheduler']['weight_classes']
-            )
+    def test_weighers(self, text, *expected):
+        text = f'nova_conf: {{filter_scheduler: {{{text}}}}}'
+        found = [compose(text, is_plain) for is_plain in (False, True)]
+        self.assertEqual(
+            [*expected], [made['weight_classes'] for made in found]
+        )
 
     @ddt.unpack
-    @ddt.data(
-        ('host_filters: [IsolatedAggregatesFilter, IoOpsFilter]', []),
-        ('plain: {host_filters: [IsolatedAggregatesFilter]}', []),
-        (
-            'host_filters: [IoOpsFilter, IsolatedAggregateFilter]',
-            [
-                "got 'IsolatedAggregateFilter'; did you mean "
-                'IsolatedAggregatesFilter?'
-            ],
-        ),
-        (
-            'nova_conf: {filter_scheduler: {enabled_filters: "IoOpsFilter, '
-            'Nowhere"}}',
-            ["got 'Nowhere'"],
-        ),
-        ('plain: {host_filters: [Nothing]}', [], ["got 'Nothing'"]),
-        (
-            'nova_conf: {nova_ext_sched: {request_filters: "failure_domains, '
-            'isolate_aggregats"}}',
-            ["got 'isolate_aggregats'; did you mean isolate_aggregates?"],
-            # Plain nova does not read it.
-            [],
-            'nova_conf.nova_ext_sched.request_filter',
-        ),
-        # It has no filter but one.
-        (
-            f'nova_conf: {{filter_scheduler: {{available_filters: {ONE}, '
-            'enabled_filters: "IoOpsFilter, ComputeFilter"}}',
-            ["got 'ComputeFilter'; did you mean IoOpsFilter?"],
-        ),
-    )
-    def test_filters_that_are_not_installed(
-        self, text, ours, plain=None, kind='host_filter'
-    ):
-        declared = declare(text)
-        for is_plain, expected in (
-            (False, ours),
-            (True, ours if plain is None else plain),
-        ):
-            found = []
+    @ddt.data(*tables.read(NOT_INSTALLED))
+    def test_filters_that_are_not_installed(self, data, *expected):
+        declared = declare(**data)
+        found = []
+        for is_plain, where in ((False, 'ours'), (True, 'plain')):
             try:
                 options.compose(declared, is_plain)
             except exception.ScenarioInvalid as exc:
-                found = [str(one) for one in exc.findings]
-            self.assertEqual(
-                [
-                    f'{kind}s: expected a '
-                    f'{kind.rpartition(".")[2].replace("_", " ")} that is '
-                    f'installed, {got}'
-                    for got in expected
-                ],
-                found,
-            )
+                found += [f'{where}: {one}' for one in exc.findings]
+        self.assertEqual([*expected], found)
 
     def test_the_scenario_is_left_as_it_was(self):
         declared = declare('nova_conf: {filter_scheduler: {}}')
@@ -239,15 +199,36 @@ class ComposeTest(unittest.TestCase):
         self.assertEqual({'filter_scheduler': {}}, declared.nova_conf)
 
 
-def faults(groups, **changes):
+def faults(groups):
     data = {
         'hosts': ['a'],
         'flavors': {'f': {}},
         'steps': [{'boot': 'x', 'flavor': 'f'}],
         'nova_conf': groups,
-        **changes,
     }
     return [str(fault) for fault in check.findings(data, options.keywords())]
+
+
+FAULTS = """
+scheduler: {max_attempts: ['1']}
+  nova_conf.scheduler.max_attempts: expected a value of its type, got ['1']
+scheduler: {max_attempts: '0'}
+  nova_conf.scheduler.max_attempts: expected a value of its type (Should be
+DEFAULT: {cpu_allocation_ratio: x}
+  nova_conf.DEFAULT.cpu_allocation_ratio: expected a value of its type (
+DEFAULT: {allow_resize_to_same_host: [a]}
+  nova_conf.DEFAULT.allow_resize_to_same_host: expected a value of its type,
+    got ['a']
+DEFAULT: {force_config_drive: x}
+  nova_conf.DEFAULT.force_config_drive: expected a value of its type
+    (Unexpected boolean value 'x'), got 'x'
+scheduler: {max_attempt: '3'}
+  nova_conf.scheduler.max_attempt: expected an option of [scheduler], got
+    max_attempt; did you mean max_attempts?
+schedular: {x: '1'}
+  nova_conf.schedular.x: expected a group of nova.conf, got schedular; did you
+    mean scheduler?
+"""
 
 
 @ddt.ddt
@@ -258,37 +239,7 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual(before, nova.conf.CONF.scheduler.max_attempts)
 
     @ddt.unpack
-    @ddt.data(
-        ('scheduler', 'max_attempts', ['1'], "a value of its type, got ['1']"),
-        ('scheduler', 'max_attempts', '0', 'a value of its type (Should be'),
-        ('DEFAULT', 'cpu_allocation_ratio', 'x', 'a value of its type ('),
-        (
-            'DEFAULT',
-            'allow_resize_to_same_host',
-            ['a'],
-            "a value of its type, got ['a']",
-        ),
-        (
-            'DEFAULT',
-            'force_config_drive',
-            'x',
-            "a value of its type (Unexpected boolean value 'x'), got 'x'",
-        ),
-        (
-            'scheduler',
-            'max_attempt',
-            '3',
-            'an option of [scheduler], got max_attempt; did you mean '
-            'max_attempts?',
-        ),
-        (
-            'schedular',
-            'x',
-            '1',
-            'a group of nova.conf, got schedular; did you mean scheduler?',
-        ),
-    )
-    def test_fault(self, group, option, value, expected):
-        (fault,) = faults({group: {option: value}})
-        beginning = f'nova_conf.{group}.{option}: expected {expected}'
+    @ddt.data(*tables.read(FAULTS))
+    def test_fault(self, groups, beginning):
+        (fault,) = faults(groups)
         self.assertEqual(beginning, fault[: len(beginning)])

@@ -7,6 +7,7 @@ import ddt
 from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import scenario
+from tests.unit.simulator import tables
 
 LEAST = """
 hosts: [a]
@@ -34,6 +35,35 @@ steps:
 - {boot: x, flavor: f, count: 2, hints: {k: 8, l: [9]}, expect: a1,
    expect_plain: a2}
 - {aggregate: g, set: {k: 010}}
+"""
+
+
+#: A step, its servers and its words.
+STEPS = """
+{boot: x, flavor: f}
+  servers: x
+  boot x (flavor f)
+{boot: x, flavor: f, count: 1}
+  servers: x
+  boot x ×1 (flavor f)
+{boot: x, flavor: f, count: 2}
+  servers: x-1 x-2
+  boot x ×2 (flavor f)
+{boot: x, flavor: f, hints: {a: [b, c], d: 1}}
+  servers: x
+  boot x (flavor f, hints a=b c d=1)
+{delete: ['x-{1..2}', y]}
+  servers: x-1 x-2 y
+  delete x-{1..2}, y
+{migrate: x, live: true}
+  servers: x
+  migrate x (live yes)
+{resize: x, flavor: f, confirm: false}
+  servers: x
+  resize x (flavor f, confirm no)
+{aggregate: g, set: {k: v}, unset: [l, m]}
+  servers:
+  aggregate g (set k=v, unset l m)
 """
 
 
@@ -95,44 +125,11 @@ class ParseTest(unittest.TestCase):
         self.assertEqual(['a2'], step.expect_plain.hosts)
 
     @ddt.unpack
-    @ddt.data(
-        ({'boot': 'x', 'flavor': 'f'}, ['x'], 'boot x (flavor f)'),
-        (
-            {'boot': 'x', 'flavor': 'f', 'count': 1},
-            ['x'],
-            'boot x ×1 (flavor f)',
-        ),
-        (
-            {'boot': 'x', 'flavor': 'f', 'count': 2},
-            ['x-1', 'x-2'],
-            'boot x ×2 (flavor f)',
-        ),
-        (
-            {'boot': 'x', 'flavor': 'f', 'hints': {'a': ['b', 'c'], 'd': 1}},
-            ['x'],
-            'boot x (flavor f, hints a=b c d=1)',
-        ),
-        (
-            {'delete': ['x-{1..2}', 'y']},
-            ['x-1', 'x-2', 'y'],
-            'delete x-{1..2}, y',
-        ),
-        ({'migrate': 'x', 'live': True}, ['x'], 'migrate x (live yes)'),
-        (
-            {'resize': 'x', 'flavor': 'f', 'confirm': False},
-            ['x'],
-            'resize x (flavor f, confirm no)',
-        ),
-        (
-            {'aggregate': 'g', 'set': {'k': 'v'}, 'unset': ['l', 'm']},
-            [],
-            'aggregate g (set k=v, unset l m)',
-        ),
-    )
+    @ddt.data(*tables.read(STEPS))
     def test_step(self, item, servers, words):
         data = {**document.parse(LEAST), 'steps': [item]}
         (step,) = scenario.parse(data).steps
-        self.assertEqual(servers, step.servers)
+        self.assertEqual(servers, ' '.join(['servers:', *step.servers]))
         self.assertEqual(words, str(step))
 
     def test_domain_keys(self):
