@@ -29,8 +29,5 @@ class StorageMixin:
         )
         self._set_provider_traits(shared, ['MISC_SHARES_VIA_AGGREGATE'])
         # One for all: it takes the place of others that a provider is in.
-        for provider in (
-            shared,
-            *map(self._get_provider_uuid_by_host, hosts),
-        ):
+        for provider in (shared, *map(self._get_provider_uuid_by_host, hosts)):
             self._set_aggregate(provider, uuidsentinel.storage)

@@ -44,6 +44,5 @@ class DomainsTestCase(audits.AuditTestCase):
         self._wait_for_state_change({'id': moving}, 'VERIFY_RESIZE')
         self.limit(2)
         self.assertEqual(
-            {uuid for uuid, *_ in servers},
-            {uuid for uuid, *_ in self.found()},
+            {uuid for uuid, *_ in servers}, {uuid for uuid, *_ in self.found()}
         )

@@ -27,10 +27,7 @@ class SituationsTestCase(capacity.CapacityTestCase):
     )
     options = {
         'enable_isolated_aggregate_filtering': True,
-        'request_filters': [
-            'isolate_aggregates',
-            'reserved_aggregates',
-        ],
+        'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
         'placement_req_required_member_prefix': ['reservation:'],
         'placement_req_default_forbidden_member_prefix': ['reservation:'],
     }
@@ -135,10 +132,7 @@ class SituationsTestCase(capacity.CapacityTestCase):
         answer = self.ask('--server-group', affinity, vcpu=2)
         self.assertEqual({'VCPU': 1}, answer.ends)
         self.assertEqual(
-            {
-                'are not where the server group is': 1,
-                'are disabled': 1,
-            },
+            {'are not where the server group is': 1, 'are disabled': 1},
             answer.refused,
         )
 

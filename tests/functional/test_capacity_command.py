@@ -47,8 +47,7 @@ class CommandTestCase(capacity.CapacityTestCase):
         # It has nothing that placement could be asked for.
         resources = ('VCPU', 'MEMORY_MB', 'DISK_GB')
         self.flavor(
-            name='none',
-            specs={f'resources:{name}': '0' for name in resources},
+            name='none', specs={f'resources:{name}': '0' for name in resources}
         )
         # The API can disable no flavor.
         objects.Flavor(
@@ -205,8 +204,7 @@ class CommandTestCase(capacity.CapacityTestCase):
         with (
             utils_fixture.TimeFixture() as clock,
             fixtures.MonkeyPatch(
-                'nova_ext_sched.dryrun.fit.survey.Survey.count',
-                count_later,
+                'nova_ext_sched.dryrun.fit.survey.Survey.count', count_later
             ),
         ):
             answer = capacity.run('--flavor', 'large', '-f', 'json')

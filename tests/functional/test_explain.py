@@ -194,8 +194,7 @@ class MatrixTestCase(ExplainTestCase):
             answer = self.explain('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
         self.assertEqual(
-            "refuse of tests ends the request: 'no\\nway'.",
-            answer.sentence,
+            "refuse of tests ends the request: 'no\\nway'.", answer.sentence
         )
 
     def a_filter_that_raises_is_a_fault(self):

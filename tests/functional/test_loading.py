@@ -64,13 +64,7 @@ FOREIGN_LIBRARIES = {
 }
 OTHER_ROOMS = tuple(
     f'nova_ext_sched.{room}'
-    for room in (
-        'cmd',
-        'objects',
-        'osc',
-        'placement',
-        'validators',
-    )
+    for room in ('cmd', 'objects', 'osc', 'placement', 'validators')
 )
 
 

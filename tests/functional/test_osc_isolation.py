@@ -353,10 +353,7 @@ class SyncTest(IsolationTestCase):
         # The aggregate is gone, the record is not.
         self.remove_host('windows', 'host3')
         self.admin_api.delete_aggregate(self.aggregate_ids['windows'])
-        self.assertEqual(
-            {'': [('leftover-trait', 'host3')]},
-            self.faults(),
-        )
+        self.assertEqual({'': [('leftover-trait', 'host3')]}, self.faults())
         self.assertIn(sentence.format('host3 has', GPU), self.check()[1])
         self.flags(
             enable_isolated_aggregate_filtering=False, group='nova_ext_sched'

@@ -279,8 +279,7 @@ class NightTest(ApplyTestCase):
         plan = self.drain()
         first, second = (one['server'] for one in plan['moves'])
         self.assertEqual(
-            ['left out', 'moved'],
-            self.apply(plan, '--skip', first, status=3),
+            ['left out', 'moved'], self.apply(plan, '--skip', first, status=3)
         )
         self.assertIn('was left out: by --skip.', self.said)
         self.assertEqual(['moved', 'already there'], self.apply(plan))

@@ -177,10 +177,7 @@ class CommandTestCase(SurviveTestCase):
         for argv, expected in (
             ((), ['host1', 'host2', 'host4']),
             (('--host', 'host3'), []),
-            (
-                ('--host', 'host4', '--aggregate', 'racks'),
-                ['host2', 'host4'],
-            ),
+            (('--host', 'host4', '--aggregate', 'racks'), ['host2', 'host4']),
             (('--lose', 'domain', '--host', 'host1'), ['a']),
             (('--lose', 'domain'), ['a', 'b']),
         ):

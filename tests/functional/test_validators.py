@@ -33,10 +33,7 @@ class ValidatorsTestCase(base.CloudTestCase):
         cores = 'aggregate_instance_extra_specs:cores'
         before = self.create(**{cores: 4})
         for call, *args in (
-            (
-                self.admin_api.post_extra_spec,
-                {'extra_specs': {cores: '<or>'}},
-            ),
+            (self.admin_api.post_extra_spec, {'extra_specs': {cores: '<or>'}}),
             (self.admin_api.put_extra_spec, cores, {cores: '<or>'}),
         ):
             message = self.reject(call, self.flavor_id, *args)

@@ -128,10 +128,7 @@ class PoliciesTestCase(audits.AuditTestCase):
             for host in self.weights
         }
         self.boot(hints={'group': group}, host='host1')
-        self.assertEqual(
-            [(servers['host1'], 'host1', policy)],
-            self.found(),
-        )
+        self.assertEqual([(servers['host1'], 'host1', policy)], self.found())
         self.set_metadata('of host2', {'failure_domain': 'host3'})
         status, rows = self.audit('--host', 'host3')
         self.assertEqual(

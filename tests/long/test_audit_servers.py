@@ -52,11 +52,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         """Delete the servers, and let none be refused."""
         self.set_metadata(
             'windows',
-            {
-                'trait:CUSTOM_WINDOWS': None,
-                'ssd': None,
-                'reservation:a': None,
-            },
+            {'trait:CUSTOM_WINDOWS': None, 'ssd': None, 'reservation:a': None},
         )
         for server in self.admin_api.get_servers():
             self._delete_server(server)
@@ -84,8 +80,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         self.set_metadata('windows', {'ssd': 'false'})
         server = self.boot()
         self.api.post_server_action(
-            server['id'],
-            {'resize': {'flavorRef': self.flavor(ssd='false')}},
+            server['id'], {'resize': {'flavorRef': self.flavor(ssd='false')}}
         )
         self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.set_metadata('windows', {'ssd': 'true'})
@@ -228,6 +223,5 @@ class CellsTestCase(audits.AuditTestCase):
         self.assertEqual(['host1'], found)
         (fault,) = auditing.faults
         self.assertIn(
-            'Cell cell2 cannot be read, and its servers are not checked',
-            fault,
+            'Cell cell2 cannot be read, and its servers are not checked', fault
         )

@@ -53,10 +53,7 @@ class PluginsTestCase(capacity.CapacityTestCase):
         self.aggregate('library', ['host1'], quiet='true')
         answer = self.assertCapacity(2)
         self.assertEqual(
-            {
-                'are quiet': 1,
-                'have the forbidden trait CUSTOM_THIRD_PARTY': 1,
-            },
+            {'are quiet': 1, 'have the forbidden trait CUSTOM_THIRD_PARTY': 1},
             answer.refused,
         )
         self.assertCapacity(2, specs={'quiet': 'true'})

@@ -43,16 +43,14 @@ class PlanTestCase(test_drain.DrainTestCase):
             self.boot(hints=hints, az=f'nova:{host}')
         plan = self.drain('host1')
         self.assertSentence(
-            '0 of 1 server can be moved; 1 cannot: anti-affinity.',
-            plan,
+            '0 of 1 server can be moved; 1 cannot: anti-affinity.', plan
         )
         self.assertEqual([], plan['groups'])
         # That hosts to be empty are disabled is the cause of nothing.
         self.disable_others('host3')
         plan = self.drain('host1', 'host2')
         self.assertSentence(
-            '1 of 4 servers can be moved; 3 cannot: anti-affinity.',
-            plan,
+            '1 of 4 servers can be moved; 3 cannot: anti-affinity.', plan
         )
 
     def test_what_a_group_loses_beside_a_resize(self):

@@ -197,8 +197,7 @@ class FreedTestCase(UnheldTestCase):
             '"heal_allocations" then restores what servers lack.'
         )
         self.assertIn(
-            sentence,
-            ' '.join(explain.run('--flavor', 'big').out.split()),
+            sentence, ' '.join(explain.run('--flavor', 'big').out.split())
         )
         out, _, status = explain.call(capacity.Capacity, 'capacity')
         self.assertIn(sentence, ' '.join(out.split()))

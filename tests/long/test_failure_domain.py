@@ -23,8 +23,7 @@ class OneRequestTest(test_failure_domain.FailureDomainsTestCase):
         group = self.create_group()
         self.boot_in(group, at_most('2'))
         self.assertEqual(
-            ['none'] * 4,
-            self.hosts_of_one_request(group, at_most('2'), 4),
+            ['none'] * 4, self.hosts_of_one_request(group, at_most('2'), 4)
         )
         self.assertEqual(
             ['a2', 'b1', 'b2'],

@@ -195,7 +195,4 @@ class SnapshotTestCase(test_isolation.IsolationTestCase):
         # The snapshot of a licensed server is plain, ...
         self.assertEqual('host2', self.boot_from_snapshot(windows))
         # ... and whoever names the trait has it.
-        self.assertEqual(
-            'host1',
-            self.boot_from_snapshot(**required(WINDOWS)),
-        )
+        self.assertEqual('host1', self.boot_from_snapshot(**required(WINDOWS)))

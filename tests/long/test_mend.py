@@ -177,8 +177,7 @@ class CellsTestCase(plans.PlanTestCase):
             self.boot(hints=hints, az=f'nova:{host}')
         plan = self.mend()
         self.assertSentence(
-            '0 of 2 servers can be moved; 2 cannot: anti-affinity.',
-            plan,
+            '0 of 2 servers can be moved; 2 cannot: anti-affinity.', plan
         )
         one = plan['without_place'][0]
         self.assertIn('2 are not in the requested cell', one['reason'])

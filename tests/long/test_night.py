@@ -268,8 +268,7 @@ class NightTest(test_osc_moves.ApplyTestCase):
             )
             held = self._get_allocations_by_server_uuid(server)
             self.assertEqual(
-                [self._get_provider_uuid_by_host(self.host_of(found))],
-                [*held],
+                [self._get_provider_uuid_by_host(self.host_of(found))], [*held]
             )
         self.assertEqual(
             {('live-migration', 'completed'), ('migration', 'confirmed')},

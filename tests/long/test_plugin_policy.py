@@ -57,10 +57,7 @@ class QuietTestCase(audits.AuditTestCase):
             document['answer']['sentence'],
         )
         self.assertEqual(
-            [
-                ('quiet', 2),
-                ('isolation', 1),
-            ],
+            [('quiet', 2), ('isolation', 1)],
             [
                 (one['cause'], one['hosts'])
                 for one in document['answer']['freed']

@@ -157,10 +157,7 @@ class UnmirroredRow(promises.CloudRow):
         found = self.placement.get(url).body['generation']
         self.placement.put(
             f'{url}/aggregates',
-            {
-                'aggregates': [*uuids],
-                'resource_provider_generation': found,
-            },
+            {'aggregates': [*uuids], 'resource_provider_generation': found},
             version='1.19',
         )
 

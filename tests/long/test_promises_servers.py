@@ -149,10 +149,7 @@ class LeftoverRow(promises.CloudRow):
         self.evacuate(evacuated['id'])
         self._wait_for_server_parameter(
             evacuated,
-            {
-                'OS-EXT-SRV-ATTR:host': 'host2',
-                'OS-EXT-STS:task_state': None,
-            },
+            {'OS-EXT-SRV-ATTR:host': 'host2', 'OS-EXT-STS:task_state': None},
         )
         with fixtures.MonkeyPatch(
             f'{CLIENT}.remove_provider_tree_from_instance_allocation',

@@ -71,9 +71,7 @@ class AuditTestCase(SamplesTestCase):
         self.rename(
             [
                 self.boot(
-                    flavor=flavor,
-                    az='nova:host3',
-                    hints={'group': group},
+                    flavor=flavor, az='nova:host3', hints={'group': group}
                 )
                 for _ in range(2)
             ],
@@ -198,11 +196,7 @@ class SurviveTestCase(SamplesTestCase):
                 name=f'db-{number}',
             )
         licensed = self.flavor(
-            name='licensed',
-            vcpu=4,
-            memory_mb=5000,
-            disk=1,
-            specs=LICENSED,
+            name='licensed', vcpu=4, memory_mb=5000, disk=1, specs=LICENSED
         )
         self.isolate('windows', ['host5', 'host6'], TRAIT)
         for number in (5, 6):
@@ -268,10 +262,7 @@ class RunbookTestCase(SamplesTestCase):
         self.flags(initial_cpu_allocation_ratio=1.0)
         small = self.small()
         windows = self.flavor(
-            name='windows',
-            memory_mb=512,
-            disk=1,
-            specs=LICENSED,
+            name='windows', memory_mb=512, disk=1, specs=LICENSED
         )
         self._create_trait(TRAIT)
         web = self.boot(flavor=small, host='host1', name='web-1')

@@ -106,10 +106,7 @@ class SimulatorTest(unittest.TestCase):
     def test_differs(self):
         done = self.run_command(
             SMALL.replace('expect: general', 'expect: isolated')
-            .replace(
-                'steps:',
-                '  ssd: {extra_specs: {ssd: true}}\n    steps:',
-            )
+            .replace('steps:', '  ssd: {extra_specs: {ssd: true}}\n    steps:')
             .replace(
                 '[IsolatedAggregatesFilter]',
                 '[IsolatedAggregatesFilter, AggregateInstanceTypeFilter]',
@@ -174,7 +171,7 @@ class SimulatorTest(unittest.TestCase):
                 '[isolated, {name: general, memory_mb: 1024}]',
             )
             .replace('prefer: [isolated]', '')
-            + '      - {boot: two, flavor: tiny}\n',
+            + '      - {boot: two, flavor: tiny}\n'
         )
 
         self.assertEqual(3, done.returncode, done.stderr)

@@ -117,8 +117,7 @@ class CommandTest(test_base.BaseTestCase):
         self.assertEqual(0, warning.returncode, warning.stdout)
         self.assertEqual(8, warning.stdout.count('Result: Success'))
         self.assertRegex(
-            warning.stdout,
-            r'Check: Host filters +\|\n\| Result: Warning',
+            warning.stdout, r'Check: Host filters +\|\n\| Result: Warning'
         )
         self.assertNotIn('systemctl', warning.stdout)
 

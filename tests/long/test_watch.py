@@ -262,8 +262,7 @@ class PageTest(pages.PagesMixin, test_watch.WatchTestCase):
         self.isolate('windows', ['host1', 'host2', 'host3'], test_watch.TRAIT)
         self.set_service('host4', status='disabled')
         server = self.assertNoValidHost(
-            flavor=self.flavor(name='small'),
-            name='web-7',
+            flavor=self.flavor(name='small'), name='web-7'
         )
         [record] = self.recorded()
         # The server is gone, and the host is back.

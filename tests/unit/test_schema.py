@@ -36,8 +36,7 @@ STOP = an_object(
 )
 STEP = {'oneOf': [BOOT, STOP], 'description': 'a step'}
 DOCUMENT = an_object(
-    {'steps': {'type': 'array', 'items': STEP}},
-    'an object with the key steps',
+    {'steps': {'type': 'array', 'items': STEP}}, 'an object with the key steps'
 )
 
 # A document; what is wrong with it.

@@ -61,8 +61,7 @@ class Keystone(fixtures.Fixture):
         )
         self.url = f'{server.url}/v3'
         self.admin = adapter.Adapter(
-            session.Session(auth=self.password()),
-            endpoint_override=self.url,
+            session.Session(auth=self.password()), endpoint_override=self.url
         )
         # Middleware that validates tokens looks for it.
         self.add_endpoint('identity', self.url)
@@ -186,8 +185,7 @@ class KeystoneTest(unittest.TestCase):
 
     def test_session(self):
         client = placement.PlacementClient.from_session(
-            session.Session(auth=self.keystone.password()),
-            region_name=REGION,
+            session.Session(auth=self.keystone.password()), region_name=REGION
         )
         self.assertEqual(((1, 0), (1, 39)), client._transport.microversions)
 

@@ -27,11 +27,7 @@ D = 'dddddddd-0000-4000-8000-000000000004'
 #   numa1_2 []                     a child of cn1
 FIGURE = {
     'cn1': {'aggregates': [A], 'inventory': {'MEMORY_MB': 64}},
-    'numa1_1': {
-        'parent': 'cn1',
-        'aggregates': [C],
-        'inventory': {'VCPU': 8},
-    },
+    'numa1_1': {'parent': 'cn1', 'aggregates': [C], 'inventory': {'VCPU': 8}},
     'numa1_2': {'parent': 'cn1', 'inventory': {'VCPU': 8}},
     'cn2': {'aggregates': [B], 'inventory': {'MEMORY_MB': 64}},
     'numa2_1': {'parent': 'cn2', 'inventory': {'VCPU': 8}},

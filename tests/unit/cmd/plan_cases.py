@@ -21,12 +21,7 @@ def make_move(number, kind='live', name='web', to='host2'):
 
 def make_stuck(number, name='db', reason='', cause='', helps=''):
     return make_leaving(
-        number,
-        name,
-        plans.Stuck,
-        reason=reason,
-        cause=cause,
-        would_help=helps,
+        number, name, plans.Stuck, reason=reason, cause=cause, would_help=helps
     )
 
 

@@ -37,10 +37,7 @@ class ChangeTestCase(testtools.TestCase):
     @ddt.unpack
     def test_each_option(self, argv, expected):
         self.assertEqual(
-            {
-                **dict.fromkeys(vars(change.Change()), []),
-                **expected,
-            },
+            {**dict.fromkeys(vars(change.Change()), []), **expected},
             vars(self.make(*argv)),
         )
 

@@ -27,8 +27,7 @@ class RoundsTestCase(testtools.TestCase):
         schemas.validate(document, 'schemas/plan.json')
         self.text = reading.read(made)
         self.assertEqual(
-            made.sentence,
-            ' '.join((document['answer']['sentence'], *faults)),
+            made.sentence, ' '.join((document['answer']['sentence'], *faults))
         )
         return made
 

@@ -71,6 +71,5 @@ class MapTestCase(testtools.TestCase):
             {host: sign.shown for host, sign in made.signs.items()},
         )
         self.assertIn(
-            ('n', 'room for new servers'),
-            [*made.explain(made.signs.values())],
+            ('n', 'room for new servers'), [*made.explain(made.signs.values())]
         )

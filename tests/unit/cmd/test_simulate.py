@@ -38,10 +38,7 @@ class CommandTestCase(unittest.TestCase):
     def run_command(self, *arguments):
         err = io.StringIO()
         out = io.StringIO()
-        with (
-            contextlib.redirect_stderr(err),
-            contextlib.redirect_stdout(out),
-        ):
+        with contextlib.redirect_stderr(err), contextlib.redirect_stdout(out):
             try:
                 status = main.main(['simulate', *arguments])
             except SystemExit as exc:

@@ -55,8 +55,7 @@ class ReportTest(unittest.TestCase):
         )
         self.assertEqual(3, made.status)
         self.assertEqual(
-            [report.DIFFERS, report.OK, report.DIFFERS],
-            column(made, 'Result'),
+            [report.DIFFERS, report.OK, report.DIFFERS], column(made, 'Result')
         )
         self.assertEqual('1 of 3 steps as expected.', made.sentence)
         # Why it is not where it should be.

@@ -203,11 +203,7 @@ class ContradictionsTestCase(testtools.TestCase):
         # Every key of one side is a key of the other.
         (['r:', 'r:gold:'], ['r:'], []),
         (['r:'], ['r:', 'r:gold:'], []),
-        (
-            ['r:'],
-            [],
-            ['required_member_prefix has r:, .*no other is kept'],
-        ),
+        (['r:'], [], ['required_member_prefix has r:, .*no other is kept']),
         ([], ['r:'], ['forbidden_member_prefix has r:, .*can use every']),
         (
             ['r:gold:'],

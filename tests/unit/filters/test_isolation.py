@@ -111,10 +111,7 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
             f'placement_req_{name}_member_prefix': ['r:'] * (name == option)
             for name in ('required', 'default_forbidden')
         }
-        self.set(
-            enable_isolated_aggregate_filtering=False,
-            **options,
-        )
+        self.set(enable_isolated_aggregate_filtering=False, **options)
         spec = test_base.request_spec()
         if (option == 'required') != other_side:
             spec.flavor.extra_specs = {'r:a': '1'}

@@ -161,7 +161,7 @@ SPECIFIED = {
                     'properties': {
                         'max_server_per_host': (
                             parameter_types.positive_integer
-                        ),
+                        )
                     },
                     'additionalProperties': False,
                 },
@@ -179,7 +179,7 @@ SPECIFIED = {
                         'soft-anti-affinity',
                         'soft-affinity',
                     ],
-                },
+                }
             },
             'required': ['name'],
             'additionalProperties': False,

@@ -33,10 +33,7 @@ QUERIES = [
     ),
     (
         # specs/negative-aggregate-membership: in A or B, in C, not in D.
-        {
-            'required_aggregates': [[C], [B, A]],
-            'forbidden_aggregates': {D},
-        },
+        {'required_aggregates': [[C], [B, A]], 'forbidden_aggregates': {D}},
         [
             ('member_of', f'!in:{D}'),
             ('member_of', f'in:{A},{B}'),

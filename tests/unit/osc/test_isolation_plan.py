@@ -133,10 +133,7 @@ class PlanTestCase(testtools.TestCase):
 
     def test_what_nova_compute_alone_can_give_is_a_step_of_its_own(self):
         steps = self.assertPlanned(
-            [
-                ('add traits', [record(X), X], 'h'),
-                ('add traits', [FLAG], 'h'),
-            ],
+            [('add traits', [record(X), X], 'h'), ('add traits', [FLAG], 'h')],
             *('h: FLAG X', 'h @1'),
         )
         results = [one.result.split()[0] for one in steps]

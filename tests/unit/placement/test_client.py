@@ -38,10 +38,7 @@ class Transport:
             raise answer
         names, generation = answer
         return read(
-            {
-                'traits': list(names),
-                'resource_provider_generation': generation,
-            }
+            {'traits': list(names), 'resource_provider_generation': generation}
         )
 
 

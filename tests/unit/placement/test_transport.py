@@ -183,10 +183,7 @@ class TransportTest(unittest.TestCase):
             self.client(url).allocation_candidates([LONG])
         self.assertIn('Errno 111', str(caught.exception))
 
-    @ddt.data(
-        'http://me:hunter2@127.0.0.1/',
-        'https://hunter2@example.org',
-    )
+    @ddt.data('http://me:hunter2@127.0.0.1/', 'https://hunter2@example.org')
     def test_a_password_in_the_endpoint(self, url):
         with self.assertNoLogs(level='DEBUG'):
             with self.assertRaises(exception.InvalidValue) as caught:

@@ -176,9 +176,7 @@ class RunningImageTestCase(test_base.RequestFilterTestCase):
         self.assertEqual((1, 1), self.restored_by(''))
 
     def test_an_image_is_read_once(self):
-        self.set(
-            placement_req_required_member_prefix=['trait:'],
-        )
+        self.set(placement_req_required_member_prefix=['trait:'])
         self.restore()
         for _ in range(2):
             found = reservation.find_image_keys(self.ctxt, self.spec)

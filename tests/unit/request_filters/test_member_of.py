@@ -138,10 +138,7 @@ class ForbidTestCase(MemberOfTestCase):
             self.assertEqual({*expected}, found)
 
     def test_declared_traits_take_room(self):
-        self.set(
-            forbid_by_trait=['CUSTOM_*'],
-            max_forbidden_aggregates=3,
-        )
+        self.set(forbid_by_trait=['CUSTOM_*'], max_forbidden_aggregates=3)
         spec = test_base.request_spec()
         spec.root_forbidden.update({'CUSTOM_A', 'COMPUTE_STATUS_DISABLED'})
         self.assertEqual(2, member_of.Query(spec, POLICY).room)
@@ -149,10 +146,7 @@ class ForbidTestCase(MemberOfTestCase):
         self.assertEqual(0, member_of.Query(spec, POLICY).room)
 
     def test_traits_go_in_and_take_room(self):
-        self.set(
-            forbid_by_trait=['T'],
-            max_forbidden_aggregates=2,
-        )
+        self.set(forbid_by_trait=['T'], max_forbidden_aggregates=2)
         self.enable(FILTER)
         spec = test_base.request_spec()
         self.assertEqual({'b'}, self.forbid(spec, 'abc', 'abc', {'T'}))

@@ -180,9 +180,7 @@ class HostsTestCase(RoundRobinTestCase):
             self.assertEqual(alone, found)
 
     def test_turned_off(self):
-        self.set(
-            server_group_round_robin_weight_multiplier=0,
-        )
+        self.set(server_group_round_robin_weight_multiplier=0)
         found = self.order(self.spec(3), self.states, [OtherWeigher()])
         self.assertEqual(base.names(self.states), found)
 

@@ -206,9 +206,7 @@ class RoomTestCase(ServerGroupsTestCase):
             for fits in (1, 10, 11, 12, 13)
         ]
         with mock.patch.object(
-            server_groups,
-            '_count_fitting',
-            wraps=server_groups._count_fitting,
+            server_groups, '_count_fitting', wraps=server_groups._count_fitting
         ) as count:
             self.assertEqual(
                 {'1': 1, '10': 10, '11': 11, '12': rule, '13': rule},
@@ -410,11 +408,7 @@ class HostsTestCase(ServerGroupsTestCase):
         ]
         spec = request()
         request_state.of(spec).group.spread = failure_domain.Spread(
-            'g',
-            4,
-            KEY,
-            {},
-            {'full': frozenset('s'), 'other': frozenset('t')},
+            'g', 4, KEY, {}, {'full': frozenset('s'), 'other': frozenset('t')}
         )
         request_state.of(spec).group.members = group_members.Members(
             {A: frozenset(['full']), B: frozenset(['loose'])}, {}
