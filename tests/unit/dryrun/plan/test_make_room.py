@@ -216,36 +216,24 @@ class MakeRoomTestCase(testtools.TestCase):
         )
 
     @ddt.data(
-        ('live', {}, 1, ''),
-        ('stopped', {}, 1, ''),
-        (
-            'device',
-            {},
-            0,
-            'it runs, and nova moves it only cold (--cold allows that)',
-        ),
-        ('device', {'is_cold': True}, 1, ''),
+        ('live', 1),
+        ('stopped', 1),
+        ('device', 0,
+         'it runs, and nova moves it only cold (--cold allows that)'),
+        ('device', 1, '', {'is_cold': True}),
         # Each reason is said.
-        (forbid('it is odd'), {}, 0, 'looked at cannot be moved: it is odd.'),
-        (
-            forbid('it is odd'),
-            *({}, 0),
-            '1 server of the hosts that were looked at cannot be moved: its.',
-        ),
-        (
-            'live',
-            {'where': {'b'}},
-            0,
-            '1 is full (VCPU), 1 is excluded by the request.',
-        ),
-        ('live', {'not_to': {'b'}}, 0, ''),
-    )
+        (forbid('it is odd'), 0, 'looked at cannot be moved: it is odd.'),
+        (forbid('it is odd'), 0,
+         '1 server of the hosts that were looked at cannot be moved: its.'),
+        ('live', 0, '1 is full (VCPU), 1 is excluded by the request.',
+         {'where': {'b'}}),
+        ('live', 0, '', {'not_to': {'b'}}),
+    )  # fmt: skip
     @ddt.unpack
-    def test_who_moves(self, kind, more, moves, said):
+    def test_who_moves(self, kind, moves, said='', more=()):
         kinds = {'a0': kind, 'b0': forbid('its')}
-        found = self.rooms.make('a=5 b=4', 8, 1, kinds=kinds, **more)
-        self.assertEqual(moves, len(found.moves))
-        self.assertEqual(moves, len(found.on))
+        found = self.rooms.make('a=5 b=4', 8, 1, kinds=kinds, **dict(more))
+        self.assertEqual([moves] * 2, [len(found.moves), len(found.on)])
         self.assertIn(said, ' '.join(found.said))
 
     def test_a_chain(self):

@@ -45,34 +45,28 @@ class PlanTestCase(testtools.TestCase):
 class PlannerTestCase(PlanTestCase):
     @ddt.data(
         # What one leaves another takes.
-        (
-            'h1=2/9 a=2/1; h2=2/1 b=2/2; h3=2/2 c=2/3; h4=2/3',
-            *('c:h4 b:h3 a:h2', ''),
-        ),
+        ('h1=2/9 a=2/1; h2=2/1 b=2/2; h3=2/2 c=2/3; h4=2/3',
+         'c:h4 b:h3 a:h2', ''),
         # One that must go anyway goes first.
         ('h1=9 a=1+g b=1/1+g; h2=9; h3=9/1', 'b:h3', 'a'),
         # So does the one that violates most.
         ('h1=9 a=1/1 b=1/1+g c=1+g; h2=1/1; h3=9/1', 'b:h2 a:h3', 'c'),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_mend(self, cloud, moves, mended):
         made = self.mend(cloud)
-        self.assertEqual(
-            (moves, mended, []),
-            (small.say(made.moves), small.name(made.mended), made.stuck),
-        )
+        found = small.say(made.moves), small.name(made.mended), made.stuck
+        self.assertEqual((moves, mended, []), found)
 
     @ddt.data('', 'a', 'b', 'c', 'abc')
     def test_servers_that_were_deleted_meanwhile(self, gone):
         """What is known of the others stays: they leave their hosts too."""
         self.small.deleted = {*gone}
         made = self.mend('h1=9 a=1+g b=1/1+g c=1/2; h2=9; h3=9/1')
+        found = made.moves, made.mended, made.stuck, made.gone
+        expected = ['' if one in gone else one for one in 'bac']
         self.assertEqual(
-            [*('' if one in gone else one for one in 'bac'), ' '.join(gone)],
-            [
-                *map(small.name, (made.moves, made.mended)),
-                *map(small.name, (made.stuck, made.gone)),
-            ],
+            [*expected, ' '.join(gone)], [*map(small.name, found)]
         )
         self.assertEqual('b' not in gone, bool(made.services))
         self.assertEqual({True}, self.small.asked_softly)
@@ -89,29 +83,23 @@ class PlannerTestCase(PlanTestCase):
 
     def test_what_placement_refuses(self):
         """The scheduler leaves hosts."""
-
-        def bound(cloud):
-            cloud.server.providers['h1'].limits = {'max_unit': 127}
-
-        one = self.explain(bound)
+        one = self.explain(
+            lambda cloud: cloud.server.providers['h1'].limits.update(
+                max_unit=127
+            )
+        )
         self.assertIn('it holds 128 of MEMORY_MB', one.said)
         self.assertEqual('MEMORY_MB', one.cause)
         self.assertIn('max_unit', one.helps)
 
     @ddt.data(
-        (
-            nova_exception.UnsupportedPolicyException(reason='x'),
-            'server group',
-            'server group ends the request: ServerGroup policy is not '
-            'supported: x',
-        ),
-        (
-            nova_exception.NoValidHost(reason='x'),
-            'image traits',
-            'image traits ends the request: x',
-        ),
+        (nova_exception.UnsupportedPolicyException(reason='x'), 'server group',
+         'server group ends the request: ServerGroup policy is not supported: '
+         'x'),
+        (nova_exception.NoValidHost(reason='x'), 'image traits',
+         'image traits ends the request: x'),
         (LookupError('x'), 'fault', 'LookupError: x'),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_refused_before_the_scheduler(self, problem, cause, reason):
         """By conductor, as explain says it; else nobody knows."""
@@ -163,10 +151,10 @@ class PlannerTestCase(PlanTestCase):
 
         def rack(cloud):
             for host, name in racks.items():
-                rack = objects.Aggregate(
-                    id=1, metadata={'failure_domain': name}
-                )
-                cloud.states[host].aggregates = [rack]
+                domain = {'failure_domain': name}
+                cloud.states[host].aggregates = [
+                    objects.Aggregate(id=1, metadata=domain)
+                ]
             # h2 is the best: d goes where b is, and f where none of its is.
             cloud.states['h2'].free_ram_mb = 900_000
             # The same is known of hosts where servers arrive.
@@ -175,22 +163,20 @@ class PlannerTestCase(PlanTestCase):
         self.small.change = rack
         self.small.host_filters = [clouds.KnownFilter()]
         for self.small.policy, expected in (
-            (
-                'soft-anti-affinity',
-                # Of the first as many hosts, of fewer racks.
-                ['group 3', 2, 2, 1, 2, 'group 2', 2, 3, 1, 3],
-            ),
-            ('affinity', []),
-            ('soft-affinity', []),
+            # Of the first as many hosts, of fewer racks.
+            ('soft-anti-affinity', 'group 3 2 2 1 2 group 2 2 3 1 3'),
+            ('affinity', ''),
+            ('soft-affinity', ''),
         ):
             made = self.drain(
-                'h1=9 a=1+1 f=1+3; h2=9 b=1+2; h3=9 c=1+2 g=1+3; '
-                'h4=9 d=1+2 e=1',
+                'h1=9 a=1+1 f=1+3; h2=9 b=1+2; h3=9 c=1+2 g=1+3; h4=9 d=1+2 '
+                'e=1',
                 *('h1', 'h4'),
             )
             self.assertEqual(4, len(made.moves))
             said = [[*vars(one).values()][1:] for one in made.closer]
-            self.assertEqual(expected, [*itertools.chain(*said)])
+            found = ' '.join(map(str, itertools.chain(*said)))
+            self.assertEqual(expected, found)
 
     def test_the_hardest_to_place_first(self):
         """One host takes the third; the second is larger than the first."""
@@ -222,22 +208,14 @@ class PlannerTestCase(PlanTestCase):
             )
 
 
+NUMBER = st.integers(0, 2)
+HOSTS = st.builds(Host, st.integers(3, 8), NUMBER)
+KINDS = st.sampled_from(['live'] * 9 + ['shelved'])
+SERVERS = st.tuples(
+    st.integers(0, 5), st.integers(1, 3), NUMBER, NUMBER, KINDS
+)
 CLOUDS = st.tuples(
-    st.lists(
-        st.builds(Host, st.integers(3, 8), st.integers(0, 2)),
-        min_size=1,
-        max_size=6,
-    ),
-    st.lists(
-        st.tuples(
-            st.integers(0, 5),
-            st.integers(1, 3),
-            st.integers(0, 2),
-            st.integers(0, 2),
-            st.sampled_from(['live'] * 9 + ['shelved']),
-        ),
-        max_size=12,
-    ),
+    st.lists(HOSTS, min_size=1, max_size=6), st.lists(SERVERS, max_size=12)
 )
 
 
@@ -292,10 +270,8 @@ class RandomTestCase(PlanTestCase):
         )
         self.assertNotIn(0, number.values())
         # What is shared says what each by itself would.
-        filters, other = (
-            self.small.host_filters,
-            small.Unknown(lambda *_: True),
-        )
+        filters = self.small.host_filters
+        other = small.Unknown(lambda *_: True)
         self.small.host_filters = (*filters, other)
         alone = self.small.mend((hosts, servers))
         self.small.host_filters = filters
@@ -310,7 +286,9 @@ class RandomTestCase(PlanTestCase):
             servers = {
                 f's{n}': Server(
                     f'h{rnd.randrange(6)}',
-                    *(rnd.randint(1, 2), rnd.randrange(3), rnd.randrange(3)),
+                    rnd.randint(1, 2),
+                    rnd.randrange(3),
+                    rnd.randrange(3),
                 )
                 for n in range(12)
             }
