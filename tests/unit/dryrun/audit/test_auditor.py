@@ -16,6 +16,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 
 AGGREGATE = types.SimpleNamespace(name='rack1')
 HOST = types.SimpleNamespace(host='host1', aggregates=[AGGREGATE])
+STAY = 'return_value.stay.side_effect'
 
 
 def server(uuid):
@@ -43,11 +44,7 @@ class AuditorTestCase(testtools.TestCase):
         Each is what its reads yield or raise, or why it does not answer.
         """
         self.read = []
-        silent = {
-            name: found
-            for name, found in cells.items()
-            if isinstance(found, str)
-        }
+        silent = {n: why for n, why in cells.items() if isinstance(why, str)}
 
         def read(cell, host):
             for one in cells[cell]:
@@ -79,10 +76,9 @@ class AuditorTestCase(testtools.TestCase):
         auditing = self.make(a=[server('1'), server('2')], b=[server('3')])
         self.assertEqual(3, auditing.count())
         steps = mock.Mock()
-        self.assertEqual(
-            [('1', [('even', 'odd')]), ('3', [('even', 'odd')])],
-            [(one.uuid, one.violated) for one in auditing.judge(steps)],
-        )
+        found = [(one.uuid, one.violated) for one in auditing.judge(steps)]
+        odd = [('even', 'odd')]
+        self.assertEqual([('1', odd), ('3', odd)], found)
         self.assertEqual(3, steps.call_count)
         totals = auditing.totals
         self.assertEqual('2 of 3 servers violate a policy', totals.head)
@@ -95,9 +91,8 @@ class AuditorTestCase(testtools.TestCase):
             one.fault = 'its volume is gone'
         auditing = self.make(a=[first, *others])
         auditing.count()
-        with mock.patch.object(
-            auditor.gone, 'find', return_value={'2'}
-        ) as find:
+        with mock.patch.object(auditor.gone, 'find') as find:
+            find.return_value = {'2'}
             found = [one.uuid for one in auditing.judge()]
         find.assert_called_once_with(auditing.cloud, {'2': 0, '3': 0}.keys())
         self.assertEqual(['1', '3'], found)
@@ -115,26 +110,14 @@ class AuditorTestCase(testtools.TestCase):
         self.make(hosts={'host2'}, a=[])
 
     def test_cells_that_are_down(self):
-        auditing = self.make(
-            a='gone',
-            b=[
-                server('1'),
-                cells.CellFailed(cell='b', cause='going'),
-                server('3'),
-            ],
-            c=[server('5')],
-        )
+        failed = cells.CellFailed(cell='b', cause='going')
+        one, other, third = map(server, '135')
+        auditing = self.make(a='gone', b=[one, failed, other], c=[third])
         auditing.count()
         self.assertEqual(['1', '5'], [one.uuid for one in auditing.judge()])
-        self.assertEqual(
-            [
-                'Cell a cannot be read, and its servers are not checked: '
-                'gone.',
-                'Cell b cannot be read, and its servers are not checked: '
-                'going.',
-            ],
-            auditing.faults,
-        )
+        said = 'Cell {} cannot be read, and its servers are not checked: {}.'
+        expected = [said.format('a', 'gone'), said.format('b', 'going')]
+        self.assertEqual(expected, auditing.faults)
         self.assertEqual(2, auditing.totals.servers)
 
 
@@ -172,39 +155,23 @@ class RequestTestCase(testtools.TestCase):
 
     def test_servers(self):
         first, second = self.read()
-        self.assertEqual(
-            [('web', 'p', 'spec', ''), ('', 'p', 'spec', '')],
-            [
-                (one.name, one.project_id, one.request_spec, one.fault)
-                for one in (first, second)
-            ],
-        )
-        # Each beside the others of its host, as if it were placed there now.
-        self.assertEqual({'b'}, {*first.host_state.instances})
-        self.assertEqual({'a'}, {*second.host_state.instances})
+        for one, name, other in ((first, 'web', 'b'), (second, '', 'a')):
+            found = one.name, one.project_id, one.request_spec, one.fault
+            self.assertEqual((name, 'p', 'spec', ''), found)
+            # Beside the others of its host, as if it were placed there now.
+            self.assertEqual({other}, {*one.host_state.instances})
         self.assertEqual([AGGREGATE], first.host_state.aggregates)
 
     @ddt.data(
-        (
-            {'text': None},
-            'nova has no request spec of the server, and nova cannot move it '
-            'either',
-        ),
-        (
-            {'side_effect': ValueError('no JSON')},
-            'its request spec cannot be read, and nova cannot move it either: '
-            'ValueError: no JSON',
-        ),
-        (
-            {
-                'return_value.stay.side_effect': exception.RequestRefused(
-                    'no volume'
-                )
-            },
-            'no volume',
-        ),
-        ({'return_value.stay.side_effect': KeyError('x')}, "KeyError: 'x'"),
-    )
+        ({'text': None},
+         'nova has no request spec of the server, and nova cannot move it '
+         'either'),
+        ({'side_effect': ValueError('no JSON')},
+         'its request spec cannot be read, and nova cannot move it either: '
+         'ValueError: no JSON'),
+        ({STAY: exception.RequestRefused('no volume')}, 'no volume'),
+        ({STAY: KeyError('x')}, "KeyError: 'x'"),
+    )  # fmt: skip
     @ddt.unpack
     def test_one_of_which_the_request_is_unknown(self, problems, fault):
         first, _ = self.read(**problems)

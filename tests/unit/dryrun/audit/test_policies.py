@@ -80,9 +80,8 @@ class PoliciesTestCase(testtools.TestCase):
             supposed=None,
         )
         self.cloud = cloud
-        with mock.patch.object(
-            policies.process, 'context', return_value=self.ctxt
-        ):
+        with mock.patch.object(policies.process, 'context') as context:
+            context.return_value = self.ctxt
             return policies.Policies(cloud, names)
 
     def judge(self, judging, state, **fields):
@@ -117,12 +116,9 @@ class NamesTestCase(PoliciesTestCase):
         # Its option is off.
         ([ISOLATED], [], []),
         (['UndeclaredFilter'], [], []),
-        (
-            ['ServerGroupAntiAffinityFilter', 'QuietFilter'],
-            ['quiet'],
-            ['quiet'],
-        ),
-    )
+        (['ServerGroupAntiAffinityFilter', 'QuietFilter'], ['quiet'],
+         ['quiet']),
+    )  # fmt: skip
     @ddt.unpack
     def test_names(self, enabled, wanted, expected):
         self.assertEqual(expected, self.make(enabled, wanted).names)
@@ -140,37 +136,29 @@ class NamesTestCase(PoliciesTestCase):
 class JudgeTestCase(PoliciesTestCase):
     def test_another_packages_policy(self):
         judging = self.make(['QuietFilter'])
-        self.assertEqual(
-            [('quiet', 'QuietFilter refuses it')],
-            self.judge(judging, types.SimpleNamespace(host='quiet')),
-        )
-        self.assertEqual(
-            [], self.judge(judging, types.SimpleNamespace(host='loud'))
-        )
+        for host, expected in (
+            ('quiet', [('quiet', 'QuietFilter refuses it')]),
+            ('loud', []),
+        ):
+            found = self.judge(judging, types.SimpleNamespace(host=host))
+            self.assertEqual(expected, found)
 
     def test_two_policies_of_one_filter(self):
         """A host that is isolated and reserved violates both."""
-        state = filters_base.host_state(
-            'host1',
-            objects.Aggregate(
-                name='rack1', metadata={'trait:X': 'required', 'r:a': ''}
-            ),
-        )
+        metadata = {'trait:X': 'required', 'r:a': ''}
+        aggregate = objects.Aggregate(name='rack1', metadata=metadata)
+        state = filters_base.host_state('host1', aggregate)
         options = {
             'enable_isolated_aggregate_filtering': True,
             'placement_req_default_forbidden_member_prefix': ['r:'],
         }
         judging = self.make([ISOLATED], **options)
-        found = self.judge(judging, state)
-        self.assertEqual(
-            ['isolation', 'reservation'], [name for name, _ in found]
-        )
-        self.assertIn('aggregate rack1 is isolated', found[0][1])
-        self.assertIn('aggregate rack1 is reserved', found[1][1])
+        [first, second] = self.judge(judging, state)
+        self.assertEqual(['isolation', 'reservation'], [first[0], second[0]])
+        self.assertIn('aggregate rack1 is isolated', first[1])
+        self.assertIn('aggregate rack1 is reserved', second[1])
         judging = self.make([ISOLATED], ['reservation'], **options)
-        self.assertEqual(
-            ['reservation'], [one[0] for one in self.judge(judging, state)]
-        )
+        self.assertEqual([second], self.judge(judging, state))
 
     def test_a_policy_that_fails(self):
         judging = self.make(['QuietFilter'])
@@ -182,16 +170,13 @@ class JudgeTestCase(PoliciesTestCase):
 
     def test_a_server_that_cannot_be_judged(self):
         server = policies.Standing('uuid', '', 'p', None, None, 'no spec')
-        self.assertEqual(
-            [('not-judged', 'no spec')],
-            list(self.make(['QuietFilter']).judge(server)),
-        )
+        found = [*self.make(['QuietFilter']).judge(server)]
+        self.assertEqual([('not-judged', 'no spec')], found)
 
     def test_nothing_is_asked(self):
         judging = self.make(['FailureDomainFilter'])
-        self.assertEqual(
-            [], self.judge(judging, filters_base.host_state('a1'))
-        )
+        found = self.judge(judging, filters_base.host_state('a1'))
+        self.assertEqual([], found)
 
     @ddt.data(False, True)
     def test_who_reads_aggregates_and_places(self, forks):

@@ -28,11 +28,8 @@ class TotalsTestCase(testtools.TestCase):
         self.totals.add(make_server(found, aggregates))
 
     def assertTold(self, head, remarks=(), counts=()):
-        found = self.totals
-        self.assertEqual(
-            (head, [*remarks], [*counts]),
-            (found.head, found.remarks, found.counts),
-        )
+        told = self.totals.head, self.totals.remarks, self.totals.counts
+        self.assertEqual((head, [*remarks], [*counts]), told)
 
     def test_a_server_counts_once(self):
         self.add(['c', 'a'], 'rack1')
@@ -47,14 +44,9 @@ class TotalsTestCase(testtools.TestCase):
         )
         policies = {'a': 2, 'c': 1}
         lines = list(self.totals.lines())
-        self.assertEqual(
-            [
-                ('aggregate', 'rack1', 2, policies),
-                ('project', 'project', 2, policies),
-                ('host', 'host1', 2, policies),
-            ],
-            lines,
-        )
+        places = ['aggregate rack1', 'project project', 'host host1']
+        expected = [(*one.split(), 2, policies) for one in places]
+        self.assertEqual(expected, lines)
         self.assertEqual(['a', 'c'], list(lines[0][3]))
 
     def test_a_policy_that_fails_and_one_that_is_violated(self):
@@ -66,10 +58,8 @@ class TotalsTestCase(testtools.TestCase):
             ['2 servers could not be checked.'],
             [(1, 'a')],
         )
-        self.assertEqual(
-            ['rack1', 'project', 'host1'],
-            [line[1] for line in self.totals.lines()],
-        )
+        names = [line[1] for line in self.totals.lines()]
+        self.assertEqual(['rack1', 'project', 'host1'], names)
 
     def counts(self):
         found = self.totals
@@ -78,10 +68,8 @@ class TotalsTestCase(testtools.TestCase):
     def test_most_servers_first_then_by_name(self):
         for places in ('b', 'ab', 'cd', 'd', 'cd'):
             self.add(['a'], *places)
-        self.assertEqual(
-            [('d', 3), ('b', 2), ('c', 2), ('a', 1)],
-            [line[1:3] for line in self.totals.lines()][:-2],
-        )
+        found = [line[1:3] for line in self.totals.lines()][:-2]
+        self.assertEqual([('d', 3), ('b', 2), ('c', 2), ('a', 1)], found)
 
     def test_nothing_found(self):
         self.add([])

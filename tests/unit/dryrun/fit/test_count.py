@@ -14,7 +14,8 @@ from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.fit import number
 from tests.unit.dryrun.cloud import clouds
 
-UNLIMITED = number.State.UNLIMITED
+Fit = number.Fit
+OR_MORE, UNLIMITED = number.State.OR_MORE, number.State.UNLIMITED
 
 
 @ddt.ddt
@@ -26,30 +27,32 @@ class RoomsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.spec = clouds.make_spec(2)
+        self.summaries = {}
+        for host, capacity in self.capacities.items():
+            self.summarize(host, VCPU=capacity)
+        self.offer(lambda host: {host: {'VCPU': 2}})
+
+    def summarize(self, uuid, root=None, **capacities):
+        """Let placement say what a provider has, of which nothing is used."""
+        summary = clouds.make_summary(
+            **{name: (number, 0) for name, number in capacities.items()}
+        )
+        self.summaries[uuid] = {**summary, 'root_provider_uuid': root or uuid}
+
+    def offer(self, allocate):
+        """Let placement offer each host by one candidate."""
         self.requests = [
-            clouds.make_request(**{host: {'VCPU': 2}})
-            for host in self.capacities
+            clouds.make_request(**allocate(host)) for host in self.capacities
         ]
-        self.summaries = {
-            host: {
-                **clouds.make_summary(VCPU=(capacity, 0)),
-                'root_provider_uuid': host,
-            }
-            for host, capacity in self.capacities.items()
-        }
 
     def make(self, *host_filters):
         cloud = clouds.Cloud('', host_filters)
         for host in self.capacities:
             cloud.add_node(host)
         for uuid, summary in self.summaries.items():
-            cloud.server.add(
-                uuid,
-                **{
-                    name: one['capacity']
-                    for name, one in summary['resources'].items()
-                },
-            )
+            found = summary['resources'].items()
+            capacities = {name: one['capacity'] for name, one in found}
+            cloud.server.add(uuid, **capacities)
         return cloud
 
     def measure(self, *host_filters, claims=False, before=0):
@@ -88,10 +91,8 @@ class RoomsTestCase(testtools.TestCase):
 
     def test_a_forced_host_has_no_filters(self):
         self.spec.force_hosts = ['a']
-        self.assertEqual(
-            {'a': (4, 'VCPU'), 'b': (2, 'VCPU')},
-            self.measure(clouds.AtMostFilter(0)),
-        )
+        found = self.measure(clouds.AtMostFilter(0))
+        self.assertEqual({'a': (4, 'VCPU'), 'b': (2, 'VCPU')}, found)
 
     def test_by_halving_as_claim_by_claim(self):
         """It leaves no claim."""
@@ -99,17 +100,14 @@ class RoomsTestCase(testtools.TestCase):
             known = clouds.KnownFilter(most)
             found = self.measure(known, before=before)
             self.assertEqual(0, self.came)
-            self.assertEqual(
-                found, self.measure(known, claims=True, before=before)
-            )
-            self.assertEqual(
-                {'a': max(0, min(4, most) - before), 'b': min(2, most)},
-                {host: servers for host, (servers, _) in found.items()},
-            )
+            claimed = self.measure(known, claims=True, before=before)
+            self.assertEqual(found, claimed)
+            numbers = max(0, min(4, most) - before), min(2, most)
+            self.assertEqual(numbers, (found['a'][0], found['b'][0]))
 
     def test_many_servers_are_asked_about_few_times(self):
-        for summary in self.summaries.values():
-            summary['resources']['VCPU']['capacity'] = 2000
+        for host in self.capacities:
+            self.summarize(host, VCPU=2000)
         for most, asked in ((10_000, 1), (999, 11)):
             known = clouds.KnownFilter(most)
             self.requests[0]['allocations']['a']['resources'] = {'VCPU': 2}
@@ -123,9 +121,8 @@ class RoomsTestCase(testtools.TestCase):
         self.assertEqual(6, self.came)
 
     def test_a_group_is_as_before(self):
-        group = objects.InstanceGroup(
-            members=['old'], hosts=['hosta'], policy='anti-affinity'
-        )
+        known = {'members': ['old'], 'hosts': ['hosta']}
+        group = objects.InstanceGroup(policy='anti-affinity', **known)
         self.spec.instance_group = group
         self.measure(clouds.AtMostFilter(1))
         self.assertEqual(2, self.came)
@@ -133,43 +130,32 @@ class RoomsTestCase(testtools.TestCase):
         self.assertEqual(['hosta'], group.hosts)
 
     def test_hosts_of_one_kind_are_asked_once(self):
-        self.summaries['b']['resources']['VCPU']['capacity'] = 8
+        self.summarize('b', VCPU=8)
         for class_, hosts in (
             (clouds.KnownFilter, {'a'}),
             (clouds.AtMostFilter, {*'ab'}),
         ):
             one = class_(9)
-            self.assertEqual(
-                {'a': (4, 'VCPU'), 'b': (4, 'VCPU')}, self.measure(one)
-            )
+            found = self.measure(one)
+            self.assertEqual({'a': (4, 'VCPU'), 'b': (4, 'VCPU')}, found)
             self.assertEqual(hosts, set(one.asked))
 
     def test_what_hosts_share(self):
-        for index, host in enumerate(self.capacities):
-            self.requests[index] = clouds.make_request(
-                **{host: {'VCPU': 2}, 'disks': {'DISK_GB': 10}}
-            )
-        self.summaries['disks'] = {
-            **clouds.make_summary(DISK_GB=(35, 0)),
-            'root_provider_uuid': 'disks',
-        }
+        self.offer(lambda host: {host: {'VCPU': 2}, 'disks': {'DISK_GB': 10}})
+        self.summarize('disks', DISK_GB=35)
         found = self.measure()
         self.assertEqual(3, sum(servers for servers, _ in found.values()))
         self.assertEqual([{'a', 'b'}], self.tied)
         # Each is full before it.
-        self.summaries['disks']['resources']['DISK_GB']['capacity'] = 70
+        self.summarize('disks', DISK_GB=70)
         self.assertEqual({'a': (4, 'VCPU'), 'b': (2, 'VCPU')}, self.measure())
         self.assertEqual([], self.tied)
 
     def test_another_candidate_of_the_host(self):
-        self.requests.append(
-            clouds.make_request(a={'VCPU': 1}, nic={'NET': 1})
-        )
-        self.summaries['nic'] = {
-            **clouds.make_summary(NET=(9, 0)),
-            'root_provider_uuid': 'a',
-        }
-        self.summaries['a']['resources']['VCPU']['capacity'] = 9
+        other = clouds.make_request(a={'VCPU': 1}, nic={'NET': 1})
+        self.requests.append(other)
+        self.summarize('nic', 'a', NET=9)
+        self.summarize('a', VCPU=9)
         # Four by the first, and one by the second.
         self.assertEqual((5, 'VCPU'), self.measure()['a'])
 
@@ -178,27 +164,18 @@ class RoomsTestCase(testtools.TestCase):
         self.useFixture(
             fixtures.MonkeyPatch('nova_ext_sched.dryrun.fit.count.MOST', 99)
         )
-        self.requests = [
-            clouds.make_request(**{host: {}}) for host in self.capacities
-        ]
-        self.assertEqual(
-            {'a': (99, None), 'b': (99, None)}, self.measure(claims=claims)
-        )
+        self.offer(lambda host: {host: {}})
+        found = self.measure(claims=claims)
+        self.assertEqual({'a': (99, None), 'b': (99, None)}, found)
 
 
 @ddt.ddt
 class FitTestCase(testtools.TestCase):
     @ddt.data(
-        ((), number.Fit(0)),
-        ((number.Fit(2), number.Fit(3)), number.Fit(5)),
-        (
-            (number.Fit(2), number.Fit(3, number.State.OR_MORE)),
-            number.Fit(5, number.State.OR_MORE),
-        ),
-        (
-            (number.Fit(2, UNLIMITED), number.Fit(3, number.State.OR_MORE)),
-            number.Fit(5, UNLIMITED),
-        ),
+        ((), Fit(0)),
+        ((Fit(2), Fit(3)), Fit(5)),
+        ((Fit(2), Fit(3, OR_MORE)), Fit(5, OR_MORE)),
+        ((Fit(2, UNLIMITED), Fit(3, OR_MORE)), Fit(5, UNLIMITED)),
     )
     @ddt.unpack
     def test_sum(self, fits, expected):

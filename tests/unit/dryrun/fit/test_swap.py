@@ -37,23 +37,16 @@ class SwapTestCase(testtools.TestCase):
             parent = others.get('parents', {}).get(name, 'host')
             tree[name] = summary(parent, *traits.get(name, ()))
         stored = STORED | others.get('stored', {})
-        providers = types.SimpleNamespace(
-            get_stored=lambda uuid: {'VGPU': stored}
-        )
-        book = types.SimpleNamespace(
-            get_free=lambda uuid, name: free.get(uuid, 0)
-        )
-        made = swap.Swap(providers, queries).find(
-            [
-                clouds.make_request(
-                    host={'VCPU': 1}, **{one: {'VGPU': 1} for one in devices}
-                )
-                for devices in requests
-            ],
-            tree,
-            book,
-        )
-        found = next(made, None)
+        has, has_free = {'VGPU': stored}, lambda uuid, name: free.get(uuid, 0)
+        providers = types.SimpleNamespace(get_stored=lambda uuid: has)
+        book = types.SimpleNamespace(get_free=has_free)
+        one, cpu = {'VGPU': 1}, {'VCPU': 1}
+        requests = [
+            clouds.make_request(host=cpu, **dict.fromkeys(devices, one))
+            for devices in requests
+        ]
+        made = swap.Swap(providers, queries)
+        found = next(made.find(requests, tree, book), None)
         if found is None:
             return None
         self.assertEqual([*found['allocations']], found['mappings'][''])
@@ -92,6 +85,5 @@ class SwapTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_what_says_more_of_a_group(self, text, expected):
-        self.assertEqual(
-            expected, self.find([text], [['one']], {'host': 9, 'two': 1})
-        )
+        found = self.find([text], [['one']], {'host': 9, 'two': 1})
+        self.assertEqual(expected, found)

@@ -37,26 +37,20 @@ class DescribeTestCase(testtools.TestCase):
         groups = {'x': {'a', 'b'}, 'y': {'b', 'c'}}
         counted = tally.Counted(FLAVOR, rooms=rooms(a=1, b=2, c=4))
         found = tally.make_document(counted, groups=groups)
-        self.assertEqual(
-            [('y', 6), ('x', 3)],
-            [(one.name, one.servers) for one in found.groups],
-        )
+        numbers = [(one.name, one.servers) for one in found.groups]
+        self.assertEqual([('y', 6), ('x', 3)], numbers)
         self.assertEqual(2, found.in_several.servers)
 
     def test_hosts_of_which_the_sum_is_known(self):
         groups = {'x': {'a', 'b'}, 'y': {'b', 'c'}, 'z': {'c'}}
-        counted = tally.Counted(
-            FLAVOR, rooms=rooms(a=1, b=2, c=4), tied=[{'a', 'b'}]
-        )
+        known = {'rooms': rooms(a=1, b=2, c=4), 'tied': [{'a', 'b'}]}
+        counted = tally.Counted(FLAVOR, **known)
         hosts = {uuid: types.SimpleNamespace(name=uuid) for uuid in ('a', 'c')}
         found = tally.make_document(counted, hosts, groups)
         self.assertEqual((7, None), (found.servers, found.hosts))
-        self.assertEqual(
-            [('c', 4), ('a', None)],
-            [(one.host, one.servers) for one in found.rooms],
-        )
-        self.assertEqual(
-            [('z', 4, 1), ('x', 3, None), ('y', None, None)],
-            [(one.name, one.servers, one.hosts) for one in found.groups],
-        )
+        numbers = [(one.host, one.servers) for one in found.rooms]
+        self.assertEqual([('c', 4), ('a', None)], numbers)
+        numbers = [(one.name, one.servers, one.hosts) for one in found.groups]
+        expected = [('z', 4, 1), ('x', 3, None), ('y', None, None)]
+        self.assertEqual(expected, numbers)
         self.assertIsNone(found.in_several.servers)
