@@ -34,10 +34,9 @@ def order(of, *moves):
             cells = [objects.InstanceNUMACell()]
             spec_obj.numa_topology = objects.InstanceNUMATopology(cells=cells)
         if fit == 'device':
-            requests = [objects.InstancePCIRequest()]
-            spec_obj.pci_requests = objects.InstancePCIRequests(
-                requests=requests
-            )
+            devices = [objects.InstancePCIRequest()]
+            found = objects.InstancePCIRequests(requests=devices)
+            spec_obj.pci_requests = found
         movables[number] = movable.Evacuation(number, spec_obj, None)
         to = None if chosen else target
         made.append(

@@ -46,25 +46,26 @@ class DestinationsTestCase(testtools.TestCase):
         self.small = self.useFixture(small.Small())
         self.filter = self.small.filter
 
-    def drain(self, servers, hosts='abcd', kind='whole', *more, **other):
+    def drain(self, servers, hosts='abcd', kind='whole', *more):
         """Return where they go, and why others do not.
 
         :param servers: the CPUs of each of a's, or it
         :param kind: ``whole``, ``part`` or ``unknown``
         """
-        ram = {one: 900_000 - 1000 * n for n, one in enumerate(hosts)}
-        self.cloud = (
-            {one: Host(units=1000, ram=ram[one], **other) for one in hosts},
-            {
-                f's{n}': one
-                if isinstance(one, Server)
-                else Server('a', one, hints=HINTS if kind == 'part' else None)
-                for n, one in enumerate(servers)
-            },
-        )
+        hints = HINTS if kind == 'part' else None
+        rooms = {
+            one: Host(units=1000, ram=900_000 - 1000 * n)
+            for n, one in enumerate(hosts)
+        }
+        found = {
+            f's{n}': one
+            if isinstance(one, Server)
+            else Server('a', one, hints=hints)
+            for n, one in enumerate(servers)
+        }
         if kind == 'unknown':
             self.small.host_filters += (small.Unknown(lambda *_: True),)
-        self.found = self.small.drain(self.cloud, 'a', *more)
+        self.found = self.small.drain((rooms, found), 'a', *more)
         return ''.join(one.expected for one in self.found.moves)
 
     def share(self, offer):
@@ -89,9 +90,8 @@ class DestinationsTestCase(testtools.TestCase):
             for name in ('disks', 'others'):
                 cloud.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
             ask = cloud.server._allocation_candidates
-            cloud.server._allocation_candidates = functools.partial(
-                answer, ask
-            )
+            answers = functools.partial(answer, ask)
+            cloud.server._allocation_candidates = answers
 
         self.small.change = change
 
@@ -125,7 +125,6 @@ class WhereTestCase(DestinationsTestCase):
     @ddt.data('whole', 'part')
     def test_disks_that_hosts_share(self, kind):
         """Where one provider is full, a host of others is found, far back."""
-
         self.share(lambda host: ['others' if host == 'l' else 'disks'])
         hints = HINTS if kind == 'part' else None
         servers = [Server('a', 1, disk=20, hints=hints)] * 3
@@ -134,17 +133,13 @@ class WhereTestCase(DestinationsTestCase):
 
     def test_what_hosts_share_may_come_back(self):
         """Once a round was given up: nobody has come to d since."""
-
         self.share(lambda host: ['disks', 'others'])
-        # A host with a single candidate is refused.
-        self.small.host_filters = (
-            small.Filter(
-                lambda state, spec: (
-                    len(state.allocation_candidates)
-                    > bool(spec.flavor.root_gb)
-                )
-            ),
-        )
+
+        def passes(state, spec):
+            """Refuse a host with a single candidate."""
+            return len(state.allocation_candidates) > bool(spec.flavor.root_gb)
+
+        self.small.host_filters = (small.Filter(passes),)
         hosts, servers = small.parse('a=4 x1=1 x2=1; b=4 y1=1 y2=2; c=2; d=2')
         for uuid in ('x1', 'x2', 'y1'):
             servers[uuid] = dataclasses.replace(servers[uuid], disk=20)
@@ -153,14 +148,12 @@ class WhereTestCase(DestinationsTestCase):
         self.assertEqual('y2:c y1:d', small.say(found.rounds[2].moves))
 
     def test_a_filter_that_may_look_at_anything(self):
-        self.small.host_filters = (
-            small.Unknown(lambda _, spec: spec.instance_uuid != 's0'),
-        )
+        one = small.Unknown(lambda _, spec: spec.instance_uuid != 's0')
+        self.small.host_filters = (one,)
         self.assertEqual('b', self.drain([1, 1]))
         self.assertEqual('s0', small.name(self.found.stuck))
 
     def test_a_host_without_a_candidate_that_is_left(self):
-
         def take(state, _):
             if state.uuid == 'b':
                 state.allocation_candidates = []
@@ -172,20 +165,13 @@ class WhereTestCase(DestinationsTestCase):
     def test_what_is_of_one_server_is_not_shared(self):
         """Its hints, its group, and the hosts that it ignores."""
         hints = {'different_host': ['s3']}
-        servers = [
-            Server('a', 1, hints=hints),
-            Server('a', 1, group='g'),
-            Server('a', 1),
-            Server('b', 1, group='g'),
-        ]
+        one, other = (Server(host, 1, group='g') for host in 'ab')
         self.small.change = lambda cloud: setattr(
             cloud.states['b'], 'free_ram_mb', 10**9
         )
-        self.drain(servers)
-        self.assertEqual(
-            's0:c s1:c s2:b',
-            ' '.join(sorted(small.say(self.found.moves).split())),
-        )
+        self.drain([Server('a', 1, hints=hints), one, 1, other])
+        moves = small.say(self.found.moves).split()
+        self.assertEqual(['s0:c', 's1:c', 's2:b'], sorted(moves))
 
     def test_one_that_is_gone_decides_for_no_other(self):
         """Its request ends where a request filter reads the server."""
@@ -205,9 +191,8 @@ class WhereTestCase(DestinationsTestCase):
         """Whether a host has room that others left, of numbered groups."""
         cloud = 'h1=4/9 a=4; h2=4 b=4/1; h3=4/1'
         self.assertEqual('b:h3 a:h2', small.say(self.small.mend(cloud).moves))
-        with mock.patch.object(
-            utils.ResourceRequest, 'get_num_of_suffixed_groups', lambda _: 1
-        ):
+        name = 'get_num_of_suffixed_groups'
+        with mock.patch.object(utils.ResourceRequest, name, lambda _: 1):
             [one] = self.small.mend(cloud).stuck
         self.assertEqual('not known', one.cause)
         self.assertIn('whether h2:nodeh2 has room', one.said)
@@ -235,9 +220,8 @@ class AskedTestCase(DestinationsTestCase):
         self.filter.most = 0
         self.drain([1, 1], hosts)
         # Those beyond the best after them, and all to say why.
-        self.assertEqual(
-            {2}, {*collections.Counter(self.filter.asked).values()}
-        )
+        asked = collections.Counter(self.filter.asked)
+        self.assertEqual({2}, {*asked.values()})
 
     def test_one_that_refuses_goes_on_to_refuse(self):
         """Until one comes to it, or leaves; in this plan alone."""
@@ -269,10 +253,8 @@ class AskedTestCase(DestinationsTestCase):
         )
         self.assertEqual('h000', self.drain([1], ['a', *hosts], 'part'))
         # All for those that are alike, and of what is left for the last one.
-        others = 101 + 100 + 2 * destinations.WEIGHED
-        self.assertLessEqual(
-            len(self.filter.asked), others + destinations.PROPOSED
-        )
+        most = 101 + 100 + 2 * destinations.WEIGHED + destinations.PROPOSED
+        self.assertLessEqual(len(self.filter.asked), most)
 
     def test_all_are_ordered_once(self):
         """Then those where servers came since, and the best of the others."""
@@ -306,13 +288,11 @@ class AskedTestCase(DestinationsTestCase):
         hints, group = (HINTS, 0) if kind == 'part' else (None, 'g')
         servers = [Server('a', 1, hints=hints, group=group)]
         self.assertEqual('m', self.drain(servers, 'abcdefghijklmn'))
-        asked = ' '.join(
-            one for one in self.small.cloud.server.asked if 'candidates' in one
-        )
+        asked = self.small.cloud.server.asked
+        asked = ' '.join(one for one in asked if 'candidates' in one)
         # nova asks for the host's own providers; each is asked once.
-        self.assertEqual(
-            [*'bcdefghijklm'], re.findall(r'\bin_tree=(\w+)', asked)
-        )
+        asked = re.findall(r'\bin_tree=(\w+)', asked)
+        self.assertEqual([*'bcdefghijklm'], asked)
 
     @ddt.data('whole', 'part')
     def test_request_filters_are_asked_once(self, kind):
@@ -321,12 +301,11 @@ class AskedTestCase(DestinationsTestCase):
         self.small.request_filters.append(
             lambda _, spec: asked.append(spec.instance_uuid)
         )
+        expected = {'whole': [1], 'part': [2, 1]}[kind]
         for _ in range(2):
             self.drain([1, 1], kind=kind)
-            self.assertEqual(
-                {'whole': [1], 'part': [2, 1]}[kind],
-                [*collections.Counter(asked).values()],
-            )
+            counts = collections.Counter(asked).values()
+            self.assertEqual(expected, [*counts])
             asked.clear()
 
     def test_a_group_stands_where_its_members_moved(self):
@@ -340,7 +319,7 @@ class AskedTestCase(DestinationsTestCase):
                 seen.append((sorted(group.hosts), place['s0']))
 
         self.small.request_filters.append(look)
-        servers = [Server('a', 1, group='g'), Server('a', 1, group='g')]
+        servers = [Server('a', 1, group='g')] * 2
         self.assertEqual('bc', self.drain(servers))
         self.assertEqual((['a', 'a'], frozenset()), seen[0])
         self.assertEqual((['a', 'b'], {'b'}), seen[-1])
@@ -348,21 +327,20 @@ class AskedTestCase(DestinationsTestCase):
     def test_like_servers_are_explained_once(self):
         """With the ports of one that is there; another plan asks anew."""
         seen = []
-        self.small.request_filters.append(
-            lambda _, spec: seen.append(
-                'requested_networks' in spec
-                and [one.port_id for one in spec.requested_networks]
-            )
-        )
+
+        def look(_, spec):
+            has_ports = 'requested_networks' in spec
+            ports = spec.requested_networks if has_ports else ()
+            seen.append(has_ports and [one.port_id for one in ports])
 
         def plug(cloud):
             vif = model.VIF(id=uuids.port, network=model.Network(id=uuids.net))
+            known = model.NetworkInfo([vif])
             for one in self.small.instances.values():
-                one.info_cache = objects.InstanceInfoCache(
-                    network_info=model.NetworkInfo([vif])
-                )
+                one.info_cache = objects.InstanceInfoCache(network_info=known)
                 one.get_network_info = lambda: [vif]
 
+        self.small.request_filters.append(look)
         self.filter.most = 0
         self.small.change = plug
         for _ in range(2):
@@ -395,13 +373,9 @@ class SharedTestCase(testtools.TestCase):
         """What is shared holds for the cloud as it is."""
         cloud = clouds.Cloud()
         places = destinations.Destinations(cloud)
+        asked = places.find_like, likeness.Key('x', True), clouds.make_spec
         with cloud.fork():
-            error = self.assertRaises(
-                RuntimeError,
-                places.find_like,
-                likeness.Key('x', True),
-                clouds.make_spec,
-            )
+            error = self.assertRaises(RuntimeError, *asked)
         self.assertIn('expected the cloud as it is, got a fork', str(error))
 
 
@@ -423,10 +397,8 @@ class BeginTestCase(testtools.TestCase):
 class PageTestCase(testtools.TestCase):
     def test_survive_says_how_many_hosts_are_weighed(self):
         page = documentation.ROOT / 'doc/source/cli/survive.rst'
-        text = ' '.join(page.read_text().split())
-        for said in (
-            f'only the {destinations.WEIGHED} hosts that were the best',
-            'for a server with hints or in a group up to '
-            f'{destinations.PROPOSED}.',
-        ):
-            self.assertIn(said, text)
+        text, most = ' '.join(page.read_text().split()), destinations.PROPOSED
+        best = f'only the {destinations.WEIGHED} hosts that were the best'
+        self.assertIn(best, text)
+        some = f'for a server with hints or in a group up to {most}.'
+        self.assertIn(some, text)

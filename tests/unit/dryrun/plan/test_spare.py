@@ -31,11 +31,10 @@ class SpareTestCase(testtools.TestCase):
         hosts, servers = {}, {}
         for host, units in free.items():
             for number, one in enumerate(standing.get(host, ())):
-                kind = 'live' if one else 'shelved'
-                servers[f'{host}-{number}'] = small.Server(
-                    host, one or 1, kind=kind
-                )
-                units += one or 1
+                kind, cpus = ('live', one) if one else ('shelved', 1)
+                made = small.Server(host, cpus, kind=kind)
+                servers[f'{host}-{number}'] = made
+                units += cpus
             hosts[host] = small.Host(units, 0, units, 64 * free[host])
         return self.small.survive((hosts, servers), f'{size}').spares[0]
 
@@ -58,44 +57,37 @@ class SpareTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_one_more_is_one_too_many(self, free, standing, size, expected):
-        found = self.spare(free, standing, size)
-        self.assertEqual(
-            (*expected, False),
-            (found.fit, found.may_come, found.worse, found.is_more),
-        )
+        one = self.spare(free, standing, size)
+        found = one.fit, one.may_come, one.worse, one.is_more
+        self.assertEqual((*expected, False), found)
 
     @ddt.data(({}, 0, 'a'), ({'a-0'}, 1, 'b'))
     @ddt.unpack
     def test_one_that_is_gone_since(self, gone, may_come, worse):
         """It finds no host any more, and needs none."""
         self.small.deleted = {*gone}
-        found = self.spare({'a': 0, 'b': 3, 'c': 2}, {'a': [3]}, 2)
-        self.assertEqual(
-            (2, may_come, worse), (found.fit, found.may_come, found.worse)
-        )
+        one = self.spare({'a': 0, 'b': 3, 'c': 2}, {'a': [3]}, 2)
+        found = one.fit, one.may_come, one.worse
+        self.assertEqual((2, may_come, worse), found)
 
     def test_a_filter_of_which_nothing_is_known(self):
         """It opens a host that it refused before."""
-        self.small.host_filters = (
-            small.Unknown(
-                lambda state, _: (
-                    state.uuid == 'a' or self.small.cloud.states['a'].instances
-                )
-            ),
-        )
+
+        def passes(state, _):
+            return state.uuid == 'a' or self.small.cloud.states['a'].instances
+
+        self.small.host_filters = (small.Unknown(passes),)
         found = self.spare({'a': 2, 'b': 2}, {}, 1)
         self.assertEqual((4, 2), (found.fit, found.may_come))
 
     def test_there_are_no_more_than_are_counted(self):
         with mock.patch.object(spare, '_MOST', 3):
             found = self.spare({'a': 4, 'b': 4}, {}, 1)
-        self.assertEqual(
-            ['1', '1', 3, True, 3, '', '', ''], [*vars(found).values()]
-        )
+        expected = ['1', '1', 3, True, 3, '', '', '']
+        self.assertEqual(expected, [*vars(found).values()])
 
     def test_why_none_fits(self):
         found = self.spare({'a': 4, 'b': 2}, {}, 5)
         self.assertEqual('MEMORY_MB', found.cause)
-        self.assertEqual(
-            '0 of 2 hosts can take it. 2 are too small (MEMORY_MB)', found.said
-        )
+        said = '0 of 2 hosts can take it. 2 are too small (MEMORY_MB)'
+        self.assertEqual(said, found.said)
