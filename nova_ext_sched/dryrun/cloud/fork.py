@@ -13,25 +13,26 @@ what happened.
 nova's own method, with the limits that they set. What nova has no code for in
 the scheduler, a server that leaves, is :func:`.claims.leave`.
 
-Placement is asked as it is, and knows nothing of a fork. Its candidates that a
-fork has filled are left out by the ledger. Candidates that a fork opens are
-found on hosts that servers left:
+Placement is asked about the cloud as it is: it knows nothing of a fork. Of its
+candidates the ledger leaves out those that the fork has filled. Those that the
+fork opens are found on hosts that servers left:
 
 =======================================  ==================================
 a host that servers left                 it is a candidate
 =======================================  ==================================
 is in placement's answer                 it is one already; others of its
                                          providers may give more
-satisfies every constraint of the query  if a provider of its tree, or one
-but the amounts                          that it shares, has each amount left,
-                                         and its inventory gives such ones
+satisfies every constraint of the query  if each amount is left on one provider
+but the amounts                          of its tree, or on one that it shares,
+                                         whose inventory gives such an amount
 lacks a constraint                       no
 any; the request has numbered groups     not known, and so no
 =======================================  ==================================
 
-For these hosts placement's choice is made here, of a request without numbered
-groups: each resource class of one provider, the host's own first; required
-traits on any of these; on none of them a forbidden one.
+For these hosts the choice that placement would make is made here, for requests
+without numbered groups: each resource class comes from one provider, the
+host's own first; each required trait is on one of the providers chosen, a
+forbidden one on none.
 """
 
 import collections

@@ -2,9 +2,9 @@
 
 """Servers that are deleted while a command looks at them.
 
-What is read of one then fails in many ways, of nova, Neutron or Cinder, and
-none of them says that the server is gone. So nova's databases are asked, once
-the command is through, about those with which something is wrong.
+What is read of one then fails in many ways, in nova, Neutron or Cinder, and
+none of them says that the server is gone. So a command asks nova's databases,
+before it answers, which of the servers that it would name are gone.
 
 ==================================  ==============  =================
 a server's row                      deleted softly  gone

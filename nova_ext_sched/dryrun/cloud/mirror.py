@@ -2,9 +2,9 @@
 
 """Placement's aggregates after a change of nova's that is not made.
 
-nova-api mirrors in placement which hosts an aggregate holds. Of a query whose
-``member_of`` names an aggregate that would change, that parameter is not
-asked, and the answer is judged by it here.
+nova-api mirrors in placement which hosts an aggregate holds. Where a query's
+``member_of`` names an aggregate that would change, placement is asked without
+that parameter, and hosts are taken out of its answer here.
 """
 
 from collections.abc import Callable

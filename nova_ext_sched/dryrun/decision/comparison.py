@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a host filter of nova's compared, of a host that it refused.
+"""What a host filter of nova's compared on a host that it refused.
 
-nova's filters say no more than that they refuse a host. What they compared
-stands in the request and in the HostState: it is told, and not compared again.
-Which of several keys it was, the filter itself says, of each alone.
+nova's filters say no more than that they refuse a host. What they compared is
+in the request and in the HostState: both values are told, and nothing is
+compared here. Where a request has several keys, the filter itself is asked
+about each of them alone, and so says which one it was.
 """
 
 import collections

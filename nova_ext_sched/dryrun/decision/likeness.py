@@ -2,14 +2,14 @@
 
 """What is judged alike is judged once: requests, and hosts.
 
-A *likeness* is a key made of all that nova's code reads. What is equal by it
-gets the same answer.
+A *likeness* is a key made of everything that nova's code reads. Two requests,
+or two hosts, that have the same key get the same answer.
 
-Of hosts, explain's stages have judged each by itself. What one takes after
-that depends on what claims change (free memory, CPUs, NUMA cells, PCI devices,
-the number of servers, the room in placement), and on what filters compare with
-it: sizes, ratios, aggregates. Hosts that have all of it in common take the
-same number of servers.
+Each host has been judged by itself before servers are counted on it. How many
+it takes depends then on what claims change (free memory, CPUs, NUMA cells, PCI
+devices, the number of servers, the room in placement), and on what filters
+compare with that: sizes, ratios, aggregates. If cmp-01 and cmp-02 have all of
+it in common, cmp-02 takes as many servers as cmp-01.
 """
 
 from collections.abc import Iterable

@@ -2,7 +2,8 @@
 
 """Allocations on full hosts that no server and no migration of nova has.
 
-What mends them deletes them, so what may be somebody's counts as held:
+The remedy is to delete them, so one that may still be somebody's counts as
+held:
 
 =============================================  ============================
 consumer                                       it is

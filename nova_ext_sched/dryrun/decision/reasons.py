@@ -2,9 +2,10 @@
 
 """Why a part of the query, or a host filter, refuses a host.
 
-It is the policy that the constraint belongs to. The filters of both stages
-say it themselves (``policies``). Of nova's own the declarations stand here,
-and what its filters compared in :mod:`.comparison`.
+The reason is the policy that the part or the filter belongs to. Our filters
+of both stages declare it (``policies``), as those of other packages may.
+nova's own policies are declared here; :mod:`.comparison` says what its filters
+compared.
 """
 
 from collections.abc import Callable

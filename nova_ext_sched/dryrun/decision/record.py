@@ -4,8 +4,8 @@
 
 Placement has a copy of what nova knows: nova-compute writes there whether its
 service is disabled, and nova-api which hosts an aggregate has. Either may
-fail to, and people look at nova's list first. Before a part of the query
-gives its name to a refusal, both are compared, here for all parts:
+fail to, and people look at nova's list first. So both are compared before a
+refusal is named after a part of the query:
 
 =========================  ====================  ============================
 what placement misses      nova's record         the refusal says

@@ -2,19 +2,24 @@
 
 """Hosts that are full, told apart from hosts that are too small.
 
-Placement says only which hosts have an amount free. The capacity and the use
-of a resource class stand in the summaries of allocation candidates for one
-unit of it, a single request for all hosts. A host that has not one unit free
-is in none of them; candidates for the other classes of the request have its
-summary too. Of the hosts that are then left the first are asked one by one,
-with the providers below them. A provider that hosts share is asked itself: it
-is in no summary while it is full, and of other classes it says nothing.
+Where cmp-01 lacks 8 VCPU, placement does not say whether it has 4 in all, or
+16 of which most are in use. Its answer to a request for one VCPU does: it
+lists every host that has one free, with its capacity and its use. What a host
+has that is not listed there is looked up
+
+1. in the answers for the other resource classes of the request, which list
+   all classes of a host;
+2. on the host itself and the providers below it, one by one, for the first 32
+   that are in none of these answers.
+
+A provider that hosts share is asked itself: while it is full, no answer has
+it.
 
 What a provider gives a single server (``min_unit``, ``max_unit``,
-``step_size``), and what of it is reserved, stand in its inventory alone. The
-inventories of some are read, of each capacity as many; where they agree, the
-others of that capacity are taken for the same, and where they don't, nothing
-is said of these.
+``step_size``), and how much of it is reserved, is in its inventory alone. 32
+inventories are read, of each capacity as many. Where those of one capacity
+agree, all others of that capacity are taken to be the same; where they differ,
+nothing is said of the others.
 """
 
 import collections

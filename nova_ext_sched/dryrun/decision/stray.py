@@ -2,7 +2,8 @@
 
 """Allocations on hosts where their servers do not stand, and what ends them.
 
-What nova may still work on is not among them. Where it is in doubt it does:
+An allocation is not stray while nova may still work on its server. Where that
+is in doubt, it counts as held:
 
 =========================================  ================================
 server                                     its allocation on another host
@@ -24,8 +25,9 @@ on a host without a compute node           held: it may have a new name
 of its migration, which has not ended      stray: deleted
 =========================================  ================================
 
-nova-compute only logs the others. ``nova-manage placement audit`` would take
-what a migration under way has on its destination, too.
+Of stray ones nova-compute clears those of evacuations alone, and logs the
+others. ``nova-manage placement audit`` would also delete what a migration that
+is under way has on its destination.
 """
 
 from collections.abc import Callable

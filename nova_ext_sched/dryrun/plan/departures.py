@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prepares servers for their moves: those that are alike once.
+"""Prepares servers for their moves, those that are alike once.
 
-Of evacuations, nova-api's checks are asked once for servers of which it looks
-at the same. Of migrations:
+For evacuations, nova-api's checks are asked once for all servers of which they
+look at the same. For migrations:
 
 ====================================  =====================================
 a server                              what says how nova migrates it
 ====================================  =====================================
-whose likeness is all that nova       what was said of that other one
-reads, and like one that was
-prepared
-with a share, or in a cell of which   nova-api's checks, and the request
-nobody knows the shares               that nova makes
+that is, in all that nova reads of    what was said of that other server
+it, like one that is prepared
+with a share, or in a cell whose      nova-api's checks, and the request
+shares could not be read              that nova makes
 any other                             the same
 ====================================  =====================================
 
-Of a server that nova does not move the state decides, which is asked of each.
+A server that nova does not move is asked about by itself: its state decides.
 """
 
 import abc

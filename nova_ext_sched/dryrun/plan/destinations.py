@@ -2,17 +2,18 @@
 
 """Where servers go, by nova-scheduler's code, in the fork that is open.
 
-While other hosts are only filled, one that refuses a request goes on to refuse
-it. So a request is judged once, on the cloud as it is, for all that are like
-it (:mod:`..decision.likeness`). Of the hosts that remain then, the weighers
-order those that may be other than they were, and the best others; the filters
-judge again which is the first that passes.
+While hosts are only filled, one that refuses a request goes on to refuse it.
+So a request is judged once, on the cloud as it is, for all requests that are
+like it (:mod:`..decision.likeness`). When a server's turn comes, only the
+hosts that were left then are looked at: the weighers order those that changed
+since and the best of the others, the filters are asked again, and the first
+host that passes is taken.
 
-If cmp-01 to cmp-99 remain, servers have come to cmp-01 and cmp-02 since, and
-others have left cmp-03, these three and the best of cmp-04 to cmp-99 are
-ordered. Once servers have come to thousands, most of these are what they were
-when they were ordered last, and keep their order: only those are ordered again
-to which a server has come since.
+Say that cmp-01 to cmp-99 were left. Since then servers have come to cmp-01 and
+cmp-02, and others have left cmp-03: these three and the best of cmp-04 to
+cmp-99 are ordered. Once servers have come to thousands of hosts, most of these
+are as they were when they were last ordered, and keep that order; only those
+that changed since are ordered again.
 
 ====================================  =====================================
 a server                              what decides

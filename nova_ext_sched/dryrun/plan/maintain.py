@@ -3,27 +3,26 @@
 """Rounds of maintenance: each host empty once, and taking servers again.
 
 In a round some hosts are empty together. Their servers go to hosts that have
-had their turn, as long as one takes them; else to those whose turn comes. Each
-move is asked as drain's are, in one fork that goes on from round to round, so
-that it is valid when its turn comes.
+had their turn, as long as one takes them; else to hosts whose turn is still to
+come. Each move is asked as drain's are, in one fork that goes on from round to
+round, so that it is valid when its turn comes.
 
 ==================================  =======================================
 a host                              is
 ==================================  =======================================
 that is empty, or whose servers     in a round: those with the fewest
 all have a place then               servers to move come first
-whose servers have none now         tried again after all others
-of which one has none then, or      in no round
-that nova does not move, or that
-a migration holds
-without which another that may      the same
-fail could not, where that is kept
-(:mod:`.failover`)
+of which a server has none now      tried again after all others
+of which one has none then either,  in no round
+or one that nova does not move, or
+that a migration holds
+while which is empty another could  the same, where that is to be kept
+not fail that can today             (:mod:`.failover`)
 ==================================  =======================================
 
-A server that is being built, or being deleted, keeps no host out of a round.
-The first is as those that users create after the plan, which drain moves when
-the host is disabled.
+A server that is being built or deleted keeps no host out of a round. One that
+is being built is like those that users create after the plan: once the host is
+disabled, drain moves it.
 """
 
 import collections

@@ -14,16 +14,15 @@ moves is kept. On a host that is tried
 
 No server moves twice, and none moves so that another one can.
 
-====================================  ====================================
-a server that leaves goes             unless it has no place there
-====================================  ====================================
-to a host that takes no such new      to one that takes some, but is none of
-server, whatever leaves               those to be tried next and took none;
-                                      then to one that took one; then to any
-====================================  ====================================
+A server that leaves goes to the first of these where it has a place:
 
-nova's favourite is as a rule the emptiest host, which would spend the room for
-the next one.
+1. a host that can take no new server, whatever leaves it;
+2. one that can, has not taken one, and is not among those that are tried next;
+3. one that has taken a new server;
+4. any other.
+
+nova itself would choose the emptiest host as a rule, and so spend the room for
+the next new server.
 """
 
 import collections

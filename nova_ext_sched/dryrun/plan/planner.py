@@ -6,10 +6,10 @@ Each server is asked about as nova-scheduler would be when its turn comes,
 with the moves before it made in a fork, and goes to the host that the
 scheduler prefers then (:mod:`.destinations`).
 
-1. Servers that must leave whatever the others do, round after round until a
-   round moves none: what one leaves, another may take.
-2. Servers that may stay once others have left, each only if it must leave
-   still. Then 1 again, until neither moves any.
+1. First go those that must leave whatever the others do, round after round
+   until a round moves none: the room that one leaves, another may take.
+2. Then those that may stay once others have left, each only if it must still
+   leave. Then 1 again, until neither moves any.
 
 No server moves twice.
 """

@@ -2,9 +2,10 @@
 
 """How many more servers of a flavor may come, so that hosts can fail as now.
 
-The servers come in a fork, each to the host that the scheduler prefers then,
-until none fits. In it each failure is evacuated again, the new servers of its
-hosts too. Where more servers are stranded than without them, fewer may come.
+New servers come in a fork, each to the host that the scheduler prefers then,
+until none fits. In that fork each failure is evacuated again, with the new
+servers on its hosts. If a failure strands more servers than it does without
+the new ones, fewer may come.
 """
 
 from collections.abc import Iterator
