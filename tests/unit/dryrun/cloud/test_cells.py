@@ -18,13 +18,12 @@ class AskTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        urls = {
+            'transport_url': 'none:///',
+            'database_connection': 'sqlite://',
+        }
         self.mappings = [
-            objects.CellMapping(
-                uuid=uuid,
-                name='cell',
-                transport_url='none:///',
-                database_connection='sqlite://',
-            )
+            objects.CellMapping(uuid=uuid, name='cell', **urls)
             for uuid in (uuids.first, uuids.second)
         ]
         self.cells = cells.Cells()
@@ -47,10 +46,8 @@ class AskTestCase(testtools.TestCase):
     def test_all_at_once(self):
         both = threading.Barrier(2, timeout=60)
         self.instead = dict.fromkeys((uuids.first, uuids.second), both.wait)
-        self.assertEqual(
-            ({uuid: uuid for uuid in (uuids.first, uuids.second)}, {}),
-            self.ask(),
-        )
+        expected = ({uuid: uuid for uuid in (uuids.first, uuids.second)}, {})
+        self.assertEqual(expected, self.ask())
 
     def test_nobody(self):
         self.mappings = []

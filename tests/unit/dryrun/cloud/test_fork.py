@@ -417,6 +417,5 @@ class CandidatesTestCase(ForkTestCase):
                 clouds.make_request(b={'VCPU': cpus}) for cpus in (2, 1)
             ]
             fitting, full = future.leave_out_full(answer)
-            self.assertEqual(
-                (full, answer.requests[1:]), ({}, fitting.requests)
-            )
+            found = ({}, fitting.requests)
+            self.assertEqual((full, answer.requests[1:]), found)

@@ -284,9 +284,8 @@ class CandidatesTestCase(testtools.TestCase):
             for number in (kept, kept + 1):
                 self.build(hosts)
                 for limit in range(number):
-                    self.assertEqual(
-                        len(hosts), len(self.ask(1, 10 + limit).requests)
-                    )
+                    found = len(self.ask(1, 10 + limit).requests)
+                    self.assertEqual(len(hosts), found)
                 before = len(self.asked)
                 self.ask(1, 10)
                 self.assertEqual(number > kept, len(self.asked) > before)

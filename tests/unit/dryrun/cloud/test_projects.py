@@ -87,9 +87,8 @@ class ReadNamesTestCase(ProjectsTestCase):
             {'id': 'another', 'name': 'other', 'domain_id': 'default'},
         ]
         requests = self.answer(json={'projects': told, 'links': {}})
-        self.assertEqual(
-            {IDS[0]: 'web', IDS[1]: "'a\\nb'"}, projects.read_names(IDS)
-        )
+        found = projects.read_names(IDS)
+        self.assertEqual({IDS[0]: 'web', IDS[1]: "'a\\nb'"}, found)
         self.assertEqual(1, len(self.listed(requests)))
 
     def test_as_the_user_of_the_variables(self):

@@ -30,10 +30,9 @@ class ReadTestCase(testtools.TestCase):
         with (
             mock.patch.object(servers, 'PAGE', 2),
             mock.patch.object(objects, 'InstanceList') as listed,
-            mock.patch.object(
-                servers, '_select_specs', return_value={'a': 'text'}
-            ),
+            mock.patch.object(servers, '_select_specs') as select,
         ):
+            select.return_value = {'a': 'text'}
             listed.get_uuids_by_host.return_value = ['c', 'a', 'b']
             listed.get_by_filters = get_by_filters
             found = [*servers.Reader(cloud, project='p').read_on('cell', 'h')]
@@ -42,9 +41,8 @@ class ReadTestCase(testtools.TestCase):
             [(one.uuid, one.text) for one in found],
         )
         common = {'deleted': False, 'host': 'h', 'project_id': 'p'}
-        self.assertEqual(
-            [{**common, 'uuid': ['a', 'b']}, {**common, 'uuid': ['c']}], asked
-        )
+        expected = [{**common, 'uuid': ['a', 'b']}, {**common, 'uuid': ['c']}]
+        self.assertEqual(expected, asked)
 
 
 class LoadTestCase(testtools.TestCase):
@@ -53,10 +51,8 @@ class LoadTestCase(testtools.TestCase):
     def load(self, spec, **groups):
         """Load a spec twice; return both and the groups that were read."""
         text = jsonutils.dumps(spec.obj_to_primitive())
-        reader = servers.Reader(None)
-        with mock.patch.object(
-            objects.InstanceGroup, 'get_by_uuid', **groups
-        ) as read:
+        reader, group = servers.Reader(None), objects.InstanceGroup
+        with mock.patch.object(group, 'get_by_uuid', **groups) as read:
             first, second = (
                 reader.load(servers.Stored(uuid, None, None, text))
                 for uuid in (uuids.other, uuids.server)
@@ -67,9 +63,8 @@ class LoadTestCase(testtools.TestCase):
     def test_a_group_is_read_once(self):
         group = objects.InstanceGroup(uuid=uuids.group)
         full = objects.InstanceGroup(uuid=uuids.group, members=['a'])
-        first, second, read = self.load(
-            objects.RequestSpec(instance_group=group), return_value=full
-        )
+        spec = objects.RequestSpec(instance_group=group)
+        first, second, read = self.load(spec, return_value=full)
         self.assertEqual([uuids.group], read)
         # What is made of one request is not the other's.
         first.instance_group.members.append('b')
@@ -84,16 +79,12 @@ class LoadTestCase(testtools.TestCase):
         self.assertEqual([uuids.group], read)
 
     def test_group_that_was_deleted(self):
-        group = objects.InstanceGroup(uuid=uuids.group)
-        _, loaded, _ = self.load(
-            objects.RequestSpec(
-                instance_group=group,
-                scheduler_hints={'group': [uuids.group], 'other': ['x']},
-            ),
-            side_effect=nova_exception.InstanceGroupNotFound(
-                group_uuid=uuids.group
-            ),
+        spec = objects.RequestSpec(
+            instance_group=objects.InstanceGroup(uuid=uuids.group),
+            scheduler_hints={'group': [uuids.group], 'other': ['x']},
         )
+        gone = nova_exception.InstanceGroupNotFound(group_uuid=uuids.group)
+        _, loaded, _ = self.load(spec, side_effect=gone)
         self.assertIsNone(loaded.instance_group)
         self.assertEqual({'other': ['x']}, loaded.scheduler_hints)
 
@@ -111,10 +102,9 @@ class LoadTestCase(testtools.TestCase):
         self.assertIn('id', loaded)
 
     def test_dedicated_cpus_of_an_old_release(self):
-        policy = nova_fields.CPUAllocationPolicy.DEDICATED
-        cell = objects.InstanceNUMACell(
-            id=0, cpuset={0, 1}, pcpuset=set(), memory=1, cpu_policy=policy
-        )
+        cpus = {'cpuset': {0, 1}, 'pcpuset': set()}
+        cpus['cpu_policy'] = nova_fields.CPUAllocationPolicy.DEDICATED
+        cell = objects.InstanceNUMACell(id=0, memory=1, **cpus)
         cell.VERSION = '1.4'
         topology = objects.InstanceNUMATopology(cells=[cell])
         _, loaded, _ = self.load(objects.RequestSpec(numa_topology=topology))
@@ -128,11 +118,8 @@ class GroupsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.asked = []
-        self.patch = mock.patch.object(
-            servers.utils, 'setup_instance_group', self.set_up
-        )
-        self.patch.start()
-        self.addCleanup(self.patch.stop)
+        name = 'setup_instance_group'
+        self.enterContext(mock.patch.object(servers.utils, name, self.set_up))
         self.reader = servers.Reader(None)
 
     def set_up(self, ctxt, spec_obj):

@@ -49,14 +49,12 @@ class ExplainTestCase(testtools.TestCase):
         super().setUp()
         #: Amounts of VCPU that the server holds, where one may get two.
         self.held = 2
+        providers = {'get_room': None, 'get_stored': lambda _: {'VCPU': UNITS}}
+        client = {'read_allocations': self.read_allocations}
         self.cloud = types.SimpleNamespace(
             problem=None,
-            client=types.SimpleNamespace(
-                read_allocations=self.read_allocations
-            ),
-            providers=types.SimpleNamespace(
-                get_room=None, get_stored=lambda _: {'VCPU': UNITS}
-            ),
+            client=types.SimpleNamespace(**client),
+            providers=types.SimpleNamespace(**providers),
         )
         for name, replacement in {
             'cloud.process.context': lambda project=None: f'of {project}',
@@ -77,11 +75,8 @@ class ExplainTestCase(testtools.TestCase):
                 lambda spec, *given: (spec.made, *given)
             ),
         }.items():
-            self.useFixture(
-                fixtures.MonkeyPatch(
-                    f'nova_ext_sched.dryrun.{name}', replacement
-                )
-            )
+            name = f'nova_ext_sched.dryrun.{name}'
+            self.useFixture(fixtures.MonkeyPatch(name, replacement))
 
     def read_allocations(self, _consumer):
         held = {'host': {'resources': {'VCPU': self.held}}}
@@ -97,9 +92,8 @@ class ExplainTestCase(testtools.TestCase):
 
     def explain(self, closely=False, **asked):
         self.matrix = matrix.Matrix({})
-        found = explanation.explain(
-            self.cloud, question.Question(**asked), closely=closely
-        )
+        asked = self.cloud, question.Question(**asked)
+        found = explanation.explain(*asked, closely=closely)
         self.assertIs(self.matrix, found.matrix)
         return found.request
 
@@ -150,11 +144,8 @@ class ExplainTestCase(testtools.TestCase):
                 self.assertEqual((cause, 'it is odd'), (end.cause, end.reason))
                 self.assertEqual('', refusal)
             else:
-                self.assertEqual(
-                    f'nova-api refuses to {operation} it: it is odd. First, '
-                    f'start it',
-                    refusal,
-                )
+                said = f'nova-api refuses to {operation} it: it is odd. First'
+                self.assertEqual(f'{said}, start it', refusal)
 
     def test_a_stored_request_of_several(self):
         stored = types.SimpleNamespace(made='mine')
@@ -171,7 +162,5 @@ class ExplainTestCase(testtools.TestCase):
             self.cloud.problem = problem
             for asked in ({'server': 'uuid'}, {'flavor': 'x'}):
                 self.explain(**asked)
-                self.assertEqual(
-                    ('conductor', name, reason),
-                    dataclasses.astuple(self.matrix.end)[:3],
-                )
+                found = dataclasses.astuple(self.matrix.end)[:3]
+                self.assertEqual(('conductor', name, reason), found)

@@ -253,10 +253,8 @@ class DecidersTestCase(testtools.TestCase):
         for uuid, w, v in (('a', 2.0, 0.0), ('b', 1.0, 0.5)):
             found.prefer(uuid, w + v).weights.update(w=w, v=v)
         concluded = found.conclude(found.make_answer())
-        self.assertEqual(
-            [(1, {}), (2, {'w': 1.0})],
-            [(one.rank, one.loses) for one in concluded.hosts],
-        )
+        found = [(one.rank, one.loses) for one in concluded.hosts]
+        self.assertEqual([(1, {}), (2, {'w': 1.0})], found)
 
 
 TYPE = 'have aggregates that do not match the flavor'

@@ -21,26 +21,19 @@ class ZoneTestCase(testtools.TestCase):
             ('nova', False),
             ('gone', True),
         ):
-            cloud = types.SimpleNamespace(
-                unmapped=set(),
-                aggs_by_id={
-                    1: types.SimpleNamespace(availability_zone='az1'),
-                    2: types.SimpleNamespace(availability_zone=None),
-                },
-            )
-            spec = base.request_spec()
-            spec.availability_zone = zone
-            spec.scheduler_hints = {}
-            found = matrix.Matrix({})
+            aggregates = {
+                name: types.SimpleNamespace(availability_zone=name)
+                for name in ('az1', None)
+            }
+            cloud = types.SimpleNamespace(unmapped=(), aggs_by_id=aggregates)
+            spec, found = base.request_spec(), matrix.Matrix({})
+            spec.availability_zone, spec.scheduler_hints = zone, {}
             remarks.add(asking.Asking(cloud, None, spec, found))
-            self.assertEqual(
-                [
-                    'No aggregate has the availability zone gone that the '
-                    'request is for: nova ignores it'
-                ]
-                * ignored,
-                found.remarks,
+            said = (
+                'No aggregate has the availability zone gone that the request '
+                'is for: nova ignores it'
             )
+            self.assertEqual([said] * ignored, found.remarks)
 
 
 class OwnHostTestCase(testtools.TestCase):

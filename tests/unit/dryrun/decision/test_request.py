@@ -60,9 +60,8 @@ class RequestTestCase(testtools.TestCase):
         return request.build(self.ctxt, self.cloud, wanted, self.flavor, image)
 
     def assertInvalid(self, where, expected, call, *args, **kwargs):
-        error = self.assertRaises(
-            exception.InvalidValue, call, *args, **kwargs
-        )
+        invalid = exception.InvalidValue
+        error = self.assertRaises(invalid, call, *args, **kwargs)
         self.assertEqual(where, error.where)
         self.assertIn(expected, error.expected)
         return error
@@ -90,9 +89,8 @@ class BuildTestCase(RequestTestCase):
             ('z:h:x', 'node x.'),
             ('z::x', 'node x.'),
         ):
-            error = self.assertRaises(
-                exception.UnknownName, self.build, availability_zone=text
-            )
+            asked = exception.UnknownName, self.build
+            error = self.assertRaises(*asked, availability_zone=text)
             self.assertEqual(f'There is no {expected}', str(error))
         for text in ('z', 'z:h', 'z::n', 'z:h:n', 'mars:h', ':h', ''):
             self.build(availability_zone=text)
@@ -157,9 +155,8 @@ class NamedTestCase(RequestTestCase):
             self.assertEqual('h', found.host)
             self.assertEqual(node, found.node if 'node' in found else None)
         for text in ('x', 'h:x', 'host2:n', 'n'):
-            error = self.assertRaises(
-                exception.UnknownName, request.destination, self.cloud, text
-            )
+            asked = request.destination, self.cloud, text
+            error = self.assertRaises(exception.UnknownName, *asked)
             self.assertIn(error.got, text.split(':'))
 
 
@@ -181,10 +178,9 @@ class ImageTestCase(RequestTestCase):
         stored = {**found, 'disk_format': 'raw', 'properties': theirs}
         self.glance.return_value = stored
         fields_ = {'disk_format': 'qcow2', 'container_format': 'bare'}
-        self.assertEqual(
-            {**found, **fields_, 'properties': {**theirs, 'a': '9', 'c': '3'}},
-            self.image(('a', '9'), ('c', '3'), *fields_.items()),
-        )
+        made = self.image(('a', '9'), ('c', '3'), *fields_.items())
+        properties = {**theirs, 'a': '9', 'c': '3'}
+        self.assertEqual({**found, **fields_, 'properties': properties}, made)
         self.assertEqual({'a': '1', 'b': '2'}, theirs)
         asked = self.ctxt, uuids.image
         self.glance.assert_called_once_with(*asked, show_deleted=False)
@@ -206,11 +202,9 @@ class ImageTestCase(RequestTestCase):
     def test_no_answer(self):
         self.glance.side_effect = OSError('401')
         error = self.assertRaises(request.GlanceFailed, self.image)
-        self.assertEqual(
-            'Glance: expected an answer to the user of OS_CLOUD or of other '
-            'OS_* variables, got OSError: 401',
-            str(error),
-        )
+        user = 'the user of OS_CLOUD or of other OS_* variables'
+        expected = f'Glance: expected an answer to {user}, got OSError: 401'
+        self.assertEqual(expected, str(error))
 
 
 class GroupTestCase(RequestTestCase):
@@ -244,9 +238,7 @@ class GroupTestCase(RequestTestCase):
                 request.set_up_group(self.ctxt, spec)
                 set_up.assert_called_once_with(self.ctxt, spec)
                 continue
-            error = self.assertRaises(
-                nova_exception.UnsupportedPolicyException,
-                request.set_up_group,
-                *(self.ctxt, spec),
-            )
+            refused = nova_exception.UnsupportedPolicyException
+            asked = request.set_up_group, self.ctxt, spec
+            error = self.assertRaises(refused, *asked)
             self.assertIn(f'no filter or weigher of {policy}', str(error))

@@ -54,6 +54,7 @@ class ServerTestCase(testtools.TestCase):
             image_ref=uuids.image,
             system_metadata={},
         )
+        properties = objects.ImageMetaProps()
         self.spec = objects.RequestSpec(
             id=1,
             instance_uuid=uuids.server,
@@ -62,9 +63,7 @@ class ServerTestCase(testtools.TestCase):
             num_instances=5,
             flavor=FLAVOR,
             is_bfv=False,
-            image=objects.ImageMeta(
-                id=uuids.image, properties=objects.ImageMetaProps()
-            ),
+            image=objects.ImageMeta(id=uuids.image, properties=properties),
             pci_requests=objects.InstancePCIRequests(requests=[]),
             numa_topology=None,
             ignore_hosts=None,
@@ -163,9 +162,8 @@ class StayTestCase(ServerTestCase):
     """What the policies judge a server by where it stands."""
 
     def stay(self):
-        with mock.patch.object(
-            explain_server.running_image, 'restore'
-        ) as self.restore:
+        image = explain_server.running_image
+        with mock.patch.object(image, 'restore') as self.restore:
             server = self.server()
             server.stay()
         return server
@@ -173,10 +171,8 @@ class StayTestCase(ServerTestCase):
     def test_as_it_is_now(self):
         self.spec.flavor = LARGE
         # A member's keeps no filter from judging.
-        self.spec.scheduler_hints = {
-            fields.CHECK_TYPE: ['rebuild'],
-            'reservation': ['a'],
-        }
+        hints = {fields.CHECK_TYPE: ['rebuild'], 'reservation': ['a']}
+        self.spec.scheduler_hints = hints
         self.stay()
         self.assertEqual('small', self.spec.flavor.name)
         self.assertIs(self.cell, self.spec.requested_destination.cell)
@@ -201,9 +197,8 @@ class StayTestCase(ServerTestCase):
             self.reader.load = lambda _: self.spec.obj_clone()
             self.reader.find = self.find
             for server in (self.stay(), self.stay()):
-                self.assertEqual(
-                    {'a:b'}, request_state.of(server.spec_obj).image_keys
-                )
+                found = request_state.of(server.spec_obj).image_keys
+                self.assertEqual({'a:b'}, found)
         read.assert_called_once()
 
 
@@ -220,12 +215,9 @@ class OperationsTestCase(ServerTestCase):
 
     def test_a_server_that_conductor_has_not_created_yet(self):
         self.cell = None
-        self.instance = objects.Instance(
-            display_name='new',
-            created_at=CREATED,
-            host=None,
-            vm_state=vm_states.BUILDING,
-        )
+        known = {'display_name': 'new', 'created_at': CREATED, 'host': None}
+        building = vm_states.BUILDING
+        self.instance = objects.Instance(vm_state=building, **known)
         server = self.server()
         self.assertEqual('new', server.name)
         self.assertEqual(CREATED, server.building_since)

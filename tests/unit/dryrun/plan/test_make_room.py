@@ -211,9 +211,8 @@ class MakeRoomTestCase(testtools.TestCase):
         found = self.rooms.make('a=4 k=4', 4, 2, group=('a0', 'k0'))
         self.assertEqual('a0', small.name(found.moves))
         [one] = found.closer
-        self.assertEqual(
-            ('group True', 1, 2), (one.name, one.hosts, one.before)
-        )
+        found = (one.name, one.hosts, one.before)
+        self.assertEqual(('group True', 1, 2), found)
 
     @ddt.data(
         ('live', 1),

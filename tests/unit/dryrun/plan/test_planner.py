@@ -132,10 +132,8 @@ class PlannerTestCase(PlanTestCase):
         cloud = 'h1=4 a=2; h2=4 b=2 c=1:shelved; h3=4 d=1'
         self.small.held = [('e', 'h1')]
         made = self.drain(cloud, 'h1', 'h2')
-        self.assertEqual(
-            ('a:h3', 'b:VCPU c:state e:state'),
-            (small.say(made.moves), small.say(made.stuck)),
-        )
+        found = (small.say(made.moves), small.say(made.stuck))
+        self.assertEqual(('a:h3', 'b:VCPU c:state e:state'), found)
         self.assertEqual('unshelve it', made.stuck[1].helps)
         self.assertEqual((['h1', 'h2'], 0), (made.empty, made.last))
         # One that was deleted softly has its host yet.
