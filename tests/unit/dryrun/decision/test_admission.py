@@ -28,17 +28,13 @@ STATES = sorted(
     for name, value in vars(vm_states).items()
     if name.isupper() and isinstance(value, str)
 )
+ACTIVE, STOPPED = vm_states.ACTIVE, vm_states.STOPPED
 ALLOWED = {
-    'live-migrate': {vm_states.ACTIVE, vm_states.PAUSED},
-    'migrate': {vm_states.ACTIVE, vm_states.STOPPED},
-    'resize': {vm_states.ACTIVE, vm_states.STOPPED},
-    'evacuate': {
-        vm_states.ACTIVE,
-        vm_states.STOPPED,
-        vm_states.ERROR,
-        # Their build counts as ended.
-        vm_states.BUILDING,
-    },
+    'live-migrate': {ACTIVE, vm_states.PAUSED},
+    'migrate': {ACTIVE, STOPPED},
+    'resize': {ACTIVE, STOPPED},
+    # The build of one counts as ended.
+    'evacuate': {ACTIVE, STOPPED, vm_states.ERROR, vm_states.BUILDING},
 }
 
 SPAWNING, REBOOTING = (
@@ -53,8 +49,8 @@ BEFORE_MOVE = (
     (vm_states.BUILDING, {'hours': 2}, 'delete it, unless the nova-compute'),
     (vm_states.BUILDING, SPAWNING, 'wait until it is built'),
     (vm_states.SOFT_DELETED, {}, 'delete --force'),
-    (vm_states.ACTIVE, {**REBOOTING, 'hours': 2}, f'if not, {SET_ACTIVE}'),
-    (vm_states.ACTIVE, REBOOTING, 'wait until that has ended'),
+    (ACTIVE, {**REBOOTING, 'hours': 2}, f'if not, {SET_ACTIVE}'),
+    (ACTIVE, REBOOTING, 'wait until that has ended'),
     (vm_states.DELETED, {}, 'bring it into another state'),
 )
 BEFORE_EVACUATION = (
@@ -106,25 +102,16 @@ def make_instance(
 class AskTestCase(testtools.TestCase):
     def ask(self, operation, instance, up=True, raises=None):
         """Return what nova-api refuses, or None."""
+        patch = mock.patch.object
+        version, api = 'get_minimum_version_all_cells', admission.compute_api
         with (
-            mock.patch.object(admission.servicegroup, 'API') as api,
-            mock.patch.object(
-                objects.Service, 'get_by_compute_host', side_effect=raises
-            ),
-            mock.patch.object(objects.RequestSpec, 'get_by_instance_uuid'),
-            mock.patch.object(
-                admission.compute_api,
-                'instance_has_share',
-                create=True,
-                return_value=False,
-            ),
-            mock.patch.object(
-                objects.service,
-                'get_minimum_version_all_cells',
-                return_value=99,
-            ),
+            patch(admission.servicegroup, 'API') as groups,
+            patch(objects.Service, 'get_by_compute_host', side_effect=raises),
+            patch(objects.RequestSpec, 'get_by_instance_uuid'),
+            patch(api, 'instance_has_share', lambda *_: False, create=True),
+            patch(objects.service, version, return_value=99),
         ):
-            api.return_value.service_is_up.return_value = up
+            groups.return_value.service_is_up.return_value = up
             try:
                 admission.ask(operation, context.get_admin_context(), instance)
             except admission.NotMovable as exc:
@@ -154,10 +141,9 @@ class AskTestCase(testtools.TestCase):
             instance = make_instance(state)
             self.assertEqual(first, self.ask('evacuate', instance).first)
             # The same is said where the host is down.
-            self.assertEqual(
-                f'start it; or of the server: {first}. Then evacuate it',
-                self.ask('migrate', instance, up=False).first,
-            )
+            said = f'start it; or of the server: {first}. Then evacuate it'
+            found = self.ask('migrate', instance, up=False)
+            self.assertEqual(said, found.first)
 
     def test_it_has_never_run(self):
         instance = make_instance(vm_states.ERROR)
@@ -178,7 +164,7 @@ class AskTestCase(testtools.TestCase):
             ('SUSPENDED', True, 'suspended', 'or reboot it'),
         ):
             power = getattr(power_state, name)
-            instance = make_instance(vm_states.ACTIVE, power=power)
+            instance = make_instance(ACTIVE, power=power)
             self.assertIsNone(self.ask('migrate', instance))
             refused = self.ask('live-migrate', instance)
             self.assertEqual(may_run, refused and refused.may_run)
@@ -199,12 +185,10 @@ class AskTestCase(testtools.TestCase):
             (None, {'live_migratable': 'false'}, False),
             (None, {}, False),
         ):
-            device = objects.InstancePCIRequest(
-                spec=[specs],
-                alias_name=None if requester else 'nic',
-                requester_id=requester,
-            )
-            instance = make_instance(vm_states.ACTIVE, devices=[device])
+            alias = None if requester else 'nic'
+            known = {'alias_name': alias, 'requester_id': requester}
+            device = objects.InstancePCIRequest(spec=[specs], **known)
+            instance = make_instance(ACTIVE, devices=[device])
             refused = self.ask('live-migrate', instance)
             self.assertEqual(is_live, refused is None)
             if refused:
@@ -214,12 +198,12 @@ class AskTestCase(testtools.TestCase):
             self.assertIsNone(self.ask('migrate', instance))
 
     def test_an_administrator_moves_a_locked_one(self):
-        instance = make_instance(vm_states.ACTIVE, locked=True)
+        instance = make_instance(ACTIVE, locked=True)
         self.assertIsNone(self.ask('migrate', instance))
 
     def test_what_no_state_lifts(self):
         """nova stops and moves a server that has a vTPM."""
-        instance = make_instance(vm_states.ACTIVE, **VTPM)
+        instance = make_instance(ACTIVE, **VTPM)
         self.assertIsNone(self.ask('migrate', instance))
         for operation in ('evacuate', 'live-migrate'):
             refused = self.ask(operation, instance)
@@ -237,7 +221,7 @@ class AskTestCase(testtools.TestCase):
             # Not every release of nova has each.
             if cls := getattr(nova_exception, name, None):
                 raises = cls(message='it is refused')
-                instance = make_instance(vm_states.ACTIVE)
+                instance = make_instance(ACTIVE)
                 refused = self.ask('evacuate', instance, raises=raises)
                 self.assertEqual('it is refused', str(refused))
                 found = refused.cause, refused.first
@@ -245,31 +229,23 @@ class AskTestCase(testtools.TestCase):
 
     def test_a_host_that_was_renamed(self):
         """nova-compute may start again, and write its record anew."""
+        said = 'nova has no nova-compute of the name host1, where it stands'
+        gone = nova_exception.ComputeHostNotFound(host='host1')
         for operation in ALLOWED:
-            refused = self.ask(
-                operation,
-                make_instance(vm_states.ACTIVE),
-                raises=nova_exception.ComputeHostNotFound(host='host1'),
-            )
-            self.assertEqual(
-                'nova has no nova-compute of the name host1, where it stands',
-                str(refused),
-            )
+            refused = self.ask(operation, make_instance(ACTIVE), raises=gone)
+            self.assertEqual(said, str(refused))
             self.assertIn('([DEFAULT] host = host1): ', refused.first)
             self.assertEqual('state', refused.cause)
 
     def test_the_host_is_down(self):
+        rebooting = f'of the server: {SET_ACTIVE}. Then evacuate it'
         for first, state, others in (
-            ('start it, or evacuate the server', vm_states.ACTIVE, {}),
-            ('start it, or evacuate the server', vm_states.STOPPED, {}),
+            ('start it, or evacuate the server', ACTIVE, {}),
+            ('start it, or evacuate the server', STOPPED, {}),
             ('start it, or delete the server: ', vm_states.BUILDING, SPAWNING),
-            (
-                f'start it; or of the server: {SET_ACTIVE}. Then evacuate it',
-                vm_states.ACTIVE,
-                REBOOTING,
-            ),
+            (f'start it; or {rebooting}', ACTIVE, REBOOTING),
             # It is never evacuated.
-            ('start it', vm_states.ACTIVE, VTPM),
+            ('start it', ACTIVE, VTPM),
         ):
             instance = make_instance(state, **others)
             refused = self.ask('migrate', instance, up=False)

@@ -92,9 +92,9 @@ class BuildTestCase(testtools.TestCase):
                 action = add(models.InstanceAction, server, **values)
                 begun = [(BEGAN, host) for host in hosts]
                 for name, host in [('compute_terminate', 'h9'), *begun]:
-                    event = models.InstanceActionEvent(event=name, host=host)
-                    event.action_id = action.id
-                    session.add(event)
+                    values = {'event': name, 'host': host}
+                    values['action_id'] = action.id
+                    session.add(models.InstanceActionEvent(**values))
             for seconds, message in faults:
                 values = {'message': message, 'created_at': at(seconds)}
                 add(models.InstanceFault, code=500, **values)

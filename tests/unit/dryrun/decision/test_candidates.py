@@ -68,16 +68,11 @@ class PlacementTestCase(testtools.TestCase):
         self.matrix = asking.start(self.cloud, whole)
         known = self.cloud, process.context(), self.spec, self.matrix
         found = candidates.ask(asking.Asking(*known), **kwargs)
-        self.columns = {
-            one.constraint: column
-            for one, column in zip(
-                self.matrix.constraints, self.matrix.columns, strict=True
-            )
-        }
+        names = [one.constraint for one in self.matrix.constraints]
+        self.columns = dict(zip(names, self.matrix.columns, strict=True))
+        refused = {n: one.refused for n, one in self.columns.items()}
         return found, {
-            name: ' '.join(sorted(one.refused))
-            for name, one in self.columns.items()
-            if one.refused
+            name: ' '.join(sorted(one)) for name, one in refused.items() if one
         }
 
 
@@ -149,10 +144,9 @@ class ConstraintsTestCase(PlacementTestCase):
         self.server.bound = 3
         self.ask()
         refused = self.columns['query as a whole'].refused
-        self.assertEqual(
-            {'h3': 'max_placement_results', 'h4': 'query as a whole'},
-            {uuid: one.cause for uuid, (one,) in refused.items()},
-        )
+        causes = {uuid: one.cause for uuid, (one,) in refused.items()}
+        expected = {'h3': 'max_placement_results', 'h4': 'query as a whole'}
+        self.assertEqual(expected, causes)
 
     def test_pinned_cpus_in_either_form(self):
         """Neither form refuses a host by itself."""
@@ -179,10 +173,9 @@ class EndedTestCase(PlacementTestCase):
             a_filter('never', lambda spec_obj: True),
         ]
         self.assertIsNone(self.ask()[0])
-        self.assertEqual(
-            [('first', 'does not apply'), ('ends', 'ends the request')],
-            [(one.constraint, one.asks) for one in self.matrix.constraints],
-        )
+        said = [(one.constraint, one.asks) for one in self.matrix.constraints]
+        expected = [('first', 'does not apply'), ('ends', 'ends the request')]
+        self.assertEqual(expected, said)
         return self.matrix.end
 
     def test_a_request_filter(self):

@@ -93,12 +93,10 @@ class HostsTestCase(testtools.TestCase):
         ctxt = process.context()
         asked = asking.Asking(self.cloud, ctxt, self.spec, found)
         explanation.schedule(asked)
+        stages = 'cell', 'requested host', 'host filter'
+        judged = zip(found.constraints, found.columns, strict=True)
         self.columns = [
-            (one.constraint, column)
-            for one, column in zip(
-                found.constraints, found.columns, strict=True
-            )
-            if one.stage in ('cell', 'requested host', 'host filter')
+            (one.constraint, its) for one, its in judged if one.stage in stages
         ]
         refused = {
             name: ''.join(sorted(one.refused))
@@ -197,9 +195,10 @@ class FiltersTestCase(HostsTestCase):
             (9, False, [3, 2, 1], 3),
             (9, True, [3], 1),
         ):
-            with nova_fixtures.ConfPatcher(
-                host_subset_size=size,
-                shuffle_best_same_weighed_hosts=shuffles,
-                group='filter_scheduler',
-            ):
+            options = {
+                'host_subset_size': size,
+                'shuffle_best_same_weighed_hosts': shuffles,
+            }
+            group = 'filter_scheduler'
+            with nova_fixtures.ConfPatcher(group=group, **options):
                 self.assertEqual(expected, hosts._count_drawn(given))

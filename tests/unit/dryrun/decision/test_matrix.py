@@ -35,7 +35,7 @@ def build(*columns):
     found = matrix.Matrix(HOSTS)
     for number, column in enumerate(columns):
         if not isinstance(column, dict):
-            column = {uuid: refusal() for uuid in column}
+            column = dict.fromkeys(column, refusal())
         found.add('placement', f'c{number}', refused=column)
     return found
 
@@ -112,10 +112,8 @@ class MatrixTestCase(testtools.TestCase):
         }
         found = build(*map(sorted, columns))
         self.assertEqual(expected, dict(freed(found)))
-        self.assertEqual(
-            [left_without({n}) for n in range(len(columns))],
-            alone(found),
-        )
+        numbers = [left_without({n}) for n in range(len(columns))]
+        self.assertEqual(numbers, alone(found))
 
     @given(st.lists(st.sets(st.sampled_from(sorted(HOSTS))), max_size=5))
     def test_reasons_add_up(self, columns):

@@ -52,11 +52,9 @@ class ReasonsTestCase(testtools.TestCase):
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
         classes = {cls.__name__: cls for cls in FILTERS}
-        cloud = mock.Mock(
-            aggs_by_id=dict(enumerate(AGGREGATES)),
-            filter_cls_map=classes,
-            hosts={name: mock.Mock(host=name) for name in ('h1', 'h3')},
-        )
+        hosts = {name: mock.Mock(host=name) for name in ('h1', 'h3')}
+        cloud = mock.Mock(filter_cls_map=classes, hosts=hosts)
+        cloud.aggs_by_id = dict(enumerate(AGGREGATES))
         cloud.aggregates_of = lambda host: [
             one for one in AGGREGATES if host in one.hosts
         ]
@@ -144,12 +142,10 @@ class PairFilter(filters_base.PolicyFilter):
 
     def decisions(self, spec_obj):
         def judge_bad(aggregates):
-            for one in aggregates:
-                if 'bad' in one.metadata:
-                    return verdict.reject(
-                        f'{one.name} is bad', aggregate=one.name
-                    )
-            return verdict.PASS
+            bad = [one.name for one in aggregates if 'bad' in one.metadata]
+            if not bad:
+                return verdict.PASS
+            return verdict.reject(f'{bad[0]} is bad', aggregate=bad[0])
 
         def judge_good(aggregates):
             if any('good' in one.metadata for one in aggregates):
@@ -185,13 +181,11 @@ LACKING = refusals.Refusal('lack a good one', 'good', '', 'no good one')
 
 class ExplainFilterTestCase(testtools.TestCase):
     def explain(self, host_filter, *metadata, **fields):
-        state = filters_unit.host_state(
-            'host1',
-            *(
-                objects.Aggregate(name=f'agg{number}', metadata=one)
-                for number, one in enumerate(metadata)
-            ),
+        aggregates = (
+            objects.Aggregate(name=f'agg{number}', metadata=one)
+            for number, one in enumerate(metadata)
         )
+        state = filters_unit.host_state('host1', *aggregates)
         vars(state).update(fields)
         found = reasons.ask_filter(host_filter, base.request_spec(), [state])
         return tuple(found[state.uuid])
@@ -258,17 +252,13 @@ class PoliciesTestCase(testtools.TestCase):
             self.assertIs(expected, found)
 
     def test_host_filter_of_two_policies(self):
-        found = reasons.policy_of_host_filter(
-            isolation_filter.IsolatedAggregatesFilter()
-        )
+        both = isolation_filter.IsolatedAggregatesFilter()
+        found = reasons.policy_of_host_filter(both)
         self.assertIs(isolation.DECLARATION, found)
 
     def test_novas_filters_exist(self):
         """A name that nova no longer has would explain nothing."""
-        classes = filters.HostFilterHandler().get_matching_classes(
-            ['nova.scheduler.filters.all_filters']
-        )
-        names = {cls.__name__ for cls in classes}
+        names = {cls.__name__ for cls in filters.all_filters()}
         for policy in reasons.NOVA:
             self.assertTrue(hasattr(request_filter, policy.request_filter))
             if policy.host_filter:

@@ -37,12 +37,10 @@ class RecordTestCase(testtools.TestCase):
         if service_:
             states[uuid] = types.SimpleNamespace(service=service_)
         hosts = {'h1': 'h1', 'h2': 'h2', 'm1': 'metal', 'm2': 'metal'}
+        places = {n: types.SimpleNamespace(host=hosts[n]) for n in hosts}
         cloud = types.SimpleNamespace(
             states=states,
-            hosts={
-                one: types.SimpleNamespace(host=host)
-                for one, host in hosts.items()
-            },
+            hosts=places,
             aggs_by_id=dict(enumerate(AGGREGATES)),
             aggregates_of=lambda host: [
                 one for one in AGGREGATES if host in one.hosts
@@ -71,10 +69,8 @@ class RecordTestCase(testtools.TestCase):
              'restart nova-compute there'),
         ):  # fmt: skip
             found = self.compare('h1', 'root_required', DISABLED, **given)
-            self.assertEqual(
-                (kind, cause, detail),
-                (found.phrase, found.cause, found.detail),
-            )
+            found = found.phrase, found.cause, found.detail
+            self.assertEqual((kind, cause, detail), found)
 
     def test_aggregates(self):
         for host, value, policy, zone, kind, cause in (
@@ -105,9 +101,8 @@ class RecordTestCase(testtools.TestCase):
              f'aggregate in nova: {SET}', LEFT),
         ):  # fmt: skip
             found = self.compare(host, 'member_of', value, policy, zone)
-            self.assertEqual(
-                (kind, cause), (found and found.phrase, found and found.cause)
-            )
+            found = found and found.phrase, found and found.cause
+            self.assertEqual((kind, cause), found)
 
     def test_of_what_placement_has_no_copy(self):
         for key, value in (

@@ -72,9 +72,8 @@ class ShortagesTestCase(testtools.TestCase):
     def explain(self, amount, refused, name='DISK_GB', classes=(), hosts=4):
         """Return why hosts lack an amount, the numbers, what one gets."""
         part = query.Part('resources', f'{name}:{amount}')
-        found, numbers, free = shortage.explain(
-            self.cloud.providers, part, [name, *classes], refused, hosts
-        )
+        asked = self.cloud.providers, part, [name, *classes], refused, hosts
+        found, numbers, free = shortage.explain(*asked)
         self.assertEqual({name}, {one.cause for one in found.values()})
         phrases = {}
         for uuid, one in found.items():
@@ -146,9 +145,8 @@ class ShortagesTestCase(testtools.TestCase):
             (['VCPU'], 33, 'have no DISK_GB'),
         ):
             part = query.Part('resources', 'DISK_GB:1')
-            found, numbers, _ = shortage.explain(
-                self.cloud.providers, part, classes, hosts, 33
-            )
+            known = self.cloud.providers, part, classes, hosts, 33
+            found, numbers, _ = shortage.explain(*known)
             self.assertEqual(last, found.pop('h32').phrase)
             found = {one.phrase for one in found.values()}
             self.assertEqual({'have no DISK_GB'}, found)

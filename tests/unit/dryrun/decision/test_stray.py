@@ -26,25 +26,18 @@ class StrayTestCase(testtools.TestCase):
         for uuid in 'cd':
             cloud.add_node(uuid, 'metal')
         cloud.server.add('child', on)
-        taken = dict.fromkeys(holds, {'VCPU': 1})
-        cloud.server.hold('server', **taken)
+        cloud.server.hold('server', **dict.fromkeys(holds, {'VCPU': 1}))
         mine = {'uuid': 'server', 'consumer': 'server', 'task_state': None}
+        mine |= {'host': host, 'node': node, 'vm_state': state}
+        moves = []
+        for status, age in migrations:
+            written = timeutils.utcnow() - datetime.timedelta(minutes=age)
+            known = {'uuid': 'migration', 'server': 'server', 'status': status}
+            known |= {'kind': 'live-migration', 'hosts': ('host2', 'host1')}
+            moves.append(mock.Mock(written=written, **known))
         of_cell = {
-            '_select_settled': [
-                mock.Mock(**mine, host=host, node=node, vm_state=state)
-            ],
-            '_select_migrations': [
-                mock.Mock(
-                    uuid='migration',
-                    server='server',
-                    kind='live-migration',
-                    status=status,
-                    hosts=('host2', 'host1'),
-                    written=timeutils.utcnow()
-                    - datetime.timedelta(minutes=age),
-                )
-                for status, age in migrations
-            ],
+            '_select_settled': [mock.Mock(**mine)],
+            '_select_migrations': moves,
         }
         cloud.ask_cells = lambda select, _: {'cell': of_cell[select.__name__]}
         return [one.remedy for one in stray.find(cloud, {on: {'server': {}}})]
@@ -84,9 +77,7 @@ class StrayTestCase(testtools.TestCase):
             self.assertEqual(number, len(found), (state, status))
 
     def test_none_where_it_stands(self):
-        [remedy] = self.find('a', 'host2', 'nodeb', ['a'])
-        self.assertEqual(
-            'openstack resource provider allocation delete server; '
-            'nova-manage placement heal_allocations --instance server',
-            remedy,
-        )
+        found = self.find('a', 'host2', 'nodeb', ['a'])
+        delete = 'openstack resource provider allocation delete server'
+        heal = 'nova-manage placement heal_allocations --instance server'
+        self.assertEqual([f'{delete}; {heal}'], found)
