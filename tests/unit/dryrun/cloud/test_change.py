@@ -45,20 +45,16 @@ class MadeTestCase(testtools.TestCase):
             for host in hosts:
                 aggregate._host_add_to_db(self.ctxt, number, host)
         mapped = [objects.HostMapping(host=f'h{n}') for n in (1, 2, 3, 4)]
-        self.enterContext(
-            mock.patch.object(
-                objects.HostMappingList, 'get_all', return_value=mapped
-            )
-        )
+        listed = mock.patch.object(objects.HostMappingList, 'get_all')
+        self.enterContext(listed).return_value = mapped
         self.before = self.read()
 
     def read(self):
         """Return what nova's objects say."""
         found = objects.AggregateList.get_all(self.ctxt)
-        self.assertEqual(
-            [(1, uuids.gpu), (2, uuids.bare), (3, getattr(uuids, '1'))],
-            [(one.id, one.uuid) for one in found],
-        )
+        known = [(one.id, one.uuid) for one in found]
+        third = getattr(uuids, '1')
+        self.assertEqual([(1, uuids.gpu), (2, uuids.bare), (3, third)], known)
         return {one.name: (one.metadata, {*one.hosts}) for one in found}
 
     def make(self, **supposed):
@@ -76,12 +72,10 @@ class MadeTestCase(testtools.TestCase):
             ('no_hosts', ('gpu', 'h1'), 'gpu', {'h2'}),
         ):
             metadata, hosts = self.before[name]
-            if isinstance(wanted, dict):
-                metadata = wanted
-            else:
-                hosts = wanted
+            is_metadata = isinstance(wanted, dict)
+            now = (wanted, hosts) if is_metadata else (metadata, wanted)
             with self.make(**{what: [item]}):
-                expected = {**self.before, name: (metadata, hosts)}
+                expected = {**self.before, name: now}
                 self.assertEqual(expected, self.read())
             self.assertEqual(self.before, self.read())
 
@@ -90,19 +84,16 @@ class MadeTestCase(testtools.TestCase):
         asked = objects.AggregateList
 
         def queries():
-            return [
-                [one.name for one in found]
-                for found in (
-                    asked.get_by_host(self.ctxt, 'h4'),
-                    asked.get_by_host(self.ctxt, 'h4', key='b'),
-                    asked.get_by_metadata(self.ctxt, value='2'),
-                    asked.get_by_metadata_key(self.ctxt, 'b', ['h4']),
-                    asked.get_non_matching_by_metadata_keys(
-                        self.ctxt, ['a'], 'b', '2'
-                    ),
-                    aggregates.get_metadata(self.ctxt, ['b']),
-                )
-            ]
+            others = asked.get_non_matching_by_metadata_keys
+            found = (
+                asked.get_by_host(self.ctxt, 'h4'),
+                asked.get_by_host(self.ctxt, 'h4', key='b'),
+                asked.get_by_metadata(self.ctxt, value='2'),
+                asked.get_by_metadata_key(self.ctxt, 'b', ['h4']),
+                others(self.ctxt, ['a'], 'b', '2'),
+                aggregates.get_metadata(self.ctxt, ['b']),
+            )
+            return [[one.name for one in each] for each in found]
 
         self.assertEqual([[]] * 6, queries())
         with self.make(metadata=[('bare', 'b', '2')], hosts=[('bare', 'h4')]):
@@ -110,11 +101,8 @@ class MadeTestCase(testtools.TestCase):
         self.assertEqual([[]] * 6, queries())
 
     def test_a_key_in_another_case(self):
-        for dialect, expected in (
-            ('mysql', ['gpu']),
-            ('postgresql', []),
-            ('sqlite', []),
-        ):
+        expected_of = {'mysql': ['gpu'], 'postgresql': [], 'sqlite': []}
+        for dialect, expected in expected_of.items():
             found = objects.AggregateList.get_all(self.ctxt)
             with change.used(change.copy_aggregates(found, dialect), {}):
                 asked = objects.AggregateList.get_by_metadata
@@ -195,9 +183,8 @@ class OptionsTestCase(testtools.TestCase):
         before = options.available_filters
         lines = 'nova.scheduler.filters.all_filters', 'mine.all_filters'
         for given in (lines, lines[1:]):
-            with self.made(
-                *((f'filter_scheduler.{name}', line) for line in given)
-            ):
+            asked = [(f'filter_scheduler.{name}', line) for line in given]
+            with self.made(*asked):
                 self.assertEqual([*given], options.available_filters)
         with self.made(('filter_scheduler.enabled_filters', 'A,B')):
             self.assertEqual(['A', 'B'], options.enabled_filters)

@@ -63,11 +63,8 @@ class HostStateTestCase(testtools.TestCase):
         def consume(state, spec_obj, uuid):
             spec_obj.numa_topology = objects.InstanceNUMATopology(cells=[])
 
-        manager, name = (
-            claims.manager.SchedulerManager,
-            '_consume_selected_host',
-        )
-        with mock.patch.object(manager, name, consume):
+        manager = claims.manager.SchedulerManager
+        with mock.patch.object(manager, '_consume_selected_host', consume):
             copy = claims.copy_state(self.state)
             claims.consume(copy, self.spec, clouds.make_request(), 'uuid')
         self.assertIsNone(self.spec.numa_topology)
@@ -104,23 +101,16 @@ class HostStateTestCase(testtools.TestCase):
         cell = objects.InstanceNUMACell(cpuset={0, 1}, memory=64, **common)
         mine = objects.InstanceNUMATopology(cells=[cell])
         pages = objects.NUMAPagesTopology(size_kb=4, total=9**6, used=0)
-        cell = objects.NUMACell(
-            cpuset={1, 2, 3},
-            memory=512,
-            cpu_usage=0,
-            memory_usage=0,
-            mempages=[pages],
-            pinned_cpus=set(),
-            siblings=[],
-            socket=None,
-            **common,
-        )
+        common |= {'cpu_usage': 0, 'memory_usage': 0, 'pinned_cpus': set()}
+        common |= {'mempages': [pages], 'siblings': [], 'socket': None}
+        cell = objects.NUMACell(cpuset={1, 2, 3}, memory=512, **common)
         copy = claims.copy_state(self.state)
         before = dict(vars(copy))
         claims.consume(copy, self.spec, clouds.make_request(), 'uuid')
         copy.instances['uuid'] = None
+        cells = objects.NUMATopology(cells=[cell])
         copy.numa_topology = hardware.numa_usage_from_instance_numa(
-            objects.NUMATopology(cells=[cell]), mine
+            cells, mine
         )
         self.assertEqual(2, copy.numa_topology.cells[0].cpu_usage)
         claims.leave(copy, self.spec, 'uuid', claims.Taken(mine))
@@ -172,18 +162,15 @@ class DevicesTestCase(testtools.TestCase):
         self.spec.pci_requests = found
 
     def read(self, *devices):
-        return claims.read_taken(
-            types.SimpleNamespace(
-                numa_topology=None,
-                pci_devices=[*devices],
-                pci_requests=self.spec.pci_requests,
-            )
-        )
+        asked = self.spec.pci_requests
+        known = {'pci_devices': [*devices], 'pci_requests': asked}
+        server = types.SimpleNamespace(numa_topology=None, **known)
+        return claims.read_taken(server)
 
     def fits(self):
-        return self.state.pci_stats.support_requests(
-            self.spec.pci_requests.requests, provider_mapping=None
-        )
+        asked = self.spec.pci_requests.requests
+        found = self.state.pci_stats
+        return found.support_requests(asked, provider_mapping=None)
 
     def test_those_of_one_that_stands_there(self):
         self.ask()
@@ -191,13 +178,8 @@ class DevicesTestCase(testtools.TestCase):
         self.assertFalse(self.fits())
         claims.leave(self.state, self.spec, 'uuid', taken)
         # nova's pool of both.
-        pool = {
-            **DEVICE,
-            'address': '0000:81:00.0',
-            'physical_network': 'red',
-            'remote_managed': 'false',
-            'count': 2,
-        }
+        pool = {**DEVICE, 'address': '0000:81:00.0', 'count': 2}
+        pool |= {'physical_network': 'red', 'remote_managed': 'false'}
         self.assertEqual([pool], self.state.pci_stats.pools)
         for expected, number in ((True, 2), (False, 3)):
             self.ask(count=number)

@@ -31,15 +31,10 @@ class ForkTestCase(testtools.TestCase):
     def build(self):
         self.cloud = clouds.Cloud('abcd')
         self.server = self.cloud.server
-        self.servers = {
-            uuid: self.cloud.stand(uuid, host, **{host: taken})
-            for uuid, host, taken in (
-                ('one', 'a', {'VCPU': 1, 'MEMORY_MB': 64}),
-                ('x', 'd', {'VCPU': 1}),
-                ('y', 'd', {'VCPU': 1}),
-                ('z', 'd', {'VCPU': 2}),
-            )
-        }
+        self.servers = {'one': self.cloud.stand('one', 'a')}
+        for uuid, cpus in (('x', 1), ('y', 1), ('z', 2)):
+            taken = {'VCPU': cpus}
+            self.servers[uuid] = self.cloud.stand(uuid, 'd', d=taken)
         self.spec = clouds.make_spec()
 
     def describe(self):
@@ -57,9 +52,8 @@ class ForkTestCase(testtools.TestCase):
     def forks(self, text):
         """Yield the fork that is open after some steps."""
         before = self.describe()
-        with clouds.Steps(self.cloud, self.spec, self.servers).go(
-            text
-        ) as future:
+        steps = clouds.Steps(self.cloud, self.spec, self.servers)
+        with steps.go(text) as future:
             self.assertIs(future, self.cloud.supposed)
             yield future
         self.assertEqual(before, self.describe(), text)
@@ -74,10 +68,8 @@ class ForkTestCase(testtools.TestCase):
             hosts[-1] += ' {} {} {}'.format(*numbers, free)
         for uuid in BEFORE:
             found = client.get_allocs_for_consumer(process.context(), uuid)
-            if found['allocations']:
-                held.append(
-                    f'{uuid}: {" ".join(sorted(found["allocations"]))}'
-                )
+            if names := ' '.join(sorted(found['allocations'])):
+                held.append(f'{uuid}: {names}')
         hosts, held = ', '.join(hosts), ', '.join(held)
         return f'{hosts} | {held} | {"".join(sorted(future.vacated))}'.strip()
 
@@ -156,10 +148,8 @@ class StepsTestCase(ForkTestCase):
 
     def test_where_servers_are(self):
         """And the hosts of a group with the members ``new`` and ``one``."""
-        both, under_way = (
-            'come new b, (, move one c',
-            {'hosta', 'hostb', 'gone'},
-        )
+        both = 'come new b, (, move one c'
+        under_way = {'hosta', 'hostb', 'gone'}
         for steps, expected, places in (
             ('come new b', ['hosta', 'hostb'], {'new': {'hostb'}}),
             (both, ['hostb', 'hostc'], {'new': {'hostb'}, 'one': {'hostc'}}),
@@ -268,13 +258,11 @@ class StepsTestCase(ForkTestCase):
         self.cloud.states['e'].instances['one'] = objects.Instance(uuid='one')
         for steps, expected in (
             # Of the nodes only one has less room.
-            (
-                'move one b',
-                'a - 0 1064 4, b one 1 936 3, e - 0 1000 4, f one 0 1000 4',
-            ),
+            ('move one b',
+             'a - 0 1064 4, b one 1 936 3, e - 0 1000 4, f one 0 1000 4'),
             ('move one e', 'a - 0 1064 4, e one 1 936 3'),
             ('leave one', 'a - 0 1064 4, e - 0 1000 4'),
-        ):
+        ):  # fmt: skip
             with self.forks(steps) as future:
                 hosts, _, _ = self.tell(future).partition(' |')
                 self.assertEqual(expected, hosts)

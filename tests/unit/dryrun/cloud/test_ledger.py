@@ -193,16 +193,13 @@ class LedgerTestCase(testtools.TestCase):
 
     def test_what_is_lacking(self):
         for allocations, expected in (
-            ({'host': {'VCPU': 6}}, []),
-            ({'host': {'VCPU': 7}}, ['VCPU']),
-            (
-                {'host': {'VCPU': 7, 'A': 1}, **disk(31)},
-                ['A', 'DISK_GB', 'VCPU'],
-            ),
-            ({'host': {'VCPU': 7}, 'full': {'VCPU': 1}}, ['VCPU']),
+            ({'host': {'VCPU': 6}}, ''),
+            ({'host': {'VCPU': 7}}, 'VCPU'),
+            ({'host': {'VCPU': 7, 'A': 1}, **disk(31)}, 'A DISK_GB VCPU'),
+            ({'host': {'VCPU': 7}, 'full': {'VCPU': 1}}, 'VCPU'),
         ):
             found = self.ledger.find_lacking(make_body(**allocations))
-            self.assertEqual(expected, found)
+            self.assertEqual(expected.split(), found)
 
     def test_capacities_are_whole(self):
         self.rooms['disks']['DISK_GB']['capacity'] = 30.6

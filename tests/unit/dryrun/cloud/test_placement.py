@@ -76,11 +76,8 @@ class ReportClientTestCase(testtools.TestCase):
 
     def test_it_has_every_way_to_write(self):
         """Of nova's client, and of the adapter that it hands on."""
-        ways = {
-            name
-            for name in vars(report.SchedulerReportClient)
-            if name in ('post', 'put', 'patch', 'delete')
-        }
+        writes = {'post', 'put', 'patch', 'delete'}
+        ways = {*vars(report.SchedulerReportClient)} & writes
         self.assertEqual({'post', 'put', 'delete'}, ways)
         self.assertLessEqual(ways, {*vars(placement.ReportClient)})
 
@@ -97,15 +94,11 @@ class ReportClientTestCase(testtools.TestCase):
             error = self.assertRaises(FAILED, self.get, url, *answers)
             self.assertIs(cls, type(error), (url[:9], said))
             expected = {
-                FAILED: (
-                    f'[placement] in nova.conf: expected an answer to GET '
-                    f'{url}, got: {error.cause}'
-                ),
+                FAILED: '[placement] in nova.conf: expected an answer to GET '
+                f'{url}, got: {error.cause}',
                 REFUSED: f'query refused: placement answers {said}',
-                LENGTH: (
-                    f'query length: {len(url)} characters are too many for '
-                    f'placement or a server in front of it'
-                ),
+                LENGTH: f'query length: {len(url)} characters are too many '
+                'for placement or a server in front of it',
             }
             self.assertIn(said, error.cause)
             found = str(error)
@@ -186,10 +179,8 @@ class LedgerTestCase(testtools.TestCase):
             with self.cloud.fork():
                 self.assertRaises(RuntimeError, write, url, {})
         # Nor in no fork.
-        for method, url in (
-            ('put', '/allocations/one'),
-            ('post', '/allocations'),
-        ):
+        urls = {'put': '/allocations/one', 'post': '/allocations'}
+        for method, url in urls.items():
             write = getattr(self.client, method)
             self.assertRaises(RuntimeError, write, url, {})
 
@@ -313,11 +304,8 @@ class CandidatesTestCase(testtools.TestCase):
     def test_the_room_that_a_provider_said_last(self):
         """An answer's summaries, or else the provider itself, once."""
         self.build('a')
-        for hold, answered, used in (
-            (0, False, 0),
-            (1, False, 0),
-            (1, True, 1),
-        ):
+        steps = (0, False, 0), (1, False, 0), (1, True, 1)
+        for hold, answered, used in steps:
             self.cloud.server.hold('one', a={'VCPU': hold})
             if answered:
                 self.ask()

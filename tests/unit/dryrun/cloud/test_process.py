@@ -47,9 +47,8 @@ class CredentialsTestCase(testtools.TestCase):
         # Also in the contexts of cells and of an administrator.
         for one in self.copies(ctxt):
             _, auth = glance._session_and_auth(one)
-            self.assertIsInstance(
-                auth.get_token.__self__, plugin.BaseAuthPlugin
-            )
+            asked = auth.get_token.__self__
+            self.assertIsInstance(asked, plugin.BaseAuthPlugin)
 
     @ddt.data(
         ({}, ks_exc.MissingRequiredOptions),
@@ -67,9 +66,8 @@ class CredentialsTestCase(testtools.TestCase):
         conf = nova_conf.CONF
         ctxt = self.context(OS_AUTH_TYPE='none', OS_ENDPOINT='http://c')
         self.assertIsNone(conf.cinder.auth_type)
-        self.assertRaises(
-            cinder_exception.Unauthorized, cinder._get_auth, ctxt
-        )
+        denied = cinder_exception.Unauthorized
+        self.assertRaises(denied, cinder._get_auth, ctxt)
         with mock.patch.object(cinder, '_load_auth_plugin') as load:
             for one in (ctxt, *self.copies(ctxt)):
                 self.assertIs(load.return_value, cinder._get_auth(one))

@@ -46,14 +46,10 @@ class ProjectsTestCase(testtools.TestCase):
         self.conf.config(group='placement', auth_type=auth_type, **options)
 
     def configure_user(self, auth_url=KEYSTONE):
-        self.configure(
-            auth_url=auth_url,
-            username='nova',
-            password='secret',
-            project_name='service',
-            user_domain_id='default',
-            project_domain_id='default',
-        )
+        domains = {'user_domain_id': 'default', 'project_domain_id': 'default'}
+        user = {'username': 'nova', 'password': 'secret'}
+        user['project_name'] = 'service'
+        self.configure(auth_url=auth_url, **user, **domains)
 
     def answer(self, **answer):
         """Be a keystone that lists its projects so."""
@@ -64,11 +60,8 @@ class ProjectsTestCase(testtools.TestCase):
         requests = self.useFixture(requests_fixture.Fixture())
         found = ks_fixture.V3Discovery(KEYSTONE)
         requests.get(KEYSTONE, json={'version': found})
-        requests.post(
-            f'{KEYSTONE}/auth/tokens',
-            json=token,
-            headers={'X-Subject-Token': 'token'},
-        )
+        url, headers = f'{KEYSTONE}/auth/tokens', {'X-Subject-Token': 'token'}
+        requests.post(url, json=token, headers=headers)
         requests.get(LISTED, **answer)
         return requests
 
@@ -81,10 +74,10 @@ class ReadNamesTestCase(ProjectsTestCase):
     def test_names(self):
         """Others name them as they like."""
         self.configure_user()
+        names = {IDS[0]: 'web', IDS[1]: 'a\nb', 'another': 'other'}
         told = [
-            {'id': IDS[0], 'name': 'web', 'domain_id': 'default'},
-            {'id': IDS[1], 'name': 'a\nb', 'domain_id': 'default'},
-            {'id': 'another', 'name': 'other', 'domain_id': 'default'},
+            {'id': uuid, 'name': names[uuid], 'domain_id': 'default'}
+            for uuid in names
         ]
         requests = self.answer(json={'projects': told, 'links': {}})
         found = projects.read_names(IDS)
@@ -125,10 +118,8 @@ class ReadNamesTestCase(ProjectsTestCase):
         self.assertEqual([], requests.request_history)
 
     def test_credentials_that_are_not_keystone_s(self):
-        for options in (
-            {},
-            {'auth_type': 'admin_token', 'token': 't', 'endpoint': 'http://p'},
-        ):  # fmt: skip
+        token = {'token': 't', 'endpoint': 'http://p'}
+        for options in ({}, {'auth_type': 'admin_token', **token}):
             if options:
                 self.configure(**options)
             requests = self.answer(json={'projects': []})
@@ -183,10 +174,8 @@ class FindIdTestCase(ProjectsTestCase):
             self.assertEqual([], self.cloud.doubts)
 
     def test_keystone_tells_nothing(self):
-        for answer, why in (
-            ({}, 'no credentials'),
-            ({'status_code': 403}, 'Forbidden'),
-        ):
+        denied = {'status_code': 403}
+        for answer, why in (({}, 'no credentials'), (denied, 'Forbidden')):
             if answer:
                 self.configure_user()
                 self.answer(**answer)

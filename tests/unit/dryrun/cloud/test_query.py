@@ -64,11 +64,8 @@ class FormsTestCase(testtools.TestCase):
         self.config = self.useFixture(config_fixture.Config(query.CONF))
         self.pinned = False
         self.asked = []
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.utils.resources_from_request_spec', self.make
-            )
-        )
+        name = 'nova.scheduler.utils.resources_from_request_spec'
+        self.useFixture(fixtures.MonkeyPatch(name, self.make))
 
     def make(self, ctxt, spec_obj, manager, enable_pinning_translate):
         if spec_obj.ignore_hosts:
@@ -86,12 +83,10 @@ class FormsTestCase(testtools.TestCase):
             (True, True, [True]),
         ):
             self.pinned, self.asked = pinned, []
-            self.config.config(
-                group='workarounds', disable_fallback_pcpu_query=off
-            )
-            found = query.forms(
-                None, objects.RequestSpec(ignore_hosts=[]), None
-            )
+            option = {'disable_fallback_pcpu_query': off}
+            self.config.config(group='workarounds', **option)
+            spec = objects.RequestSpec(ignore_hosts=[])
+            found = query.forms(None, spec, None)
             self.assertEqual(expected, self.asked)
             self.assertEqual(len(expected), len(found))
 

@@ -35,9 +35,8 @@ def make_state(uuid, cell='cell1', age=5, key='last_seen_up'):
     state = host_manager.HostState(f'host{uuid}', f'node{uuid}', cell)
     state.uuid = uuid
     state.free_ram_mb = 1000
-    heartbeat = timeutils.utcnow(with_timezone=True) - datetime.timedelta(
-        seconds=age
-    )
+    now = timeutils.utcnow(with_timezone=True)
+    heartbeat = now - datetime.timedelta(seconds=age)
     state.service = {'last_seen_up': None, 'created_at': None, key: heartbeat}
     return state
 
@@ -129,9 +128,8 @@ class StatesTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.manager = make_manager(
-            make_state('a'), make_state('b'), make_state('c', 'cell2')
-        )
+        states = make_state('a'), make_state('b'), make_state('c', 'cell2')
+        self.manager = make_manager(*states)
 
     def get(self, uuids, spec=None):
         return self.manager.get_host_states_by_uuids(None, uuids, spec)
@@ -288,25 +286,21 @@ class ComputeNodesTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.snapshot = make_manager()
-        self.snapshot._hosts = {
-            cell: snapshot._Hosts(
-                [],
-                [
-                    objects.ComputeNode(host=host, hypervisor_hostname=node)
-                    for host, node in nodes
-                ],
-                {},
-            )
-            for cell, nodes in (
-                ('cell1', [('host1', 'node1'), ('host1', 'node2')]),
-                ('cell2', [('host2', 'node3'), ('Host4', 'Node4')]),
-            )
-        }
+        self.snapshot._hosts = {}
+        for cell, nodes in (
+            ('cell1', [('host1', 'node1'), ('host1', 'node2')]),
+            ('cell2', [('host2', 'node3'), ('Host4', 'Node4')]),
+        ):
+            found = [
+                objects.ComputeNode(host=host, hypervisor_hostname=node)
+                for host, node in nodes
+            ]
+            self.snapshot._hosts[cell] = snapshot._Hosts([], found, {})
 
     def find(self, host, node, cell=None):
-        found = self.snapshot.get_compute_nodes_by_host_or_node(
-            None, host, node, cell and self.snapshot.cells[cell]
-        )
+        mapping = cell and self.snapshot.cells[cell]
+        find = self.snapshot.get_compute_nodes_by_host_or_node
+        found = find(None, host, node, mapping)
         return [one.hypervisor_hostname for one in found]
 
     def test_names(self):
@@ -338,9 +332,10 @@ class AggregatesTestCase(testtools.TestCase):
         """For every server that an audit judges, and each that could move."""
         cloud = object.__new__(snapshot.Snapshot)
         cloud.aggs_by_id = {1: 'aggregate'}
+        patch = mock.patch.object
         with (
-            mock.patch.object(snapshot.change, 'copy_aggregates') as copy,
-            mock.patch.object(snapshot.api_db, 'get_engine') as engine,
+            patch(snapshot.change, 'copy_aggregates') as copy,
+            patch(snapshot.api_db, 'get_engine') as engine,
         ):
             copy.side_effect = lambda found, dialect: [*found, dialect]
             engine.return_value.dialect.name = 'mysql'
