@@ -102,8 +102,8 @@ class Auditor:
         """
         on_host = self._reader.list_on(cell, host)
         for stored in self._reader.read_on(cell, host, on_host, ['flavor']):
-            # What HostManager gives filters, but without a compute node: a
-            # host whose nova-compute is gone may still hold servers.
+            # A HostState as HostManager makes it, but without a compute node,
+            # because a host without nova-compute may still hold servers.
             state = self.cloud.host_state_cls(host, host, cell)
             state.aggregates = self.cloud.aggregates_of(host)
             state.instances = dict.fromkeys(on_host)
@@ -128,7 +128,7 @@ class Auditor:
         try:
             asked.stay()
         except exception.RequestRefused as exc:
-            # The cause is one of Glance or Cinder.
+            # What Glance or Cinder refuses.
             return None, str(exc) + (_CREDENTIALS if exc.detail else '')
         except Exception as exc:
             return None, messages.say_error(exc)

@@ -146,7 +146,7 @@ class Policies:
                     if policy.name in self.names
                 ]
             except Exception as exc:
-                # Silence would say that all is well.
+                # To say nothing would mean that all is well.
                 problem = messages.say_error(exc)
                 yield NOT_JUDGED, f'{name} fails: {problem}'
                 continue
@@ -160,7 +160,7 @@ class Policies:
 
     def _read_aggregates(self) -> contextlib.AbstractContextManager[None]:
         if self._cloud.supposed:
-            # It lets them be read.
+            # A fork that is open lets aggregates be read already.
             return contextlib.nullcontext()
         return change.used(self._cloud.aggregates_copy, {})
 

@@ -29,7 +29,7 @@ class Totals:
         self.several = 0
         self.not_judged = 0
         self.policies = dict.fromkeys(policies, 0)
-        # By place, and by place and policy.
+        # Servers by place, and by place and policy.
         self._servers = collections.Counter[tuple[str, str]]()
         self._policies = collections.Counter[tuple[str, str, str]]()
 
@@ -43,7 +43,7 @@ class Totals:
         self.violating += 1
         self.several += len(violated) > 1
         for policy in violated:
-            # One that ends in policies.BY_HINT is not among them before.
+            # One that ends in policies.BY_HINT is not there from the start.
             self.policies[policy] = self.policies.get(policy, 0) + 1
         for place in (
             *(('aggregate', one.name) for one in server.host_state.aggregates),

@@ -50,7 +50,7 @@ class Cells:
     """
 
     def __init__(self) -> None:
-        # What they have to answer yet, by UUID.
+        # What cells have not answered yet, by the UUID of the cell.
         self._hanging: dict[str, _Hanging] = {}
 
     def ask(
@@ -88,7 +88,7 @@ class Cells:
             answer = answers[mapping.uuid] = futures.Future()
             # The context stays a cell's, as nova itself uses it.
             with nova_context.target_cell(context, mapping) as cctxt:
-                # A process ends without waiting for a database that hangs.
+                # A daemon, so that a database that hangs keeps no process.
                 threading.Thread(
                     target=_ask, args=(answer, select, cctxt), daemon=True
                 ).start()

@@ -98,7 +98,7 @@ def _elsewhere(query: typing.Any) -> Callable[..., typing.Any]:
         context: typing.Any, *args: typing.Any, **kw: typing.Any
     ) -> object:
         with sources.current.open_aggregates(context) as session:
-            # Without the decorator that opens nova's own database.
+            # Past the decorator, which would open nova's own database.
             return query.__wrapped__(
                 types.SimpleNamespace(session=session), *args, **kw
             )
@@ -181,13 +181,13 @@ def _overridden(option: str, values: Sequence[str]) -> Iterator[None]:
     group, _, name = option.rpartition('.')
     group, name = find_option(group, name)
     if group == 'DEFAULT':
-        # That is no group of oslo.config's.
+        # oslo.config has no group of this name.
         group = ''
     before, value = _read(name, group), values[-1]
     try:
         CONF.set_override(name, value, group or None)
         if len(value) > 1 and _read(name, group) == list(value):
-            # oslo.config takes the letters of a text for the lines.
+            # Else oslo.config would take the letters of a text for its lines.
             CONF.set_override(name, list(values), group or None)
     except (cfg.NoSuchOptError, cfg.NoSuchGroupError) as exc:
         raise exception.InvalidValue(
@@ -204,7 +204,7 @@ def _overridden(option: str, values: Sequence[str]) -> Iterator[None]:
     finally:
         CONF.clear_override(name, group or None)
         if _read(name, group) != before:
-            # It was overridden already.
+            # The option had an override before.
             CONF.set_override(name, before, group or None)
 
 
@@ -254,7 +254,7 @@ def _renamed() -> dict[tuple[str, str], tuple[str, str]]:
             for old in opt.deprecated_opts:
                 name = (old.name or opt.dest).replace('-', '_')
                 renamed[old.group or group, name] = group, opt.dest
-    # Another option may have the name since.
+    # Except where another option has the old name now.
     return {old: new for old, new in renamed.items() if old not in known}
 
 
@@ -289,7 +289,7 @@ def _set_hosts(
 ) -> mirror.Changes:
     changes: mirror.Changes = {}
     if wanted.hosts:
-        # nova-api, too, takes no other.
+        # nova-api, too, takes mapped hosts alone.
         mapped = objects.HostMappingList.get_all(process.context())
         known = [mapping.host for mapping in mapped]
     for name, host in wanted.hosts:
@@ -311,7 +311,7 @@ def _compare(*texts: str) -> int:
     return (one > other) - (one < other)
 
 
-# MySQL knows no case, and no blanks at the end; PostgreSQL's LIKE knows case.
+# MySQL ignores case and blanks at the end; PostgreSQL's LIKE heeds case.
 _LIKE_ITS_DATABASE: dict[str, Callable[[typing.Any, object], object]] = {
     'mysql': lambda raw, _: raw.create_collation('mysql', _compare),
     'postgresql': lambda raw, _: raw.execute('PRAGMA case_sensitive_like = 1'),

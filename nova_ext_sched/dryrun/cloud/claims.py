@@ -22,12 +22,12 @@ from nova.pci import stats
 from nova.scheduler import manager
 from nova.virt import hardware
 
-# nova's form of an allocation request, one of placement's answer.
+# An allocation request of placement's answer, in nova's form.
 Request = Mapping[str, typing.Any]
 
 
-# nova's form of some PCI devices that are alike: their properties and tags,
-# and in ``count`` how many there are.
+# PCI devices that are alike, in nova's form: their properties and tags, and in
+# ``count`` how many there are.
 Pool = Mapping[str, typing.Any]
 
 
@@ -206,7 +206,7 @@ def read_taken(instance: typing.Any) -> Taken:
         for device in instance.pci_devices
         if device.status == fields.PciDeviceStatus.ALLOCATED
     ]
-    # One that was evacuated has some of the host that failed, too.
+    # A server that was evacuated has devices of the failed host, too.
     if len({one.compute_node_id for one in devices}) != 1:
         return Taken(instance.numa_topology)
     pools = stats.PciDeviceStats(
@@ -214,7 +214,7 @@ def read_taken(instance: typing.Any) -> Taken:
     )
     for one in devices:
         pools.add_device(one)
-    # Without the devices, as nova-scheduler has them.
+    # Without the list of devices, as nova-scheduler has pools.
     return Taken(instance.numa_topology, [*pools])
 
 
@@ -239,7 +239,7 @@ class _Tags:
             *stats.PciDeviceStats.pool_keys,
             *stats.PciDeviceStats.ignored_spec_tags,
         )
-        # Any one of them is what it has.
+        # All of its specs are alike here: the first stands for them.
         tags = {
             key: value
             for key, value in specs[0].items()

@@ -59,10 +59,10 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.queries import sources
 
-# Candidates of one host; they bound the time.
+# The most candidates of one host: it bounds the time.
 _MOST_CHOICES = 100
 
-# No two states of hosts ever have the same.
+# Numbers for states of hosts: no two states ever have the same.
 _VERSIONS = itertools.count(1)
 
 
@@ -120,25 +120,26 @@ class Fork:
         self._cloud = cloud
         self._ctxt = process.context()
         self.before = before
-        # A copy for each trial would be as large as all moves before it.
+        # Chains, because a copy for each trial would be as large as all moves
+        # before it.
         self.moved: collections.ChainMap[str, str] = (
             before.moved.new_child() if before else collections.ChainMap()
         )
         self.vacated: set[str] = set(before.vacated) if before else set()
-        # Those of them of which other providers may give something.
+        # Those of them where another provider, too, may give something.
         self._several: set[str] = set(before._several) if before else set()
         self.placed: collections.ChainMap[str, tuple[str, claims.Taken]] = (
             before.placed.new_child() if before else collections.ChainMap()
         )
         # State and version of hosts as they were before.
         self._states: dict[str, tuple[typing.Any, int]] = {}
-        # Where servers count, by their UUIDs.
+        # The places where servers count, by their UUIDs.
         self._places: collections.ChainMap[str, sources.Places] = (
             before._places.new_child() if before else collections.ChainMap()
         )
         self._known: dict[str, ledger.Body] = {}
         self._held: set[str] = set(before._held) if before else set()
-        # Of migrations, which end one after the other.
+        # The consumer of the next migration; each ends before the next one.
         self._migration: str = (
             before._migration if before else uuidutils.generate_uuid()
         )
@@ -183,7 +184,7 @@ class Fork:
         before._held = self._held
         before._known |= self._known
         for consumer in before.ledger.take_over(self.ledger):
-            # What placement had of it is asked no more.
+            # What placement said of the consumer holds no longer.
             before._known.pop(consumer, None)
 
     @property
@@ -225,7 +226,7 @@ class Fork:
         :returns: as :meth:`come`; the other parameters too
         """
         self._read_held(node)
-        # One that came in a fork leaves the host where it went.
+        # A server that came in a fork leaves the host that it went to.
         source = node or self.placed.get(uuid, ('',))[0]
         known = self._find_instance(uuid, [source], target.cell_uuid)
         return self._claim(uuid, spec_obj, target, known)
@@ -265,7 +266,7 @@ class Fork:
         if not self._allocate(uuid, spec_obj, request):
             return False
         if spec_obj.instance_group is not None:
-            # It becomes a member where it goes.
+            # A copy, because the server becomes a member where it goes.
             spec_obj = spec_obj.obj_clone()
         taken = self._own(target.uuid)
         taken.limits = target.limits
@@ -466,7 +467,7 @@ class Fork:
             for uuid in one['allocations']
             if uuid not in remaining
         }
-        # nova takes from them which hosts there are.
+        # nova reads from the summaries which hosts there are.
         fitting.summaries = {
             uuid: summary
             for uuid, summary in offered.summaries.items()

@@ -63,7 +63,7 @@ def find(
     lives: dict[str, bool] = {}
     for rows in cloud.ask_cells(_select, uuids).values():
         for row in rows:
-            # A move to another cell leaves a row in either for a while.
+            # A move to another cell leaves a row in both cells for a while.
             if not lives.get(row.uuid):
                 lives[row.uuid] = not is_gone(row, softly)
     unknown = bool(cloud.silent_cells)

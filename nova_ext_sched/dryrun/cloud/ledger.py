@@ -28,14 +28,14 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import typing
 
-# What consumes: allocations as placement has them, with who they are for.
+# A consumer: its allocations as placement has them, and who they are for.
 Body = dict[str, typing.Any]
 Allocations = Mapping[str, Mapping[str, typing.Any]]
 
 #: A consumer that placement does not know.
 NOTHING: Body = {'allocations': {}, 'consumer_generation': None}
 
-# What placement answers of it, besides the generation.
+# What placement answers of a consumer, besides the generation.
 _KEPT = ('allocations', 'project_id', 'user_id', 'consumer_type')
 
 #: Provider and resource class.
@@ -85,7 +85,7 @@ class Ledger:
         self._read = read
         self._get_inventory = get_inventory
         self._get_units = get_units
-        # A copy would be as large as all that was claimed.
+        # A chain, because a copy would be as large as all that was claimed.
         self._written: collections.ChainMap[str, Body] = (
             before._written.new_child() if before else collections.ChainMap()
         )
@@ -152,7 +152,7 @@ class Ledger:
             change.update(dict(amounts(body['allocations'])))
             change.subtract(dict(amounts(held['allocations'])))
         for (provider, name), amount in wanted:
-            # That of a candidate fits.
+            # The claim of a candidate fits; what is carried over may not.
             key = provider, name
             if key in carried and not self._gives(*key, amount):
                 return _refuse(
@@ -280,7 +280,7 @@ def collect(
                 {
                     'allocations': {},
                     'consumer_generation': allocation['consumer_generation'],
-                    # nova hands them on; of a provider they are not known.
+                    # nova hands these on; they are not known per provider.
                     'project_id': '',
                     'user_id': '',
                 },

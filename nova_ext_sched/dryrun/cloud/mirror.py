@@ -74,7 +74,7 @@ class MirroringClient(placement.ReportClient):
         for uuid in changed:
             members = self._ask('member_of', f'in:{uuid}')
             for host, holds in self.changes[uuid].items():
-                # By its name, as nova-api finds it.
+                # By the host's name, as nova-api looks for it.
                 provider = self._ask('name', host)
                 members = members | provider if holds else members - provider
             providers |= members

@@ -22,7 +22,7 @@ from nova_ext_sched import waiting
 from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import query
 
-# What a server answers that does not take a query for its length.
+# The answers of a server to which a query is too long.
 _TOO_LONG = (413, 414, 431)
 
 # Characters of a query that every server takes: uwsgi's buffer is the
@@ -31,8 +31,8 @@ _TOO_LONG = (413, 414, 431)
 _TAKEN_BY_ALL = 1000
 _MAY_BE_TOO_LONG = (400, 500, 502)
 
-# Answers are kept until they have as many allocation requests: with its
-# summary one takes some kilobytes, and in a large cloud an answer has
+# The most allocation requests that are kept, of all answers together. One
+# takes some kilobytes with its summary, and in a large cloud an answer has
 # thousands.
 _MOST_REQUESTS = 10_000
 
@@ -44,7 +44,8 @@ _ALLOCATIONS = '/allocations/'
 _Ledger = ledger.Ledger
 _Body = ledger.Body
 
-# What is kept of a summary; the traits of all hosts would be large.
+# The fields of a summary that are kept. The traits of all hosts would be
+# large.
 _OF_SUMMARY = ('root_provider_uuid', 'resources')
 
 
@@ -118,9 +119,9 @@ class ReportClient(report.SchedulerReportClient):
     #: Answers for allocations, as long as a fork is open.
     ledger: _Ledger | None = None
 
-    # nova's decorator for retries sleeps before the first try too: for no
-    # time, which takes milliseconds on a busy machine. A claim in a fork has
-    # no rival, so that it is never tried again.
+    # Without nova's decorator for retries, which sleeps before the first try
+    # too: for no time, but that takes milliseconds on a busy machine. A claim
+    # in a fork has no rival, and is never tried again.
     claim_resources = inspect.unwrap(
         report.SchedulerReportClient.claim_resources
     )
@@ -181,11 +182,11 @@ class ReportClient(report.SchedulerReportClient):
         try:
             detail = response.json()['errors'][0]['detail']
         except (ValueError, LookupError, TypeError):
-            # A server in front of placement.
+            # A server in front of placement may have answered.
             if status in _MAY_BE_TOO_LONG and _is_long(url):
                 failure = QueryTooLong
         else:
-            # A database's error ends with its statement.
+            # Without the statement that an error of the database ends with.
             detail = ' '.join(detail.partition('[SQL: ')[0].split())
             failure = QueryRefused
         self.refusal = f'{status} {messages.clean(detail.strip())}'
@@ -210,7 +211,7 @@ class ReportClient(report.SchedulerReportClient):
         answers = False
         if failure:
             with contextlib.suppress(ks_exc.ClientException):
-                # Its database has to answer too.
+                # A request that placement's database has to answer too.
                 other = super().get('/resource_providers?name=nova-ext-sched')
                 answers = other.status_code == 200
         cls = failure if failure and answers else PlacementFailed
@@ -323,7 +324,7 @@ class Providers:
         self.get_stored = functools.cache(self._get_stored)
         self._get_shared_allocations = functools.cache(self.get_allocations)
         self._answers: dict[tuple[str, ...], Candidates] = {}
-        # What providers of any answer had and used, by UUID.
+        # What each provider in any answer has and uses, by UUID.
         self._rooms: dict[str, dict[str, dict[str, typing.Any]]] = {}
 
     def get_candidates(
@@ -400,7 +401,7 @@ class Providers:
             return hosts & self.roots((key, part.value[1:]))
         if part.key in ('root_required', 'member_of'):
             return hosts - self.roots((key, part.value))
-        # It may stand anywhere in the tree, or in a provider that is shared.
+        # Any provider of the tree may have it, or one that is shared.
         params = [(key, part.value)]
         if part.key == 'group':
             params = parse.parse_qsl(part.value.partition(': ')[2])
@@ -517,7 +518,7 @@ class Providers:
         """Return the root of each provider that satisfies parameters."""
         # No host has a trait or resource class that placement does not know.
         found = self._get(f'/resource_providers?{parse.urlencode(params)}')
-        # There may be many of them, and they are kept: each text once.
+        # There may be many UUIDs, and they are kept: each text once.
         same = self._uuids.setdefault
         pairs = (
             (one['uuid'], one['root_provider_uuid'])

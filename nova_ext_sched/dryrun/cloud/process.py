@@ -51,8 +51,8 @@ def patch() -> None:
 
 @contextlib.contextmanager
 def _silent_eventlet() -> Iterator[None]:
-    # It complains about locks that were made before it patches them, by a
-    # logger that no configuration reaches.
+    # eventlet complains about locks that were made before it patches them, by
+    # a logger that no configuration reaches.
     last_resort = logging.lastResort
     logging.lastResort = logging.NullHandler()
     try:
@@ -83,8 +83,8 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
     argv = ['nova-scheduler']
     argv += [f'--config-file={path}' for path in files]
     argv += [f'--config-dir={path}' for path in dirs]
-    # It registers what osprofiler needs, connects the databases, and prepares
-    # RPC without a connection.
+    # nova's function registers osprofiler's options, configures the databases,
+    # and prepares RPC without a connection.
     config.parse_args(argv)
     objects.register_all()
     objects.Service.enable_min_version_cache()

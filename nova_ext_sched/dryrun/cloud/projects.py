@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 #: How long keystone may take, in seconds; the token and all that counts.
 SECONDS = 5
 
-# The variables of which openstacksdk makes a cloud.
+# With one of these variables, openstacksdk knows a cloud.
 _OF_A_CLOUD = ('OS_CLOUD', 'OS_AUTH_URL')
 
 
@@ -107,7 +107,8 @@ def _ask() -> tuple[dict[str, str], str]:
             failed.append(messages.say_error(exc))
             LOG.debug('Projects have no name: %s', failed[0])
 
-    # A timeout of requests counts anew with each piece of an answer.
+    # In a thread: a timeout of requests starts anew with each piece of an
+    # answer.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(SECONDS)
@@ -119,7 +120,7 @@ def _ask() -> tuple[dict[str, str], str]:
 
 def _list_projects() -> list[dict[str, typing.Any]]:
     session = _load_session()
-    # Others give what they have for each service: placement's endpoint.
+    # Other plugins give one endpoint for every service: placement's.
     if session is None or not isinstance(
         session.auth, base.BaseIdentityPlugin
     ):

@@ -33,7 +33,7 @@ def find(
     """
     known = {host.host for host in cloud.hosts.values()}
     if not {*names} <= known:
-        # Servers may stand where there is no compute node any more.
+        # Servers may stand on a host that has no compute node any more.
         known = known.union(*servers.Reader(cloud).count().values())
     hosts = {find_host(cloud, name, known) for name in names}
     for name in aggregates:
@@ -57,7 +57,7 @@ def find_host(
     try:
         return named.find_host(name, known)
     except exception.UnknownName:
-        # It may be one of a cell that does not answer.
+        # It may be a host of a cell that does not answer.
         if cloud.silent_cells:
             return name
         raise

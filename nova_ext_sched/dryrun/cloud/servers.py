@@ -27,17 +27,17 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.queries import reservation
 
-# Servers read at once; it bounds the memory whatever a host holds.
+# Servers that are read at once: it bounds the memory, whatever a host holds.
 PAGE = 500
 
-# Servers that are read where one is looked for by its name.
+# The most servers that are read to find one by its name.
 _MOST_NAMED = 1000
 
-# Images whose keys are remembered.
+# The most images whose keys are remembered.
 _IMAGES = 1024
 
-# Servers of one group stand on many hosts, and a group with its members costs
-# some milliseconds to read. The number bounds the memory.
+# The most groups that are remembered: to read one with its members takes some
+# milliseconds, and its servers are on many hosts.
 _GROUPS = 1024
 
 #: What a move looks at of an Instance; nova would load one after the other.
@@ -52,7 +52,7 @@ OF_MOVES = (
 #: The same of an evacuation, where nova-api alone looks.
 OF_EVACUATIONS = ('info_cache', 'system_metadata')
 
-# What nova stores of a request and takes from no stored one.
+# Fields that nova stores, and does not take from a stored request.
 _PER_REQUEST = (
     'network_metadata',
     'request_level_params',
@@ -102,8 +102,8 @@ class Reader:
     def __post_init__(self) -> None:
         self._ctxt = process.context()
         self._group = functools.lru_cache(maxsize=_GROUPS)(self._read_group)
-        # As nova-conductor sets groups up, by cell and UUID, and whether the
-        # server that asks is a member.
+        # Groups as nova-conductor sets them up, by cell, by UUID, and by
+        # whether the server that asks is a member.
         self._set_up: dict[tuple[str, str, bool], typing.Any] = {}
         #: Returns the keys of an image. Many servers have one image, and each
         #: read is a request to Glance.
@@ -200,7 +200,8 @@ class Reader:
         for name in _PER_REQUEST:
             primitive['nova_object.data'].pop(name, None)
         spec = objects.RequestSpec.obj_from_primitive(primitive, self._ctxt)
-        # Only the copy that nova-api makes for a rebuild has no ID.
+        # An ID, because only the copy that nova-api makes for a rebuild has
+        # none.
         spec.id = 0
         spec.instance_uuid = stored.uuid
         spec.retry = spec.ignore_hosts = None
@@ -220,7 +221,7 @@ class Reader:
             )
             spec.instance_group = known and known.obj_clone()
             if known is None:
-                # It was deleted, and asks nothing of its members any more.
+                # The group was deleted, and asks nothing any more.
                 spec.scheduler_hints.pop('group', None)
         return spec
 

@@ -118,7 +118,7 @@ class Snapshot(host_manager.HostManager):
     @functools.cached_property
     def client(self) -> mirror.MirroringClient:
         """nova's client of placement, with the session of nova.conf."""
-        # It asks placement when it is made, and not every tool needs it.
+        # Late, because it asks placement at once, and not every tool needs it.
         return mirror.MirroringClient()
 
     @functools.cached_property
@@ -189,7 +189,7 @@ class Snapshot(host_manager.HostManager):
         found = objects.HostMappingList.get_all(
             nova_context.get_admin_context()
         )
-        # As MySQL compares them.
+        # Without case, as MySQL compares them.
         mapped = {mapping.host.lower() for mapping in found}
         return {host for host in self._nodes if host.lower() not in mapped}
 
@@ -242,8 +242,8 @@ class Snapshot(host_manager.HostManager):
                 for service in found.services
             },
         )
-        # nova takes the first of equal hosts, in an order that is another in
-        # each process. Two plans of one cloud are to be the same.
+        # nova takes the first of equal hosts, in an order that differs from
+        # process to process. Here two plans of one cloud are the same.
         return {
             state.uuid: state
             for state in sorted(
@@ -377,7 +377,7 @@ class Snapshot(host_manager.HostManager):
         ]
         found = {aggregate.availability_zone for aggregate in zoned}
         hosts = {host.host for host in self.hosts.values()}
-        # Hosts of a silent cell may be in no aggregate.
+        # A host of a silent cell may be in no aggregate with a zone.
         if self.silent_cells or hosts.difference(*(a.hosts for a in zoned)):
             found.add(CONF.default_availability_zone)
         return found
@@ -499,7 +499,8 @@ def _keeping_answers() -> Iterator[None]:
     find = nova_service.get_minimum_version_all_cells
     find_multiplier = utils.get_weight_multiplier
     kept: dict[object, int] = {}
-    # With the aggregates, so that no others are at their place in memory.
+    # Each value has the aggregates: while they are kept, no other object can
+    # get their id().
     multipliers: dict[object, tuple[object, float]] = {}
 
     def find_once(

@@ -46,8 +46,8 @@ _METHODS = {
 _ASKS = 'newer clients ask first unless --auto-approve'
 _SET_STATE = f'set its state (openstack server set --state active; {_ASKS})'
 
-# After which nova may have lost what it was about to do: no hypervisor writes
-# a server's record while it copies a disk.
+# Seconds after which nova may have lost a task: no sooner, because no
+# hypervisor writes a server's record while it copies a disk.
 _LONG = 3600
 
 # What has to be done first, by the state that keeps nova from a move.
@@ -64,9 +64,9 @@ _BEFORE_MOVE = {
     'suspended': 'resume it',
 }
 
-# The same for an evacuation. Once the host is down nothing there resumes a
-# server: only its record can change. That works where the server's disk and
-# its record are one story, which they are not while a resize waits.
+# The same for an evacuation. Once the host is down nothing there can resume a
+# server: only its record can be changed. That helps where the record is all
+# that is wrong, which it is not while a resize waits to be confirmed.
 _SET_ANY_STATE = (
     f'set its state to active or error (openstack server set --state; {_ASKS})'
 )
@@ -79,8 +79,8 @@ _BEFORE_EVACUATION = {
     'image, without what was shelved',
 }
 
-# How the guest is that does not run. Of others a cold migration would lose the
-# memory.
+# The power states of guests that are off. A cold migration of any other loses
+# the guest's memory.
 _OFF = (power_state.SHUTDOWN, power_state.CRASHED)
 _START = 'start it (openstack server reboot --hard)'
 _SYNC = (
@@ -166,7 +166,7 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             f'{host}): the host was renamed, or its service was deleted',
         ) from exc
     except nova_exception.NovaException as exc:
-        # What is alike is said once.
+        # Without the UUID, so that equal reasons are told once.
         text = exc.format_message().replace(f' ({instance.uuid})', '')
         text = messages.clean(text.rstrip('.'), 500)
         is_passing = isinstance(
@@ -190,7 +190,7 @@ def _ask_conductor(ctxt: typing.Any, instance: typing.Any) -> None:
     task = types.SimpleNamespace(
         context=ctxt,
         instance=instance,
-        # As every Neutron of a supported release has it.
+        # Every Neutron of a supported release has the extension.
         network_api=types.SimpleNamespace(
             has_port_binding_extension=lambda _: True
         ),

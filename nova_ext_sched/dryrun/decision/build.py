@@ -36,7 +36,7 @@ from nova_ext_sched import messages
 NO_VALID_HOST = 'No valid host was found'
 #: ... that hosts were found, and each refused the server (MaxRetriesExceeded).
 NO_HOST_LEFT = 'Exceeded maximum number of retries'
-# nova.exception.HostMappingNotFound: nova-conductor buries the server.
+# nova.exception.HostMappingNotFound: nova-conductor moves it to cell0.
 _IN_NO_CELL = ' is not mapped to any cell'
 
 _BEGINS = 'compute__do_build_and_run_instance'

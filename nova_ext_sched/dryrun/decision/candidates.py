@@ -127,7 +127,7 @@ def _leave_out_full(
 ) -> placement.Candidates:
     """Add what a fork has filled, and return the other candidates."""
     fitting, full = supposed.leave_out_full(answer)
-    # Those that fit are known to.
+    # Of hosts in the answer it is known that they fit.
     judged.unknown -= query.by_provider(fitting.requests).keys()
     judged.add(
         'placement',
@@ -160,7 +160,7 @@ def _run_request_filters(
     """
     cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
     if not asked.matrix.whole:
-        # All at once: nobody asks which one added what.
+        # All at once, because nobody asks which filter added what.
         every = request_filter.process_reqspec
         rows.append(Row('request filter', get_name(every)))
         _run(every, ctxt, spec_obj)
@@ -175,7 +175,7 @@ def _run_request_filters(
         rows.append(row)
         was, applied = stored, _run(fn, ctxt, spec_obj)
         stored = _store(spec_obj)
-        # Most filters of most requests change nothing that is asked.
+        # Most filters change nothing in most requests.
         if stored != was:
             after = query.get_parts(ctxt, spec_obj, cloud)
             row.parts = [part for part in after if part not in before]
@@ -245,7 +245,7 @@ class _Attribution:
         self._providers = self.asked.cloud.providers
         hosts = self._matrix.names.keys()
         self._outside = hosts - self.answer.summaries.keys()
-        # Those that placement knows. Of others nothing can be said.
+        # Hosts that placement knows. Of others nothing can be said.
         self._known: set[str] = set()
         if self._outside and self._matrix.whole:
             self._known = self._outside & self._providers.roots()
@@ -272,8 +272,8 @@ class _Attribution:
                 refused=dict.fromkeys(self._outside - self._known, unknown),
             )
         # What the request asks for without the request filters. Where CPUs are
-        # pinned, a host passes with either form of the query: what only one of
-        # them asks is asked of the whole.
+        # pinned, nova sends two forms of the query and a host may pass with
+        # either: parts that only one form has count for the whole.
         filtered = {part for row in rows for part in row.parts}
         for part in query.merge(
             part
@@ -325,7 +325,7 @@ class _Attribution:
                 known = lacking < self._known or self._providers.knows(part)
                 refusal = self.words.lacking(part, row.policy, known)
                 if row.stage == 'placement' and not refusal.cause:
-                    # A label is not what a member has written.
+                    # A label has no word that a member has written.
                     refusal = refusal._replace(
                         cause=reasons.cause_of(part),
                         label=reasons.label_of(part),

@@ -46,7 +46,7 @@ KEPT = declaration.Policy(
 
 _MOST_VALUES = 3
 _MOST_NODES = 4
-# Users write as many as they like, and nova parses each anew.
+# Users may write any number of parts, and nova parses each anew.
 _MOST_PARTS = 10
 
 _SCOPE = 'aggregate_instance_extra_specs:'
@@ -127,13 +127,13 @@ def decisions(
     """
     cls = type(host_filter)
     if cls is affinity_filter.ServerGroupAntiAffinityFilter:
-        # Ours has nova's answers, and words.
+        # Our filter gives nova's answers, with words.
         ours = anti_affinity.ServerGroupAntiAffinityFilter()
         yield from ours.decisions(spec_obj)
         return
     if cls is affinity_filter.ServerGroupAffinityFilter:
         policy = KEPT if _is_kept(spec_obj) else AFFINITY
-    # Others may have a filter of such a name.
+    # Other packages may have a filter of the same name.
     if cls.__module__.startswith('nova.') and cls.__name__ in _COMPARES:
         yield (
             policy,
@@ -319,7 +319,7 @@ def _compare_query(refused: Refused) -> str:
 
     def say_variable(name: str) -> str:
         value = refused.filter._parse_string(name, refused.host)
-        # Some are objects of any size.
+        # Some values are objects of any size.
         is_short = isinstance(value, str | int | float)
         shown = messages.quoted(value) if is_short else type(value).__name__
         return (

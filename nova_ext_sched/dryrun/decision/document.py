@@ -31,7 +31,7 @@ _ZONE = 'availability zone'
 
 _FLAVOR = ('name', 'vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
 
-# How many names of a reason, hosts of the order and weighers are shown.
+# The most names of a reason, hosts of the order, and weighers that are shown.
 _MOST_NAMES = 3
 _MOST_HOSTS = 5
 _MOST_DECIDERS = 3
@@ -72,7 +72,7 @@ def make_request(
             **fields.get_fields(group, 'name', 'policy'),
         ),
         hints={
-            # nova's own kind of list is none for PyYAML.
+            # PyYAML does not write nova's own kind of list.
             key: list(value) if isinstance(value, list) else [value]
             for key, value in hints.items()
             if not key.startswith('_nova')

@@ -43,7 +43,8 @@ from nova_ext_sched.dryrun.decision import server
 UNITS = 'min_unit, max_unit or step_size'
 
 _SOURCE = 'Unable to replace instance claim on source'
-# nova's words for the owner, where what a server holds is refused.
+# nova's words for the owner where placement no longer takes what a server
+# holds.
 _KEEPS = {
     'migrate': _SOURCE,
     'resize': _SOURCE,

@@ -59,8 +59,8 @@ class Hosts:
     def __post_init__(self) -> None:
         self._cloud, self._matrix = self.asked.cloud, self.asked.matrix
         self._spec_obj = self.asked.spec_obj
-        # HostStates: the candidates first, then those that are out and judged
-        # all the same.
+        # HostStates: the candidates first, then hosts that are out already and
+        # are judged all the same.
         self._states: list[typing.Any] = []
         number = self._spec_obj.num_instances
         self._servers = [uuidutils.generate_uuid() for _ in range(number)]
@@ -228,11 +228,11 @@ class Hosts:
 
     def _apply_names(self) -> None:
         """Leave the hosts that the request names, by nova's own code."""
-        # Without filters what is left is what the request names.
+        # With no filter enabled, nova leaves the hosts that the request names.
         bare = copy.copy(self._cloud)
         bare.enabled_filters = []
         requested = reasons.refusal(reasons.REQUESTED_HOST)._replace(
-            # A rebuild is where the server is, or nowhere.
+            # A rebuild is on the server's own host, or nowhere.
             lifts=not fields.is_rebuild(self._spec_obj)
         )
         judged = {state.uuid for state in self._states}
@@ -267,14 +267,15 @@ class Hosts:
             state
             for state in self._states
             if state.uuid not in self._matrix.remaining
-            # It would refuse what has no candidates.
+            # Such a filter would refuse each host without candidates.
             and (
                 not isinstance(host_filter, filters.CandidateFilterMixin)
                 or state.allocation_candidates
             )
         ]
         if others and self._matrix.whole:
-            # What filters note of the request is not to have those hosts.
+            # A copy, so that filters note nothing of these hosts in the
+            # request.
             noted = request_state.of(self._spec_obj)
             aside = copy.copy(self._spec_obj)
             group = dataclasses.replace(

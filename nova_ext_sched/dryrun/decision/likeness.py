@@ -26,9 +26,9 @@ from nova_ext_sched.filters import base
 
 CONF = nova.conf.CONF
 
-# Fields of a HostState that say which host it is, and those that no claim
-# changes and no filter compares with what claims change: by them each host
-# was judged.
+# Fields of a HostState that count for no likeness: those that say which host
+# it is, and those that no claim changes and no filter compares with what
+# claims change. Each host was judged by them already.
 _OWN = frozenset(
     {
         'host',
@@ -57,8 +57,8 @@ _COUNTED = frozenset(
 # The hint of nova's JsonFilter, which compares any field with any other.
 _OF_ANY_FIELD = 'query'
 
-# Their filters compare nothing of _OWN with more; nor does one that judges by
-# aggregates alone.
+# Filters of these packages compare no field of _OWN with another; nor does a
+# filter that judges by aggregates alone.
 _PACKAGES = ('nova', 'nova_ext_sched')
 
 
@@ -138,7 +138,7 @@ def of_host(
         for provider, claim in request['allocations'].items():
             summary = summaries[provider]
             if summary['root_provider_uuid'] != uuid:
-                # Hosts share it: what one claims, another lacks.
+                # Hosts share the provider: what one claims, another lacks.
                 return uuid
             number = numbers.setdefault(provider, len(numbers))
             for name, amount in claim['resources'].items():
@@ -148,7 +148,7 @@ def of_host(
         rooms.append(())
     if numbers.keys() <= {uuid}:
         return described, tuple(rooms)
-    # Placement may have listed some of the providers alone.
+    # Placement may have listed candidates of some of the providers only.
     others = sorted(
         str((sorted(one.get('traits', ())), one['resources']))
         for one in tree.values()
@@ -161,7 +161,7 @@ def key_of_state(state: typing.Any) -> object:
     return (
         frozenset(map(id, state.aggregates)),
         *(
-            # What has no text of its own is like nothing else.
+            # A value without a text of its own is like no other.
             repr(value.pools if name == 'pci_stats' and value else value)
             for name, value in sorted(vars(state).items())
             if name not in _OWN
@@ -169,7 +169,7 @@ def key_of_state(state: typing.Any) -> object:
     )
 
 
-# What is another's of two requests that are alike, or nova sets anew.
+# Fields in which like requests may differ, or that nova sets anew.
 _OWN_OF_REQUEST = (
     'id',
     'instance_uuid',
@@ -184,7 +184,7 @@ _OWN_OF_REQUEST = (
     'limits',
     'network_metadata',
     'requested_networks',
-    # Of the flavor and its devices, or of ports that Neutron asks about.
+    # They follow from the flavor and its devices, or from Neutron's ports.
     'requested_resources',
     'request_level_params',
 )
@@ -248,7 +248,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
         ).get('allocation'):
             has_all = False
     try:
-        # Parts of a request have its UUID.
+        # Parts of a request have the server's UUID in them.
         stored = jsonutils.loads(text.replace(instance.uuid, ''))
         spec = stored['nova_object.data']
         image = _read_data(spec.get('image')).get('id')
@@ -260,7 +260,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
                 has_all = False
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    # The scheduler's filters read it.
+    # The scheduler's filters read the image that the server runs.
     runs_another = bool(image and image != instance.image_ref)
     is_alone = not runs_another
     for name in ('instance_group', 'scheduler_hints'):

@@ -130,7 +130,7 @@ class Matrix:
             stage, name, asks, len(judged), len(self.remaining)
         )
         if judged:
-            # A number of hosts that nobody looked at is none.
+            # Else no host was looked at, and there is no number.
             added.refused = len(cells)
         counts = collections.Counter(itertools.chain(*cells.values()))
         added.causes = list(dict.fromkeys(one.cause for one in counts))
@@ -218,7 +218,8 @@ class Matrix:
             self.constraints, self.columns, strict=True
         ):
             if column.judged:
-                # What refuses them elsewhere has the same cause.
+                # By cause: another constraint of the same cause may refuse it
+                # too.
                 constraint.alone = sum(
                     uuid in self._only for uuid in column.refused
                 )
@@ -270,7 +271,7 @@ class Matrix:
     def _complete(
         self, capacity: conclusion.Capacity, free: Mapping[str, int]
     ) -> None:
-        # Hosts that a smaller flavor alone would open.
+        # Hosts that nothing but a smaller flavor would open.
         alone = {
             uuid
             for uuid, causes in self.causes.items()
@@ -319,7 +320,7 @@ class Matrix:
             return deciders
         first, *others = self.order
         for weigher in first.weights if others else ():
-            # Sums that differ by less are the same.
+            # Rounded: sums that differ by less count as equal.
             without = {
                 one.host: round(one.weight - one.weights[weigher], 6)
                 for one in self.order
@@ -432,7 +433,7 @@ class Matrix:
         """
         ranks: dict[str, int] = {}
         for column in self.columns:
-            # What refuses only hosts that are not wanted is in no way.
+            # A constraint is not in the way of hosts that are not wanted.
             of_column = {
                 (
                     refusal.cause,

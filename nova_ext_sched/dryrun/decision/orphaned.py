@@ -43,11 +43,11 @@ from nova_ext_sched.queries import servers
 #: What a host lacks of each resource class, by its UUID.
 Lacking = dict[str, dict[str, int]]
 
-# Hosts whose allocations are read, one by one, and consumers whose type is.
-# The allocations of further consumers count as held.
+# The most hosts whose allocations are read, one by one, and the most consumers
+# whose type is read. Allocations of further consumers count as held.
 _MOST = 50
 _MOST_NAMES = 5
-# Each is read, and has a sentence of some lines in a record.
+# Each takes a read, and some lines in a record.
 _MOST_STRAY = 20
 
 _OTHERS = (
@@ -56,7 +56,7 @@ _OTHERS = (
     'consumer has'
 )
 
-# The types of nova's consumers; it writes none.
+# The types that nova's consumers may have. nova itself writes none.
 _OF_NOVA = ('unknown', 'INSTANCE', 'MIGRATION')
 
 
@@ -100,7 +100,8 @@ def find(
     if not lacking:
         return None, []
     get_type = cloud.providers.get_consumer_type
-    # Before nova's tables: what nova creates after it is not among them.
+    # Placement first, nova's tables then: so what nova creates in between is
+    # not taken for orphaned.
     asked = list(lacking)[:_MOST]
     read = {uuid: cloud.providers.get_held(uuid) for uuid in asked}
     shared = {uuid: cloud.providers.get_shared(uuid) for uuid in asked}

@@ -51,7 +51,7 @@ TENANT = declaration.Policy(
     host_filter='AggregateMultiTenancyIsolation',
     closes=True,
 )
-# No filter of nova's: HostManager itself, and in_tree of the query.
+# Of no filter: HostManager itself compares names, and in_tree of the query.
 REQUESTED_HOST = declaration.Policy(
     name='requested host', refuses='are not the requested host'
 )
@@ -184,7 +184,7 @@ class Reasons:
         refused = {}
         for uuid in uuids:
             first = self.find_aggregates(uuid, part)[0]
-            # The policy's own words about a host in it alone.
+            # The policy's own words about a host that is in this one alone.
             host = types.SimpleNamespace(host=None, aggregates=[first])
             detail = judge(host).reason if judge else ''
             shown = fields.aggregate_name(first)
@@ -265,7 +265,8 @@ def ask_filter(
         explain = _make_explainer(host_filter, spec_obj, policy)
         found = {}
         for state in refused:
-            # To lift one alone would not free a host that several refuse.
+            # All of them: to lift one would not free a host that others
+            # refuse.
             first, *others = explain(state) or [refusal(policy)]
             found[state.uuid] = first._replace(more=tuple(others))
         return found
@@ -350,7 +351,7 @@ def refusal(
         policy.name,
         messages.clean(aggregate),
         detail,
-        # No server leaves its cell, or its group.
+        # Nothing lets a server leave its cell, or its group.
         lifts=policy not in (CELL, comparison.KEPT),
         rank=rank,
     )
@@ -361,7 +362,7 @@ def disabled(service: Mapping[str, typing.Any]) -> refusals.Refusal:
 
     :param service: as a HostState has it
     """
-    # An operator wrote it, or nova-compute: "AUTO: ...".
+    # By an operator, or by nova-compute ("AUTO: ...").
     why = service.get('disabled_reason') or ''
     return refusal(DISABLED, why, messages.clean(why))
 

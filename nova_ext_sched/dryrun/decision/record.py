@@ -35,7 +35,7 @@ from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.policy import declaration
 
 _SYNC = 'run nova-manage placement sync_aggregates'
-# Of several nodes of one nova-compute (ironic) nova mirrors nothing.
+# Where a nova-compute has several nodes (ironic), nova mirrors nothing.
 _SET = 'use openstack resource provider aggregate set'
 
 _ENABLED = refusals.Refusal(

@@ -127,8 +127,9 @@ def full(resources: Sequence[str]) -> Refusal:
     )
 
 
-# What to do about refusals, by how their kinds begin. What follows that is
-# the rest; ``names`` are what the kinds count.
+# What to do about refusals, by the beginning of their phrase: ``{rest}`` is
+# what follows it, ``{names}`` what is counted within it, aggregates for
+# example.
 _ACTS = (
     ('are disabled', 'enable {hosts}'),
     ('are down', 'start nova-compute on {hosts}'),
@@ -190,11 +191,11 @@ _ACTS = (
     ),
     ('get no candidates: ', 'correct the request, which placement refuses'),
 )
-# Their own words end with what to do.
+# A phrase that has one of these after a colon says itself what to do.
 _REMEDIES = ('run', 'use')
-# A row that somebody broke; the reason says which.
+# Where somebody wrote what nobody can read; the detail says where.
 _FAULT = 'cannot be read'
-# Whoever wrote the filter, it says what it wants, or nobody knows.
+# For filters of other packages, which do not say what they want.
 _ELSE = 'make {cause} accept {hosts}'
 _MOST_HOSTS = 3
 

@@ -44,7 +44,7 @@ def _say_of_request(asked: asking.Asking) -> Iterator[str]:
     cloud, spec_obj = asked.cloud, asked.spec_obj
     if spec_obj.project_id is None:
         closed = []
-        # The request filter says why it refuses it.
+        # Where it is refused, the request filter says why.
         with contextlib.suppress(exception.RequestRefused):
             wanted = reservation.compile_request(spec_obj)
             closed = sorted(
@@ -60,7 +60,7 @@ def _say_of_request(asked: asking.Asking) -> Iterator[str]:
             )
     zone = fields.get_field(spec_obj, 'availability_zone')
     zones = {one.availability_zone for one in cloud.aggs_by_id.values()}
-    # The default zone is that of hosts in no aggregate with one.
+    # Hosts in no aggregate with a zone are in the default zone.
     if zone and zone not in {*zones, CONF.default_availability_zone}:
         yield (
             f'No aggregate has the availability zone {messages.clean(zone)} '

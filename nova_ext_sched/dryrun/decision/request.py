@@ -191,7 +191,7 @@ def get_image(
     properties = dict(image.get('properties', {}))
     given = wanted.image_properties
     for key, value in given:
-        # Fields of an image that people know as its properties.
+        # Glance has these as fields; people know them as properties.
         if key in ('disk_format', 'container_format'):
             image[key] = value
         else:

@@ -78,7 +78,7 @@ class Server:
         self.cell = stored.cell
         self.spec_obj = spec_obj or reader.load(stored)
         self.ctxt = process.context(self.spec_obj.project_id)
-        # nova stores with how many others it was created.
+        # nova stores how many servers were created together.
         self.spec_obj.num_instances = 1
         self.spec_obj.requested_resources = []
 
@@ -122,7 +122,7 @@ class Server:
         :raises exception.RequestRefused: its image cannot be read
         """
         spec_obj, instance = self.spec_obj, self._instance
-        # A member's: filters of other packages would pass every host.
+        # A member wrote it: filters of other packages would pass every host.
         hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
         hints.pop(fields.CHECK_TYPE, None)
         # As nova-conductor does before it asks the scheduler.
@@ -294,7 +294,7 @@ class Server:
             self._cloud.target_cell(self.ctxt, self._mapping) as cctxt,
             self._reader.keeping_groups(self.cell),
         ):
-            # Else nova works it out and saves it.
+            # nova would work it out and save it.
             if 'is_bfv' not in self.spec_obj:
                 self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
                     cctxt, instance

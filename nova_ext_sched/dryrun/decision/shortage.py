@@ -36,7 +36,7 @@ from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 
-# Hosts that are asked one by one, and inventories whose limits are read.
+# The most hosts that are asked one by one, and inventories that are read.
 _MOST = 32
 
 
@@ -62,7 +62,7 @@ _WORDS = {
     _Room.UNKNOWN: 'lack {}',
 }
 
-# Who reserves: options of nova-compute, and ironic's driver.
+# The options of nova-compute that reserve; for nodes ironic's driver does.
 _RESERVED_BY = {
     'VCPU': ' by reserved_host_cpus',
     'MEMORY_MB': ' by reserved_host_memory_mb',
@@ -170,7 +170,7 @@ def _refuse(
     :param rooms: what they have of it
     :param details: what is reserved of each
     """
-    # Nothing frees a host that never had the amount.
+    # A host that never had the amount cannot be freed.
     words = {
         room: reasons.refusal_by_resource(
             text.format(resource),
@@ -217,12 +217,12 @@ def _read_units(
     :param capacities: of the providers, by UUID
     """
     kinds: dict[int, list[str]] = collections.defaultdict(list)
-    # Those that are large enough come first.
+    # Capacities that are large enough come first.
     for uuid, capacity in sorted(
         capacities.items(), key=lambda one: (one[1] < amount, one[0])
     ):
         kinds[capacity].append(uuid)
-    # The first of each capacity, then the second of each.
+    # The first provider of each capacity, then the second of each.
     order = itertools.chain(*itertools.zip_longest(*kinds.values()))
     units: dict[str, _Units | None] = {}
     for uuid in itertools.islice(filter(None, order), _MOST):
@@ -263,7 +263,7 @@ def _read(
     :returns: UUIDs of the host and the provider, and its capacity and use
     """
     missing = set(hosts)
-    # What hosts share: it is in no summary while it has not one unit free.
+    # Shared providers: in no summary while they have not one unit free.
     for uuid, served in providers.served.items():
         if mine := missing & served:
             inventory = providers.get_inventories(uuid).get(resource)

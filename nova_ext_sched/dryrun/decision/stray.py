@@ -55,8 +55,8 @@ from nova_ext_sched.queries import servers
 #: nova writes the end of a server or migration before it clears placement.
 CLEARING = datetime.timedelta(minutes=10)
 
-# nova-conductor asks one destination after the other, and waits for each as
-# long as [DEFAULT] long_rpc_timeout (half an hour).
+# nova-conductor asks one destination after the other, and waits for each up to
+# [DEFAULT] long_rpc_timeout (half an hour).
 _LOST = datetime.timedelta(hours=1)
 
 # What nova-compute looks for when it starts

@@ -78,7 +78,7 @@ def fill(
         uuid = uuidutils.generate_uuid()
         is_going = False
         for state in choose(uuid):
-            # What hosts share may have gone to another in this round.
+            # Another host may have taken what they share in this round.
             if future.come(uuid, spec_obj, state):
                 is_going = True
                 yield uuid, state
@@ -136,8 +136,8 @@ class Rooms:
         self._cloud = cloud
         self._ctxt = process.context()
         self._spec_obj = spec_obj
-        # Explain's stages have asked all of them. What nova asks once for
-        # several servers depends on no claim.
+        # Explain has asked all filters. Those that nova asks once for several
+        # servers depend on no claim, and are not asked again.
         self._filters = [
             one
             for one in cloud.enabled_filters
@@ -147,7 +147,7 @@ class Rooms:
         self._group = spec_obj.instance_group
         self._requests = query.by_provider(candidates.requests)
         self._swap = swap.Swap(cloud.providers, candidates.queries)
-        # By the root of their tree: placement has those of whole trees.
+        # Summaries by the root of their tree: placement lists whole trees.
         self._trees: dict[str, dict[str, typing.Any]] = {}
         for uuid, one in candidates.summaries.items():
             tree = self._trees.setdefault(one['root_provider_uuid'], {})
@@ -192,7 +192,7 @@ class Rooms:
                     if not self._has_one_candidate(one)
                 ]
                 self._halve(future, even)
-            # Those of a group that came before may have changed the next: a
+            # In a group, a server that came to one node may close the next: a
             # nova-compute may have several nodes.
             turns = (
                 [remaining]
@@ -241,7 +241,8 @@ class Rooms:
                     future.ledger.find_lacking(request, fits)
                 )
             refused[room.state.uuid] = fits + 1
-            # Most end for want of room: the last one is asked about first.
+            # Most hosts end because they are full: so the last server that
+            # they have room for is asked about first.
             asked[room.state.uuid] = fits
         while asked := {uuid: one for uuid, one in asked.items() if one}:
             mine = [one for one in rooms if one.state.uuid in asked]
@@ -276,7 +277,7 @@ class Rooms:
                 # nova-api makes the server a member before it is placed.
                 self._group.members.append(uuid)
             for one in rooms:
-                # What servers that came have left of it.
+                # The host as the servers that came have left it.
                 [one.state] = self._cloud.get_host_states_by_uuids(
                     self._ctxt, [one.state.uuid], self._spec_obj
                 )
@@ -333,16 +334,16 @@ class Rooms:
         return rooms
 
     def _find_tied(self, future: fork.Fork) -> list[Set[str]]:
-        # Each takes a server at the beginning. One that takes none then, or
-        # that its failure domain ends, has lost servers to others of the
-        # group, or they to it.
+        # Each host takes a server at the beginning. One that took none, or
+        # that its failure domain ended, shares its room with other hosts of
+        # the group.
         if self._group is not None and any(
             not one.servers
             or (one.end and one.end.cause == failure_domain.DECLARATION.name)
             for one in self._rooms
         ):
             return [{uuid for one in self._rooms for uuid in one.uuids}]
-        # What is left of a provider that hosts share is too little.
+        # Hosts are tied where a provider that they share has too little left.
         users: dict[str, set[str]] = collections.defaultdict(set)
         for one in self._rooms:
             uuid = one.state.uuid

@@ -70,8 +70,8 @@ def count_all(
     counted = survey.get_flavors(flavors)
     hosts = len(cloud.hosts)
     if counted and cloud.states:
-        # They stay until the process ends. Python would else look for garbage
-        # among them again and again, for a fifth of the time.
+        # These objects stay until the process ends. Python's garbage collector
+        # would look through them again and again, for a fifth of the time.
         gc.freeze()
     described: list[answer.RoomForFlavor] = []
 
@@ -237,7 +237,7 @@ class Survey:
         if judged.failure is None:
             counted.end = text
         else:
-            # nova creates none either, as long as it lasts.
+            # nova creates no server either while that lasts.
             counted.judged = judged
             counted.fault = f'{text}: {messages.say_error(judged.failure)}'
 

@@ -23,7 +23,7 @@ from nova_ext_sched.dryrun.cloud import placement
 
 Summaries = Mapping[str, typing.Any]
 
-# Of numbered groups: what says more of a provider than its traits.
+# What a numbered group says of a provider besides its traits.
 _OF_PLACE = re.compile(r'(member_of|in_tree)[^=]|same_subtree')
 _WORD = re.compile('[A-Z0-9_]+')
 
@@ -41,7 +41,7 @@ class Swap:
         self._providers = providers
         text = '&'.join(map(parse.unquote, queries))
         self._is_possible = not _OF_PLACE.search(text)
-        # Traits are among them.
+        # All words of the query; the traits are among them.
         self._named = {*_WORD.findall(text)}
 
     def find(
@@ -100,7 +100,7 @@ class Swap:
         return given
 
     def _are_alike(self, provider: Summaries, other: Summaries) -> bool:
-        # The host itself has no like.
+        # No other provider can stand for the host itself.
         parent = provider.get('parent_provider_uuid')
         return (
             parent is not None

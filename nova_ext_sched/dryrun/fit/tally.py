@@ -76,7 +76,8 @@ class Counted:
         fit = number.add_up(
             self.rooms[uuid].fit for uuid in uuids if uuid in self.rooms
         )
-        # Some of them and some others may share their room.
+        # Where only some of tied hosts are among these, how many servers these
+        # alone take is not known.
         is_known = not self.fault and all(
             one.isdisjoint(uuids) or one <= uuids for one in self.tied
         )

@@ -11,7 +11,7 @@ from nova_ext_sched import fields
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 
-# Hints that name no other server, but for the group, which is looked at.
+# Hints that name no other server. The group does; it is looked at by itself.
 _HINTS = {'group', fields.CHECK_TYPE}
 
 

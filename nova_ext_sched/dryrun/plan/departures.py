@@ -41,7 +41,7 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 
-# What nova-api looks at besides what the request has.
+# What nova-api looks at besides the request.
 _STATES = ('vm_state', 'task_state', 'power_state', 'locked')
 
 
@@ -57,7 +57,7 @@ def prepare(
     :param advance: called after each server
     :raises placement.PlacementFailed: placement does not answer
     """
-    # Those of a host are read at once.
+    # The servers of one host are read together.
     by_host = sorted(leaving, key=lambda one: one.host)
     make = _Migrations(places, barred, by_host).make
     return prepare_each(by_host, make, advance)
@@ -135,7 +135,7 @@ class _Migrations(_Departures):
         self._wanted: dict[str, list[str]] = {}
         for one in leaving:
             self._wanted.setdefault(one.host, []).append(one.server)
-        # The host that was read last, and its servers with their keys.
+        # The host that was read last; its servers, each with its key.
         self._host: str | None = None
         self._on: dict[str, tuple[servers.Stored, object]] = {}
 
@@ -153,7 +153,7 @@ class _Migrations(_Departures):
             key, lambda: prepared.spec_obj.obj_clone()
         )
         if prepared.like and prepared.like.is_whole:
-            # Placement's answer numbers devices as that one.
+            # It numbers devices as placement's answer does.
             prepared.spec_obj = prepared.like.shared.spec_obj
             if alike is not None:
                 self._prepared[alike] = prepared
@@ -173,7 +173,7 @@ class _Migrations(_Departures):
                 found = [*self._reader.read_on(cell, host, self._wanted[host])]
                 is_up = bool(found) and self._is_up(cell, host)
             except cells.CellFailed:
-                # Each of its servers is asked about, and says that.
+                # Then each of its servers is asked about, and that fails.
                 continue
             for stored in found:
                 instance = stored.instance
@@ -208,7 +208,7 @@ class Evacuations(_Departures):
         super().__init__(places)
         self._hosts: Set[str] = frozenset()
         self._stored: dict[str, servers.Stored] = {}
-        # Whether nova-api evacuates a server, by all that it looks at.
+        # Why nova-api evacuates no such server, by all that it looks at.
         self._checked: dict[object, admission.NotMovable | None] = {}
 
     def read(self, cell: str, host: str) -> Iterator[servers.Stored]:
@@ -244,7 +244,7 @@ class Evacuations(_Departures):
         if problem is None:
             return self._make(stored, key)
         if problem.cause != plans.STATE:
-            # Nobody need know where it would go: it goes nowhere.
+            # Nothing lifts this refusal, so no destination is looked for.
             raise problem
         then: movable.Movable | Exception
         try:
@@ -252,9 +252,9 @@ class Evacuations(_Departures):
         except placement.PlacementFailed:
             raise
         except Exception as exc:
-            # That it is not moved is known all the same.
+            # Still, the reason why nova does not move it is known.
             then = exc
-        # Of all that are alike it is the same.
+        # Anew, because all that are alike share the refusal that was asked.
         raise admission.NotMovable(str(problem), problem.first, then)
 
     def _make(
@@ -307,7 +307,7 @@ class Evacuations(_Departures):
                     admission.ask('evacuate', cctxt, instance)
             except admission.NotMovable as exc:
                 if isinstance(exc.__cause__, nova_exception.NotFound):
-                    # It, or its host, is gone, and no other that is like it.
+                    # This server, or its host, is gone; those like it are not.
                     raise
                 problem = exc
             self._checked[alike] = problem

@@ -71,10 +71,10 @@ WEIGHED = 4
 PROPOSED = 50
 _PROPOSED_AT_ONCE = 10
 
-# Hosts of all likenesses that are kept; they bound the memory.
+# The most hosts that are kept, of all likenesses together: it bounds memory.
 _MOST_KEPT = 300_000
 
-# Filtered requests that are kept between two questions about a server.
+# The most filtered requests that are kept, for the next question.
 _MOST_FILTERED = 256
 
 
@@ -102,12 +102,13 @@ class Destinations:
             movable.Shared, dict[str, list[claims.Request]]
         ] = {}
         self._explained: dict[object, matrix.Matrix] = {}
-        # What is shared, UUID, version and requests that fit of hosts that do
-        # not pass.
+        # Hosts that do not pass: the shared answer, UUID, version, and the IDs
+        # of the requests that fit.
         self._refused: set[
             tuple[movable.Shared, str, int, tuple[int, ...]]
         ] = set()
-        # Versions of touched hosts as they were ordered, the best first.
+        # The version of each touched host when it was last ordered, the best
+        # host first.
         self._ranked: dict[movable.Shared, dict[str, int]] = {}
         # What the request filters made of a server's request, by its UUID and
         # the hosts that it ignores.
@@ -185,7 +186,7 @@ class Destinations:
         ):
             resources = query.forms(self._ctxt, judged, self.cloud)
             query.lift_limit(resources)
-            # Where none is left, one that refuses may pass later.
+            # Also where no host is left: one that refuses may pass later.
             answer = self.cloud.providers.get_candidates(self._ctxt, resources)
             refused = {
                 uuid: requests
@@ -212,7 +213,7 @@ class Destinations:
             spec_obj = self._run_request_filters(prepared)
             if spec_obj is None:
                 return 0
-            # Others are not worth the time.
+            # For an estimate, the best of the other hosts are enough.
             fresh = (one for one in remaining if one not in touched)
             asked += itertools.islice(fresh, WEIGHED)
         offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
@@ -293,7 +294,8 @@ class Destinations:
             shared = prepared.like.shared
             if shared not in self._explained:
                 spec_obj = shared.spec_obj.obj_clone()
-                # The server of which it is may be gone, and its ports.
+                # The server that the request is of may be gone with its ports:
+                # this one is asked about.
                 spec_obj.instance_uuid = prepared.uuid
                 with contextlib.suppress(
                     nova_exception.InstanceNotFound, cells.CellFailed
@@ -305,8 +307,8 @@ class Destinations:
                 )
             judged = self._explained[shared]
         here = self.cloud.hosts[prepared.node].host if prepared.node else ''
-        # Whatever else refuses them. Those to be empty may be disabled, which
-        # is said of them as for any other server.
+        # Barred hosts count as excluded, whatever else refuses them. One that
+        # is disabled is told as disabled, as it is of any other server.
         judged = self.without_barred(judged, self.cloud.nodes_of(here))
         return judged, list(judged.remaining)
 
@@ -366,7 +368,7 @@ class Destinations:
         if offered is None:
             return judged, []
         order = hosts.Hosts(asked, offered).judge()
-        # A filter may have taken the candidates away.
+        # A filter may have taken all candidates of a host.
         return judged, [one for one in order if one.allocation_candidates]
 
     def _find_proposed(
@@ -429,8 +431,8 @@ class Destinations:
         requests, touched = self._find_requests(shared), self._touched
         offer = functools.partial(self._offer, prepared, shared, requests)
         changed, ranked = self._rank(shared, requests, touched)
-        # Each is looked at when its turn comes: of what hosts share, any
-        # number of them may be full.
+        # A generator, because a provider that hosts share may be full for any
+        # number of them: each host is looked at when its turn comes.
         best = offer(ranked)
         fresh = offer(uuid for uuid in requests if uuid not in touched)
         first = dict(offer(changed)) | dict(itertools.islice(best, most))
@@ -552,7 +554,8 @@ class Destinations:
         fit: list[claims.Request],
     ) -> tuple[movable.Shared, str, int, tuple[int, ...]]:
         """Return what is the same as long as a host is judged the same."""
-        # What hosts share may have gone to another, or come back.
+        # The requests too: another host may have taken, or given back, what
+        # they share.
         version = self.cloud.versions.get(uuid, 0)
         return shared, uuid, version, tuple(map(id, fit))
 
@@ -608,7 +611,8 @@ class Destinations:
         """
         own = spec_obj.obj_clone()
         if uses_only(state.allocation_candidates[0], state.uuid, self.cloud):
-            # nova asks for the host's own providers then, and no others.
+            # Where a host is named, nova asks placement for its own providers
+            # alone.
             destination = own.requested_destination or objects.Destination()
             destination.host, destination.node = state.host, state.nodename
             own.requested_destination = destination

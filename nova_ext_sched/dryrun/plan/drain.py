@@ -149,7 +149,7 @@ def _select(
     of = objects.MigrationList.get_in_progress_by_host_and_node
     for uuid, node in nodes.items():
         for migration in of(cctxt, node.host, node.node):
-            # A server may be gone; else it is loaded from the cell.
+            # The server is loaded from the cell, and may be gone.
             with contextlib.suppress(nova_exception.InstanceNotFound):
                 if migration.instance.host != node.host:
                     ends = (migration.source_compute, migration.dest_compute)
@@ -166,6 +166,6 @@ def _is_up(cctxt: typing.Any, host: str) -> bool:
     try:
         service = objects.Service.get_by_compute_host(cctxt, host)
     except nova_exception.ComputeHostNotFound:
-        # Of another cell, or without a record.
+        # The host is in another cell, or has no service record.
         return True
     return bool(servicegroup.API().service_is_up(service))

@@ -163,7 +163,8 @@ def _say_what_ends(migration: typing.Any, down: Sequence[str]) -> str:
         host = messages.clean(migration.source_compute)
         ends = admission.say_how_to_end(f'the nova-compute log of {host}')
     if down:
-        # Until then nothing ends it, and nova-api refuses some of these.
+        # Until it runs nothing ends the migration, and nova-api refuses some
+        # of these commands.
         ends = f'start nova-compute on {messages.first_few(down)}, then {ends}'
     return ends
 

@@ -157,13 +157,14 @@ class Maintenance:
         fixed = {host for host in self._pending if self._cannot_move(host)}
         is_moving = True
         while is_moving:
-            # What one round leaves, another may take.
+            # The room that one round leaves, another may take.
             todo, is_moving = self._pending - fixed, False
             while todo:
                 made, in_vain = self._make_round(todo, self._at_once)
                 todo -= in_vain
                 if made is None and self._at_once > 1:
-                    # Each took none because others were to be empty with it.
+                    # Perhaps because others were to be empty with each: so one
+                    # host alone is tried.
                     made, in_vain = self._make_round(todo, 1)
                     todo -= in_vain
                 if made is None:
@@ -203,7 +204,7 @@ class Maintenance:
             taken = {move.expected for move in moves}
             if host in taken or not self._go_together(host, empty):
                 continue
-            # They are tried after it in this round, and take none before.
+            # These are tried next in this round, so they get no server yet.
             others = (
                 other
                 for other in queue[number:]

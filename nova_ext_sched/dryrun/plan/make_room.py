@@ -63,9 +63,9 @@ from nova_ext_sched.dryrun.plan import plans
 
 #: Hosts that are tried at most: of these the fewest servers must leave.
 MOST_HOSTS = 100
-# Those whose servers are prepared at once.
+# Of so many hosts the servers are prepared together.
 _AT_ONCE = 25
-# Why servers are not moved: the most frequent reasons.
+# The most reasons that are told why servers are not moved.
 _MOST_REASONS = 3
 
 # What a server takes of a host's own resource classes.
@@ -181,12 +181,12 @@ class _Search:
         )
         self._on: dict[str, list[servers.Size]] = {}
         self._movables: movable.Movables = {}
-        # What placement may offer a new server, by the hosts that may take
-        # one, and those of them that are tried.
+        # What placement may offer a new server, by host; and the hosts that
+        # are tried.
         self._requests: Mapping[str, Sequence[claims.Request]] = {}
         self._takers: list[str] = []
-        # Those that may take one, tried or not, and those that did; where the
-        # new ones went, and the next one.
+        # Hosts that may take a new server, tried or not; those that took one;
+        # where each went; the UUID of the next one.
         self._able: set[str] = set()
         self._taken: set[str] = set()
         self._room_on: list[str | None] = []
@@ -529,7 +529,7 @@ def _rank_size(
     size = sum(
         _get_size(server, name) / amount for name, amount in lacking.items()
     )
-    # Where nothing is lacking, what refuses is of another kind.
+    # Where nothing is lacking, something else than room refuses.
     return (share, -size) if lacking else (0, server.memory_mb)
 
 

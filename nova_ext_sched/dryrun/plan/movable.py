@@ -29,7 +29,8 @@ from nova_ext_sched.dryrun.decision import server as explain_server
 LIVE, COLD = plan_format.LIVE, plan_format.COLD
 EVACUATE = plan_format.EVACUATE
 
-# How those of hosts differ that nova-conductor refuses, by what it compares.
+# What nova-conductor compares of two hypervisors, and how one is that it
+# refuses.
 _HYPERVISORS = {
     'hypervisor_type': 'of another type',
     'hypervisor_version': 'older',
@@ -162,7 +163,7 @@ class Migration:
         """Prepare it for another move, from the compute node of this UUID."""
         self.node = node
         if not (self.like and self.like.is_whole):
-            # Other requests are those of all that are alike.
+            # (The request of a whole likeness is shared, and names no host.)
             self.spec_obj.ignore_hosts = [self._cloud.hosts[node].host]
 
     def may_move_to(self, target: typing.Any) -> bool:
@@ -295,7 +296,7 @@ def migrate(
         server.live_migrate()
     else:
         server.migrate()
-    # A plan has no move to where the server is.
+    # A plan moves no server to the host where it is.
     spec_obj.ignore_hosts = [instance.host, *barred]
     text = jsonutils.dumps(spec_obj.obj_to_primitive())
     return prepared, likeness.of_request((method, server.cell), instance, text)
@@ -311,7 +312,7 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
     except admission.NotMovable as exc:
         if exc.may_run:
             raise
-        # It may still be stopped and moved.
+        # It does not run: cold migration may be allowed.
     else:
         return LIVE
     admission.ask('migrate', ctxt, instance)

@@ -36,7 +36,7 @@ class Newcomers:
     ) -> None:
         self._places = places
         self.spec_obj = spec_obj
-        # The answer for all that are alike is one without these.
+        # The shared answer is one without these.
         self._has_own = bool(
             spec_obj.instance_group or spec_obj.scheduler_hints
         )
@@ -67,7 +67,7 @@ class Newcomers:
             spec_obj = self.spec_obj.obj_clone()
             spec_obj.instance_uuid = uuid
             if group := self.spec_obj.instance_group:
-                # nova-api makes each a member before it is placed.
+                # nova-api makes a server a member before it is placed.
                 if uuid not in group.members:
                     group.members = [*group.members, uuid]
                 spec_obj.instance_group.members = [*group.members]

@@ -40,7 +40,7 @@ from nova_ext_sched.dryrun.plan import stuck
 
 _Plan = typing.TypeVar('_Plan', bound=plans.Plan)
 
-# Policies of server groups that do not want to stand apart.
+# Policies of server groups whose members are not to stand apart.
 _TOGETHER = ('affinity', 'soft-affinity')
 
 
@@ -97,7 +97,7 @@ def plan(
         leaving = put_hardest_first(leaving, movables, places.count)
     with places.cloud.fork() as future:
         future.count_under_way()
-        # Moves change the states that are the fork's own already.
+        # A copy where the fork has its own state already: moves change it.
         at_first = [
             claims.copy_state(state) if uuid in future.touched else state
             for uuid, state in places.cloud.states.items()
@@ -167,7 +167,7 @@ def put_hardest_first(
         is_refused = isinstance(prepared, admission.NotMovable)
         if isinstance(prepared, admission.NotMovable):
             prepared = prepared.then
-        # It has no place, and takes none from others.
+        # Without a request it has no place, and takes none from others.
         number, size = math.inf, None
         if prepared is not None and not isinstance(prepared, Exception):
             try:
@@ -175,7 +175,7 @@ def put_hardest_first(
             except placement.PlacementFailed:
                 raise
             except Exception:
-                # Its turn says why.
+                # It fails again when its turn comes, and says why.
                 pass
         sizes = (-size.memory_mb, -size.vcpus) if size else ()
         return is_refused, number, *sizes
@@ -250,7 +250,8 @@ class _Rounds:
         if target is None:
             return None
         self.advance()
-        # A request that names its host is for the host's own providers.
+        # nova takes a server to a host that is named only with the host's own
+        # providers.
         is_named = destinations.uses_only(
             target.allocation_candidates[0], target.uuid, self.places.cloud
         )
@@ -268,7 +269,7 @@ class _Rounds:
         except placement.PlacementFailed:
             raise
         except Exception:
-            # Its turn says why.
+            # It fails again when its turn comes, and says why.
             return 0
 
 

@@ -29,7 +29,7 @@ from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 
-# Servers that are counted at most, as each is placed, and evacuated too.
+# The most servers that are counted: each is placed, and evacuated.
 _MOST = 2000
 
 
@@ -121,7 +121,7 @@ class Spare:
         stuck = {server.server for server in remaining}
         if len(stuck) <= len(evacuated.stuck):
             return True
-        # Those that are gone since count neither then nor now.
+        # Servers that are gone meanwhile count in neither.
         deleted = gone.find(places.cloud, stuck & evacuated.movables.keys())
         return len(stuck - deleted) <= len(evacuated.stuck - deleted)
 

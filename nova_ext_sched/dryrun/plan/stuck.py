@@ -18,10 +18,10 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 
-# Causes of which it is said what lifting them would free.
+# The most causes of which it is told what lifting them would free.
 _MOST_HELPS = 3
 
-# The cause where conductor compares the hosts that the scheduler leaves.
+# The cause where nova-conductor refuses all hosts that the scheduler leaves.
 _HYPERVISOR = 'hypervisor'
 
 
@@ -111,7 +111,7 @@ class StuckExplainer:
             [*_, remark] = judged.remarks
             remark = f'{remark[0].lower()}{remark[1:].rstrip(".")}'
             return _Why(remark, plans.NOT_KNOWN)
-        # nova-scheduler would take it to one of these.
+        # nova-scheduler leaves hosts, and nova-conductor refuses them.
         if refused:
             return _Why(refused, _HYPERVISOR, would_help=why.would_help)
         if violated := self.future.ledger.find_violated(uuid):

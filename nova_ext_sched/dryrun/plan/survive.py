@@ -28,7 +28,7 @@ from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import spare
 
-# Failures that cost servers, which are named while others are evacuated.
+# The most failures that strand servers which the progress line names.
 _MOST_SHOWN = 3
 
 
@@ -43,7 +43,7 @@ class Survival:
         self._places = places
         self._policies = policies.Policies(places.cloud).on
         self._evacuations = departures.Evacuations(places)
-        # The numbers of servers of each host, by cell.
+        # How many servers each host has, by cell.
         self._counts: dict[str, dict[str, int]] = {}
         for cell, counts in places.reader.count().items():
             for host, count in counts.items():
@@ -124,7 +124,7 @@ class Survival:
         for host in sorted(hosts & self._counts.keys()):
             for cell in self._counts[host]:
                 for stored in self._evacuations.read(cell, host):
-                    # One that is gone takes no place from others.
+                    # A server that is gone takes no place from others.
                     is_gone = gone.is_gone(stored.instance)
                     (deleted if is_gone else leaving).append(
                         plans.make_leaving(stored.instance, host)
@@ -182,7 +182,7 @@ def make(
     # New servers come to hosts without servers, too.
     failures, remark = survival.find(by, hosts, aggregates, bool(spares))
     if failures and cloud.states:
-        # They stay until the process ends; as capacity does.
+        # As capacity does: these objects stay until the process ends.
         gc.freeze()
     with_servers: list[plans.Failure] = []
     evacuated: list[spare.Evacuated] = []
