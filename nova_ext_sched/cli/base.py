@@ -85,7 +85,8 @@ class Command(command.Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Return the exit status."""
         try:
-            # main() has done so for nova-ext-sched, the OpenStackClient not.
+            # main() does this for nova-ext-sched; the OpenStackClient does
+            # not.
             with interrupts.certain():
                 super().run(parsed_args)
             self.app.stdout.flush()
@@ -102,7 +103,7 @@ class Command(command.Command):
 
     def _fail_to_write(self, option: str, path: object, exc: OSError) -> int:
         """Say that the file of an option cannot be written."""
-        # The error may name a temporary file beside that.
+        # The error itself may name a temporary file.
         return self._fail(
             exception.InvalidValue(
                 where=option,
@@ -117,7 +118,7 @@ class Command(command.Command):
             logging.getLogger(__name__).debug('', exc_info=exc)
         text = messages.without_secrets(_describe(exc))
         if not isinstance(exc, exception.ScenarioInvalid):
-            # It names the file instead.
+            # A fault of a scenario names the file instead.
             text = f'{self.program} {self.cmd_name}: {text}'
         self.fault = text
         print(text, file=sys.stderr)
@@ -133,7 +134,7 @@ class Command(command.Command):
 def _describe(exc: Exception) -> str:
     """Return what a fault says to an operator."""
     if type(exc).__module__.startswith(('oslo_db.', 'sqlalchemy.')):
-        # Its further lines are the statement.
+        # Without the statement, which is in the further lines.
         return (
             f'[api_database] connection in nova.conf: expected an answer of '
             f'the database, got {messages.say_error(exc)}'

@@ -13,9 +13,9 @@ def write(path: pathlib.Path, text: str) -> None:
 
     :raises OSError: it cannot be written
     """
-    # Of a lone surrogate there is no UTF-8.
+    # A lone surrogate has no UTF-8.
     data = text.encode('utf-8', errors='backslashreplace')
-    # A link stays one, and nothing takes the place of a pipe.
+    # A link stays a link, and a pipe is written to, not replaced.
     path = path.resolve()
     if path.exists() and not path.is_file():
         path.write_bytes(data)

@@ -11,7 +11,7 @@ import threading
 import time
 import typing
 
-# Time enough for what dropped the interrupt to return.
+# Seconds in which the code that dropped the interrupt returns.
 _SECONDS = 0.01
 
 
@@ -30,7 +30,7 @@ def certain() -> Iterator[None]:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             before(dropped)
             return
-        # What is raised here would be dropped, too.
+        # An exception that is raised here would be dropped, too.
         _thread.start_new_thread(_interrupt_later, ())
 
     sys.unraisablehook = repeat
@@ -42,7 +42,7 @@ def certain() -> Iterator[None]:
 
 def _interrupt_later() -> None:
     time.sleep(_SECONDS)
-    # To that thread, so that it stops waiting for a service.
+    # To the main thread, so that it stops waiting for a service.
     main = threading.main_thread().ident
     if main is not None:
         signal.pthread_kill(main, signal.SIGINT)

@@ -32,27 +32,27 @@ SEE_ALL = '--all lists all'
 #: In place of a number of what was not counted.
 NONE = '-'
 
-# Where a label leaves less, the text stands below it; where indentation does,
-# a line is longer than the width.
+# The fewest columns of a text. Where a label leaves fewer, the text is below
+# it; where indentation does, a line is longer than the width.
 _NARROWEST = 20
 
-# A table that is narrower shows no bars; rich has two columns between others.
+# Narrower tables show no bars. rich has two blanks between columns.
 _NARROWEST_WITH_BARS = 60
 _GAP = 2
 _UNLIMITED = 10_000
-# That of a UUID.
+# The length of a UUID.
 _LONGEST_NAME = 36
 
-# Of a name that a user gave a server, this much is seen on every terminal.
+# So much of a server's name is seen on every terminal.
 _SHORTEST_NAME = 12
 
 _UUID = re.compile(r'\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
-# What would steer a terminal, and what turns the direction of a text.
+# Characters that would steer a terminal, or turn the direction of a text.
 _CONTROL = re.compile(
     '[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]'
 )
 _BLANKS = str.maketrans(dict.fromkeys('\n\v\f\r', ' '))
-# Stands beside a wide character where something counts characters.
+# Follows a wide character where characters are counted as columns.
 _SECOND_HALF = '\ue000'
 
 
@@ -321,7 +321,7 @@ class Table:
     ) -> console.RenderResult:
         shown = self._build(0)
         if '' in self.names and options.max_width >= _NARROWEST_WITH_BARS:
-            # They take the room that words and numbers leave.
+            # Bars take the room that words and numbers leave.
             wide = measure.Measurement.get(
                 paper, options.update_width(_UNLIMITED), shown
             )
@@ -354,7 +354,7 @@ class Table:
             )
             if is_bar and not (bar_width and any(cells)):
                 continue
-            # A name stays whole beside a bar.
+            # A name is not broken for a bar.
             is_name = bool(bar_width) and not columns and _are_words(cells)
             columns.append(cells)
             shown.add_column(

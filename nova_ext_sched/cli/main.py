@@ -20,11 +20,11 @@ from nova_ext_sched.cli import interrupts
 
 NAMESPACE = 'nova_ext_sched.commands'
 
-# As argparse ends for wrong usage.
+# argparse's exit status for wrong usage.
 _USAGE = 2
 _MOVED = ('--config-file', '--config-dir')
 
-# As cliff ends where it is interrupted.
+# cliff's exit status where it is interrupted.
 _INTERRUPTED = 130
 
 
@@ -96,7 +96,7 @@ def _make_app(argv: list[str]) -> typing.Any:
             )
 
         def print_help_if_requested(self) -> None:
-            # cliff's has all commands in one list.
+            # cliff's help has all commands in one list.
             if self.options.deferred_help:
                 cli_help.list_commands(
                     self.parser,

@@ -84,7 +84,7 @@ def write(
     :param measure: returns the figures; called where they are new
     :raises OSError: it cannot be written
     """
-    # Not before: without the option nobody needs it.
+    # Imported here, because only this option needs it.
     import prometheus_client as prometheus
 
     figures = [
@@ -111,7 +111,7 @@ def write(
         kept = _read(path)
     registry = prometheus.CollectorRegistry()
     for figure in figures:
-        # The node exporter fails where two of its files have one series.
+        # The node exporter fails where two files have the same series.
         gauge = prometheus.Gauge(
             f'nova_ext_sched_{figure.name}',
             figure.meaning,

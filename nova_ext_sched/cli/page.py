@@ -33,19 +33,19 @@ from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
 
-# More rows than these would make a browser slow.
+# The most rows: more would make a browser slow.
 _MOST_ROWS = 5000
-# Of more rows, each column sorts; still more scroll in a part of the page,
-# those of a map never.
+# From so many rows on columns can be sorted; from so many, the rows scroll in
+# a part of the page, but for those of a map.
 _SORTED_FROM = 8
 _LONG = 25
-# A label that is no longer stays on its line.
+# Characters up to which a label stays on its line.
 _SHORT = 24
-# Of more columns, each cell is a line where the page is narrow.
+# With more columns, each cell is a line where the page is narrow.
 _NARROW_COLUMNS = 4
 
-# Where links to further answers, and these, are put in. No text of a page can
-# have it.
+# Marks where further answers, and links to them, are put in. No text of a page
+# can have this mark, because its characters are escaped.
 _HERE = '<!--here-->\n'
 
 
@@ -239,7 +239,7 @@ def _draw_table(
 def _frame_rows(parts: list[str], number: int) -> Iterator[str]:
     is_long = number > _LONG
     if is_long:
-        # Whoever has no mouse scrolls it, too.
+        # tabindex: it can be scrolled without a mouse.
         yield '<div class="long" tabindex="0">'
     yield from parts
     if is_long:

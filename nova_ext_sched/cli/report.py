@@ -49,7 +49,7 @@ SEE_ALL = layout.SEE_ALL
 NONE = layout.NONE
 Indented = layout.Indented
 
-# The format of people, of whole documents, and of rows whose cells are texts.
+# Formats: for people, of whole documents, and of rows of text.
 _TEXT = 'table'
 _DOCUMENTS = ('json', 'yaml')
 _FLAT = ('csv', 'value')
@@ -265,7 +265,7 @@ class Lister(base.Command, lister.Lister):
     ) -> int:
         """Write the file of ``--output``; return the exit status."""
         path, made = getattr(parsed_args, 'output', None), self._report
-        # Of a command that failed, the file of a run before stays.
+        # Where the command failed, the file of an earlier run stays.
         if path is None or made is None or made.document is None:
             return status
         text = json.dumps(made.document(), indent=2) + '\n'
@@ -297,7 +297,7 @@ class Lister(base.Command, lister.Lister):
         self.color = parsed_args.color
         names = self.get_columns(parsed_args)
         try:
-            # Before the work; cliff would refuse it after.
+            # Checked before the work; cliff would refuse it afterwards.
             self._generate_columns_and_selector(parsed_args, names)
         except ValueError as exc:
             raise base.UsageError(
@@ -310,7 +310,7 @@ class Lister(base.Command, lister.Lister):
             self.make_report(parsed_args), parsed_args, self.command_line
         )
         if is_page_wanted:
-            # They are told twice.
+            # Lists, because sections and rows are read twice.
             made = dataclasses.replace(
                 made, sections=[*made.sections], rows=[*made.rows]
             )

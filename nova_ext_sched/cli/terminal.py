@@ -13,9 +13,9 @@ from nova_ext_sched.cli import base
 
 AUTO, ALWAYS, NEVER = CHOICES = ('auto', 'always', 'never')
 
-# The 16 colours that each terminal shows as its user chose them. No meaning
-# comes from them alone: a word, a number or a sign has it too. What is good
-# has none: green cannot be read on a white terminal.
+# The 16 colours that each terminal shows as its user chose them. None has a
+# meaning alone: a word, a number or a sign says the same. What is good has no
+# colour, because green cannot be read on a white terminal.
 _STYLES = {
     'heading': 'bold',
     'good': 'none',
@@ -77,7 +77,7 @@ def make(
     return _Console(
         file=stream,
         width=width,
-        # Without it, rich takes 80 columns where TERM is dumb.
+        # With a height, rich keeps the width where TERM is dumb.
         height=width and 25,
         force_terminal=is_terminal,
         color_system='standard' if is_coloured else None,

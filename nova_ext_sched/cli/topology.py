@@ -35,8 +35,8 @@ _KEYS = {'domain': 'domains', 'aggregate': 'aggregates'}
 #: Of hosts that are in no group.
 NO_GROUP = '(none)'
 
-# Rows before they are folded by a count, and lines of signs that all of them
-# share: a screen. Of hosts that have no room there, the first by number.
+# The most rows, and the most lines of signs of all rows together: a screen.
+# Rows beyond are folded; of hosts beyond, so many are named.
 _MOST_ROWS = 24
 _MOST_LINES = 40
 _MOST_NAMED = 3
@@ -182,7 +182,7 @@ class Map:
         sums = {row.name: row.number for row in found}
         seen = sorted(rows, key=lambda name: -sums[name])[:_MOST_ROWS]
         if len(rows) == len(seen) + 1:
-            # The last one is written in place of a line that would count it.
+            # One more row takes no more room than a line that counts it.
             seen = [*rows]
         lines = [
             (name or NO_GROUP, hosts, sums[name])
@@ -190,7 +190,7 @@ class Map:
             if name in seen
         ]
         if folded := [name for name in rows if name not in seen]:
-            # A host may be in several.
+            # A dictionary: a host may be in several rows.
             hosts = [*dict.fromkeys(host for n in folded for host in rows[n])]
             lines.append(
                 (
@@ -268,7 +268,7 @@ class Map:
             names = one[_KEYS[by]] if by in _KEYS else [one['zone']]
             for name in names or ['']:
                 hosts_by_name[name].append(one['host'])
-        # What is in none comes last.
+        # Hosts in no group come last.
         order = sorted(
             hosts_by_name, key=lambda n: (not n, messages.in_order(n))
         )

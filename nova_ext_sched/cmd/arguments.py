@@ -18,7 +18,7 @@ from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 
-# Fields of a question whose options are repeatable, by the names of these.
+# The fields of a question that repeatable options fill, by the option.
 _SEVERAL = {'image_property': 'image_properties', 'hint': 'hints'}
 
 

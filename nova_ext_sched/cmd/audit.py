@@ -112,7 +112,7 @@ def audit(
 
 def _describe(server: typing.Any) -> Iterator[audit_report.Finding]:
     name = messages.clean(server.name)
-    # Of tens of thousands of servers, most have these of others.
+    # Interned: tens of thousands of servers share few projects and hosts.
     project, host = map(sys.intern, (server.project_id, server.host))
     group = fields.get_field(server.request_spec, 'instance_group')
     its_group = None

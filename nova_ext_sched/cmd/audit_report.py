@@ -29,11 +29,11 @@ SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 #: Changes when a reader of the document must change.
 FORMAT = 2
 
-# Servers that people see of one group, or of all groups together, and how many
+# The most servers that people see, of all groups together, and the most
 # groups: no more than 60 lines of 80 columns.
 _MOST_SERVERS = 20
 _MOST_GROUPS = 5
-# Aggregates, projects or hosts that people see of a summary.
+# The most aggregates, projects or hosts that people see of a summary.
 _MOST_PLACES = 10
 
 
@@ -297,7 +297,7 @@ def _tell_places(
     places: Iterable[Place], names: cli_names.Names
 ) -> Iterator[report.Section]:
     for by, group in itertools.groupby(places, lambda one: one.by):
-        # Projects of one number have the order of their IDs.
+        # Projects with equal numbers are in the order of their IDs.
         found = sorted(
             ((_name(one, names), one.servers, one.policies) for one in group),
             key=lambda row: (-row[1], messages.in_order(row[0])),

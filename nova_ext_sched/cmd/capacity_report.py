@@ -45,10 +45,10 @@ GROUPS = {
     'aggregate': 'aggregate',
     'domain': 'failure domain',
 }
-# Of a host of which only the sum with others is known.
+# The sign of a host of which only the sum with others is known.
 _UNKNOWN = topology.Sign('?', style=terminal.ASIDE)
 
-# Hosts or groups of a flavor that people see.
+# The most hosts or groups of a flavor that people see.
 _MOST_LINES = 20
 
 
@@ -269,7 +269,7 @@ def _say_head(flavor: answer.RoomForFlavor) -> str:
     text = f'{flavor.name}: {number}'
     if not ends:
         return text
-    # Without these, the hosts are all refused.
+    # Without an end, all hosts are refused.
     is_limited = flavor.ends and not flavor.end
     return text + (', limited by ' if is_limited else '; ') + ends
 

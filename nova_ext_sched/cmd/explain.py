@@ -17,15 +17,15 @@ from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.watch import records
 
-# What describes a request, as far as --server and --recorded do not.
+# The options that describe a request; --server and --recorded have their own.
 _DESCRIBING = (
     'flavor',
     *options.NAMES,
     'num_instances',
     'destination',
 )
-# The operations on a server, methods of
-# nova_ext_sched.dryrun.decision.server.Server, and the ones that go with each.
+# The operations on a server (methods of
+# nova_ext_sched.dryrun.decision.server.Server), and the options of each.
 _OF_OPERATIONS: dict[str, tuple[str, ...]] = {
     'boot': (),
     'migrate': ('destination',),
@@ -153,8 +153,8 @@ def explain(
     from nova_ext_sched.dryrun.decision import explanation
 
     # What is read of a cloud stays until the process ends. With its own
-    # thresholds Python looks for garbage among it again and again: with 10,000
-    # hosts for a fifth of the time.
+    # thresholds Python's garbage collector looks through it again and again:
+    # with 10,000 hosts for a fifth of the time.
     gc.set_threshold(100_000, 20, 20)
     with arguments.read_cloud(parsed_args, settled=False) as cloud:
         asked = arguments.make_question(
@@ -180,7 +180,7 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
     given = [name for name in _DESCRIBING if getattr(parsed_args, name)]
     wrong = ''
     if parsed_args.recorded is not None:
-        # A record says what was asked. It has the hosts of none.
+        # A record says what was asked, and has no hosts to name.
         given += [
             name
             for name in ('host', 'hosts', 'option', *options.OF_AGGREGATES)

@@ -52,20 +52,20 @@ HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
 
 _LEFT = COLUMNS.index('Left')
 
-# What the document has of their cells.
+# The fields of the document that the columns show.
 _CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
 
-# How many reasons, causes and hints are shown.
+# The most reasons, causes and hints that are shown.
 _MOST_REASONS = 8
 _MOST_CAUSES = 5
 _MOST_HINTS = 5
-# Hosts of which each has its own place in the scheduler's order; of more,
-# those of which the same is to be said are one.
+# The most hosts that each have a line of their own. Of more, those of which
+# the same is to be said share a line.
 _MOST_APART = 10
-# Characters of names of hosts, before these wrap.
+# Characters of host names from which on they wrap.
 _LONGEST_RANGES = 60
 
-# How people read amounts of these; of others they read the resource class.
+# Units that people read, by resource class; of others they read the class.
 _UNITS = {'MEMORY_MB': 'MB', 'DISK_GB': 'GB of disk'}
 
 
@@ -255,7 +255,7 @@ def _name_and_id(name: str | None, uuid: str | None) -> str:
 
 def _tell_request(request: Document) -> Iterator[report.Section]:
     yield report.Section('The request:', list(_say_request(request)))
-    # A member may send thousands.
+    # A member may send thousands of values.
     yield report.Section(
         rows=[
             f'hint {messages.clean(key)}={messages.first_few(values)}'
@@ -320,7 +320,7 @@ def _tell_constraints(
 def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
     """Yield what refuses hosts; those of which it is the same are one."""
     told: dict[tuple[typing.Any, ...], list[Document]] = {}
-    # Refusals first: nobody asks about the hosts that can take it.
+    # Refusals first: people ask for hosts to learn why they are refused.
     hosts = sorted(
         explained['hosts'],
         key=lambda host: (bool(host['rank']), messages.in_order(host['host'])),
@@ -342,7 +342,7 @@ def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
             judged = _judge(explained, alike[0], is_one=False)
         names = messages.in_ranges(host['host'] for host in alike)
         if len(names) > _LONGEST_RANGES:
-            # Where they wrap.
+            # Blanks, where the list can wrap.
             names = re.sub(', *', ', ', names)
         yield report.Section(
             f'{names}{of_many}: {judged}{_tell_ranks(explained, alike)}',
@@ -443,7 +443,7 @@ def _tell_query(query: str) -> report.Section:
     return report.Section(
         'GET /allocation_candidates',
         [
-            # Lists of UUIDs: as people read them, and where they wrap.
+            # Blanks in lists of UUIDs, where they can wrap.
             f'{key}={value.replace(",", ", ")}'
             for key, value in parse.parse_qsl(query)
         ],

@@ -27,8 +27,8 @@ COLUMNS = ('Round', *plan_report.COLUMNS)
 # The columns of the rounds that people read.
 _HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Less redundancy')
 
-# Rounds that people see, hosts that cannot be emptied, and of these those of
-# which they see servers.
+# The most rounds that people see, hosts that cannot be emptied, and of these
+# those with their servers.
 _MOST_ROUNDS = 20
 _MOST_HOSTS = 20
 _MOST_DETAILED = 3

@@ -19,7 +19,7 @@ from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.plan import plans
 
-# The sign of a host where there is room then.
+# The sign of a host that has room after the moves.
 _ROOM = topology.Sign('n', style=terminal.GOOD)
 
 

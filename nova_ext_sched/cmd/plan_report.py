@@ -55,15 +55,15 @@ SCHEMA = (
 
 NO_NAMES = cli_names.Names()
 
-# Moves and servers that people see, and causes.
+# The most moves that people see, and the most hosts that they leave.
 _MOST_MOVES = 20
 _MOST_SOURCES = 5
-# Moves from one host, of which its name stands above them.
+# So many moves from one host are below its name.
 _SHORTEST_RUN = 4
 _MOST_SERVERS = 10
 _MOST_CAUSES = 5
 _MOST_GROUPS = 10
-# Characters of hosts in ranges, and hosts that people see of more.
+# The most characters of hosts in ranges; of more, so many hosts are named.
 _LONGEST_RANGES = 60
 _MOST_HOSTS = 3
 
@@ -226,7 +226,7 @@ def list_stuck(
     by_reason: dict[tuple[str, str], dict[str, report.Line]] = {}
     for one in stuck:
         of_reason = by_reason.setdefault((one.reason, one.would_help), {})
-        # It may stand in two of the failure domains that are told of.
+        # A dictionary: a server may be in two of the failure domains.
         of_reason[one.server] = report.Line(
             one.host, name=one.name, uuid=one.server
         )
@@ -298,7 +298,7 @@ def make_rows(
 
 def say_hosts(hosts: Sequence[str]) -> str:
     """Return names as people count them; of many that are long the first."""
-    # Where it wraps.
+    # Blanks, where the list can wrap.
     shown = re.sub(', *', ', ', messages.in_ranges(hosts))
     if len(shown) > _LONGEST_RANGES:
         shown = messages.first_few(

@@ -21,7 +21,7 @@ from nova_ext_sched.dryrun.cloud import process
 
 T = typing.TypeVar('T')
 
-# What logs the scheduler's warnings at start: nova.conf's, of every policy.
+# The loggers of the scheduler's warnings at start about nova.conf.
 _STARTING = ('nova_ext_sched.filters', 'nova_ext_sched.weighers')
 
 
@@ -97,8 +97,8 @@ class Command(base.Command):
             # neutronclient says at each call that it is deprecated.
             logging.getLogger('nova').setLevel(logging.ERROR)
             logging.getLogger('neutronclient').setLevel(logging.ERROR)
-            # It has a traceback for each cell that does not answer. The
-            # commands name these cells in a sentence.
+            # This logger writes a traceback for each cell that does not
+            # answer. The commands name these cells in a sentence.
             logging.getLogger('nova.context').setLevel(logging.CRITICAL)
         process.configure(parsed_args.config_file, parsed_args.config_dir)
 

@@ -149,7 +149,7 @@ def simulate(
     from nova_ext_sched.simulator import worker
 
     if parsed_args.nova_log not in (None, worker.STDERR):
-        # A cloud takes seconds to come so far.
+        # Fails early: a cloud takes seconds before it writes a log.
         open(parsed_args.nova_log, 'a').close()
     file = _find(parsed_args.scenario)
     data = check.load(file)

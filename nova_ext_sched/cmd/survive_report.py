@@ -34,7 +34,7 @@ COLUMNS = (
 #: Those that there are besides where more servers of flavors are counted.
 FLAVOR_COLUMNS = ('Flavor', 'Fit', 'Spare')
 
-# Failures that people see, and of these those of which they see servers.
+# The most failures that people see; the tightest; those with their servers.
 _MOST_FAILURES = 20
 _MOST_TIGHT = 10
 _MOST_DETAILED = 3

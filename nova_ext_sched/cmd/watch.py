@@ -13,7 +13,7 @@ from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cmd import scheduler
 
-# time.sleep() does not take every number.
+# The longest interval: time.sleep() does not take every number.
 _MOST_SECONDS = 365 * 86400.0
 
 _LAST_PORT = 65535
@@ -104,7 +104,7 @@ def watch(parsed_args: argparse.Namespace) -> typing.NoReturn:
         state = path.with_name(f'{path.name}.state')
     figures = metrics.Metrics()
     asked = cells.Cells()
-    # Its owner and group alone read what it writes.
+    # Owner and group alone may read the records.
     os.umask(0o027)
     try:
         kept = sink.Sink(path, state)
@@ -132,8 +132,8 @@ def watch(parsed_args: argparse.Namespace) -> typing.NoReturn:
         ) from exc
     signals.install()
     recording.run(parsed_args.interval)
-    # Everything is written. Python would wait for the threads that wait
-    # for a cell's database.
+    # Everything is written. A normal exit would wait for threads that wait for
+    # a cell's database.
     os._exit(base.FINE)
 
 

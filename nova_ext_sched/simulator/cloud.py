@@ -50,7 +50,7 @@ DEFAULT_IMAGE = 'default'
 
 Body = dict[str, typing.Any]
 
-# In seconds.
+# Seconds.
 _FOREVER = 2**30
 
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
@@ -112,15 +112,15 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         :raises exception.ScenarioInvalid: a filter is not installed
         """
         self._set_up_log()
-        # The names of flavors are for the scenario to use.
+        # Without nova's default flavors, whose names a scenario may use.
         self._patch(
             'nova.tests.fixtures.DefaultFlavorsFixture', fixtures.Fixture
         )
         self.useFixture(sim_fixtures.NovaApi())
         self.useFixture(sim_fixtures.RequestFilters())
-        # Before the services start.
+        # Options are registered before the services start.
         conf.register_opts(CONF)
-        # Many hosts, or a busy machine, keep computes from their heartbeat.
+        # With many hosts, or on a busy machine, heartbeats come late.
         self.flags(service_down_time=_FOREVER)
         composed = options.compose(self.declared, self._plain)
         for group, values in composed.items():
@@ -133,8 +133,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._make_volumes_of_images()
         self._providers = providers.Providers(self.placement)
         self._start_hosts()
-        # nova-api tells the scheduler of each change of an aggregate by a
-        # cast. One that comes late would undo those after it.
+        # nova-api sends the scheduler each change of an aggregate by a cast. A
+        # cast that comes late would undo later changes.
         host_manager = self.scheduler_service.manager.host_manager
         self._patch(
             'nova.scheduler.rpcapi.SchedulerAPI.update_aggregates',
@@ -204,7 +204,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         """Return an administrator's client of nova-api in a project."""
         if project not in self._clients:
             self._clients[project] = client.TestOpenStackClient(
-                # A user that nova's policies know.
+                # An administrator by nova's policies.
                 'admin',
                 self.api_fixture.base_url,
                 project,
@@ -260,13 +260,13 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         volume = uuidutils.generate_uuid()
         self._volumes[volume] = {
             'bootable': True,
-            # Cinder copies them, and nova-api reads them there.
+            # Cinder copies the properties here, and nova-api reads them here.
             'volume_image_metadata': self.image_properties[image],
         }
         return volume
 
     def _make_volumes_of_images(self) -> None:
-        # CinderFixture put a Mock there, which is not given the instance.
+        # CinderFixture put a Mock there, which does not get the instance.
         get = cinder.API.get
 
         def get_volume(

@@ -21,10 +21,10 @@ from nova_ext_sched.dryrun.decision import reasons
 
 Document = dict[str, typing.Any]
 
-# How many of the policies' sentences are shown.
+# The most sentences of policies that are shown.
 _MOST_DETAILS = 5
 
-# It says nothing where the log of nova-api is out of sight.
+# Left out: it says nothing to people who do not see the log of nova-api.
 _REQUEST_ID = re.compile(r' req-[0-9a-f-]{36}')
 
 
@@ -43,7 +43,7 @@ class Explanations(fixtures.Fixture):
         def select_destinations(
             cloud: typing.Any, context: typing.Any, **request: typing.Any
         ) -> typing.Any:
-            # The scheduler changes the request.
+            # A copy, because the scheduler changes the request.
             spec_obj = request['spec_obj'].obj_clone()
             uuids = request['instance_uuids'] or [spec_obj.instance_uuid]
             self._keep(context, spec_obj, uuids)
@@ -120,7 +120,7 @@ def say_lines(explained: Document) -> list[str]:
     said = [
         detail['detail']
         for reason in answer['reasons']
-        # The sentence has the only detail of hosts without a name.
+        # Where there is one detail and no name, the sentence has the detail.
         for detail in reason['details']
         if reason['names'] or len(reason['details']) > 1
     ]

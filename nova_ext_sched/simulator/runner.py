@@ -19,7 +19,7 @@ from nova_ext_sched.simulator import worker
 
 Advance = Callable[[int, str], None]
 
-# Of a line on a worker's standard output, in bytes; a result is one.
+# The most bytes of a line on a worker's standard output; a result is a line.
 _LONGEST = 1 << 30
 
 
@@ -48,7 +48,7 @@ def run(
     with tempfile.TemporaryDirectory(
         prefix='nova-ext-sched-simulation-', ignore_cleanup_errors=True
     ) as scratch:
-        # Where one fails, this ends the others.
+        # Where one worker fails, this ends the others.
         return asyncio.run(run_all(scratch))
 
 
@@ -56,8 +56,8 @@ async def _run(
     request: worker.Run, advance: Advance, file: str, scratch: str
 ) -> expectation.Run:
     """Run a worker to its end, or kill it; see :func:`run`."""
-    # Without those of an operator's shell, some of which nova's harness and
-    # its libraries read.
+    # Without OS_ variables of an operator's shell: nova's harness and its
+    # libraries read some of them.
     kept = {key: os.environ[key] for key in os.environ if key[:3] != 'OS_'}
     with (
         tempfile.TemporaryFile('w+', dir=scratch) as stdin,
@@ -73,7 +73,7 @@ async def _run(
             stderr=None if request.log_file == worker.STDERR else stderr,
             limit=_LONGEST,
             env={**kept, 'TMPDIR': scratch, 'PYTHONWARNINGS': 'ignore'},
-            # Ctrl-C is the command's; it ends its workers.
+            # Ctrl-C goes to the command, which ends its workers.
             start_new_session=True,
         )
         assert process.stdout is not None

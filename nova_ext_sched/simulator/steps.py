@@ -16,8 +16,8 @@ from nova_ext_sched.simulator import explanations
 from nova_ext_sched.simulator import hostnames
 from nova_ext_sched.simulator import scenario
 
-# Seconds between two looks at a server, at first and at last, and until one is
-# given up.
+# Seconds between two looks at a server, at first and at last; and after how
+# many a server is given up.
 _POLLS = 0.05, 0.4
 _PATIENCE = 120
 
@@ -50,7 +50,7 @@ class Steps:
     def __init__(self, simulated: cloud.Cloud) -> None:
         self._cloud = simulated
         self._api = simulated.client(scenario.DEFAULT_PROJECT)
-        # By the name of a server that was booted.
+        # UUIDs of servers, by the name in the scenario.
         self._ids: dict[str, str] = {}
         self._groups: dict[str, str | None] = {}
 
@@ -63,7 +63,7 @@ class Steps:
         else:
             placements = self._act(step)
         outcome = expectation.Outcome(
-            # nova still shows where a deleted server was.
+            # Without a host: nova still shows where a deleted server was.
             [
                 one if step.places else dataclasses.replace(one, host=None)
                 for one in placements

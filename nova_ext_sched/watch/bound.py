@@ -9,13 +9,13 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.watch import records
 
-# Of an explanation; the rest of a record is small.
+# The most bytes of an explanation; the rest of a record is small.
 _EXPLANATION_BYTES = records.RECORD_BYTES - 8 * 1024
 
-# How many hosts of the scheduler's order are kept.
+# The most hosts of the scheduler's order that are kept.
 _MOST_HOSTS = 20
 
-# A dictionary keeps as many, because documents have that many keys of ours.
+# So many keys of a dictionary are kept: as many as our documents have.
 _LEAST_KEYS = 16
 
 Document = dict[str, typing.Any]
@@ -31,12 +31,13 @@ def shorten(document: Document) -> Document:
         stays as it is
     """
     document = document | {'order': document['order'][:_MOST_HOSTS]}
-    # What has more entries or characters does not fit anyway.
+    # A list or text with more entries or characters would not fit anyway.
     most = _EXPLANATION_BYTES
     cut = whole = _cut(document, most)
     while len(json.dumps(cut, separators=(',', ':'))) > _EXPLANATION_BYTES:
         most //= 2
-        # To look for secrets takes a hundred times as long as to cut.
+        # Cut before secrets are looked for, which takes a hundred times as
+        # long.
         cut = _cut(whole, most, str)
         cut['remarks'].append(
             f'Cut, because a record has a bound: lists have {most} entries '

@@ -75,7 +75,7 @@ class WatchedCells:
             ctxt = nova_context.get_admin_context()
             self._mappings = objects.CellMappingList.get_all(ctxt)
         except Exception as exc:
-            # The cells of before still have refusals.
+            # The cells that were read before still have refusals.
             LOG.warning(
                 'The cells cannot be read from the API database '
                 '([api_database] connection): %s',

@@ -65,11 +65,11 @@ _GONE = (
     nova_exception.InstanceNotFound,
     nova_exception.InstanceMappingNotFound,
     nova_exception.RequestSpecNotFound,
-    # Of a resize.
+    # The flavor that a resize names.
     nova_exception.FlavorNotFound,
 )
 
-# nova-scheduler would not start with it.
+# Errors with which nova-scheduler would not start.
 _CONFIGURATION = (
     exception.InvalidValue,
     exception.PluginError,
@@ -233,7 +233,7 @@ class Explainer:
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         key = _make_key(stored) if refusal.operation == 'boot' else ''
         if shared := self._shared.get(key):
-            # Their images may differ in nothing but ID.
+            # The requests may name images that differ in nothing but their ID.
             return shared._replace(
                 asked=document.make_request(stored, server=refusal.server)
             )
@@ -250,7 +250,7 @@ class Explainer:
                 explained = _ask(self.asked, ctxt, refusal, stored)
             explained = bound.shorten(explained)
         except AWAY:
-            # It is tried again, which must not use up the minute.
+            # It is tried again, and must not count for this minute.
             self._begun.pop()
             raise
         answer = Explained(
@@ -327,7 +327,7 @@ def _ask(
             explained = explanation.explain(cloud, wanted, closely=False)
         except question.InvalidQuestion as exc:
             raise _Gone(str(exc)) from exc
-        # What is away now need not have been away when nova refused.
+        # A service that is away now may have been there when nova refused.
         if isinstance(explained.matrix.failure, AWAY):
             raise explained.matrix.failure
         return explained.make_document(detailed=[])

@@ -59,7 +59,7 @@ class Metrics:
             'nova_ext_sched_cells_unread',
             'Cells whose database did not answer the last poll.',
         )
-        # Registered when it has a value.
+        # Registered once it has a value.
         self._looked = prometheus.Gauge(
             'nova_ext_sched_look_timestamp_seconds',
             'When watch last polled the cells or recorded a refusal, in '
@@ -93,7 +93,7 @@ class Metrics:
     def worked(self) -> None:
         """Note that the work goes on."""
         self._looked.set_to_current_time()
-        # It may be there.
+        # It may be registered already.
         with contextlib.suppress(ValueError):
             self.registry.register(self._looked)
 

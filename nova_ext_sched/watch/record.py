@@ -46,7 +46,7 @@ def make(
         'asked_after': answer.count_seconds(refusal),
         'explained_by': answer.source if is_shared else None,
     }
-    # The explanation is short and clean already.
+    # The explanation has been cut and cleaned already.
     document = None if is_shared else answer.document
     return {**bound.clean(record), 'explanation': document}
 

@@ -24,8 +24,8 @@ LOG = logging.getLogger(__name__)
 #: is recorded without an explanation.
 PATIENCE = 300.0
 
-# When so many refusals in a row cannot be explained, the others of the turn
-# wait: what has to be asked is away for all.
+# When so many refusals in a row cannot be explained, the others of this look
+# wait: the service that has to be asked is away for all.
 _MOST_FAILURES = 3
 
 
@@ -94,7 +94,7 @@ class Recorder:
         asked = self.feed.asked
         self.figures.unread.set(len(asked.silent))
         self.figures.looked_at(asked.names, asked.silent)
-        # Those that wait come behind all others.
+        # Refusals that have waited before come behind all others.
         rows.sort(key=lambda row: row.name in self._since)
         self.figures.waiting.set(len(rows))
         # Before the first record: they never lack more than one.
@@ -135,7 +135,7 @@ class Recorder:
                 return explainer.Explained(
                     reason='unavailable', detail=str(exc)
                 )
-            # An outage is one line of the log.
+            # One line of the log for each outage.
             if not self._problem:
                 LOG.warning('Refusals cannot be explained yet: %s', exc)
             self._problem = str(exc)

@@ -27,7 +27,7 @@ LATE = 60
 #: Bytes of a record, with its line break.
 RECORD_BYTES = 64 * 1024
 
-# How each record begins, and so a file of records, or what a crash left of it.
+# How each record begins: also a file of records, or what a crash left of one.
 _BEGINNING = b'{"format":'
 _BEGINNINGS = [_BEGINNING[:end] for end in range(len(_BEGINNING) + 1)]
 
@@ -134,7 +134,7 @@ def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
         record's ID
     :raises OSError: a file cannot be read
     """
-    # Without any file the error names the one that is asked for.
+    # Where there is no file, the error names the one that was asked for.
     for one in _list_files(path) or [path]:
         if found := _find(one, wanted):
             return found
@@ -151,7 +151,7 @@ def _list_files(path: pathlib.Path) -> list[pathlib.Path]:
 
 def _find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
     last = None
-    # What the locale does not know of an argument are lone surrogates.
+    # Bytes of an argument that the locale does not know are lone surrogates.
     needle = wanted.encode(errors='surrogateescape')
     with path.open('rb') as file:
         for line in file:

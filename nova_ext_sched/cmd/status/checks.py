@@ -39,10 +39,10 @@ MENDED = {31: '31.3.1', 32: '32.2.1', 33: '33.0.2'}
 #: What nova's queries for candidates need, and so ours.
 PLACEMENT = '1.36'
 
-# How many problems of one check are shown.
+# The most problems of one check that are shown.
 _SHOWN = 10
 
-# Filters that nova had, and has not in any release that we support.
+# Filters that nova had once, and has in no release that we support.
 _REMOVED = {
     'AggregateCoreFilter',
     'AggregateDiskFilter',
@@ -67,7 +67,7 @@ _failure = functools.partial(upgradecheck.Result, upgradecheck.Code.FAILURE)
 
 
 def _warnings(sentences: Iterable[str], *remedy: str) -> upgradecheck.Result:
-    # Of the first problems; success where there is none.
+    # The first problems; success where there is none.
     found = [text.removesuffix('.') + '.' for text in sentences]
     if not found:
         return _SUCCESS
@@ -231,12 +231,12 @@ class Checks(upgradecheck.UpgradeCommands):
             root = adapter.get('/', raise_exc=True).json()
             highest = root['versions'][0]['max_version']
             enough = versionutils.is_compatible(PLACEMENT, highest)
-            # The root answers anybody; this needs the credentials.
+            # The root answers anybody; traits need the credentials.
             adapter.get('/traits', microversion='1.6', raise_exc=True)
         except (ks_exc.ClientException, nova_exception.NovaException) as exc:
             reason = messages.say_error(exc)
         except (ValueError, LookupError, TypeError):
-            # A proxy or another service.
+            # A proxy or another service answered.
             reason = f'{adapter.get_endpoint()} does not answer like placement'
         else:
             if enough:
@@ -257,7 +257,7 @@ class Checks(upgradecheck.UpgradeCommands):
             self._aggregates_read = objects.AggregateList.get_all(ctxt)
             flavors = objects.FlavorList.get_all(ctxt)
         except Exception as exc:
-            # oslo.db, SQLAlchemy, the driver: whichever it is, it is said.
+            # Raised by oslo.db, SQLAlchemy or the driver: it is reported.
             return exc
         return operators_data.OperatorsData(
             CONF,

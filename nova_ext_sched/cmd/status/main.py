@@ -19,7 +19,7 @@ from oslo_config import cfg
 
 from nova_ext_sched import messages
 
-# As of nova-status.
+# The exit status of nova-status for an unexpected error.
 _UNEXPECTED = 255
 
 
@@ -29,14 +29,14 @@ def main() -> int:
     :returns: 0 if all is well, 1 if a check warns, 2 if one fails,
         255 for anything unexpected, as nova-status
     """
-    # Of this package; nova's parser would say nova's.
+    # This package's version; nova's parser would print nova's.
     if '--version' in sys.argv[1:]:
         print(
             'nova-ext-sched-status',
             importlib.metadata.version('nova-ext-sched'),
         )
         return 0
-    # eventlet's above the table would be read as a result of a check.
+    # A warning of eventlet above the table would look like a result.
     if not sys.warnoptions:
         warnings.simplefilter('ignore')
     if importlib.util.find_spec('nova') is None:
@@ -47,9 +47,9 @@ def main() -> int:
             file=sys.stderr,
         )
         return _UNEXPECTED
-    # The checks say it, with what to do; once is enough.
+    # The checks say the same, with what to do.
     logging.getLogger('nova_ext_sched').setLevel(logging.ERROR)
-    # Not before: it imports nova.
+    # Imported here, because it imports nova.
     from nova_ext_sched.cmd.status import run
 
     try:

@@ -185,7 +185,7 @@ class OperatorsData(typing.NamedTuple):
 
     def _check_forced(self) -> Iterator[str]:
         """Yield which aggregates force keys that no flavor agrees with."""
-        # The first is no flavor of the cloud.
+        # The first decision is of no flavor of the cloud.
         _, *decisions = self._decide()
         flag = force_metadata_check.FLAG
 
@@ -195,7 +195,7 @@ class OperatorsData(typing.NamedTuple):
 
         for name, metadata in sorted(self.aggregates.items()):
             if force_metadata_check.read(metadata) and refuses_all(metadata):
-                # Those that do it alone, or else all of them together.
+                # The keys that refuse all flavors alone, or else all together.
                 alone = {
                     key: value
                     for key, value in metadata.items()
@@ -219,12 +219,12 @@ class OperatorsData(typing.NamedTuple):
         Each flavor meets each aggregate, because a value may be malformed only
         for a flavor that compares it as a number.
         """
-        # A fault of an aggregate is met by every flavor.
+        # A dictionary: every flavor meets a fault of an aggregate.
         faults: dict[str, None] = {}
         for decision in self._decide():
             faults |= dict.fromkeys(decision.request_faults)
             for aggregate, metadata in sorted(self.aggregates.items()):
-                # Odd where there is something to report.
+                # The lowest bit says that there is something to report.
                 if decision.read(metadata) & 1:
                     faults |= dict.fromkeys(
                         decision.faults(aggregate, metadata)
@@ -233,7 +233,7 @@ class OperatorsData(typing.NamedTuple):
 
 
 def _is_slip(key: str) -> bool:
-    # With the scope it is what aggregates are to have.
+    # A key with the scope says what aggregates are to have.
     return not (
         _TRAIT.match(key) or key.startswith(aggregate_instance_type.SCOPE)
     ) and (

@@ -22,14 +22,14 @@ def check(argv: Sequence[str]) -> int:
     objects.register_all()
     conf.register_opts(checks.CONF)
     upgradecheck.register_cli_options(checks.CONF, checks.Checks())
-    # For --json, which it looks up there.
+    # oslo.upgradecheck looks --json up there.
     upgradecheck.CONF = checks.CONF
     # As nova's own commands do: libraries of nova's, osprofiler for one, read
     # options that only this registers. RPC, too, is prepared without a
     # connection: cells that are templates take its address.
     config.parse_args(argv)
-    # A value of ours that is not of its form, as what nova itself reads; where
-    # nothing of ours is loaded, no check reads all of them.
+    # Values of our options too: where no filter of ours is loaded, no check
+    # reads all of them.
     conf.check_values(checks.CONF)
     status: int = checks.CONF.command.action_fn()
     return status
