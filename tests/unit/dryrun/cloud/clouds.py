@@ -111,36 +111,31 @@ class Placement:
 
     def _resource_providers(self, params, uuid=None, part=None):
         if uuid is None:
-            return {
-                'resource_providers': [
-                    {'uuid': name, 'root_provider_uuid': one.root}
-                    for name, one in self.providers.items()
-                    if all(self._has(name, *param) for param in params)
-                ]
-            }
+            found = [
+                {'uuid': name, 'root_provider_uuid': one.root}
+                for name, one in self.providers.items()
+                if all(self._has(name, *param) for param in params)
+            ]
+            return {'resource_providers': found}
         if part == 'aggregates':
             mine = [one for one in self.members if uuid in self.members[one]]
             return {'aggregates': mine if self.members else ['all']}
-        one = self.providers[uuid]
+        one, common = self.providers[uuid], {'consumer_generation': 1}
+        known = {'reserved': 0, 'allocation_ratio': 1.0}
+        known |= {'min_unit': 1, 'step_size': 1}
         return {
             'inventories': {
                 name: {
+                    **known,
                     'total': total,
-                    'reserved': 0,
-                    'allocation_ratio': 1.0,
-                    'min_unit': 1,
                     'max_unit': total,
-                    'step_size': 1,
                     **one.limits,
                 }
                 for name, total in one.inventory.items()
             },
             'usages': self.used(uuid),
             'allocations': {
-                consumer: {
-                    'resources': allocations[uuid],
-                    'consumer_generation': 1,
-                }
+                consumer: {**common, 'resources': allocations[uuid]}
                 for consumer, allocations in self.held.items()
                 if uuid in allocations
             },
@@ -163,26 +158,19 @@ class Placement:
 
     def _allocation_candidates(self, params):
         asked = dict(params)
-        amounts = {
-            name: int(amount)
-            for name, _, amount in (
-                one.partition(':') for one in asked['resources'].split(',')
-            )
-        }
+        resources = (one.split(':') for one in asked['resources'].split(','))
+        amounts = {name: int(amount) for name, amount in resources}
         found = {}
         for uuid, one in self.providers.items():
-            traits = [
-                name
-                for key in ('required', 'root_required')
-                for name in filter(None, asked.get(key, '').split(','))
-            ]
+            keys = 'required', 'root_required'
+            traits = ','.join(asked.get(key, '') for key in keys).split(',')
             if (
                 one.root != uuid
                 or SHARES in one.traits
                 or asked.get('in_tree', uuid) != uuid
                 or any(
                     (name.strip('!') in one.traits) == name.startswith('!')
-                    for name in traits
+                    for name in filter(None, traits)
                 )
             ):
                 continue
@@ -212,10 +200,8 @@ class Placement:
 
     def _summarize(self, uuid):
         one, used = self.providers[uuid], self.used(uuid)
-        resources = {
-            name: (one.count(name), used[name]) for name in one.inventory
-        }
-        return {'root_provider_uuid': one.root, **make_summary(**resources)}
+        has = {name: (one.count(name), used[name]) for name in one.inventory}
+        return {'root_provider_uuid': one.root, **make_summary(**has)}
 
 
 def make_request(**allocations):
@@ -291,14 +277,11 @@ class Cloud(snapshot.Snapshot):
         state = test_snapshot.make_state(uuid)
         state.host = host or state.host
         self.states[uuid] = state
-        self.hosts[uuid] = snapshot.Node(
-            state.host, state.nodename, state.cell_uuid
-        )
-        self._hosts['cell1'].computes.append(
-            objects.ComputeNode(
-                uuid=uuid, host=state.host, hypervisor_hostname=state.nodename
-            )
-        )
+        names = state.host, state.nodename
+        self.hosts[uuid] = snapshot.Node(*names, state.cell_uuid)
+        node = objects.ComputeNode(uuid=uuid)
+        node.host, node.hypervisor_hostname = names
+        self._hosts['cell1'].computes.append(node)
         self.server.add(uuid, **{'VCPU': 4, 'MEMORY_MB': 999, **inventory})
 
     def migrate(self, future, instance, spec, target):
@@ -411,17 +394,13 @@ def make_spec(vcpus=1, **fields):
     """Return a nova RequestSpec of one small server."""
     flavor = base.flavor(extra_specs={})
     flavor.vcpus, flavor.memory_mb = vcpus, 64 * vcpus
-    return base.request_spec(
-        **{
-            'flavor': flavor,
-            'num_instances': 1,
-            'instance_uuid': 'server',
-            'availability_zone': None,
-            'instance_group': None,
-            'ignore_hosts': [],
-            'numa_topology': None,
-            'pci_requests': None,
-            'user_id': 'user',
-            **fields,
-        }
-    )
+    absent = 'availability_zone', 'instance_group', 'numa_topology'
+    values = {
+        **dict.fromkeys((*absent, 'pci_requests')),
+        'flavor': flavor,
+        'num_instances': 1,
+        'instance_uuid': 'server',
+        'ignore_hosts': [],
+        'user_id': 'user',
+    }
+    return base.request_spec(**values | fields)

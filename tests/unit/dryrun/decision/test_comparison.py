@@ -63,12 +63,8 @@ def asked_cells(*cells):
         objects.InstanceNUMACell(id=number, **{**values, **cell})
         for number, cell in enumerate(cells)
     ]
-    specs = {
-        f'hw:{name}': cell[name]
-        for cell in cells
-        for name in ('cpu_policy', 'cpu_thread_policy')
-        if name in cell
-    }
+    names = {'cpu_policy', 'cpu_thread_policy'}
+    specs = {f'hw:{n}': cell[n] for cell in cells for n in names & {*cell}}
     return {
         'numa_topology': objects.InstanceNUMATopology(cells=found),
         'pci_requests': None,
@@ -78,10 +74,7 @@ def asked_cells(*cells):
 
 def host_cells(**cell):
     values = {
-        'memory': 1024,
-        'siblings': [],
-        'mempages': [],
-        'socket': 0,
+        **{'memory': 1024, 'siblings': [], 'mempages': [], 'socket': 0},
         **dict.fromkeys(('cpu_usage', 'memory_usage'), 0),
         **dict.fromkeys(('cpuset', 'pcpuset', 'pinned_cpus'), set()),
     }
@@ -100,32 +93,23 @@ def pages(size_kb, total, used):
 
 
 def devices(*requests):
-    return {
-        'pci_requests': objects.InstancePCIRequests(
-            requests=[
-                objects.InstancePCIRequest(
-                    count=count, alias_name=alias, spec=spec, request_id=None
-                )
-                for count, alias, spec in requests
-            ]
-        )
-    }
+    found = []
+    for count, alias, spec in requests:
+        known = {'alias_name': alias, 'spec': spec, 'request_id': None}
+        found.append(objects.InstancePCIRequest(count=count, **known))
+    return {'pci_requests': objects.InstancePCIRequests(requests=found)}
 
 
 def pools(*found):
     pci_stats = stats.PciDeviceStats(objects.NUMATopology(cells=[]))
-    pci_stats.pools = [
-        {'numa_node': None, 'dev_type': 'type-PCI', **one} for one in found
-    ]
+    common = {'numa_node': None, 'dev_type': 'type-PCI'}
+    pci_stats.pools = [common | one for one in found]
     return {'pci_stats': pci_stats}
 
 
 def measured(*names):
-    return {
-        'metrics': objects.MonitorMetricList(
-            objects=[objects.MonitorMetric(name=name) for name in names]
-        )
-    }
+    found = [objects.MonitorMetric(name=name) for name in names]
+    return {'metrics': objects.MonitorMetricList(objects=found)}
 
 
 GPU = {'vendor_id': '10de', 'product_id': '1db4'}
@@ -285,11 +269,9 @@ class ComparisonTestCase(testtools.TestCase):
         super().setUp()
         fixture = config_fixture.Config(nova.conf.CONF)
         self.config = self.useFixture(fixture).config
-        self.config(
-            group='filter_scheduler',
-            isolated_hosts=['isolated'],
-            isolated_images=['licensed'],
-        )
+        lists = {'hosts': ['isolated'], 'images': ['licensed']}
+        for name, one in lists.items():
+            self.config(group='filter_scheduler', **{f'isolated_{name}': one})
         settings = ['cpu.percent=1', 'cpu.frequency=1']
         self.config(group='metrics', weight_setting=settings)
 
@@ -336,11 +318,10 @@ class ComparisonTestCase(testtools.TestCase):
         name = 'image_properties_default_architecture'
         self.config(group='filter_scheduler', **{name: 'x86_64'})
         host = {'supported_instances': [('ppc64', 'kvm', 'hvm')]}
-        self.assertEqual(
-            f"image and nova.conf want {name} 'x86_64' and the host offers "
-            f"'ppc64/kvm/hvm'",
-            self.explain('ImagePropertiesFilter', {}, host).detail,
-        )
+        found = self.explain('ImagePropertiesFilter', {}, host)
+        wants = f"image and nova.conf want {name} 'x86_64'"
+        offers = "the host offers 'ppc64/kvm/hvm'"
+        self.assertEqual(f'{wants} and {offers}', found.detail)
 
     def test_what_cannot_be_read_has_no_words(self):
         """The filter did not raise: its answer stands."""
@@ -350,6 +331,5 @@ class ComparisonTestCase(testtools.TestCase):
         request = devices((1, 'gpu', [GPU]))
         name = 'PciPassthroughFilter'
         found = self.explain(name, request, {'pci_stats': broken})
-        self.assertEqual(
-            refusals.Refusal(f'are refused by {name}', name), found
-        )
+        expected = refusals.Refusal(f'are refused by {name}', name)
+        self.assertEqual(expected, found)

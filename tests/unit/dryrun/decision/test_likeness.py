@@ -153,11 +153,8 @@ def stored(changes=('id',), **fields):
 def devices(*requests, changes=()):
     """Return the request for devices, each with fields as given."""
     values = {'alias_name': 'gpu', 'count': 1}
-    return {
-        'pci_requests': stored(
-            requests=[stored(changes, **values, **one) for one in requests]
-        )
-    }
+    found = [stored(changes, **values, **one) for one in requests]
+    return {'pci_requests': stored(requests=found)}
 
 
 def ports(*found, network='p'):

@@ -217,23 +217,20 @@ class GroupTestCase(testtools.TestCase):
             )
         )
         names = [('sql', 4), ('windows', 2)]
-        self.assertEqual(
-            [
-                (*['are isolated'] * 3, 6, names, [('x', 5)]),
-                # As many as another kind: by their text, always.
-                (*['are down'] * 3, 1, [], []),
-                (*['lack T'] * 3, 1, [], []),
-                # What the request does not want comes last.
-                (*['are excluded'] * 3, 9, [], []),
-            ],
-            [dataclasses.astuple(one) for one in found],
-        )
+        expected = [
+            (*['are isolated'] * 3, 6, names, [('x', 5)]),
+            # As many as another kind: by their text, always.
+            (*['are down'] * 3, 1, [], []),
+            (*['lack T'] * 3, 1, [], []),
+            # What the request does not want comes last.
+            (*['are excluded'] * 3, 9, [], []),
+        ]
+        self.assertEqual(expected, [*map(dataclasses.astuple, found)])
 
     def test_full_of_two_resources(self):
-        self.assertEqual(
-            refusals.Refusal('are full (DISK_GB, VCPU)', 'DISK_GB and VCPU'),
-            refusals.full(['DISK_GB', 'VCPU']),
-        )
+        words = 'are full (DISK_GB, VCPU)', 'DISK_GB and VCPU'
+        found = refusals.full(['DISK_GB', 'VCPU'])
+        self.assertEqual(refusals.Refusal(*words), found)
 
 
 class DecidersTestCase(testtools.TestCase):
@@ -241,9 +238,8 @@ class DecidersTestCase(testtools.TestCase):
         found = matrix.Matrix({'a': 'h1', 'b': 'h2'})
         for uuid, weight in (('a', 2.0), ('b', 1.0)):
             found.prefer(uuid, weight).weights.update(w=weight, v=0.0)
-        self.assertEqual(
-            [conclusion.Decider('w', 'h2')], found.make_answer().deciders
-        )
+        deciders = found.make_answer().deciders
+        self.assertEqual([conclusion.Decider('w', 'h2')], deciders)
 
     def test_what_a_host_loses(self):
         """By a weigher that gives it less, not by one that gives it more."""
@@ -294,7 +290,6 @@ class ActTestCase(testtools.TestCase):
     def test_many(self):
         found = [refusal('i', 'are isolated', name) for name in 'bca']
         hosts = [f'host{n}' for n in range(9, 14)]
-        self.assertEqual(
-            'take host9, host10, host11 and 2 more out of a, b, c',
-            refusals.say_act(found, hosts),
-        )
+        said = refusals.say_act(found, hosts)
+        names = 'host9, host10, host11 and 2 more'
+        self.assertEqual(f'take {names} out of a, b, c', said)

@@ -99,9 +99,8 @@ def parse(text):
         (host, cpus, label, *_), *standing = found
         hosts[host] = Host(int(cpus), int(label or 0))
         for name, cpus, label, group, kind in standing:
-            servers[name] = Server(
-                *(host, int(cpus), int(label or 0)), group, kind or 'live'
-            )
+            place = host, int(cpus), int(label or 0)
+            servers[name] = Server(*place, group, kind or 'live')
     return hosts, servers
 
 
@@ -131,10 +130,8 @@ class Filter(clouds.KnownFilter):
 
     def __init__(self, passes):
         super().__init__(99)
-        self.host_passes = lambda state, spec: (
-            super(Filter, self).host_passes(state, spec)
-            and passes(state, spec)
-        )
+        takes = super().host_passes
+        self.host_passes = lambda *asked: takes(*asked) and passes(*asked)
 
 
 class Unknown(Filter):
@@ -226,14 +223,12 @@ class Small(fixtures.Fixture):
         """Return the plan that mends what is found on paper."""
         cloud = self.build(described)
         paper = Paper(self.hosts, self.servers)
-        found = [
-            policies.Standing(
-                *(uuid, uuid, 'p', cloud.states[one.host], None),
-                violated=[(policy, 'why') for policy in violated],
-            )
-            for uuid, one in self.servers.items()
-            if (violated := paper.find_violated(uuid))
-        ]
+        found = []
+        for uuid, one in self.servers.items():
+            violated = [(name, 'why') for name in paper.find_violated(uuid)]
+            known = uuid, uuid, 'p', cloud.states[one.host], None
+            if violated:
+                found.append(policies.Standing(*known, violated=violated))
         auditing = types.SimpleNamespace(
             cloud=cloud,
             policies=paper,
@@ -296,22 +291,16 @@ class Small(fixtures.Fixture):
     def make_spec(self, uuid):
         """Return the nova RequestSpec of a server."""
         mine = self.servers[uuid]
-        spec = clouds.make_spec(
-            mine.cpus,
-            project_id=str(mine.label),
-            scheduler_hints=mine.hints or {},
-            instance_uuid=uuid,
-        )
+        named = {'project_id': str(mine.label), 'instance_uuid': uuid}
+        hints = mine.hints or {}
+        spec = clouds.make_spec(mine.cpus, scheduler_hints=hints, **named)
         spec.flavor.memory_mb = mine.memory
         spec.flavor.root_gb = mine.disk
         if mine.kind in ('device', 'unlike'):
             spec.flavor.name = mine.kind
         if mine.group:
-            members = [
-                other
-                for other, one in self.servers.items()
-                if one.group == mine.group
-            ]
+            found = self.servers.items()
+            members = [uuid for uuid, one in found if one.group == mine.group]
             spec.instance_group = objects.InstanceGroup(
                 uuid=str(mine.group),
                 name=f'group {mine.group}',
@@ -329,13 +318,11 @@ class Small(fixtures.Fixture):
             plans.make_leaving(self.instances[uuid], self.servers[uuid].host)
             for uuid in self._list(hosts)
         ]
-        return drain.Occupants(
-            described,
-            [
-                plans.Stuck(uuid, uuid, 'p', host, [], 'why', 'state', '')
-                for uuid, host in self.held
-            ],
-        )
+        why = [], 'why', 'state', ''
+        held = [
+            plans.Stuck(uuid, uuid, 'p', on, *why) for uuid, on in self.held
+        ]
+        return drain.Occupants(described, held)
 
     def _list(self, hosts):
         return [u for u, one in self.servers.items() if one.host in hosts]
@@ -375,12 +362,11 @@ class Small(fixtures.Fixture):
             # By it a request filter knows it.
             made.spec_obj.user_id = operation
 
+        read = clouds.CCTXT, self.instances[uuid]
         made = types.SimpleNamespace(
             spec_obj=self.make_spec(uuid),
             cell='cell1',
-            read=lambda: contextlib.nullcontext(
-                (clouds.CCTXT, self.instances[uuid])
-            ),
+            read=lambda: contextlib.nullcontext(read),
             live_migrate=lambda: make('live'),
             migrate=lambda: make('cold'),
             evacuate=lambda: make('evacuate'),

@@ -43,13 +43,8 @@ class Rooms(small.Small):
 
     def coming(self, *_):
         cpus, units = self.size
-        spec = clouds.make_spec(
-            cpus,
-            user_id='new',
-            project_id='0',
-            force_hosts=self.forced,
-            force_nodes=[],
-        )
+        known = {'user_id': 'new', 'project_id': '0', 'force_nodes': []}
+        spec = clouds.make_spec(cpus, force_hosts=self.forced, **known)
         spec.flavor.memory_mb = 64 * units
         return spec
 
@@ -71,12 +66,9 @@ class Rooms(small.Small):
             for number, one in enumerate(filter(None, sizes.split(','))):
                 cpus, _, units = one.partition('*')
                 uuid = f'{host}{number}'
-                found[uuid] = small.Server(
-                    *(host, int(cpus)),
-                    units=int(units or cpus),
-                    kind=(kinds or {}).get(uuid, 'live'),
-                    group=uuid in group,
-                )
+                kind = (kinds or {}).get(uuid, 'live')
+                known = {'units': int(units or cpus), 'group': uuid in group}
+                found[uuid] = small.Server(host, int(cpus), kind=kind, **known)
         cloud = self.build((rooms, found))
         before = cloud.describe()
         made = make_room.make(cloud, question.Question(), count, **more)
@@ -127,9 +119,8 @@ class MakeRoomTestCase(testtools.TestCase):
     def test_moves(self, hosts, size, count, moves, on):
         found = self.rooms.make(hosts, size, count)
         self.assertTrue(self.rooms.is_left)
-        self.assertEqual(
-            (moves, on), (small.say(found.moves), ''.join(found.on))
-        )
+        said = small.say(found.moves), ''.join(found.on)
+        self.assertEqual((moves, on), said)
         self.assertEqual(len(on) < count, bool(found.said))
         # They are disabled meanwhile, those where one fits now too.
         ends = {name for one in found.moves for name in (one.at, one.to)}
@@ -150,16 +141,9 @@ class MakeRoomTestCase(testtools.TestCase):
         """Trials take longest, and say which host."""
         told = mock.Mock()
         self.rooms.make('a=4 b=7 k=', 6, 2, advance=told)
-        self.assertEqual(
-            [
-                mock.call(total=2),
-                mock.call(),
-                mock.call(0, 'Preparing servers'),
-                mock.call(0, 'Trying b'),
-                mock.call(),
-            ],
-            told.mock_calls,
-        )
+        steps = [mock.call(total=2), mock.call()]
+        steps += [mock.call(0, 'Preparing servers'), mock.call(0, 'Trying b')]
+        self.assertEqual([*steps, mock.call()], told.mock_calls)
 
     def test_what_lacks_nothing(self):
         """Where something else is in the way the largest one leaves."""
@@ -186,16 +170,12 @@ class MakeRoomTestCase(testtools.TestCase):
         self.rooms.change = share
         found = self.rooms.make('a=4 b=7 k=', 6, 2)
         self.assertEqual(([], [None]), (found.moves, found.on))
-        self.assertIn(
-            'Servers whose host only nova can choose were not moved.',
-            found.said,
-        )
+        said = 'Servers whose host only nova can choose were not moved.'
+        self.assertIn(said, found.said)
 
     def test_servers_that_arrive(self):
-        self.rooms.host_filters = [ARRIVING]
-        self.rooms.change = lambda cloud: cloud.under_way.update(
-            arriving={'a'}
-        )
+        self.rooms.host_filters, there = [ARRIVING], {'arriving': {'a'}}
+        self.rooms.change = lambda cloud: cloud.under_way.update(there)
         found = self.rooms.make('a=1 b=3', 8, 1)
         self.assertEqual([], found.on)
         found = self.rooms.make('a=1 b=3 c=4', 8, 1)
@@ -242,20 +222,15 @@ class MakeRoomTestCase(testtools.TestCase):
         self.assertEqual([], found.moves)
         # No host is left out that was no destination of the last move tried.
         self.assertNotIn('excluded', found.said[0])
-        self.assertIn(
-            'Chains were not tried: moving a third server so that a second '
-            'can go.',
-            found.said,
-        )
+        said = 'moving a third server so that a second can go.'
+        self.assertIn(f'Chains were not tried: {said}', found.said)
 
     @ddt.data((10, None, 10), ({'a': 9, 'b': 12}, {'a'}, 9))
     @ddt.unpack
     def test_the_largest_host(self, room, where, most):
         found = self.rooms.make('a=1 b=1', 12, 1, room, where=where)
-        self.assertIn(
-            f'The largest host has {most} of VCPU, and the server takes 12.',
-            found.said,
-        )
+        said = f'The largest host has {most} of VCPU, and the server takes 12.'
+        self.assertIn(said, found.said)
 
     @mock.patch.multiple(make_room, MOST_HOSTS=1, _AT_ONCE=1)
     def test_the_bound_is_said(self):
