@@ -3,7 +3,6 @@
 """Small clouds: hosts in memory, and a placement that nova's client asks."""
 
 import collections
-import contextlib
 import dataclasses
 import types
 from urllib import parse
@@ -16,7 +15,6 @@ from nova.scheduler.weights import ram
 import os_traits
 
 from nova_ext_sched.dryrun.cloud import change
-from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -284,12 +282,6 @@ class Cloud(snapshot.Snapshot):
         self._hosts['cell1'].computes.append(node)
         self.server.add(uuid, **{'VCPU': 4, 'MEMORY_MB': 999, **inventory})
 
-    def migrate(self, future, instance, spec, target):
-        """Migrate a server of :meth:`stand` in a fork."""
-        node = self.find_node(instance.host, instance.node)
-        taken = claims.read_taken(instance)
-        return future.move(instance.uuid, spec, target, node, taken)
-
     def stand(self, server, on, **more):
         """Let a server stand on a host, and return the nova Instance."""
         state, instance = self.states[on], objects.Instance(CCTXT, uuid=server)
@@ -325,69 +317,6 @@ class Cloud(snapshot.Snapshot):
             )
             for uuid, state in self.states.items()
         }
-
-
-@dataclasses.dataclass
-class Steps:
-    """What happens in forks, as a text.
-
-    A step is a verb, a server and perhaps a host, how many CPUs of it and how
-    much of the shared disks the server takes; ``not`` begins one whose claim
-    fails. ``(`` opens a fork on top of the last, ``)`` ends it, and ``keep``
-    lets the one below go on with it.
-
-    :param spec: the request of each server
-    :param servers: what :meth:`Cloud.stand` returned, by UUID
-    """
-
-    cloud: Cloud
-    spec: objects.RequestSpec
-    servers: dict
-
-    @contextlib.contextmanager
-    def go(self, text):
-        """Yield the fork that is open at the end."""
-        with contextlib.ExitStack() as stack:
-            opened = []
-            for step in ['(', *filter(None, text.split(', '))]:
-                if step == '(':
-                    ends = stack.enter_context(contextlib.ExitStack())
-                    future = ends.enter_context(self.cloud.fork())
-                    opened.append((future, ends))
-                elif step in (')', 'keep'):
-                    future, ends = opened.pop()
-                    if step == 'keep':
-                        future.keep()
-                    ends.close()
-                else:
-                    words = step.removeprefix('not ').split()
-                    done = self._go(opened[-1][0], *words)
-                    assert done is not step.startswith('not '), step
-            yield opened[-1][0]
-
-    def _go(self, future, verb, uuid, host='', cpus=1, disks=0):
-        server, node = self.servers.get(uuid), None
-        if host:
-            taken = {host: {'VCPU': int(cpus), 'MEMORY_MB': 64}}
-            if disks:
-                taken['disks'] = {'DISK_GB': int(disks)}
-            target = self.cloud.find_target(host, **taken)
-        if server:
-            node = self.cloud.find_node(server.host, server.node)
-        if verb == 'come':
-            return future.come(uuid, self.spec, target)
-        if verb == 'claim':
-            request = target.allocation_candidates[0]
-            return future.allocate(uuid, self.spec, request)
-        if verb == 'move':
-            return self.cloud.migrate(future, server, self.spec, target)
-        if verb == 'evacuate':
-            return future.evacuate(uuid, self.spec, target, node)
-        if verb == 'leave':
-            taken = claims.read_taken(server)
-            return future.leave(uuid, self.spec, node, taken) is None
-        self.cloud.under_way = {uuid: {'hosta', 'hostb', 'gone'}}
-        return future.count_under_way() is None
 
 
 def make_spec(vcpus=1, **fields):

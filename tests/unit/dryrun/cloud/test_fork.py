@@ -20,7 +20,13 @@ BEFORE = dict.fromkeys(('one', 'new', 'old'), frozenset(['before']))
 
 
 class ForkTestCase(testtools.TestCase):
-    """Hosts a to d of four CPUs; ``one`` is on a, and x, y and z fill d."""
+    """Hosts a to d of four CPUs; ``one`` is on a, and x, y and z fill d.
+
+    What happens in forks is a text. A step is a verb, a server and perhaps a
+    host, how many CPUs of it and how much of the shared disks the server
+    takes; ``not`` begins one whose claim fails. ``(`` opens a fork on top of
+    the last, ``)`` ends it, and ``keep`` lets the one below go on with it.
+    """
 
     def setUp(self):
         super().setUp()
@@ -52,11 +58,50 @@ class ForkTestCase(testtools.TestCase):
     def forks(self, text):
         """Yield the fork that is open after some steps."""
         before = self.describe()
-        steps = clouds.Steps(self.cloud, self.spec, self.servers)
-        with steps.go(text) as future:
+        with contextlib.ExitStack() as stack:
+            opened = []
+            for step in ['(', *filter(None, text.split(', '))]:
+                if step == '(':
+                    ends = stack.enter_context(contextlib.ExitStack())
+                    future = ends.enter_context(self.cloud.fork())
+                    opened.append((future, ends))
+                elif step in (')', 'keep'):
+                    future, ends = opened.pop()
+                    if step == 'keep':
+                        future.keep()
+                    ends.close()
+                else:
+                    words = step.removeprefix('not ').split()
+                    done = self.go(opened[-1][0], *words)
+                    self.assertIsNot(step.startswith('not '), done, step)
+            future, _ = opened[-1]
             self.assertIs(future, self.cloud.supposed)
             yield future
         self.assertEqual(before, self.describe(), text)
+
+    def go(self, future, verb, uuid, host='', cpus=1, disks=0):
+        """Take a step; return whether its claim did not fail."""
+        server, node, spec = self.servers.get(uuid), None, self.spec
+        if host:
+            taken = {host: {'VCPU': int(cpus), 'MEMORY_MB': 64}}
+            if disks:
+                taken['disks'] = {'DISK_GB': int(disks)}
+            target = self.cloud.find_target(host, **taken)
+        if server:
+            node = self.cloud.find_node(server.host, server.node)
+            mine = claims.read_taken(server)
+        if verb == 'come':
+            return future.come(uuid, spec, target)
+        if verb == 'claim':
+            return future.allocate(uuid, spec, target.allocation_candidates[0])
+        if verb == 'move':
+            return future.move(uuid, spec, target, node, mine)
+        if verb == 'evacuate':
+            return future.evacuate(uuid, spec, target, node)
+        if verb == 'leave':
+            return future.leave(uuid, spec, node, mine) is None
+        self.cloud.under_way = {uuid: {'hosta', 'hostb', 'gone'}}
+        return future.count_under_way() is None
 
     def tell(self, future):
         """Return what has changed, as :data:`STEPS`."""
