@@ -144,6 +144,8 @@ class GroupsTestCase(testtools.TestCase):
         first.hosts.append('h9')
         self.assertEqual(['h1'], self.ask(uuids.two, uuids.group).hosts)
         self.assertEqual([uuids.one], self.asked)
+        # nova is as before then.
+        self.assertEqual(self.set_up, servers.utils.setup_instance_group)
 
     def test_what_nova_reads_of_another(self):
         self.ask(uuids.one, uuids.group)
@@ -154,7 +156,3 @@ class GroupsTestCase(testtools.TestCase):
         self.ask(uuids.alone, None)
         self.ask(uuids.alone, None)
         self.assertEqual(6, len(self.asked))
-
-    def test_nova_is_as_before_afterwards(self):
-        self.ask(uuids.one, uuids.group)
-        self.assertEqual(self.set_up, servers.utils.setup_instance_group)

@@ -218,10 +218,6 @@ class ExplainFilterTestCase(testtools.TestCase):
             expected = refusals.Refusal(*expected, rank=refusals.IN_THE_WAY)
             self.assertEqual(expected, found)
 
-    def test_nothing_refused(self):
-        found = reasons.ask_filter(NumberFilter(), base.request_spec(), [])
-        self.assertEqual({}, found)
-
 
 QUIET = declaration.Policy(
     name='quiet', refuses='are quiet', request_filter='quiet_aggregates'
