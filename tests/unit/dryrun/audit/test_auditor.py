@@ -129,21 +129,14 @@ class RequestTestCase(testtools.TestCase):
         """Return the servers of a host, a among them, with its problems."""
         cloud = mock.Mock()
         cloud.aggregates_of.return_value = [AGGREGATE]
-        cloud.host_state_cls = lambda host, *_: types.SimpleNamespace(
-            host=host
-        )
-        reader = mock.Mock(
-            list_on=mock.Mock(return_value=['a', 'b']),
-            read_on=lambda *_: [
-                servers.Stored(
-                    uuid,
-                    types.SimpleNamespace(display_name=name, project_id='p'),
-                    objects.CellMapping(),
-                    text,
-                )
-                for uuid, name in (('a', 'web'), ('b', None))
-            ],
-        )
+        cloud.host_state_cls = lambda *_: types.SimpleNamespace()
+        reader, stored = mock.Mock(), []
+        for uuid, name in (('a', 'web'), ('b', None)):
+            one = types.SimpleNamespace(display_name=name, project_id='p')
+            known = uuid, one, objects.CellMapping(), text
+            stored.append(servers.Stored(*known))
+        reader.list_on.return_value = ['a', 'b']
+        reader.read_on.return_value = stored
         with (
             mock.patch.object(servers, 'Reader', return_value=reader),
             mock.patch.object(policies, 'Policies'),
@@ -184,24 +177,13 @@ class MakeTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.cloud = mock.Mock(
-            aggs_by_id={
-                1: types.SimpleNamespace(
-                    id=1,
-                    uuid='uuid1',
-                    name='rack1',
-                    hosts=['a', 'b'],
-                    metadata={'k': 'v'},
-                )
-            },
-            hosts={
-                f'uuid of {host}': types.SimpleNamespace(host=host)
-                for host in 'abc'
-            },
-            silent_cells={},
-            # A host of servers, without a compute node.
-            ask_cells=mock.Mock(return_value={'cell': {'d': 2}}),
-        )
+        names = {'id': 1, 'uuid': 'uuid1', 'name': 'rack1'}
+        rack = types.SimpleNamespace(hosts=['a', 'b'], metadata={}, **names)
+        nodes = {f'node {n}': types.SimpleNamespace(host=n) for n in 'abc'}
+        self.cloud = mock.Mock(aggs_by_id={1: rack}, hosts=nodes)
+        self.cloud.silent_cells = {}
+        # A host of servers, without a compute node.
+        self.cloud.ask_cells.return_value = {'cell': {'d': 2}}
 
     def make(self, **chosen):
         with mock.patch.object(auditor, 'Auditor') as made:

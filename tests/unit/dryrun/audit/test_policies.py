@@ -93,14 +93,13 @@ class PoliciesTestCase(testtools.TestCase):
 @ddt.ddt
 class NamesTestCase(PoliciesTestCase):
     def test_order_of_the_scheduler(self):
-        self.assertEqual(
-            ['quiet', 'anti-affinity', 'isolation', 'failure-domain'],
-            self.make(
-                ['QuietFilter', 'ServerGroupAntiAffinityFilter', ISOLATED],
-                enable_isolated_aggregate_filtering=True,
-                request_filters=['failure_domains'],
-            ).names,
+        found = self.make(
+            ['QuietFilter', 'ServerGroupAntiAffinityFilter', ISOLATED],
+            enable_isolated_aggregate_filtering=True,
+            request_filters=['failure_domains'],
         )
+        names = ['quiet', 'anti-affinity', 'isolation', 'failure-domain']
+        self.assertEqual(names, found.names)
 
     def test_nova_without_this_package(self):
         """Its options have their defaults, and none of its lines is there."""

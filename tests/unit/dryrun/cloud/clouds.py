@@ -121,16 +121,12 @@ class Placement:
         one, common = self.providers[uuid], {'consumer_generation': 1}
         known = {'reserved': 0, 'allocation_ratio': 1.0}
         known |= {'min_unit': 1, 'step_size': 1}
+        inventories = {
+            name: {**known, 'total': total, 'max_unit': total} | one.limits
+            for name, total in one.inventory.items()
+        }
         return {
-            'inventories': {
-                name: {
-                    **known,
-                    'total': total,
-                    'max_unit': total,
-                    **one.limits,
-                }
-                for name, total in one.inventory.items()
-            },
+            'inventories': inventories,
             'usages': self.used(uuid),
             'allocations': {
                 consumer: {**common, 'resources': allocations[uuid]}
@@ -187,13 +183,12 @@ class Placement:
         if 'in_tree' not in asked:
             most = min(int(asked.get('limit', 1000)), self.bound)
             found = dict([*found.items()][:most])
+        requests = [*found.values()]
+        named = {uuid for one in requests for uuid in one['allocations']}
+        summaries = {uuid: self._summarize(uuid) for uuid in sorted(named)}
         return {
-            'allocation_requests': [*found.values()],
-            'provider_summaries': {
-                uuid: self._summarize(uuid)
-                for one in found.values()
-                for uuid in one['allocations']
-            },
+            'allocation_requests': requests,
+            'provider_summaries': summaries,
         }
 
     def _summarize(self, uuid):
@@ -204,23 +199,15 @@ class Placement:
 
 def make_request(**allocations):
     """Return an allocation request: of each provider what it gives."""
-    return {
-        'allocations': {
-            provider: {'resources': resources}
-            for provider, resources in allocations.items()
-        },
-        'mappings': {'': list(allocations)},
-    }
+    gives = {by: {'resources': given} for by, given in allocations.items()}
+    return {'allocations': gives, 'mappings': {'': [*gives]}}
 
 
 def make_summary(**resources):
     """Return a provider's summary: of each class what it has and uses."""
-    return {
-        'resources': {
-            name: {'capacity': capacity, 'used': used}
-            for name, (capacity, used) in resources.items()
-        }
-    }
+    words = 'capacity', 'used'
+    said = {n: dict(zip(words, resources[n], strict=True)) for n in resources}
+    return {'resources': said}
 
 
 class AtMostFilter(filters.BaseHostFilter):

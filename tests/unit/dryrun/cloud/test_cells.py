@@ -60,12 +60,8 @@ class AskTestCase(testtools.TestCase):
         self.instead[uuids.second] = fail
         found, silent = self.ask()
         self.assertEqual({uuids.first: uuids.first}, found)
-        self.assertEqual(
-            {
-                uuids.second: 'LookupError: no table at http://nova:***@host',
-            },
-            silent,
-        )
+        said = 'LookupError: no table at http://nova:***@host'
+        self.assertEqual({uuids.second: said}, silent)
 
     def test_one_that_hangs(self):
         """It is left to itself, also where the process ends."""

@@ -40,17 +40,12 @@ class ReportClientTestCase(testtools.TestCase):
                 found &= {*ROOTS} - members if value[0] == '!' else members
         body = {'resource_providers': [{'uuid': one} for one in found]}
         if path == '/allocation_candidates':
-            body = {
-                'allocation_requests': [
-                    {'allocations': dict.fromkeys(uuids)}
-                    for uuids in (('host1', 'pf'), ('host2',), ('host3',))
-                ],
-                'provider_summaries': {
-                    uuid: {'root_provider_uuid': root}
-                    for uuid, root in ROOTS.items()
-                    if uuid != 'disk'
-                },
-            }
+            made_of = ('host1', 'pf'), ('host2',), ('host3',)
+            requests = [{'allocations': dict.fromkeys(u)} for u in made_of]
+            roots = {u: {'root_provider_uuid': ROOTS[u]} for u in ROOTS}
+            del roots['disk']
+            body = {'allocation_requests': requests}
+            body['provider_summaries'] = roots
         return types.SimpleNamespace(status_code=200, json=lambda: body)
 
     def test_providers(self):

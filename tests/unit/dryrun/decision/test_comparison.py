@@ -25,28 +25,23 @@ def extra_specs(**specs):
 
 
 def image(**properties):
-    found = objects.ImageMetaProps(**properties)
-    return {'image': objects.ImageMeta(properties=found)}
+    return {'image': base.image(**properties)}
 
 
 def aggregates(*metadata):
-    return {
-        'aggregates': [
-            filters_unit.aggregate(f'agg{number}', metadata=one)
-            for number, one in enumerate(metadata)
-        ]
-    }
+    found = [
+        filters_unit.aggregate(f'agg{number}', metadata=one)
+        for number, one in enumerate(metadata)
+    ]
+    return {'aggregates': found}
 
 
 def group(policy, ignore_hosts=(), **fields):
     values = {'name': 'db', 'uuid': 'g1', 'members': ['a', 'b'], '_rules': {}}
-    return {
-        'instance_uuid': 'a',
-        'ignore_hosts': [*ignore_hosts],
-        'instance_group': objects.InstanceGroup(
-            policy=policy, policies=[policy], **{**values, **fields}
-        ),
-    }
+    values |= {'policy': policy, 'policies': [policy], **fields}
+    found = objects.InstanceGroup(**values)
+    request = {'instance_uuid': 'a', 'ignore_hosts': [*ignore_hosts]}
+    return {**request, 'instance_group': found}
 
 
 def hint(**hints):

@@ -42,12 +42,11 @@ def build(*columns):
 
 def read(text):
     """Make constraints of a text: hosts, and by what they are refused."""
-    return build(
-        *(
-            {u: KINDS[one[-1]] for one in part.split('+') for u in one[:-1]}
-            for part in text.split()
-        )
+    columns = (
+        {u: KINDS[one[-1]] for one in part.split('+') for u in one[:-1]}
+        for part in text.split()
     )
+    return build(*columns)
 
 
 def freed(found):

@@ -37,14 +37,11 @@ class RecordTestCase(testtools.TestCase):
         if service_:
             states[uuid] = types.SimpleNamespace(service=service_)
         hosts = {'h1': 'h1', 'h2': 'h2', 'm1': 'metal', 'm2': 'metal'}
-        places = {n: types.SimpleNamespace(host=hosts[n]) for n in hosts}
+        nodes = {n: types.SimpleNamespace(host=hosts[n]) for n in hosts}
+        aggregates = dict(enumerate(AGGREGATES))
         cloud = types.SimpleNamespace(
-            states=states,
-            hosts=places,
-            aggs_by_id=dict(enumerate(AGGREGATES)),
-            aggregates_of=lambda host: [
-                one for one in AGGREGATES if host in one.hosts
-            ],
+            **{'states': states, 'hosts': nodes, 'aggs_by_id': aggregates},
+            aggregates_of=lambda on: [a for a in AGGREGATES if on in a.hosts],
             nodes_of=lambda host: [one for one in hosts if hosts[one] == host],
         )
         spec = base.request_spec(availability_zone=zone)

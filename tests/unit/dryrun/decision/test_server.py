@@ -25,6 +25,7 @@ from nova_ext_sched import fields
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import server as explain_server
+from tests.unit.request_filters import base
 
 conf.register_opts(nova.conf.CONF)
 objects.register_all()
@@ -54,24 +55,22 @@ class ServerTestCase(testtools.TestCase):
             image_ref=uuids.image,
             system_metadata={},
         )
-        properties = objects.ImageMetaProps()
-        self.spec = objects.RequestSpec(
+        absent = 'numa_topology', 'ignore_hosts', 'instance_group'
+        self.spec = base.request_spec(
             id=1,
             instance_uuid=uuids.server,
             project_id=uuids.project,
             user_id='u',
             num_instances=5,
             flavor=FLAVOR,
-            is_bfv=False,
-            image=objects.ImageMeta(id=uuids.image, properties=properties),
+            image=base.image(uuids.image),
             pci_requests=objects.InstancePCIRequests(requests=[]),
-            numa_topology=None,
-            ignore_hosts=None,
-            force_hosts=['old'],
-            force_nodes=['old'],
-            instance_group=None,
-            requested_destination=None,
+            **dict.fromkeys(('force_hosts', 'force_nodes'), ['old']),
+            **dict.fromkeys(absent),
         )
+        # What nova does not store.
+        for name in ('requested_resources', 'request_level_params'):
+            delattr(self.spec, f'_obj_{name}')
         self.cloud = mock.Mock(
             target_cell=lambda ctxt, cell: contextlib.nullcontext(self.cctxt)
         )
@@ -103,7 +102,7 @@ class StoredTestCase(ServerTestCase):
         self.assertEqual(uuids.project, server.ctxt.project_id)
         # It was created with others.
         self.assertEqual(1, server.spec_obj.num_instances)
-        # nova does not store what ports and devices ask for.
+        # What ports and devices ask for.
         self.assertEqual([], server.spec_obj.requested_resources)
 
     def test_what_was_read_before_is_not_read_again(self):

@@ -67,17 +67,14 @@ class RoomsTestCase(testtools.TestCase):
             for one in range(before):
                 target = cloud.find_target('a', a={'VCPU': 2})
                 self.assertTrue(future.come(f'{one}', self.spec, target))
-            rooms = count.Rooms(
-                cloud,
-                self.spec,
-                cloud.get_host_states_by_uuids(None, None, None),
-                types.SimpleNamespace(
-                    requests=self.requests,
-                    summaries=self.summaries,
-                    queries=['resources=VCPU%3A2&required=CUSTOM_FAST'],
-                ),
-                None if claims else lambda _: 'x',
+            states = cloud.get_host_states_by_uuids(None, None, None)
+            offered = types.SimpleNamespace(
+                requests=self.requests,
+                summaries=self.summaries,
+                queries=['resources=VCPU%3A2&required=CUSTOM_FAST'],
             )
+            kind = None if claims else lambda _: 'x'
+            rooms = count.Rooms(cloud, self.spec, states, offered, kind)
             found = rooms.measure(future)
             on_hosts = sum(one[1] for one in cloud.describe().values())
             self.came = on_hosts - before

@@ -83,11 +83,11 @@ class PlannerTestCase(PlanTestCase):
 
     def test_what_placement_refuses(self):
         """The scheduler leaves hosts."""
-        one = self.explain(
-            lambda cloud: cloud.server.providers['h1'].limits.update(
-                max_unit=127
-            )
-        )
+
+        def bound(cloud):
+            cloud.server.providers['h1'].limits = {'max_unit': 127}
+
+        one = self.explain(bound)
         self.assertIn('it holds 128 of MEMORY_MB', one.said)
         self.assertEqual('MEMORY_MB', one.cause)
         self.assertIn('max_unit', one.helps)
@@ -160,17 +160,15 @@ class PlannerTestCase(PlanTestCase):
 
         self.small.change = rack
         self.small.host_filters = [clouds.KnownFilter()]
+        cloud = 'h1=9 a=1+1 f=1+3; h2=9 b=1+2; h3=9 c=1+2 g=1+3; h4=9'
+        cloud += ' d=1+2 e=1'
         for self.small.policy, expected in (
             # Of the first as many hosts, of fewer racks.
             ('soft-anti-affinity', 'group 3 2 2 1 2 group 2 2 3 1 3'),
             ('affinity', ''),
             ('soft-affinity', ''),
         ):
-            made = self.drain(
-                'h1=9 a=1+1 f=1+3; h2=9 b=1+2; h3=9 c=1+2 g=1+3; h4=9 d=1+2 '
-                'e=1',
-                *('h1', 'h4'),
-            )
+            made = self.drain(cloud, 'h1', 'h4')
             self.assertEqual(4, len(made.moves))
             said = [[*vars(one).values()][1:] for one in made.closer]
             found = ' '.join(map(str, itertools.chain(*said)))
@@ -281,15 +279,11 @@ class RandomTestCase(PlanTestCase):
         needing = 0
         for _ in range(20):
             hosts = {f'h{n}': Host(4, n % 3) for n in range(6)}
-            servers = {
-                f's{n}': Server(
-                    f'h{rnd.randrange(6)}',
-                    rnd.randint(1, 2),
-                    rnd.randrange(3),
-                    rnd.randrange(3),
-                )
-                for n in range(12)
-            }
+            servers = {}
+            for n in range(12):
+                numbers = (rnd.randrange(most) for most in (6, 2, 3, 3))
+                host, cpus, label, group = numbers
+                servers[f's{n}'] = Server(f'h{host}', cpus + 1, label, group)
             moves = self.mend((hosts, servers)).moves
             batches = collections.Counter(one.batch for one in moves)
             lengths.update(batches.values())

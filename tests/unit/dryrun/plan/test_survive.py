@@ -29,13 +29,8 @@ class SurviveTestCase(testtools.TestCase):
             'a=4 a1=4; b=4 b1=1; c=4 c1=4; d=4 d1=4; e=6 e1=5', advance=advance
         )
         self.assertEqual([*'abcde'], [one.name for one in found.failed])
-        names = (
-            ('1', 'a'),
-            ('2', 'a, c'),
-            ('3', 'a, c, d'),
-            ('4', 'a, c, d, e'),
-        )
-        labels = [' cannot fail: '.join(one) for one in names]
+        names = enumerate(('a', 'a, c', 'a, c, d', 'a, c, d, e'), 1)
+        labels = [f'{number} cannot fail: {bad}' for number, bad in names]
         calls = [one.kwargs for one in advance.mock_calls]
         # None of these is a step.
         found = [one for one in calls if 'steps' in one]
@@ -80,11 +75,11 @@ class SurviveTestCase(testtools.TestCase):
     def test_whom_nova_api_is_asked_about(self):
         """One of all that are alike; then by what else it looks at."""
         asked = []
-        self.useFixture(
-            fixtures.MockPatchObject(
-                admission, 'ask', lambda *args: asked.append(args[-1].uuid)
-            )
-        )
+
+        def ask(*args):
+            asked.append(args[-1].uuid)
+
+        self.useFixture(fixtures.MockPatchObject(admission, 'ask', ask))
 
         def change(cloud):
             self.small.instances['c'].vm_state = 'error'
