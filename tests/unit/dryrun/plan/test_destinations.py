@@ -269,7 +269,9 @@ class AskedTestCase(DestinationsTestCase):
             cloud.under_way = {f'on {host}': {host} for host in hosts}
 
         self.small.change = count
-        self.drain([1] * 8, ['a', *hosts])
+        # Of equal hosts the one that took a server stays the best.
+        expected = 'h000' * 4 + 'h001' * 4
+        self.assertEqual(expected, self.drain([1] * 8, ['a', *hosts]))
         # For all that are alike, and with those that arrive.
         self.assertEqual([100, 100], [one for one in weighed if one > 9])
 

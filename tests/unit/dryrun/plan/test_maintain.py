@@ -102,6 +102,12 @@ class MaintainTestCase(testtools.TestCase):
         third = self.found.rounds[2].moves
         self.assertEqual({'a'}, {move.expected for move in third})
 
+    def test_a_filter_that_may_look_at_anything(self):
+        """Servers that are like none do not go to hosts of their round."""
+        self.small.host_filters += (small.Unknown(lambda *_: True),)
+        cloud = 'a=4 w=1; b=4 x=1; c=4 y=1; d=4 z=1'
+        self.assertEqual('ab cd', self.plan(cloud, 2))
+
     def test_what_holds_a_host(self):
         self.small.held = [('x', 'b')]
         self.assertEqual('a', self.plan('a=4 a0=1; b=4'))

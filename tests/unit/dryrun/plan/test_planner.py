@@ -47,6 +47,8 @@ class PlannerTestCase(PlanTestCase):
         # What one leaves another takes.
         ('h1=2/9 a=2/1; h2=2/1 b=2/2; h3=2/2 c=2/3; h4=2/3',
          'c:h4 b:h3 a:h2', ''),
+        # Each may stay once the other has left.
+        ('h1=9 a=1+g b=1+g; h2=9', 'a:h2', 'b'),
         # One that must go anyway goes first.
         ('h1=9 a=1+g b=1/1+g; h2=9; h3=9/1', 'b:h3', 'a'),
         # So does the one that violates most.
@@ -57,6 +59,11 @@ class PlannerTestCase(PlanTestCase):
         made = self.mend(cloud)
         found = small.say(made.moves), small.name(made.mended), made.stuck
         self.assertEqual((moves, mended, []), found)
+
+    def test_a_host_that_refused_is_asked_again_once_a_server_left(self):
+        self.small.filter.most = 2
+        made = self.mend('h1=9 a=2/1 c=3/1; h2=9/1 b=1')
+        self.assertEqual('a:h2 b:h1 c:h2', small.say(made.moves))
 
     @ddt.data('', 'a', 'b', 'c', 'abc')
     def test_servers_that_were_deleted_meanwhile(self, gone):
