@@ -87,6 +87,8 @@ class PlannerTestCase(PlanTestCase):
         ):
             [one] = made.stuck
             self.assertEqual((LABEL, helps), (one.cause, one.helps))
+            # Its own host is none, whatever else refuses it there.
+            self.assertIn('1 is excluded by the request', one.said)
 
     def test_what_placement_refuses(self):
         """The scheduler leaves hosts."""
