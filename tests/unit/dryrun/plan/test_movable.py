@@ -2,9 +2,14 @@
 
 """How nova moves the servers of a host; its own checks are in functional."""
 
+from unittest import mock
+
 import ddt
+from nova import objects
+from nova import servicegroup
 import testtools
 
+from nova_ext_sched.dryrun.decision import admission
 from tests.unit.dryrun.plan import small
 
 
@@ -103,3 +108,19 @@ class DrainTestCase(testtools.TestCase):
             {('live', ()), ('cold', ()), ('live', ('h1', 'h1'))},
             {(operation, tuple(hosts)) for operation, hosts in seen},
         )
+
+    def test_a_host_that_is_down(self):
+        """Its servers are like those there alone, and asked about."""
+        with (
+            mock.patch.object(admission, 'ask') as ask,
+            mock.patch.object(
+                objects.Service, 'get_by_compute_host', lambda _, host: host
+            ),
+            mock.patch.object(
+                servicegroup.API, 'service_is_up', lambda _, host: host == 'h1'
+            ),
+        ):
+            cloud = 'h1=9 a=1 b=1; h2=9 c=1 d=1; h3=9'
+            self.small.drain(cloud, 'h1', 'h2')
+        asked = [call.args[2].uuid for call in ask.call_args_list]
+        self.assertEqual(['a', 'c'], asked)
