@@ -5,7 +5,6 @@ import sys
 import time
 import weakref
 
-import fixtures
 import testtools
 
 from nova_ext_sched.cli import interrupts
@@ -26,7 +25,7 @@ class CertainTestCase(testtools.TestCase):
         def note(one):
             self.dropped.append(one.exc_type)
 
-        self.useFixture(fixtures.MonkeyPatch('sys.unraisablehook', note))
+        self.patch(sys, 'unraisablehook', note)
 
     def drop(self, raise_it):
         """Let Python drop what is raised in the callback of a weakref."""

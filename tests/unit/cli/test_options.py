@@ -18,16 +18,11 @@ class SupposedTestCase(testtools.TestCase):
 
     @ddt.data(
         ('', '', []),
-        (
-            '--option scheduler.workers=3',
-            'If [scheduler] workers were 3: ',
-            [('--option', 'scheduler.workers=3')],
-        ),
-        (
-            '--option debug=1 --aggregate-host a h1',
-            'If [DEFAULT] debug were 1 and aggregate a had h1: ',
-            [('--option', 'debug=1'), ('--aggregate-host', 'a h1')],
-        ),
+        ('--option scheduler.workers=3', 'If [scheduler] workers were 3: ',
+         [('--option', 'scheduler.workers=3')]),
+        ('--option debug=1 --aggregate-host a h1',
+         'If [DEFAULT] debug were 1 and aggregate a had h1: ',
+         [('--option', 'debug=1'), ('--aggregate-host', 'a h1')]),
         (
             '--no-aggregate-property a trait:X --aggregate-property b k=v '
             '--no-aggregate-host b h2',
@@ -39,7 +34,7 @@ class SupposedTestCase(testtools.TestCase):
                 ('--no-aggregate-host', 'b h2'),
             ],
         ),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_said(self, argv, clause, supposed):
         parsed = self.parse(*argv.split())

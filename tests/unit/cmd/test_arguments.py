@@ -23,17 +23,13 @@ class ChangeTestCase(testtools.TestCase):
     @ddt.data(
         ([], {}),
         (['--option', 'a.b=c=d'], {'options': [('a.b', 'c=d')]}),
-        (
-            ['--aggregate-property', 'gpu', 'a=2=3'],
-            {'metadata': [('gpu', 'a', '2=3')]},
-        ),
-        (
-            ['--no-aggregate-property', 'gpu', 'a'],
-            {'no_metadata': [['gpu', 'a']]},
-        ),
+        (['--aggregate-property', 'gpu', 'a=2=3'],
+         {'metadata': [('gpu', 'a', '2=3')]}),
+        (['--no-aggregate-property', 'gpu', 'a'],
+         {'no_metadata': [['gpu', 'a']]}),
         (['--aggregate-host', 'gpu', 'h'], {'hosts': [['gpu', 'h']]}),
         (['--no-aggregate-host', 'gpu', 'h'], {'no_hosts': [['gpu', 'h']]}),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_each_option(self, argv, expected):
         self.assertEqual(

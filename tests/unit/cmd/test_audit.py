@@ -14,6 +14,7 @@ from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import projects
 from nova_ext_sched.dryrun.cloud import snapshot
+from tests.unit.cli import commands
 from tests.unit.dryrun.audit import test_totals
 
 
@@ -42,23 +43,15 @@ class Auditor:
 @ddt.ddt
 class OutputTestCase(testtools.TestCase):
     def test_an_option_without_a_value(self):
-        parser = audit_command.Audit(mock.Mock(), None).get_parser('audit')
-        err = io.StringIO()
-        with contextlib.redirect_stderr(err):
-            self.assertRaises(
-                SystemExit, parser.parse_args, ['--option', 'debug']
-            )
+        args = commands.run, audit_command.Audit, '--option', 'debug'
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertRaises(SystemExit, *args)
         self.assertIn('[group.]name=value', err.getvalue())
 
     def run_command(self, auditing, *argv):
-        self.out, self.err = io.StringIO(), io.StringIO()
-        audit = audit_command.Audit(
-            mock.Mock(stdout=self.out), None, cmd_name='audit'
-        )
-        parsed = audit.get_parser('audit').parse_args(argv)
+        command = audit_command.Audit
         with (
-            contextlib.redirect_stderr(self.err),
-            mock.patch.object(audit, 'configure') as configure,
+            mock.patch.object(command, 'configure') as configure,
             mock.patch.object(snapshot, 'Snapshot') as read,
             mock.patch.object(auditor, 'make') as make,
             # There may be a cloud in the environment.
@@ -67,9 +60,9 @@ class OutputTestCase(testtools.TestCase):
         ):
             make.return_value = auditing
             read_names.return_value = {'project': 'web'}
-            status = audit.run(parsed)
+            status, self.out, _ = commands.run(command, *argv)
         [self.asked] = read_names.call_args.args
-        configure.assert_called_once_with(parsed)
+        configure.assert_called_once()
         # Builds that are under way count as ended.
         read.assert_called_once_with(None, True)
         (cloud, *self.chosen) = make.call_args.args
@@ -110,13 +103,13 @@ class OutputTestCase(testtools.TestCase):
                 '"project","project",2,"{""isolation"": 2}"',
                 '"host","host1",2,"{""isolation"": 2}"',
             ],
-            self.out.getvalue().splitlines(),
+            self.out.splitlines(),
         )
 
     def test_document(self):
         """Users make the names up."""
         self.run_command(Auditor(finding(1, name='a\nb')), '-f', 'json')
-        [found] = json.loads(self.out.getvalue())['findings']
+        [found] = json.loads(self.out)['findings']
         self.assertEqual(('1', "'a\\nb'"), (found['server'], found['name']))
         self.assertEqual('web', found['project_name'])
 

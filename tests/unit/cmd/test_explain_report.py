@@ -128,71 +128,37 @@ def write_flat(*args, **kwargs):
 @ddt.ddt
 class AnswerTestCase(testtools.TestCase):
     def test_no_host(self):
-        self.assertEqual(
-            f"""\
-To create server db-1 ({SERVER}):
-No host: 0 of 300 hosts can take it.
-  300 are too small (MEMORY_MB)
-
-No single change frees a host; a smaller flavor would fit.
-A flavor of at most 8192 MB would fit 1 host, host212; 9999 MB requested.
-
-The request:
-  flavor large: 4 VCPU, 9999 MB, 12 GB of disk
-  extra specs trait:X=required
-  project project
-
-Constraint                                    Refuses  Alone  Left
-all hosts                                                      300  ████████████
-request filter:
-  isolate_aggregates                              100      0   200  ████████░░░░
-    100 are isolated (windows3 15, windows4
-    15, windows0 14 and 4 more)
-placement:
-  resources=MEMORY_MB:9999                        300      0     0  ░░░░░░░░
-    300 are too small (MEMORY_MB)
-host filter:
-  IsolatedAggregatesFilter                        100      0     0
-    100 are isolated (windows3 15, windows4
-    15, windows0 14 and 4 more)
-""",  # noqa: E501
-            write(cloud(), server=SERVER, server_name='db-1'),
-        )
+        text = write_flat(cloud(), server=SERVER, server_name='db-1')
+        for said in (
+            f'To create server db-1 ({SERVER}): No host: 0 of 300 hosts ',
+            'No single change frees a host; a smaller flavor would fit. A '
+            'flavor of at most 8192 MB would fit 1 host, host212; 9999 MB '
+            'requested. ',
+            'flavor large: 4 VCPU, 9999 MB, 12 GB of disk extra specs '
+            'trait:X=required project project ',
+            ' 100 are isolated (windows3 15, windows4 15, windows0 14 and 4 '
+            'more) placement: resources=MEMORY_MB:9999 300 0 0 ░',
+        ):
+            self.assertIn(said, text)
 
     @ddt.data(
         # Nobody knows whether a host of a silent cell has room.
-        (
-            dict(number=2, faults=['Cell b is silent']),
-            *(1, 'Cell b is silent. To create 1 server: No', 'prefers'),
-        ),
-        (
-            dict(number=2, faults=['Cell b is silent'], order=[1.0]),
-            *(1, '1 server: 2 of 2 hosts can take it.', 'No host'),
-        ),
-        (
-            dict(number=7, refused='6', order=[9.0, 8.0, 7.0, 6.0, 5.0, 4.0]),
-            0,
-            '1 server: 6 of 7 hosts can take it. The scheduler prefers host0, '
-            'then host1, host2, host3, host4. 1 is out',
-            'lift',
-        ),
-        (
-            dict(order=[1.0], shortage='Only 1 of 2 finds a host'),
-            3,
-            'No host for every instance: 1 of 1 host can take it. Only 1 of 2 '
-            'finds a host. ',
-            'prefers',
-        ),
+        (dict(number=2, faults=['Cell b is silent']),
+         *(1, 'Cell b is silent. To create 1 server: No', 'prefers')),
+        (dict(number=2, faults=['Cell b is silent'], order=[1.0]),
+         *(1, '1 server: 2 of 2 hosts can take it.', 'No host')),
+        (dict(number=7, refused='6', order=[9.0, 8.0, 7.0, 6.0, 5.0, 4.0]), 0,
+         '1 server: 6 of 7 hosts can take it. The scheduler prefers host0, '
+         'then host1, host2, host3, host4. 1 is out', 'lift'),
+        (dict(order=[1.0], shortage='Only 1 of 2 finds a host'), 3,
+         'No host for every instance: 1 of 1 host can take it. Only 1 of 2 '
+         'finds a host. ', 'prefers'),
         # It comes first; the hosts are those for when nova-api does not.
-        (
-            dict(number=2, refused='1', order=[1.0], refusal='No: x. Do y'),
-            3,
-            'No: x. Do y. Then 1 of 2 hosts can take it. The scheduler '
-            'prefers host0.',
-            'No host',
-        ),
+        (dict(number=2, refused='1', order=[1.0], refusal='No: x. Do y'), 3,
+         'No: x. Do y. Then 1 of 2 hosts can take it. The scheduler '
+         'prefers host0.', 'No host'),
         (dict(order=[1.0]), 0, '1 of 1 host can take it', 'Constraint'),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_what_is_said_first(self, made, status, said, unsaid):
         built = build(made := make(**made))
@@ -249,13 +215,6 @@ host filter:
         text = write(found)
         self.assertIn('  1  free VCPU on host0\n\n', text)
         self.assertNotIn('would fit', text)
-
-    def test_all_constraints(self):
-        text = write(cloud(), all_=True)
-        self.assertIn('host filter:\n  ComputeFilter ', text)
-        self.assertIn(
-            '\nGET /allocation_candidates\n  resources=MEMORY_MB:9999\n', text
-        )
 
     @ddt.data((False, 1), (True, 4))
     @ddt.unpack
@@ -321,30 +280,18 @@ host filter:
         self.assertIn(uuid, built['answer']['sentence'])
 
     @ddt.data(
-        (
-            {'a': (2, 1, 0), 'b': (0, 0.5, 1)},
-            '. Without a it would be host2',
-            ('1', 'a', '2'),
-        ),
+        ({'a': (2, 1, 0), 'b': (0, 0.5, 1)}, '. Without a it would be host2',
+         ('1', 'a', '2')),
         # Each alone is enough for the first, or both together.
-        (
-            {'a': (2, 1, 0), 'b': (2, 1, 0)},
-            '; no single weigher decides it',
-            ('4', 'a', '2'),
-        ),
-        (
-            {'a': (2, 0, 1), 'b': (2, 3, 0)},
-            '. Without a it would be host1',
-            ('3', 'b', '2'),
-        ),
-        (
-            {'a': (2, 0, 0), 'b': (2, 3, 0), 'c': (0, 0, 3)},
-            '. It would be, without a: host1, b: host2',
-            ('1', 'a', '2'),
-        ),
+        ({'a': (2, 1, 0), 'b': (2, 1, 0)}, '; no single weigher decides it',
+         ('4', 'a', '2')),
+        ({'a': (2, 0, 1), 'b': (2, 3, 0)}, '. Without a it would be host1',
+         ('3', 'b', '2')),
+        ({'a': (2, 0, 0), 'b': (2, 3, 0), 'c': (0, 0, 3)},
+         '. It would be, without a: host1, b: host2', ('1', 'a', '2')),
         ({'a': (1, 1, 1)}, '; 2 other hosts weigh as much', ''),
         ({'a': (1, 1, 0)}, '; 1 other host weighs as much', ('1', 'a', '1')),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_which_weigher_decides(self, weights, decided, last):
         order = [
@@ -461,18 +408,12 @@ host filter:
     @ddt.data(
         (1, (3, 2, 1), 'The scheduler prefers host0, then host1, host2'),
         (1, (3, 3, 1), 'The scheduler prefers host0, then host1, host2; 1 '),
-        (
-            2,
-            (3, 3, 1),
-            'nova picks at random one of 2 with the same weight: host0, hos',
-        ),
-        (
-            2,
-            (3, 2, 1),
-            'nova picks at random one of the best 2 (host_subset_size): '
-            'host0, host1.',
-        ),
-    )
+        (2, (3, 3, 1),
+         'nova picks at random one of 2 with the same weight: host0, hos'),
+        (2, (3, 2, 1),
+         'nova picks at random one of the best 2 (host_subset_size): '
+         'host0, host1.'),
+    )  # fmt: skip
     @ddt.unpack
     def test_from_which_hosts_one_is_drawn(self, drawn, weights, said):
         built = build(make(3, order=weights, drawn=drawn))

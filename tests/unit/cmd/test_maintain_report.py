@@ -16,6 +16,10 @@ def keep(cause):
     return plans.NotEmptied('host4', [plan_cases.make_stuck(2, cause=cause)])
 
 
+NONE = '0 of 1 host can be emptied; 1 cannot.'
+TWO_HOSTS = plan_cases.make_round(1, 2, hosts=('host1', 'host3'))
+
+
 @ddt.ddt
 class RoundsTestCase(testtools.TestCase):
     def make(self, rounds=(), kept=(), deleted=(), faults=()):
@@ -32,51 +36,31 @@ class RoundsTestCase(testtools.TestCase):
         return made
 
     @ddt.data(
-        ('There is no host to empty. Remark.', 0, [], []),
-        (
-            '2 of 2 hosts can be emptied, in 1 round. Remark.',
-            0,
-            [plan_cases.make_round(1, 2, hosts=('host1', 'host3'))],
-            [],
-        ),
-        (
-            '1 of 2 hosts can be emptied, in 1 round; 1 cannot. Remark.',
-            3,
-            [plan_cases.make_round(1)],
-            [keep('VCPU')],
-        ),
-        (
-            '0 of 1 host can be emptied; 1 cannot. Remark.',
-            3,
-            [],
-            [plans.NotEmptied('host4', [], 'host5')],
-        ),
-        (
-            '0 of 1 host can be emptied; 1 cannot. Remark.',
-            1,
-            [],
-            [keep(plans.FAULT)],
-        ),
-        (
-            '0 of 1 host can be emptied; whether 1 can is not known. Remark.',
-            3,
-            [],
-            [keep(plans.NOT_KNOWN)],
-        ),
-    )
+        ('There is no host to empty.', 0, [], []),
+        ('2 of 2 hosts can be emptied, in 1 round.', 0, [TWO_HOSTS], []),
+        ('1 of 2 hosts can be emptied, in 1 round; 1 cannot.', 3,
+         [plan_cases.make_round(1)], [keep('VCPU')]),
+        (NONE, 3, [], [plans.NotEmptied('host4', [], 'host5')]),
+        (NONE, 1, [], [keep(plans.FAULT)]),
+        ('0 of 1 host can be emptied; whether 1 can is not known.', 3, [],
+         [keep(plans.NOT_KNOWN)]),
+    )  # fmt: skip
     @ddt.unpack
     def test_head_and_status(self, sentence, status, rounds, kept):
         made = self.make(rounds, kept)
-        self.assertEqual((sentence, status), (made.sentence, made.status))
+        self.assertEqual(
+            (f'{sentence} Remark.', status), (made.sentence, made.status)
+        )
 
     def test_text(self):
         group = plans.Group('uuid', 'web', 7, 8, 2, 2)
         weaker = plans.Group('other', 'db', 2, 3, 2, 2)
+        # Not in the order in which people count them.
         kept = [
+            plans.NotEmptied('host10', [], 'host5'),
             plans.NotEmptied(
                 'host4', [plan_cases.make_stuck(2, 'x', 'why', 'VCPU', 'that')]
             ),
-            plans.NotEmptied('host10', [], 'host5'),
             plans.NotEmptied('host11', []),
         ]
         self.make(
@@ -86,11 +70,8 @@ class RoundsTestCase(testtools.TestCase):
             ],
             kept,
         )
-        self.assertEqual(
-            """\
-2 of 5 hosts can be emptied, in 2 rounds; 3 cannot.
-Remark.
-
+        self.assertIn(
+            """
 Round  Hosts  Moves  Live  Cold  Less redundancy
     1  host1      2     2     0
     2  host1      1     1     0  db: hosts 3 -> 2; 1 more group
@@ -99,11 +80,6 @@ Cannot be emptied:
   host4   1 server cannot be moved: VCPU
   host10  while it is empty, host5 cannot fail
   host11  what blocked it was deleted meanwhile: make a new plan
-
-Cannot be moved from host4:
-  why.
-    Fix: that.
-    x  host1  af497212-0000-4000-8000-000000000002
 """,
             self.text,
         )
@@ -151,13 +127,6 @@ Cannot be moved from host4:
             [[_, said, *_]] = table.rows
             self.assertEqual(shown, said)
 
-    def test_what_cannot_be_emptied_is_in_order(self):
-        kept = [plans.NotEmptied(f'host{n}', [], 'x') for n in (10, 9)]
-        self.make(kept=kept)
-        self.assertLess(
-            self.text.index('  host9 '), self.text.index('  host10 ')
-        )
-
     def test_rows(self):
         made = self.make(
             [plan_cases.make_round(1), plan_cases.make_round(2, 3)]
@@ -200,7 +169,7 @@ Cannot be moved from host4:
             )
 
     @ddt.data(
-        ([keep('state')], 3, '0 of 1 host can be emptied; 1 cannot. Remark.'),
+        ([keep('state')], 3, f'{NONE} Remark.'),
         ([], 0, 'There is no host to empty. Remark.'),
     )
     @ddt.unpack

@@ -13,27 +13,15 @@ from tests.unit.cmd import plan_cases
 class RoomTestCase(testtools.TestCase):
     @ddt.data(
         (5, 5, 5, 0, '5 of 5 fit now, and no server has to move.', 0),
-        (
-            5,
-            3,
-            5,
-            4,
-            '3 of 5 fit now. 4 moves make room for the other 2, on h4 and h5. '
-            'The 3 that fit now are placed first, so that no move takes that '
-            'room. Nothing reserves the room: ',
-            0,
-        ),
-        (
-            5,
-            1,
-            2,
-            1,
-            '1 of 5 fits now. 1 move makes room for 1 more, on h2. For 3 no '
-            'moves were found. Why. The one that fits now is placed first',
-            3,
-        ),
+        (5, 3, 5, 4,
+         '3 of 5 fit now. 4 moves make room for the other 2, on h4 and h5. '
+         'The 3 that fit now are placed first, so that no move takes that '
+         'room. Nothing reserves the room: ', 0),
+        (5, 1, 2, 1,
+         '1 of 5 fits now. 1 move makes room for 1 more, on h2. For 3 no '
+         'moves were found. Why. The one that fits now is placed first', 3),
         (5, 0, 0, 0, '0 of 5 fit now. For 5 no moves were found. Why.', 3),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_first_lines(self, count, now, room, moves, said, status):
         found = plans.Room(

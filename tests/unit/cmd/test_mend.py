@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import io
 import types
 from unittest import mock
 
@@ -13,6 +12,7 @@ from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import mend
 from nova_ext_sched.dryrun.plan import plans
+from tests.unit.cli import commands
 from tests.unit.cmd import plan_cases
 
 NOTHING = plan_cases.make_plan()
@@ -26,22 +26,17 @@ FAULT = plan_cases.make_plan([], [plan_cases.make_stuck(2, cause=plans.FAULT)])
 @ddt.ddt
 class MendTestCase(testtools.TestCase):
     def run_command(self, plan, faults=(), not_judged=0):
-        self.out = io.StringIO()
         counts = totals.Totals(['isolation'])
         counts.servers, counts.not_judged = 9, not_judged
-        called = mend_command.Mend(
-            mock.Mock(stdout=self.out), None, cmd_name='mend'
-        )
-        parsed = called.get_parser('mend').parse_args([])
         judged = types.SimpleNamespace(totals=counts, faults=faults)
         with (
-            mock.patch.object(called, 'configure') as configure,
+            mock.patch.object(mend_command.Mend, 'configure') as configure,
             mock.patch.object(snapshot, 'Snapshot') as read,
             mock.patch.object(auditor, 'make', return_value=judged) as make,
             mock.patch.object(mend, 'make', return_value=plan) as planned,
         ):
-            status = called.run(parsed)
-        configure.assert_called_once_with(parsed)
+            status, self.out, _ = commands.run(mend_command.Mend)
+        configure.assert_called_once()
         read.assert_called_once_with(None, True)
         make.assert_called_once_with(read.return_value, [], [], [], None)
         planned.assert_called_once_with(judged, mock.ANY, set())
@@ -70,5 +65,5 @@ class MendTestCase(testtools.TestCase):
                 'isolation).',
                 'Cell a is down.',
             ],
-            self.out.getvalue().splitlines(),
+            self.out.splitlines(),
         )

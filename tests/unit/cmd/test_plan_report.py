@@ -11,43 +11,29 @@ from tests import schemas
 from tests.unit.cmd import plan_cases
 from tests.unit.cmd import reading
 
+MENDED = '1 more server becomes compliant through these moves.'
+
 
 @ddt.ddt
 class SentenceTestCase(testtools.TestCase):
     @ddt.data(
-        (plan_cases.make_plan(), 'No server has to move.'),
-        (
-            plan_cases.make_plan(mended=[plan_cases.make_leaving(1)]),
-            'No server has to move. 1 more server becomes compliant through '
-            'these moves.',
-        ),
-        (
-            plan_cases.make_plan(
-                [plan_cases.make_move(n) for n in range(38)],
-                [
-                    plan_cases.make_stuck(n, cause='MEMORY_MB')
-                    for n in range(2)
-                ],
-            ),
-            '38 of 40 servers can be moved; 2 cannot: MEMORY_MB.',
-        ),
-        (
-            plan_cases.make_plan(
-                [],
-                [plan_cases.make_stuck(n, cause='a') for n in range(2)]
-                + [plan_cases.make_stuck(3, cause='b')],
-            ),
-            '0 of 3 servers can be moved; 3 cannot: a 2, b 1.',
-        ),
-        (
-            plan_cases.FULL,
-            '2 of 3 servers can be moved; 1 cannot: VCPU. 1 more '
-            'server becomes compliant through these moves.',
-        ),
-    )
+        # Moves, causes of those that stay, and servers that others mend.
+        (0, '', 0, 'No server has to move.'),
+        (0, '', 1, f'No server has to move. {MENDED}'),
+        (38, 'MEMORY_MB MEMORY_MB', 0,
+         '38 of 40 servers can be moved; 2 cannot: MEMORY_MB.'),
+        (0, 'b a a', 0, '0 of 3 servers can be moved; 3 cannot: a 2, b 1.'),
+        (2, 'VCPU', 1,
+         f'2 of 3 servers can be moved; 1 cannot: VCPU. {MENDED}'),
+    )  # fmt: skip
     @ddt.unpack
-    def test_answer(self, found, expected):
-        said = plan_report.make(found, [], []).sections[0].title
+    def test_answer(self, moves, causes, mended, expected):
+        plan = plan_cases.make_plan(
+            [plan_cases.make_move(n) for n in range(moves)],
+            [plan_cases.make_stuck(1, cause=one) for one in causes.split()],
+            [plan_cases.make_leaving(1)] * mended,
+        )
+        said = plan_report.make(plan, [], []).sections[0].title
         self.assertEqual(expected, said)
 
 
@@ -58,30 +44,17 @@ class ReportTestCase(testtools.TestCase):
 
     def test_everything(self):
         lines = reading.read_lines(self.made, 110)
-        self.assertEqual(
+        for said in (
+            ['Two of three.', '1 server was deleted meanwhile.']
+            + ['Cell a is silent.', '', 'Moves, in order:'],
             [
-                'Two of three.',
-                '1 server was deleted meanwhile.',
-                'Cell a is silent.',
-                '',
-                'Moves, in order:',
-                '  1  web  host1 to host2, live'
-                f'{" " * 33}{plan_cases.UUID.format(1)}',
                 '  2  web  host1 to a host that nova chooses (host2 now), '
-                'cold  '
-                f'{plan_cases.UUID.format(2)}',
-                '',
-                'Cannot be moved:',
-                '  0 of 9 hosts can take it. 9 are full (VCPU).',
-                '    Fix: VCPU on 9 hosts.',
-                f'    db  host1  {plan_cases.UUID.format(4)}',
-                '',
-                'Server groups with less redundancy:',
-                '  web: hosts 3 -> 2',
-                '  db: failure domains 2 -> 1',
+                f'cold  {plan_cases.UUID.format(2)}'
             ],
-            lines[lines.index('Two of three.') :],
-        )
+            ['  web: hosts 3 -> 2', '  db: failure domains 2 -> 1'],
+        ):
+            place = lines.index(said[0])
+            self.assertEqual(said, lines[place : place + len(said)])
         self.assertEqual(
             [(20, 'move'), (5, 'reason'), (10, 'server group')],
             [(one.most, one.noun) for one in self.made.sections[-3:]],

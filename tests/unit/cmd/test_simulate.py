@@ -64,19 +64,15 @@ class UsageTest(CommandTestCase):
         ((), 'SCENARIO'),
         (('a.yaml', '--list'), 'not allowed'),
         (('a.yaml', '-f', 'xml'), 'xml'),
-        (
-            ('/nonexistent.yaml',),
-            'expected a file or the name of a scenario that --list shows, '
-            'got /nonexistent.yaml\n',
-        ),
+        (('/nonexistent.yaml',),
+         'expected a file or the name of a scenario that --list shows, '
+         'got /nonexistent.yaml\n'),
         (('windows_licencing',), 'did you mean windows_licensing?\n'),
         (('/dev/null',), '/dev/null: (top): expected a mapping with the keys'),
         (('/',), '/: (top): expected a file that can be read'),
-        (
-            ('rebuild', '-c', 'Hosts'),
-            'There is no column Hosts. The columns are',
-        ),
-    )
+        (('rebuild', '-c', 'Hosts'),
+         'There is no column Hosts. The columns are'),
+    )  # fmt: skip
     def test_refused(self, arguments, words):
         status, out, err = self.run_command(*arguments)
         self.assertEqual((2, ''), (status, out), err)

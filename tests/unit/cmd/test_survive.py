@@ -1,28 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import contextlib
-import io
-from unittest import mock
-
 import testtools
 
 from nova_ext_sched.cmd import survive
+from tests.unit.cli import commands
 
 
 class SurviveTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.called = survive.Survive(mock.Mock(), None, cmd_name='survive')
-
-    def parse(self, *argv):
-        return self.called.get_parser('survive').parse_args(argv)
-
     def test_a_project_that_asks_for_nothing(self):
-        with contextlib.redirect_stderr(io.StringIO()) as err:
-            self.assertEqual(2, self.called.run(self.parse('--project', 'p')))
-        self.assertIn('Name a --flavor: --project is', err.getvalue())
+        status, _, err = commands.run(survive.Survive, '--project', 'p')
+        self.assertEqual(2, status)
+        self.assertIn('Name a --flavor: --project is', err)
 
     def test_columns(self):
+        called = survive.Survive(None, None)
         for argv, last in (((), 'Cause'), (('--flavor', 'small'), 'Spare')):
-            columns = self.called.get_columns(self.parse(*argv))
-            self.assertEqual(last, columns[-1])
+            parsed = called.get_parser('survive').parse_args(argv)
+            self.assertEqual(last, called.get_columns(parsed)[-1])

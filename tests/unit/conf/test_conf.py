@@ -205,17 +205,11 @@ class ContradictionsTestCase(testtools.TestCase):
         (['r:'], ['r:', 'r:gold:'], []),
         (['r:'], [], ['required_member_prefix has r:, .*no other is kept']),
         ([], ['r:'], ['forbidden_member_prefix has r:, .*can use every']),
-        (
-            ['r:gold:'],
-            ['r:'],
-            ['forbidden_member_prefix has r:, .*can use every'],
-        ),
-        (
-            ['r:'],
-            ['s:'],
-            ['required_member_prefix has r:', 'forbidden_member_prefix has s'],
-        ),
-    )
+        (['r:gold:'], ['r:'],
+         ['forbidden_member_prefix has r:, .*can use every']),
+        (['r:'], ['s:'],
+         ['required_member_prefix has r:', 'forbidden_member_prefix has s']),
+    )  # fmt: skip
     @ddt.unpack
     def test_prefixes(self, required, forbidden, expected):
         self.reserve(required, forbidden)

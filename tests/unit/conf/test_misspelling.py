@@ -299,24 +299,18 @@ class RepeatedTestCase(ConfigurationTestCase):
 class MovedTestCase(ConfigurationTestCase):
     @ddt.data(
         # What stands in the file; the option that nova ignores, and today's.
-        (
-            '[DEFAULT]; scheduler_default_filters = ComputeFilter',
-            ['scheduler_default_filters', 'enabled_filters'],
-        ),
-        (
-            '[DEFAULT]; scheduler-weight-classes = a; x = 1',
-            ['scheduler_weight_classes', 'weight_classes'],
-        ),
-        (
-            '[DEFAULT]; ram_weight_multiplier = 1',
-            ['ram_weight_multiplier', 'ram_weight_multiplier'],
-        ),
+        ('[DEFAULT]; scheduler_default_filters = ComputeFilter',
+         ['scheduler_default_filters', 'enabled_filters']),
+        ('[DEFAULT]; scheduler-weight-classes = a; x = 1',
+         ['scheduler_weight_classes', 'weight_classes']),
+        ('[DEFAULT]; ram_weight_multiplier = 1',
+         ['ram_weight_multiplier', 'ram_weight_multiplier']),
         ('[other]; scheduler_weight_classes = a', []),
         ('[filter_scheduler]; ram_weight_multiplier = 1', []),
         # Of another service in the same file, or of a package of today.
         ('[DEFAULT]; shuffle_best_same_weighed_hosts = 1', []),
         ('[DEFAULT]; max_io_ops_per_host = 1', []),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_what_nova_ignores(self, text, expected):
         config = cfg.ConfigOpts()

@@ -15,27 +15,17 @@ from nova_ext_sched import conf
 
 ROOT = pathlib.Path(__file__).parents[3]
 
-FIRST = {
-    'aggregate_freepool_name',
-    'allow_preemptibles',
-    'blazar_az_prefix',
-    'blazar_owner',
-    'enable_isolated_aggregate_filtering',
-    'failure_domain_key',
-    'forbid_by_trait',
-    'force_metadata_check_ignored_keys',
-    'isolation_trait_sources',
-    'max_forbidden_aggregates',
-    'max_server_per_failure_domain',
-    'member_project_keys',
-    'member_sources',
-    'placement_req_default_forbidden_member_prefix',
-    'placement_req_required_member_prefix',
-    'preemptible_aggregate',
-    'project_id_key',
-    'request_filters',
-    'server_group_round_robin_weight_multiplier',
-}
+FIRST = set(
+    'aggregate_freepool_name allow_preemptibles blazar_az_prefix '
+    'blazar_owner enable_isolated_aggregate_filtering failure_domain_key '
+    'forbid_by_trait force_metadata_check_ignored_keys '
+    'isolation_trait_sources max_forbidden_aggregates '
+    'max_server_per_failure_domain member_project_keys member_sources '
+    'placement_req_default_forbidden_member_prefix '
+    'placement_req_required_member_prefix preemptible_aggregate '
+    'project_id_key request_filters '
+    'server_group_round_robin_weight_multiplier'.split()
+)
 
 SINCE = re.compile(r'^New in release (\d+\.\d+\.\d+)\.$', re.MULTILINE)
 

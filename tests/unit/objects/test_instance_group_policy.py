@@ -234,32 +234,17 @@ class FaultsTest(unittest.TestCase):
             )
             for got in ('0', 3.0)
         ),
-        (
-            NESTED,
-            nested({'max': 2}),
-            f'{POLICY}.rules.max',
-            'one of the keys max_server_per_host',
-            2,
-        ),
+        (NESTED, nested({'max': 2}), f'{POLICY}.rules.max',
+         'one of the keys max_server_per_host', 2),
         (NESTED, nested({}, name='affinity'), f'{POLICY}.rules', NO_RULES, {}),
         (NESTED, nested(name='legacy'), f'{POLICY}.name', ALL, 'legacy'),
-        (
-            NESTED,
-            flat(policy='affinity'),
-            POLICY,
-            'an object with the keys name, rules',
-            'affinity',
-        ),
-        (
-            NOVA,
-            flat(policy='affinity', rules={'max_server_per_host': 2}),
-            'server_group.rules',
-            NO_RULES,
-            {'max_server_per_host': 2},
-        ),
+        (NESTED, flat(policy='affinity'), POLICY,
+         'an object with the keys name, rules', 'affinity'),
+        (NOVA, flat(policy='affinity', rules={'max_server_per_host': 2}),
+         'server_group.rules', NO_RULES, {'max_server_per_host': 2}),
         (NOVA, {}, 'body', 'the key server_group', {}),
         (NOVA, [], 'body', 'an object with the key server_group', []),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_body(self, kind, body, *fault):
         self.assertEqual([fault], faults(body, kind))

@@ -19,16 +19,11 @@ CASES = [
         ['', 'a', 'A B', 'A,B', '!A', 'A-B', 'X' * 256, 'A\n', '\u00c4']
         + [None, 1, ['A']],
     ),
-    (
-        syntax.check_custom_trait,
-        ['CUSTOM_A', 'CUSTOM__', 'CUSTOM_' + 'X' * 248],
-        ['', 'CUSTOM_', 'HW_CPU_X86_AVX2', 'CUSTOM_a', 'CUSTOM_' + 'X' * 249],
-    ),
-    (
-        syntax.check_resource_class,
-        ['VCPU', 'CUSTOM_FPGA'],
-        ['', 'vcpu', 'VCPU:1', 'VCPU,PCPU'],
-    ),
+    (syntax.check_custom_trait,
+     ['CUSTOM_A', 'CUSTOM__', 'CUSTOM_' + 'X' * 248],
+     ['', 'CUSTOM_', 'HW_CPU_X86_AVX2', 'CUSTOM_a', 'CUSTOM_' + 'X' * 249]),
+    (syntax.check_resource_class, ['VCPU', 'CUSTOM_FPGA'],
+     ['', 'vcpu', 'VCPU:1', 'VCPU,PCPU']),
     (
         syntax.check_uuid,
         [UUID],
@@ -43,18 +38,15 @@ CASES = [
             UUID + '/traits',
         ],
     ),
-    (
-        syntax.check_suffix,
-        ['', '1', '_net-1', 'x' * 64],
-        ['a b', 'x' * 65, '1\n', '\u0661'],
-    ),
+    (syntax.check_suffix, ['', '1', '_net-1', 'x' * 64],
+     ['a b', 'x' * 65, '1\n', '\u0661']),
     (
         syntax.check_amount,
         [1, 2**40],
         [0, -1, True, 1.5, None, '', '0', '-1', '+1', '1.5', '1e3', ' 1']
         + ['\u0661', '9' * 19, '0' * 5000 + '1'],
     ),
-]
+]  # fmt: skip
 
 
 @ddt.ddt

@@ -89,15 +89,11 @@ Moved:
 
     @ddt.data(
         ([End.RUN_AGAIN], 'Run the command again to continue.'),
-        (
-            [End.RUN_AGAIN, End.FIX],
-            'Fix that, then run the command again to continue.',
-        ),
-        (
-            [End.FIX, End.NEW_PLAN],
-            'Fix what is named, then make a new plan: nova-ext-sched drain a.',
-        ),
-    )
+        ([End.RUN_AGAIN, End.FIX],
+         'Fix that, then run the command again to continue.'),
+        ([End.FIX, End.NEW_PLAN],
+         'Fix what is named, then make a new plan: nova-ext-sched drain a.'),
+    )  # fmt: skip
     @ddt.unpack
     def test_each_end_says_one_thing(self, ends, said):
         moves = make_moves(len(ends))

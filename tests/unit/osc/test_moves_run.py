@@ -6,7 +6,6 @@ import itertools
 from unittest import mock
 
 import ddt
-import fixtures
 from openstack import exceptions
 import testtools
 
@@ -370,9 +369,7 @@ class RunTestCase(testtools.TestCase):
         )
 
     def test_a_migration_that_does_not_end(self):
-        self.useFixture(
-            fixtures.MonkeyPatch(f'{moves_making.__name__}.LONGEST', 700)
-        )
+        self.patch(moves_making, 'LONGEST', 700)
         self.assertMoved('failed', Cloud(server_1=10**9), 1)
         self.assertSaid('it takes too long: its live-migration is running')
         self.assertLessEqual(moves_making.LONGEST, self.clock.now)

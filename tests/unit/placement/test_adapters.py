@@ -25,15 +25,11 @@ ADMIN_TOKEN = {
 # Options of [placement]; what keystoneauth says of them.
 WRONG = [
     ({}, 'which were not given: auth_type'),
-    (
-        {'auth_type': 'password', 'password': 'S3cr3tT0k3n'},
-        'which were not given: auth_url',
-    ),
-    (
-        ADMIN_TOKEN | {'valid_interfaces': 'secret'},
-        "'secret' is not a valid value for valid_interfaces",
-    ),
-]
+    ({'auth_type': 'password', 'password': 'S3cr3tT0k3n'},
+     'which were not given: auth_url'),
+    (ADMIN_TOKEN | {'valid_interfaces': 'secret'},
+     "'secret' is not a valid value for valid_interfaces"),
+]  # fmt: skip
 
 
 @ddt.ddt

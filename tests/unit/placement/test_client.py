@@ -6,7 +6,6 @@ tests/functional/placement has placement itself, and writers that meet.
 """
 
 import ddt
-import fixtures
 from keystoneauth1 import adapter
 from keystoneauth1 import session
 import testtools
@@ -47,11 +46,7 @@ class UpdateTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.waits = []
-        self.useFixture(
-            fixtures.MockPatchObject(
-                placement_client.time, 'sleep', self.waits.append
-            )
-        )
+        self.patch(placement_client.time, 'sleep', self.waits.append)
         self.seen = []
 
     def update(self, *answers, add='CUSTOM_B', remove=None):

@@ -42,51 +42,33 @@ LONG = objects.RequestGroup(
 
 # The answer to a short query; the error; what its text has.
 FAULTS = [
-    (
-        (200, 'text/html', PROXY),
-        errors.UnexpectedAnswer,
-        'got text/html: 502 Bad Gateway (ValueError: no JSON object)',
-    ),
+    ((200, 'text/html', PROXY), errors.UnexpectedAnswer,
+     'got text/html: 502 Bad Gateway (ValueError: no JSON object)'),
     ((200, JSON, '{"resource_prov'), errors.UnexpectedAnswer, 'resource_prov'),
     ((200, JSON, '{}'), errors.UnexpectedAnswer, "KeyError: 'resource_prov"),
-    (
-        (200, JSON, '{"resource_providers": [{"name": "host1"}]}'),
-        errors.UnexpectedAnswer,
-        "KeyError: 'uuid'",
-    ),
+    ((200, JSON, '{"resource_providers": [{"name": "host1"}]}'),
+     errors.UnexpectedAnswer, "KeyError: 'uuid'"),
     ((204, JSON, ''), errors.UnexpectedAnswer, 'TypeError'),
     ((400, 'text/html', PROXY), errors.Refused, ': 502 Bad Gateway ('),
     ((401, 'text/plain', 'who?'), errors.Refused, 'the test: who? ('),
     ((403, JSON, '{}'), errors.Refused, 'of the test: Forbidden ('),
     ((404, 'text/html', PROXY), errors.UnexpectedAnswer, 'got text/html'),
-    (
-        (404, JSON, '{"errors": [{"detail": "no such"}]}'),
-        errors.Refused,
-        ': no such (',
-    ),
-    (
-        (409, JSON, '{"errors": [{"title": "Conflict"}]}'),
-        errors.Refused,
-        ': Conflict (',
-    ),
+    ((404, JSON, '{"errors": [{"detail": "no such"}]}'), errors.Refused,
+     ': no such ('),
+    ((409, JSON, '{"errors": [{"title": "Conflict"}]}'), errors.Refused,
+     ': Conflict ('),
     ((414, 'text/html', ''), errors.QueryTooLong, '0 aggregates in 0 bytes'),
     ((418, 'text/plain', 'tea'), errors.UnexpectedAnswer, 'text/plain: tea'),
     ((500, JSON, '{"message": "oops"}'), errors.Refused, 'failed: oops ('),
     ((503, 'text/html', PROXY), errors.Refused, ': 502 Bad Gateway ('),
     ((504, 'text/html', ''), errors.Refused, ': Gateway Timeout ('),
-    (
-        (500, 'text/plain', 'a' * 5000),
-        errors.Refused,
-        f"failed: '{'a' * 200}'... (",
-    ),
-    (
-        (500, 'text/plain', f'X-Auth-Token: {TOKEN}, password=hunter2'),
-        errors.Refused,
-        'X-Auth-Token: ***',
-    ),
+    ((500, 'text/plain', 'a' * 5000), errors.Refused,
+     f"failed: '{'a' * 200}'... ("),
+    ((500, 'text/plain', f'X-Auth-Token: {TOKEN}, password=hunter2'),
+     errors.Refused, 'X-Auth-Token: ***'),
     (HANG_UP, errors.ConnectionFailed, 'closed connection without response'),
     (HANG, errors.TimedOut, 'the timeout of the test is 0.3 s'),
-]
+]  # fmt: skip
 
 # The answer to a long query; the error.
 LONG_FAULTS = [

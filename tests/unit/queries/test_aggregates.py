@@ -4,7 +4,6 @@ import datetime
 import itertools
 import uuid
 
-import fixtures
 from nova import context
 from nova.db.api import api as api_db
 from nova.db.api import models
@@ -68,7 +67,7 @@ class ValuesMixin:
         args = self.ctxt, 'rack', ['h1', 'h2', 'unknown']
         self.assertEqual(expected, {*aggregates.get_values(*args)})
         # More hosts than a statement names.
-        self.useFixture(fixtures.MockPatchObject(aggregates, '_MOST_HOSTS', 1))
+        self.patch(aggregates, '_MOST_HOSTS', 1)
         expected.add((both, 'both', 'a', None))
         self.assertEqual(expected, {*aggregates.get_values(*args)})
 

@@ -99,7 +99,7 @@ class GetProvidersTestCase(testtools.TestCase):
         self.assertIs(self.faults['b'], found['b'])
 
     def test_placement_is_silent(self):
-        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', 0.1))
+        self.patch(joined, 'SECONDS', 0.1)
         end = threading.Event()
         self.addCleanup(end.set)
         self.get = lambda ctxt, uuid: end.wait(60)

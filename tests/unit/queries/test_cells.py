@@ -22,7 +22,7 @@ class CellsTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(fixtures.MonkeyPatch('nova.context.CELL_CACHE', {}))
+        self.patch(context, 'CELL_CACHE', {})
         path = 'nova.objects.CellMapping.get_by_uuid'
         patch = fixtures.MockPatch(path, side_effect=self.get_mapping)
         self.useFixture(patch)
@@ -78,7 +78,7 @@ class CellsTestCase(testtools.TestCase):
 
     def test_a_silent_cell(self):
         """The others are asked at the same time."""
-        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', 0.2))
+        self.patch(joined, 'SECONDS', 0.2)
         found, faults = self.ask(uuids.silent, uuids.one)
         self.assertEqual([uuids.one], [*found.values()])
         [(uuid, fault)] = faults.items()

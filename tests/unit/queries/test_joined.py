@@ -178,7 +178,7 @@ class SourceTestCase(testtools.TestCase):
 
     def test_who_waits_for_the_next_has_the_limit_of_the_first(self):
         """The requests that sent it may be gone."""
-        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', 0.2))
+        self.patch(joined, 'SECONDS', 0.2)
         self.join('a')
         second = self.join('b')
         self.source.wait(second)

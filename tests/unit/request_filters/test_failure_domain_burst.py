@@ -50,26 +50,21 @@ class BurstTestCase(base.RequestFilterTestCase):
         domain = {'key': 'failure_domain', 'value': 'a'}
         for model, rows in (
             (api_models.CellMapping, [cell]),
-            (
-                api_models.InstanceMapping,
-                [mapping | {'instance_uuid': uuid} for uuid in MEMBERS],
-            ),
-            (
-                api_models.Aggregate,
-                [{'id': 1, 'uuid': uuids.rack, 'name': 'rack'}],
-            ),
+            (api_models.InstanceMapping,
+             [mapping | {'instance_uuid': uuid} for uuid in MEMBERS]),
+            (api_models.Aggregate,
+             [{'id': 1, 'uuid': uuids.rack, 'name': 'rack'}]),
             (api_models.AggregateMetadata, [{'aggregate_id': 1} | domain]),
             (api_models.AggregateHost, [{'aggregate_id': 1, 'host': 'h'}]),
-        ):
+        ):  # fmt: skip
             self.insert(api, model, rows)
         self.cell = self.open(main_db, 'cell')
         models.BASE.metadata.create_all(self.cell)
         # The database of the cell is the one of this process.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.context.target_cell',
-                lambda ctxt, _: contextlib.nullcontext(ctxt),
-            )
+        self.patch(
+            context,
+            'target_cell',
+            lambda ctxt, _: contextlib.nullcontext(ctxt),
         )
 
     def open(self, module, name):
@@ -104,7 +99,7 @@ class BurstTestCase(base.RequestFilterTestCase):
 
     def test_a_cell(self):
         """64 answers that take 0.15 s each, and a limit of five seconds."""
-        self.useFixture(fixtures.MockPatchObject(joined, 'SECONDS', 5))
+        self.patch(joined, 'SECONDS', 5)
         self.insert_members(host='h', vm_state='active')
         asked = []
         select = servers.select_places

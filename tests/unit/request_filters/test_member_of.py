@@ -44,16 +44,12 @@ class MemberOfTestCase(test_base.RequestFilterTestCase):
         self.useFixture(log_once.Forgotten(member_of))
         self.hosts, self.asked = dict(HOSTS), 0
         for path, replacement in (
-            (
-                'aggregates.get_uuids_by_hosts',
-                lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set(),
-            ),
-            (
-                'placement.get_aggregates_of_node',
-                lambda ctxt, node: {'b', 'z'} if node == 'n' else set(),
-            ),
+            ('aggregates.get_uuids_by_hosts',
+             lambda ctxt, hosts: {'c', 'z'} if 'h' in hosts else set()),
+            ('placement.get_aggregates_of_node',
+             lambda ctxt, node: {'b', 'z'} if node == 'n' else set()),
             ('aggregates.get_hosts', self.get_hosts),
-        ):
+        ):  # fmt: skip
             self.replace(f'queries.{path}', replacement)
 
     def get_hosts(self, ctxt):

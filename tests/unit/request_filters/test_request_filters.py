@@ -3,7 +3,6 @@
 """What an entry point of the request filters may be."""
 
 import ddt
-import fixtures
 from nova.scheduler import request_filter as nova_request_filter
 import testtools
 
@@ -29,11 +28,7 @@ class KindTestCase(testtools.TestCase):
 class InstallTestCase(testtools.TestCase):
     def test_beside_one_of_nova_s_with_the_same_name(self):
         found = [nova_request_filter.isolate_aggregates]
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', found
-            )
-        )
+        self.patch(nova_request_filter, 'ALL_REQUEST_FILTERS', found)
         for _ in range(2):
             request_filters.install(['isolate_aggregates'])
         self.assertEqual(

@@ -47,16 +47,12 @@ class VersionTestCase(testtools.TestCase):
 class FilesFirstTestCase(testtools.TestCase):
     @ddt.data(
         ('upgrade check', 'upgrade check'),
-        (
-            '--config-file a upgrade check --json',
-            '--config-file=a upgrade check --json',
-        ),
-        (
-            'upgrade --config-file=a check --config-dir b --config-file c',
-            '--config-file=a --config-dir=b --config-file=c upgrade check',
-        ),
+        ('--config-file a upgrade check --json',
+         '--config-file=a upgrade check --json'),
+        ('upgrade --config-file=a check --config-dir b --config-file c',
+         '--config-file=a --config-dir=b --config-file=c upgrade check'),
         ('--debug upgrade check --config a', None),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_order(self, given, expected):
         self.assertEqual(
