@@ -83,7 +83,17 @@ def read_promises() -> Iterator[Cloud]:
                         texts |= found[base.id][1]
                 for one in node.body:
                     match one:
-                        case ast.FunctionDef(name=name):
+                        case (
+                            ast.FunctionDef(name=name)
+                            | ast.Assign(
+                                targets=[ast.Name(id=name)],
+                                value=ast.Call(
+                                    func=ast.Attribute(
+                                        value=ast.Name(id='promises')
+                                    )
+                                ),
+                            )
+                        ):
                             methods.add(name)
                         case ast.Assign(
                             targets=[

@@ -30,9 +30,7 @@ class AuditTestCase(base.CloudTestCase):
 
     def audit(self, *argv):
         """Run the command; return its exit status and its findings."""
-        text, _, status = explain.call(
-            audit_command.Audit, 'audit', *argv, '-f', 'json'
-        )
+        text, _, status = explain.ask(audit_command.Audit, 'audit', *argv)
         return status, json.loads(text)['findings'] if text else []
 
     def found(self, *argv):

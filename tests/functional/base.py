@@ -124,6 +124,33 @@ class PluginMixin:
         )
         self.admin_api.put_service(service['id'], fields)
 
+    def act(self, server, action, status='', **body):
+        """Let an administrator act on a server.
+
+        :param status: what to wait for, if anything
+        :param body: of the action
+        :returns: the server, where there is something to wait for
+        """
+        # nova-api takes no null of this one.
+        nothing = {} if action == 'evacuate' else None
+        self.admin_api.post_server_action(
+            server['id'], {action: body or nothing}
+        )
+        if status:
+            return self._wait_for_state_change(server, status)
+
+    def wait_until_idle(self, server):
+        """Wait until a server has no task."""
+        self._wait_for_server_parameter(
+            server, {'OS-EXT-STS:task_state': None}
+        )
+
+    def live_migrate(self, server, host=None):
+        self.act(server, 'os-migrateLive', host=host, block_migration='auto')
+
+    def reset_state(self, server, state):
+        self.act(server, 'os-resetState', state=state)
+
     def lose(self, host):
         """Stop a host's nova-compute, and tell nova that it is down."""
         self.computes[host].stop()
@@ -190,12 +217,7 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
                 queries.append(urllib.parse.parse_qs(parts.query))
             return get(client, url, *args, **kwargs)
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.client.report.SchedulerReportClient.get',
-                recording_get,
-            )
-        )
+        self.patch(report.SchedulerReportClient, 'get', recording_get)
         return queries
 
     @property
@@ -210,6 +232,11 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         mapping = self.cell_mappings[name]
         with context.target_cell(context.get_admin_context(), mapping) as cell:
             return main_db.get_engine(context=cell)
+
+    def execute(self, statement, **values):
+        """Write to the database of the first cell."""
+        with self.cell_engine().begin() as connection:
+            connection.execute(sa.text(statement), values)
 
     def metadata_away(self):
         """Take the real table of aggregates' metadata away for a while."""
@@ -343,12 +370,14 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
         time.sleep(0.25)
         return self._wait_for_state_change(server, expected_state)
 
+    def boot_each_on(self, *hosts, **server):
+        """Boot a server on each host; the request forces it there."""
+        for host in hosts:
+            self.boot(az=f'nova:{host}', **server)
+
     def rebuild_server(self, server, image, expected_state='ACTIVE'):
         """Rebuild a server and return it; the state is waited for."""
-        self.api.post_server_action(
-            server['id'], {'rebuild': {'imageRef': image}}
-        )
-        return self._wait_for_state_change(server, expected_state)
+        return self.act(server, 'rebuild', expected_state, imageRef=image)
 
     def _wait_for_server_parameter(
         self, server, expected_params, max_retries=60, **kwargs

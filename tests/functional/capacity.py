@@ -52,7 +52,7 @@ class TruthMixin:
 
     def capacity(self, *args):
         """Run the command for every host."""
-        return run(*args, '--hosts', '-f', 'json')
+        return read(*args, '--hosts')
 
     def assertTruth(self, number, flavor, *args, **server):
         """Create as many servers as the command says, and one more.
@@ -132,3 +132,8 @@ class CapacityTestCase(TruthMixin, base.CloudTestCase):
 def run(*args):
     """Run the command on the nova of this process, which is configured."""
     return Answer(*explain.call(capacity_command.Capacity, 'capacity', *args))
+
+
+def read(*args):
+    """Run the command for its document."""
+    return run(*args, '-f', 'json')

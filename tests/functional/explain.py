@@ -37,6 +37,11 @@ class Output(typing.NamedTuple):
         schemas.validate(found, schema)
         return found
 
+    @property
+    def plan(self):
+        """The document of what plans moves."""
+        return self.read('schemas/plan.json')
+
 
 class Answer(Output):
     """What explain wrote."""
@@ -66,6 +71,11 @@ class Answer(Output):
 def run(*args):
     """Run the command on the nova of this process, which is configured."""
     return Answer(*call(explain.Explain, 'explain', *args))
+
+
+def read(*args):
+    """Run the command for its document."""
+    return run(*args, '-f', 'json')
 
 
 class Bar:
@@ -108,4 +118,9 @@ def call(class_, name, *args):
     if name != 'explain' and status in (0, 3):
         assert bar.total is not None, 'nobody knows how far it is'
         assert bar.steps <= bar.total, (bar.steps, bar.total)
-    return out.getvalue(), err.getvalue(), status
+    return Output(out.getvalue(), err.getvalue(), status)
+
+
+def ask(class_, name, *args):
+    """Run a command for its document."""
+    return call(class_, name, *args, '-f', 'json')

@@ -27,15 +27,7 @@ class MovesMixin:
             shown = self.admin_api.get_server(server['id'])
             state = shown['OS-EXT-STS:vm_state']
             if move['method'] == 'live':
-                self.admin_api.post_server_action(
-                    server['id'],
-                    {
-                        'os-migrateLive': {
-                            'host': move['to'],
-                            'block_migration': 'auto',
-                        }
-                    },
-                )
+                self.live_migrate(server, move['to'])
                 self._wait_for_server_parameter(
                     server,
                     {
@@ -45,13 +37,8 @@ class MovesMixin:
                 )
                 self._wait_for_migration_status(server, ['completed'])
             else:
-                self.admin_api.post_server_action(
-                    server['id'], {'migrate': {'host': move['to']}}
-                )
-                self._wait_for_state_change(server, 'VERIFY_RESIZE')
-                self.admin_api.post_server_action(
-                    server['id'], {'confirmResize': None}
-                )
+                self.act(server, 'migrate', 'VERIFY_RESIZE', host=move['to'])
+                self.act(server, 'confirmResize')
                 # One that ran runs again.
                 self._wait_for_server_parameter(
                     server, {'OS-EXT-STS:vm_state': state}
@@ -64,11 +51,9 @@ class MovesMixin:
         :param argv: of the command
         :param status: its exit status
         """
-        found = explain.Output(
-            *explain.call(maintain.Maintain, 'maintain', *argv, '-f', 'json')
-        )
+        found = explain.ask(maintain.Maintain, 'maintain', *argv)
         self.assertEqual(status, found.status, found.err)
-        plan = found.read('schemas/plan.json')
+        plan = found.plan
         for one in plan['rounds']:
             self.carry_out(one)
             self.sync_instances()
@@ -122,8 +107,8 @@ class PlanTestCase(MovesMixin, audits.AuditTestCase):
     def plan(self, *argv, by=mend_command.Mend):
         """Turn the policies on, and return the plan, as a document."""
         self.turn_on()
-        found = explain.Output(*explain.call(by, 'mend', *argv, '-f', 'json'))
-        plan = found.read('schemas/plan.json')
+        found = explain.ask(by, 'mend', *argv)
+        plan = found.plan
         self.assertEqual([], plan['faults'])
         self.assertEqual(3 if plan['without_place'] else 0, found.status)
         return plan
@@ -134,11 +119,6 @@ class PlanTestCase(MovesMixin, audits.AuditTestCase):
             group='nova_ext_sched',
             max_server_per_failure_domain=self.rack_limit,
             **audits.AuditTestCase.options,
-        )
-
-    def reset_state(self, server, state):
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': state}}
         )
 
     def while_deleting(self, server, name, ask):

@@ -13,7 +13,6 @@ import functools
 import json
 import typing
 
-import fixtures
 from nova.virt import fake
 
 from nova_ext_sched.cmd import audit
@@ -34,7 +33,20 @@ from tests.functional import test_survive
 #: In this order: who finds no host is out of the way, and hosts fail late.
 PROMISES = ('explain', 'isolation', 'moves', 'survive', 'capacity')
 TRAIT = 'CUSTOM_PROMISED'
-SCHEMA = 'schemas/plan.json'
+
+
+def _ask(name, *args, **kwargs):
+    return lambda row: getattr(row, name)(*args, **kwargs)
+
+
+# The methods of promises that say no more than this; see Row.
+isolates = functools.partial(_ask, 'assertIsolates')
+drains = functools.partial(_ask, 'assertDrained')
+fails = functools.partial(_ask, 'assertFails')
+
+
+def counts(**flavor):
+    return lambda row: row.assertCounted(flavor=row.flavor(**flavor))
 
 
 class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
@@ -52,7 +64,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
     def setUp(self):
         # SQLite takes one writer at a time.
         for module in (isolation_run, isolation_cloud):
-            self.useFixture(fixtures.MockPatchObject(module, 'WORKERS', new=1))
+            self.patch(module, 'WORKERS', 1)
         self.flags(
             initial_cpu_allocation_ratio=1.0,
             initial_ram_allocation_ratio=1.0,
@@ -84,8 +96,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
     def boot_stopped(self, **server):
         """Boot a server and stop it, so that its move is a cold one."""
         server = self.boot(**server)
-        self.api.post_server_action(server['id'], {'os-stop': None})
-        return self._wait_for_state_change(server, 'SHUTOFF')
+        return self.act(server, 'os-stop', 'SHUTOFF')
 
     # explain
 
@@ -109,7 +120,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         :param server: see ``boot``
         :returns: whether there was a host, and the server
         """
-        answer = explain.run(*self.arguments(**server), '-f', 'json')
+        answer = explain.read(*self.arguments(**server))
         self.assertIn(answer.status, self.statuses, answer)
         is_found = answer.order != []
         self.assertEqual(self.statuses[not is_found], answer.status, answer)
@@ -141,15 +152,12 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
 
         :returns: the answer
         """
-        answer = explain.run(
-            *('--server', server['id'], '--operation', 'migrate'),
-            *('-f', 'json'),
+        answer = explain.read(
+            *('--server', server['id'], '--operation', 'migrate')
         )
         before = len(self.decisions)
-        self.api.post_server_action(server['id'], {'migrate': None})
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
-        self.api.post_server_action(server['id'], {'revertResize': None})
-        self._wait_for_state_change(server, 'ACTIVE')
+        self.act(server, 'migrate', 'VERIFY_RESIZE')
+        self.act(server, 'revertResize', 'ACTIVE')
         [decision] = self.decisions[before:]
         self.assertEqual(
             answer.order, [*decision.hosts, *decision.alternates], answer
@@ -223,7 +231,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         """
         plan = self._plan(mend.Mend, 'mend', argv, kinds, stuck)
         self.carry_out(plan)
-        out, err, status = explain.call(audit.Audit, 'audit', '-f', 'json')
+        out, err, status = explain.ask(audit.Audit, 'audit')
         stuck = plan['without_place']
         self.assertEqual(3 if stuck else 0, status, out + err)
         self.assertEqual(
@@ -234,10 +242,8 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         return plan
 
     def _plan(self, class_, name, argv, kinds, stuck):
-        found = explain.Output(
-            *explain.call(class_, name, *argv, '-f', 'json')
-        )
-        plan = found.read(SCHEMA)
+        found = explain.ask(class_, name, *argv)
+        plan = found.plan
         self.assertEqual(self.statuses == (1, 1), plan['faults'] != [])
         if kinds is not None:
             self.assertEqual(
@@ -265,15 +271,13 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         :param server: see ``boot``
         :returns: the plan, and the servers
         """
-        found = explain.Output(
-            *explain.call(
-                make_room.MakeRoom,
-                'make-room',
-                *('--count', f'{number}', '-f', 'json'),
-                *self.arguments(**server),
-            )
+        found = explain.call(
+            make_room.MakeRoom,
+            'make-room',
+            *('--count', f'{number}', '-f', 'json'),
+            *self.arguments(**server),
         )
-        plan = found.read(SCHEMA)
+        plan = found.plan
         hosts = plan['room_on']
         self.assertEqual(
             self.statuses[len(hosts) < number], found.status, found.err
@@ -393,10 +397,9 @@ class CloudRow(Row, base.CloudTestCase):
     def setUp(self):
         # nova's plainest fake keeps a server that has left, and refuses it
         # when it comes back.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.FakeDriver.post_live_migration',
-                fake.FakeLiveMigrateDriver.post_live_migration,
-            )
+        self.patch(
+            fake.FakeDriver,
+            'post_live_migration',
+            fake.FakeLiveMigrateDriver.post_live_migration,
         )
         super().setUp()

@@ -38,10 +38,7 @@ class DomainsTestCase(audits.AuditTestCase):
         # A server that moves counts in both racks.
         moving = servers[2][0]
         self.limit(0)
-        self.admin_api.post_server_action(
-            moving, {'migrate': {'host': 'host1'}}
-        )
-        self._wait_for_state_change({'id': moving}, 'VERIFY_RESIZE')
+        self.act({'id': moving}, 'migrate', 'VERIFY_RESIZE', host='host1')
         self.limit(2)
         self.assertEqual(
             {uuid for uuid, *_ in servers}, {uuid for uuid, *_ in self.found()}

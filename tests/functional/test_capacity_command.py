@@ -20,6 +20,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.fit import survey
+from nova_ext_sched.queries import aggregates
 from tests.functional import capacity
 
 
@@ -68,11 +69,10 @@ class CommandTestCase(capacity.CapacityTestCase):
             reads.append(args)
             return read(*args, **kwargs)
 
-        with fixtures.MonkeyPatch(
-            'nova.scheduler.host_manager.HostManager._get_host_states',
-            counting_read,
+        with mock.patch.object(
+            host_manager.HostManager, '_get_host_states', counting_read
         ):
-            answer = capacity.run('-f', 'json')
+            answer = capacity.read()
         self.assertEqual(0, answer.status, answer.err)
         self.assertEqual(
             [
@@ -106,7 +106,7 @@ class CommandTestCase(capacity.CapacityTestCase):
 
     def as_it_comes(self):
         """Of several flavors people read each at once, programs the whole."""
-        self.assertEqual('', capacity.run('-f', 'json').err)
+        self.assertEqual('', capacity.read().err)
         self.assertEqual('', capacity.run('--flavor', 'large').err)
         answer = capacity.run()
         lines = sorted(answer.err.splitlines())
@@ -134,9 +134,7 @@ class CommandTestCase(capacity.CapacityTestCase):
             called = capacity_command.Capacity(app, None, cmd_name='capacity')
             parsed = called.get_parser('capacity').parse_args(format_)
             with (
-                fixtures.MonkeyPatch(
-                    'nova_ext_sched.dryrun.fit.survey.Survey.count', count_two
-                ),
+                mock.patch.object(survey.Survey, 'count', count_two),
                 mock.patch.object(called, 'configure'),
                 contextlib.redirect_stderr(io.StringIO()),
             ):
@@ -203,11 +201,9 @@ class CommandTestCase(capacity.CapacityTestCase):
 
         with (
             utils_fixture.TimeFixture() as clock,
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.dryrun.fit.survey.Survey.count', count_later
-            ),
+            mock.patch.object(survey.Survey, 'count', count_later),
         ):
-            answer = capacity.run('--flavor', 'large', '-f', 'json')
+            answer = capacity.read('--flavor', 'large')
         self.assertEqual(6, answer.flavors[0]['servers'])
 
     def a_policy_that_cannot_decide(self):
@@ -220,12 +216,8 @@ class CommandTestCase(capacity.CapacityTestCase):
             enable_isolated_aggregate_filtering=True, group='nova_ext_sched'
         )
         # The database is cut once the hosts have been read.
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.queries.aggregates.get_metadata', fail
-            )
-        )
-        answer = capacity.run('--flavor', 'large', '-f', 'json')
+        self.patch(aggregates, 'get_metadata', fail)
+        answer = capacity.read('--flavor', 'large')
         self.assertEqual(1, answer.status)
         [one] = answer.flavors
         self.assertIsNone(one['servers'])

@@ -82,8 +82,7 @@ class StoryTestCase(DrainTestCase):
             self.boot(flavor=plain, hints=hints, az=f'nova:{host}')
             for host in ('host2', 'host3')
         )
-        self.admin_api.post_server_action(stopped['id'], {'os-stop': None})
-        self._wait_for_state_change(stopped, 'SHUTOFF')
+        self.act(stopped, 'os-stop', 'SHUTOFF')
         self.reset_state(failed, 'error')
         self.resize(resized, other, 'host2')
         plan = self.drain('host1', 'host2')
@@ -127,9 +126,6 @@ class StoryTestCase(DrainTestCase):
     def resize(self, server, flavor, host):
         """Resize a server to a host, and leave it unconfirmed."""
         self.disable_others(host)
-        self.api.post_server_action(
-            server['id'], {'resize': {'flavorRef': flavor}}
-        )
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.act(server, 'resize', 'VERIFY_RESIZE', flavorRef=flavor)
         self.disable_others(*self.weights)
         self.assertEqual(host, self.host_of(server))

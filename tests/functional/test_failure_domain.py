@@ -134,9 +134,9 @@ class BootTest(FailureDomainsTestCase):
         self.assertEqual([None], self.hosts(group, DIFFERENT, 1))
 
     def explain_counts_by_domain(self, group):
-        answer = explain.run(
+        answer = explain.read(
             *('--flavor', self.small, '--server-group', group),
-            *('--hint', 'different_failure_domain=true', '-f', 'json'),
+            *('--hint', 'different_failure_domain=true'),
         )
         self.assertEqual(3, answer.status)
         [stage1] = [

@@ -9,8 +9,6 @@ test_osc_isolation.
 import types
 from unittest import mock
 
-import fixtures
-
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.policy import isolation
 from tests.functional.placement import base
@@ -54,9 +52,7 @@ class ReadTest(base.PlacementTestCase):
         super().setUp()
         # placement's database in memory has one connection; several requests
         # at once are tested over HTTP.
-        self.useFixture(
-            fixtures.MockPatchObject(isolation_cloud, 'WORKERS', new=1)
-        )
+        self.patch(isolation_cloud, 'WORKERS', 1)
         self.providers = {
             name: self.server.create_provider(
                 name, traits=traits, aggregates=aggregates
@@ -120,15 +116,11 @@ class ReadTest(base.PlacementTestCase):
             # One without a provider, and a provider that may be its.
             (['h1', 'h2', 'h3', 'h4'], True, True, ['h1', 'h2', 'h3']),
             # Each provider has its host.
-            (
-                ['h1', 'h2', 'h3', 'h4', 'storage'],
-                True,
-                False,
-                ['h1', 'h2', 'h3', 'storage'],
-            ),
+            (['h1', 'h2', 'h3', 'h4', 'storage'], True, False,
+             ['h1', 'h2', 'h3', 'storage']),
             # A service that is gone has no compute node in nova's list.
             (['h1'], True, False, ['h1']),
-        ):
+        ):  # fmt: skip
             compute = Compute(self.hosts, services)
             cloud = isolation_cloud.read(compute, self.client, by_name=by_name)
             self.assertEqual(asked, compute.asked)

@@ -52,16 +52,10 @@ filters.all_filters()
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
-FOREIGN_LIBRARIES = {
-    'cliff',
-    'jsonschema',
-    'openstack',
-    'osc_lib',
-    'oslo_upgradecheck',
-    'pbr',
-    'rich',
-    'yaml',
-}
+FOREIGN_LIBRARIES = set(
+    'cliff jsonschema openstack osc_lib oslo_upgradecheck pbr rich '
+    'yaml'.split()
+)
 OTHER_ROOMS = tuple(
     f'nova_ext_sched.{room}'
     for room in ('cmd', 'objects', 'osc', 'placement', 'validators')

@@ -151,7 +151,7 @@ class LookFirstTestCase(base.CloudTestCase):
         """
         before = self.rows()
         with self.watch() as watch:
-            out, err, got = explain.call(class_, name, *argv, '-f', 'json')
+            out, err, got = explain.ask(class_, name, *argv)
         self.assertEqual([], watch.writes)
         self.assertNotEqual([], watch.statements)
         self.assertEqual(before, self.rows())
@@ -194,6 +194,22 @@ class LookFirstTestCase(base.CloudTestCase):
             ['host1', 'host3'],
             sorted(one['failure'] for one in failures['failures']),
         )
+        self.each_operation()
+
+    def each_operation(self):
+        server = self.boot()
+        asked = ('explain', '--server', server['id'], '--operation')
+        for operation in (
+            ('migrate',),
+            ('live-migrate',),
+            ('evacuate',),
+            ('resize', '--flavor', self.plain_flavor),
+            ('rebuild', '--image-property', 'hw_vif_model=virtio'),
+        ):
+            self.look(explain_command.Explain, *asked, *operation)
+        self.flags(shelved_offload_time=0)
+        self._shelve_server(server)
+        self.look(explain_command.Explain, *asked, 'unshelve')
 
     def refused_by_default(self):
         """Placement's default rules let readers see nothing of this."""

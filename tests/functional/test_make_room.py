@@ -36,19 +36,10 @@ class RoomTestCase(plans.PlanTestCase):
         """
         self.turn_on()
         arguments = ('--flavor', flavor, '--count', f'{number}')
-        found = explain.Output(
-            *explain.call(
-                make_room.MakeRoom,
-                'make-room',
-                *arguments,
-                *argv,
-                '-f',
-                'json',
-            )
-        )
+        found = explain.ask(make_room.MakeRoom, 'make-room', *arguments, *argv)
         statuses = (0, 3) if status is None else (status,)
         self.assertIn(found.status, statuses, found)
-        return found.read('schemas/plan.json')
+        return found.plan
 
     def take_room(self, flavor, plan, **server):
         """Carry out a plan, create its servers, and return these.
@@ -75,8 +66,7 @@ class MakeRoomTestCase(RoomTestCase):
             host1=[4, 2], host2=[5, 1, 1], host3=[2], host4=[1, 1]
         )
         _, running, stopped = servers['host2']
-        self.api.post_server_action(stopped['id'], {'os-stop': None})
-        self._wait_for_state_change(stopped, 'SHUTOFF')
+        self.act(stopped, 'os-stop', 'SHUTOFF')
         self.aggregate(
             'lease', ['host4'], metadata={'reservation:lease': 'true'}
         )
@@ -84,19 +74,13 @@ class MakeRoomTestCase(RoomTestCase):
         for argv, number, said in (
             ((), 3, '1 of 3 fits now. 3 moves make room for the other 2, on '),
             ((), 4, '1 of 4 fits now. 3 moves make room for 2 more, on '),
-            (
-                ('--host', 'host1', '--host', 'host4'),
-                3,
-                '0 of 3 fit now. 2 moves make room for 2 more, on host1. '
-                'For 1 no moves were found. 0 of 4 hosts can take it. ',
-            ),
-            (
-                ('--no-aggregate-property', 'lease', 'reservation:lease'),
-                2,
-                '2 of 2 fit now, and no server has to move.',
-            ),
+            (('--host', 'host1', '--host', 'host4'), 3,
+             '0 of 3 fit now. 2 moves make room for 2 more, on host1. '
+             'For 1 no moves were found. 0 of 4 hosts can take it. '),
+            (('--no-aggregate-property', 'lease', 'reservation:lease'), 2,
+             '2 of 2 fit now, and no server has to move.'),
             (('--aggregate', 'lease'), 1, '0 of 1 fit now. For 1 no moves'),
-        ):
+        ):  # fmt: skip
             with self.subTest(said):
                 status = (
                     0 if 'For 1' not in said and '2 more' not in said else 3

@@ -20,8 +20,7 @@ class PlanTestCase(plans.PlanTestCase):
             (servers[0], 'os-stop', 'SHUTOFF'),
             (suspended, 'suspend', 'SUSPENDED'),
         ):
-            self.admin_api.post_server_action(server['id'], {action: None})
-            self._wait_for_state_change(server, state)
+            self.act(server, action, state)
         self.isolate('windows', ['host2', 'host3'], 'CUSTOM_WINDOWS')
         plan = self.mend()
         self.assertEqual(

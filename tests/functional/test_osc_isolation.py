@@ -42,7 +42,7 @@ class IsolationTestCase(base.CloudTestCase):
         super().setUp()
         # SQLite takes one writer at a time.
         for module in (isolation_run, isolation_cloud):
-            self.useFixture(fixtures.MockPatchObject(module, 'WORKERS', new=1))
+            self.patch(module, 'WORKERS', 1)
         self.openstack = self.useFixture(
             openstackclient.OpenStackClient(
                 self.api_fixture.base_url,
@@ -414,10 +414,8 @@ class RefusedTest(IsolationTestCase):
                 raise webob.exc.HTTPUnauthorized()
             return create_context(env, **kwargs)
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.api.auth.NovaKeystoneContext._create_context', refusing
-            )
+        self.patch(
+            auth.NovaKeystoneContext, '_create_context', staticmethod(refusing)
         )
         self.assertRefused(
             openstackclient.EXPIRED, 'HttpException: 401: Client Error for url'

@@ -28,9 +28,7 @@ class ApplyTestCase(plans.PlanTestCase):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(
-            fixtures.MockPatchObject(moves_run, 'SECONDS', new=0.05)
-        )
+        self.patch(moves_run, 'SECONDS', 0.05)
         self.openstack = self.useFixture(
             openstackclient.OpenStackClient(
                 self.api_fixture.base_url,
@@ -39,10 +37,7 @@ class ApplyTestCase(plans.PlanTestCase):
         )
         self.running = self.boot(host='host1', name='[bold]web[/] $(reboot)')
         self.stopped = self.boot(host='host1')
-        self.admin_api.post_server_action(
-            self.stopped['id'], {'os-stop': None}
-        )
-        self._wait_for_state_change(self.stopped, 'SHUTOFF')
+        self.act(self.stopped, 'os-stop', 'SHUTOFF')
 
     def drain(self):
         return self.plan('host1', by=drain_command.Drain)
@@ -132,8 +127,7 @@ class NightTest(ApplyTestCase):
     """What users and faults do between a plan and its moves."""
 
     def power(self, server, action, status):
-        self.admin_api.post_server_action(server['id'], {action: None})
-        self._wait_for_state_change(server, status)
+        self.act(server, action, status)
 
     def only(self, kind):
         """Return a plan with the move of one kind alone."""
@@ -228,7 +222,7 @@ class NightTest(ApplyTestCase):
 
     def test_room_that_nova_never_gives_back(self):
         """It is named, drain names it, and what is said frees it."""
-        self.useFixture(fixtures.MockPatchObject(moves_making, 'HELD', new=1))
+        self.patch(moves_making, 'HELD', 1)
         plan = self.drain()
         for move in plan['moves']:
             move['needs'] = []
@@ -263,11 +257,9 @@ class NightTest(ApplyTestCase):
         return self._get_allocations_by_provider_uuid(uuid)
 
     def plan_status(self, status):
-        found = explain.Output(
-            *explain.call(drain_command.Drain, 'drain', 'host1', '-f', 'json')
-        )
+        found = explain.ask(drain_command.Drain, 'drain', 'host1')
         self.assertEqual(status, found.status)
-        return found.read('schemas/plan.json')
+        return found.plan
 
     def test_hosts_that_get_no_server(self):
         plan = self.plan('host1', '--not-to', 'host2', by=drain_command.Drain)

@@ -8,6 +8,10 @@ from tests.functional import promises
 class PlainRow(promises.CloudRow):
     """Plain servers and hosts."""
 
+    promise_isolation = promises.isolates('host1', 'host4')
+    promise_survive = promises.fails('--host', 'host1')
+    promise_capacity = promises.counts(vcpu=4)
+
     def build(self):
         for number, host in ((6, 'host1'), (5, 'host2'), (2, 'host3')):
             self.boot(flavor=self.flavor(vcpu=number), az=f'nova:{host}')
@@ -21,15 +25,6 @@ class PlainRow(promises.CloudRow):
         self.assertRefused(flavor=four, az='nova:host1')
         self.assertRefused(flavor=self.flavor(vcpu=11))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host4')
-
     def promise_moves(self):
         self.boot_stopped(az='nova:host3')
         self.assertDrained('host3', kinds=('cold', 'live'))
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host1')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))

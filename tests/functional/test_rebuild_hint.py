@@ -104,10 +104,8 @@ class BootTestCase(RebuildHintTestCase):
         hint = '_nova_check_type=rebuild'
         # BlazarFilter does not judge a rebuild.
         for zone, status in (('freepool', 3), ('windows', 3), ('a', 0)):
-            answer = explain.run(
-                '--flavor', self.flavor(), '--hint', hint,
-                '--availability-zone', f'nova:{zone}:{zone}', '-f', 'json',
-            )  # fmt: skip
+            answer = explain.read('--flavor', self.flavor(), '--hint', hint,
+                '--availability-zone', f'nova:{zone}:{zone}')  # fmt: skip
             self.assertEqual(status, answer.status, (zone, answer))
             self.assertIn('and is no rebuild', answer.sentence)
 

@@ -33,10 +33,9 @@ class RefusedRebuildTestCase(base.CloudTestCase):
         return server
 
     def resize(self, server, expected_state='VERIFY_RESIZE'):
-        self.api.post_server_action(
-            server['id'], {'resize': {'flavorRef': self.flavor()}}
+        return self.act(
+            server, 'resize', expected_state, flavorRef=self.flavor()
         )
-        return self._wait_for_state_change(server, expected_state)
 
 
 class LicensedServerTestCase(RefusedRebuildTestCase):

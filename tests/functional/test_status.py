@@ -140,20 +140,12 @@ class OptionsTest(StatusTestCase):
             'groups too',
             f'Move {OURS} to the end',
         ),
-        (
-            [NOVA, OURS],
-            ['ComputeFilter', 'NoFilter'],
-            FAILURE,
-            'enabled_filters names NoFilter, which no line of '
-            'available_filters has. Correct the name or add the line.',
-        ),
-        (
-            [NOVA, OURS],
-            ['RetryFilter', 'NoFilter', 'CoreFilter'],
-            FAILURE,
-            'enabled_filters names RetryFilter, CoreFilter, which nova no '
-            'longer has. Remove the name.',
-        ),
+        ([NOVA, OURS], ['ComputeFilter', 'NoFilter'], FAILURE,
+         'enabled_filters names NoFilter, which no line of '
+         'available_filters has. Correct the name or add the line.'),
+        ([NOVA, OURS], ['RetryFilter', 'NoFilter', 'CoreFilter'], FAILURE,
+         'enabled_filters names RetryFilter, CoreFilter, which nova no '
+         'longer has. Remove the name.'),
         ([NOVA, OURS, 'no.such.filters'], [], FAILURE, 'cannot be imported'),
         *(
             (
@@ -167,7 +159,7 @@ class OptionsTest(StatusTestCase):
             )
             for line in (f'{NOVA},{OURS}', f'{NOVA} {OURS}')
         ),
-    )
+    )  # fmt: skip
     @ddt.unpack
     def test_host_filters(self, lines, enabled, code, *texts):
         self.filters(*lines, enabled=enabled)
@@ -294,28 +286,6 @@ class DataTest(DataTestCase):
             "forbidden, got 'True'",
             'Correct the extra specs with openstack flavor set',
         )
-
-    def test_keys_that_never_meet(self):
-        self.filters(NOVA, OURS, enabled=['AggregateInstanceTypeFilter'])
-        self.aggregate('hdd', disk='hdd', force_metadata_check='true')
-        self.flavor('ssd', disk='ssd')
-        self.assertCheck(
-            'Extra specs of flavors',
-            WARNING,
-            "flavor ssd: extra spec 'disk': no aggregate has 'disk' with a "
-            "value that 'ssd' accepts, so servers with the flavor find no "
-            'host.',
-        )
-        self.assertCheck(
-            'Metadata of aggregates',
-            WARNING,
-            'aggregate hdd: force_metadata_check is on, and no flavor agrees '
-            'with disk=hdd, so no server can land on its hosts.',
-        )
-        self.flavor('hdd', disk='<or> hdd <or> *')
-        self.aggregate('ssd', disk='ssd')
-        for check in ('Metadata of aggregates', 'Extra specs of flavors'):
-            self.assertCheck(check, SUCCESS)
 
     def test_many_problems_are_counted(self):
         for number in range(13):

@@ -46,12 +46,8 @@ class EvacuationMixin:
 
     def survive(self, *argv):
         """Run the command; return its document."""
-        found = explain.Output(
-            *explain.call(
-                survive_command.Survive, 'survive', *argv, '-f', 'json'
-            )
-        )
-        document = found.read('schemas/plan.json')
+        found = explain.ask(survive_command.Survive, 'survive', *argv)
+        document = found.plan
         stuck = [one for one in document['failures'] if one['without_place']]
         none = [one for one in document['flavors'] if one['spare'] == 0]
         self.assertEqual(
@@ -68,9 +64,7 @@ class EvacuationMixin:
         if project:
             asked += ['--project', project]
         [found] = self.survive(*argv, *asked)['flavors']
-        out, _, _ = explain.call(
-            capacity.Capacity, 'capacity', *asked, '-f', 'json'
-        )
+        out, _, _ = explain.ask(capacity.Capacity, 'capacity', *asked)
         [fitting] = json.loads(out)['flavors']
         self.assertEqual(fitting['servers'], found['fit'])
         return found['spare'], found['fit'], found['failure']
@@ -96,14 +90,12 @@ class EvacuationMixin:
                 with contextlib.suppress(client.OpenStackApiException):
                     self.evacuate(server['id'])
                 self._wait_for_migration_status(server, ['done', 'error'])
-                self._wait_for_server_parameter(
-                    server, {'OS-EXT-STS:task_state': None}
-                )
+                self.wait_until_idle(server)
             went[one['server']] = self.host_of(server)
         self.assertEqual(said, went)
 
     def evacuate(self, uuid):
-        self.admin_api.post_server_action(uuid, {'evacuate': {}})
+        self.act({'id': uuid}, 'evacuate')
 
     def assertFailure(self, name, *argv, stuck=(), moves=None):
         """Let one fail; check who finds no host, and the causes.

@@ -134,12 +134,11 @@ class OperationsTest(WatchTestCase):
         self.flags(shelved_offload_time=0)
         self.boot_of_several()
         server, shelved = self.boot(), self.boot()
-        self.api.post_server_action(shelved['id'], {'shelve': {}})
-        self._wait_for_state_change(shelved, 'SHELVED_OFFLOADED')
+        self.act(shelved, 'shelve', 'SHELVED_OFFLOADED')
         self.resize_twice(server)
         self.set_service('host2', status='disabled')
         self.migrate(server)
-        self.live_migrate(server)
+        self.fail_to_live_migrate(server)
         self.isolate('windows', ['host1'], TRAIT)
         self.boot_of_one()
         self.rebuild()
@@ -195,9 +194,7 @@ class OperationsTest(WatchTestCase):
         wanted = [500, 501]
         for vcpus in wanted:
             flavor = self._create_flavor(memory_mb=64, vcpu=vcpus, disk=0)
-            self.api.post_server_action(
-                server['id'], {'resize': {'flavorRef': flavor}}
-            )
+            self.act(server, 'resize', flavorRef=flavor)
             self.wait_for_fault(vcpus - 499)
         records = self.recorded()
         self.assertEqual(
@@ -227,17 +224,14 @@ class OperationsTest(WatchTestCase):
         self.fail(f'expected {count} faults')
 
     def migrate(self, server):
-        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self.act(server, 'migrate')
         self._wait_for_action_fail_completion(
             server, 'migrate', 'cold_migrate'
         )
         self.assertRecorded('migrate', 'migrate', 'disabled service', server)
 
-    def live_migrate(self, server):
-        self.admin_api.post_server_action(
-            server['id'],
-            {'os-migrateLive': {'host': None, 'block_migration': 'auto'}},
-        )
+    def fail_to_live_migrate(self, server):
+        self.live_migrate(server)
         self._wait_for_action_fail_completion(
             server, 'live-migration', 'conductor_live_migrate_instance'
         )
@@ -250,9 +244,7 @@ class OperationsTest(WatchTestCase):
         server = self.boot(
             image=self.image(props={f'trait:{TRAIT}': 'required'})
         )
-        self.api.post_server_action(
-            server['id'], {'rebuild': {'imageRef': self.image()}}
-        )
+        self.act(server, 'rebuild', imageRef=self.image())
         self._wait_for_action_fail_completion(
             server, 'rebuild', 'rebuild_server'
         )
@@ -260,7 +252,7 @@ class OperationsTest(WatchTestCase):
 
     def unshelve(self, server):
         """nova adds no fault; the event of the action tells."""
-        self.api.post_server_action(server['id'], {'unshelve': None})
+        self.act(server, 'unshelve')
         self._wait_for_action_fail_completion(
             server, 'unshelve', 'schedule_instances'
         )
@@ -268,7 +260,7 @@ class OperationsTest(WatchTestCase):
 
     def evacuate(self, server):
         self.lose('host1')
-        self.admin_api.post_server_action(server['id'], {'evacuate': {}})
+        self.act(server, 'evacuate')
         self._wait_for_action_fail_completion(
             server, 'evacuate', 'rebuild_server'
         )

@@ -15,9 +15,8 @@ class AdmissionTestCase(test_survive.SurviveTestCase):
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
 
     def explain(self, server, operation):
-        return explain.run(
-            *('--server', server['id'], '--operation', operation),
-            *('-f', 'json'),
+        return explain.read(
+            *('--server', server['id'], '--operation', operation)
         )
 
     def assertMoveRefused(self, server, **action):
@@ -38,9 +37,7 @@ class AdmissionTestCase(test_survive.SurviveTestCase):
     def assertEvacuated(self, server, expected):
         self.evacuate(server['id'])
         self._wait_for_migration_status(server, ['done'])
-        self._wait_for_server_parameter(
-            server, {'OS-EXT-STS:task_state': None}
-        )
+        self.wait_until_idle(server)
         self.assertEqual(expected, self.host_of(server))
 
 
@@ -85,8 +82,7 @@ class StateTestCase(AdmissionTestCase):
     def test_a_stopped_server(self):
         """nova-api does not live-migrate it; its hosts are named."""
         server = self.boot(az='nova:host1')
-        self.api.post_server_action(server['id'], {'os-stop': None})
-        self._wait_for_state_change(server, 'SHUTOFF')
+        self.act(server, 'os-stop', 'SHUTOFF')
         live = {'host': None, 'block_migration': 'auto'}
         self.assertMoveRefused(server, **{'os-migrateLive': live})
         answer = self.explain(server, 'live-migrate')
@@ -114,10 +110,9 @@ class StateTestCase(AdmissionTestCase):
     def test_a_resize_that_waits(self):
         """It is confirmed by its source, and evacuated then."""
         server = self.boot(az='nova:host1')
-        self.admin_api.post_server_action(
-            server['id'], {'resize': {'flavorRef': self.flavor(vcpu=2)}}
+        self.act(
+            server, 'resize', 'VERIFY_RESIZE', flavorRef=self.flavor(vcpu=2)
         )
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.assertEqual('host2', self.host_of(server))
         uuid, helps = self.find_stuck('host2')
         self.assertEqual(server['id'], uuid)
@@ -125,8 +120,7 @@ class StateTestCase(AdmissionTestCase):
         self.assertNotIn('set its state', helps)
         self.lose('host2')
         self.assertMoveRefused(server, evacuate={})
-        self.api.post_server_action(server['id'], {'confirmResize': None})
-        self._wait_for_state_change(server, 'ACTIVE')
+        self.act(server, 'confirmResize', 'ACTIVE')
         self.assertEvacuated(server, 'host1')
 
     def test_paused_and_shelved_servers(self):
@@ -140,17 +134,11 @@ class StateTestCase(AdmissionTestCase):
 
         for host, to, action, status, said in (
             ('host1', 'host2', 'pause', 'PAUSED', 'set its state to active'),
-            (
-                'host2',
-                'host3',
-                'shelve',
-                'SHELVED',
-                'without what was shelved',
-            ),
-        ):
+            ('host2', 'host3', 'shelve', 'SHELVED',
+             'without what was shelved'),
+        ):  # fmt: skip
             server = self.boot(az=f'nova:{host}')
-            self.api.post_server_action(server['id'], {action: None})
-            self._wait_for_state_change(server, status)
+            self.act(server, action, status)
             uuid, helps = self.find_stuck(host)
             self.assertEqual(server['id'], uuid)
             self.assertIn(said, helps)

@@ -21,7 +21,7 @@ class OldRowTest(server_groups.AntiAffinityTestCase):
         # filter is asked; unversioned is its default.
         self.flags(notification_format='unversioned', group='notifications')
         self.store_rules(group, jsonutils.dumps({'max_server_per_host': 'x'}))
-        self.api.post_server_action(server['id'], {'migrate': None})
+        self.act(server, 'migrate')
         self._assert_resize_migrate_action_fail(
             server, 'migrate', 'NoValidHost'
         )
@@ -68,7 +68,7 @@ class MoveTest(server_groups.AntiAffinityTestCase):
         group = self.create_group()
         server, other = (self.boot(group) for _ in range(2))
         self.assertEqual(['host1', 'host2'], self.hosts(server, other))
-        self.api.post_server_action(server['id'], {'migrate': None})
+        self.act(server, 'migrate')
         self._assert_resize_migrate_action_fail(
             server, 'migrate', 'NoValidHost'
         )

@@ -223,10 +223,10 @@ class RandomCloudTestCase(CloudMixin, audits.AuditTestCase):
 
     def move(self, uuid, host):
         server = {'id': uuid}
-        self.admin_api.post_server_action(uuid, {'migrate': {'host': host}})
+        self.act({'id': uuid}, 'migrate', host=host)
         self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.assertEqual(host, self.host_of(server))
-        self.admin_api.post_server_action(uuid, {'confirmResize': None})
+        self.act({'id': uuid}, 'confirmResize')
         self._wait_for_state_change(server, 'ACTIVE')
 
     @ddt.data(*range(CASES))

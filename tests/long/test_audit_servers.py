@@ -12,16 +12,10 @@ from tests.functional import audits
 from tests.functional import base
 
 # nova.objects.RequestSpec._from_db_object leaves them out or empties them.
-NOT_STORED = {
-    'id',
-    'retry',
-    'ignore_hosts',
-    'requested_destination',
-    'requested_resources',
-    'network_metadata',
-    'request_level_params',
-    'requested_networks',
-}
+NOT_STORED = set(
+    'id retry ignore_hosts requested_destination requested_resources '
+    'network_metadata request_level_params requested_networks'.split()
+)
 
 
 def describe(spec, field):
@@ -61,8 +55,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         self.flags(shelved_offload_time=0)
         self._create_trait('CUSTOM_ELSEWHERE')
         shelved = self.boot()
-        self.api.post_server_action(shelved['id'], {'shelve': {}})
-        self._wait_for_state_change(shelved, 'SHELVED_OFFLOADED')
+        self.act(shelved, 'shelve', 'SHELVED_OFFLOADED')
         self.assertNoValidHost(
             flavor=self.flavor(specs={'trait:CUSTOM_ELSEWHERE': 'required'})
         )
@@ -79,10 +72,12 @@ class JudgedServersTestCase(audits.AuditTestCase):
         """The flavor of the boot would do, that of the resize would not."""
         self.set_metadata('windows', {'ssd': 'false'})
         server = self.boot()
-        self.api.post_server_action(
-            server['id'], {'resize': {'flavorRef': self.flavor(ssd='false')}}
+        self.act(
+            server,
+            'resize',
+            'VERIFY_RESIZE',
+            flavorRef=self.flavor(ssd='false'),
         )
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.set_metadata('windows', {'ssd': 'true'})
         finding = (
             server['id'],
@@ -90,8 +85,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
             'aggregate-instance-type',
         )
         self.assertEqual([finding], self.found())
-        self.api.post_server_action(server['id'], {'confirmResize': None})
-        self._wait_for_state_change(server, 'ACTIVE')
+        self.act(server, 'confirmResize', 'ACTIVE')
         self.assertEqual([finding], self.found())
         self.clear()
 
@@ -102,10 +96,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         self.isolate_all()
         licensed = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})
         server = self.boot(image=licensed)
-        self.api.post_server_action(
-            server['id'], {'rebuild': {'imageRef': self.image()}}
-        )
-        self._wait_for_state_change(server, 'ERROR')
+        self.act(server, 'rebuild', 'ERROR', imageRef=self.image())
         self.assertNotEqual(licensed, self.stored_spec(server).image.id)
         self.assertEqual([], self.found())
         self.glance.delete(None, licensed)

@@ -40,7 +40,7 @@ class LimitsTestCase(capacity.CapacityTestCase):
         for small, large in (('host1', 'host2'), ('host2', 'host1')):
             self.limit(small, 'VCPU', max_unit=3)
             self.limit(large, 'VCPU', max_unit=10)
-            answer = explain.run('--flavor', self.large(), '-f', 'json')
+            answer = explain.read('--flavor', self.large())
             self.assertIn(
                 {'cause': 'VCPU', 'hosts': 1, 'act': f'free VCPU on {large}'},
                 answer.document['answer']['freed'],
@@ -58,14 +58,6 @@ class LimitsTestCase(capacity.CapacityTestCase):
             self._delete_server(server)
         self.assertBootsOn('host1', flavor=self.large())
         self.assertNoValidHost(flavor=self.large(7))
-
-
-class TwoCellsTestCase(capacity.CapacityTestCase):
-    NUMBER_OF_CELLS = 2
-    cells = {'host2': 'cell2', 'host3': 'cell2'}
-
-    def test_two_cells(self):
-        self.assertCapacity(3, vcpu=6)
 
 
 class ProvidersTestCase(sharing.StorageMixin, capacity.CapacityTestCase):

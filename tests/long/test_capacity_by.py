@@ -51,9 +51,7 @@ class GroupsTestCase(capacity.CapacityTestCase):
         # What ends the room.
         self.set_service('host2', status='disabled')
         self.boot(flavor=self.large(vcpu=9), az='nova:host1')
-        answer = capacity.run(
-            *('--flavor', self.large_id, '--by', 'aggregate', '-f', 'json')
-        )
+        answer = capacity.read('--flavor', self.large_id, '--by', 'aggregate')
         [found] = answer.flavors
         ends = {
             one['name']: {end['ends']: end['hosts'] for end in one['ends']}

@@ -44,14 +44,12 @@ class ChangeTestCase(base.CloudTestCase):
 
     def order(self, *args, project=None):
         """Return the hosts that are left, the best first."""
-        answer = explain.run(
+        answer = explain.read(
             '--flavor',
             self.flavor(),
             '--project',
             project or self.api.project_id,
             *args,
-            '-f',
-            'json',
         )
         # nova.conf of the test may have nova-scheduler warn at start.
         self.assertRegex(answer.err, r'\A(nova-scheduler logs .*\n)?\Z')

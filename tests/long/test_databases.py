@@ -5,10 +5,10 @@
 The unit tests run the same on SQLite.
 """
 
-import fixtures
 import testtools
 from testtools import matchers
 
+from tests import databases
 from tests.unit.queries import test_aggregates
 from tests.unit.queries import test_servers
 from tests.unit.watch import test_refusals
@@ -49,9 +49,7 @@ class AwayTestCase(testtools.TestCase):
 
     def test_is_skipped(self):
         url = 'mysql+pymysql://root@127.0.0.1:1/'
-        self.useFixture(
-            fixtures.MonkeyPatch('tests.databases.SERVERS', {'mysql': url})
-        )
+        self.patch(databases, 'SERVERS', {'mysql': url})
         result = testtools.TestResult()
         ServersMysqlTestCase('test_cells').run(result)
         self.assertEqual([], result.errors + result.failures)

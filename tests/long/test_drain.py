@@ -10,7 +10,6 @@ from nova import context
 from nova import objects
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
-import sqlalchemy as sa
 
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import survive
@@ -28,8 +27,7 @@ from tests.functional import test_drain
 class PlanTestCase(test_drain.DrainTestCase):
     def test_what_a_group_loses(self):
         hints = self.group(limit=2)
-        for host in self.weights:
-            self.boot(hints=hints, az=f'nova:{host}')
+        self.boot_each_on(*self.weights, hints=hints)
         plan = self.drain('host1')
         self.assertEqual(['host2'], [one['to'] for one in plan['moves']])
         [group] = plan['groups']
@@ -39,8 +37,7 @@ class PlanTestCase(test_drain.DrainTestCase):
         )
         # The rule of another is just met everywhere.
         hints = self.group(limit=1)
-        for host in self.weights:
-            self.boot(hints=hints, az=f'nova:{host}')
+        self.boot_each_on(*self.weights, hints=hints)
         plan = self.drain('host1')
         self.assertSentence(
             '0 of 1 server can be moved; 1 cannot: anti-affinity.', plan
@@ -56,13 +53,11 @@ class PlanTestCase(test_drain.DrainTestCase):
     def test_what_a_group_loses_beside_a_resize(self):
         """A server that waits for its confirmation counts on two hosts."""
         hints = self.group(limit=2)
-        for host in ('host1', 'host2'):
-            self.boot(hints=hints, az=f'nova:{host}')
+        self.boot_each_on('host1', 'host2', hints=hints)
         resized = self.boot(host='host1')
-        self.api.post_server_action(
-            resized['id'], {'resize': {'flavorRef': self.flavor(vcpu=2)}}
+        self.act(
+            resized, 'resize', 'VERIFY_RESIZE', flavorRef=self.flavor(vcpu=2)
         )
-        self._wait_for_state_change(resized, 'VERIFY_RESIZE')
         plan = self.drain('host1')
         self.assertEqual(['host2'], [one['to'] for one in plan['moves']])
         self.assertEqual(
@@ -77,8 +72,7 @@ class PlanTestCase(test_drain.DrainTestCase):
         flavor = self.flavor(vcpu=1)
         alike = [self.boot(flavor=flavor, host='host1') for _ in range(3)]
         stopped = self.boot(flavor=flavor, host='host1')
-        self.admin_api.post_server_action(stopped['id'], {'os-stop': None})
-        self._wait_for_state_change(stopped, 'SHUTOFF')
+        self.act(stopped, 'os-stop', 'SHUTOFF')
         failed = self.boot(flavor=flavor, host='host1')
         self.reset_state(failed, 'error')
         with mock.patch.object(
@@ -125,13 +119,9 @@ class PlanTestCase(test_drain.DrainTestCase):
 
     def a_host_without_a_compute_node(self):
         """nova moves none of its servers."""
-        with self.cell_engine().begin() as connection:
-            connection.execute(
-                sa.text(
-                    'UPDATE compute_nodes SET deleted = id '
-                    "WHERE host = 'host3'"
-                )
-            )
+        self.execute(
+            "UPDATE compute_nodes SET deleted = id WHERE host = 'host3'"
+        )
         for argv in (('host3',), ('--aggregate', 'racks')):
             plan = self.plan(*argv, by=drain.Drain)
             self.assertIn(
@@ -153,9 +143,7 @@ class PlanTestCase(test_drain.DrainTestCase):
             with contextlib.suppress(client.OpenStackApiException):
                 self.admin_api.post_server_action(stuck['server'], action)
             self._wait_for_migration_status({'id': stuck['server']}, ['error'])
-            self._wait_for_server_parameter(
-                {'id': stuck['server']}, {'OS-EXT-STS:task_state': None}
-            )
+            self.wait_until_idle({'id': stuck['server']})
             self.assertEqual('host3', self.host_of({'id': stuck['server']}))
 
     def test_hosts_and_servers_in_states(self):
@@ -261,10 +249,9 @@ class DeletedTestCase(test_drain.DrainTestCase):
     def held_for_a_resize(self):
         server = self.boot(az='nova:host2')
         self.disable_others('host3')
-        self.api.post_server_action(
-            server['id'], {'resize': {'flavorRef': self.flavor(vcpu=2)}}
+        self.act(
+            server, 'resize', 'VERIFY_RESIZE', flavorRef=self.flavor(vcpu=2)
         )
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.disable_others(*self.weights)
         with self.deleting(server, destinations.Destinations, 'begin'):
             plan = self.plan('host2', by=drain.Drain)
@@ -277,9 +264,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
             is_admin=True, device_id=server['id']
         )['ports']
         self.neutron.delete_port(port['id'])
-        text, _, status = explain.call(
-            drain.Drain, 'drain', 'host2', '-f', 'json'
-        )
+        text, _, status = explain.ask(drain.Drain, 'drain', 'host2')
         plan = json.loads(text)
         [stuck] = plan['without_place']
         self.assertEqual((1, 'fault'), (status, stuck['cause']))

@@ -48,10 +48,7 @@ class EveryClassTestCase(test_drain.DrainTestCase):
         self.boot(host='host2', **hints)
         self.boot(host='host3')
         resized = self.boot(host='host2', flavor=self.flavor(vcpu=2), **hints)
-        self.admin_api.post_server_action(
-            resized['id'], {'migrate': {'host': 'host3'}}
-        )
-        self._wait_for_state_change(resized, 'VERIFY_RESIZE')
+        self.act(resized, 'migrate', 'VERIFY_RESIZE', host='host3')
 
     def names_of(self, loader):
         names = sorted(f'{one.__module__}.{one.__name__}' for one in loader())
@@ -110,9 +107,7 @@ class EveryClassTestCase(test_drain.DrainTestCase):
 
     def ask(self, class_, name, *argv, schema='schemas/plan.json'):
         """Return the document of a command that could ask about all."""
-        found = explain.Output(
-            *explain.call(class_, name, *argv, '-f', 'json')
-        )
+        found = explain.ask(class_, name, *argv)
         self.assertIn(found.status, (0, 3), found.err)
         # The cause of a server, and what capacity has for none.
         self.assertNotIn('"cause": "fault"', found.out)

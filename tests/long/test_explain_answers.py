@@ -8,6 +8,7 @@ import fixtures
 from nova import context
 from nova import exception
 from nova import objects
+from nova.scheduler import utils
 
 from tests.functional import base
 from tests.functional import explain
@@ -17,7 +18,7 @@ class AnswersTestCase(base.CloudTestCase):
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
 
     def explain(self, *args):
-        return explain.run(*args, '-f', 'json')
+        return explain.read(*args)
 
     def test_new_servers(self):
         self.a_trait_that_placement_does_not_know()
@@ -155,9 +156,7 @@ class AnswersTestCase(base.CloudTestCase):
 
     def it_failed_after_it_ran(self):
         server = self.boot()
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'error'}}
-        )
+        self.reset_state(server, 'error')
         answer = self.explain('--server', server['id'])
         self.assertEqual([], answer.document['remarks'])
 
@@ -193,11 +192,7 @@ class AnswersTestCase(base.CloudTestCase):
         self.assertEqual(64, answer.document['request']['flavor']['memory_mb'])
 
     def conductor_checks_the_image_before_the_group(self, server):
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.scheduler.utils._SUPPORTS_ANTI_AFFINITY', False
-            )
-        )
+        self.patch(utils, '_SUPPORTS_ANTI_AFFINITY', False)
         rebuild = ('--server', server['id'], '--operation', 'rebuild')
         for value, expected in (
             ('trait:CUSTOM_ABSENT=required', 'image traits'),

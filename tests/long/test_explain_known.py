@@ -44,9 +44,7 @@ class KnownTestCase(test_explain.ExplainTestCase):
             self.explain(*asked, '--flavor', larger).sentence,
         )
         with contextlib.suppress(client.OpenStackApiException):
-            self.api.post_server_action(
-                server['id'], {'resize': {'flavorRef': larger}}
-            )
+            self.act(server, 'resize', flavorRef=larger)
         found = self._wait_for_server_parameter(
             server, {'OS-EXT-STS:task_state': None}
         )
@@ -57,13 +55,9 @@ class KnownTestCase(test_explain.ExplainTestCase):
             self.set_service(host, status='enabled')
 
     def resize(self, server, flavor):
-        self.api.post_server_action(
-            server['id'], {'resize': {'flavorRef': flavor}}
-        )
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.act(server, 'resize', 'VERIFY_RESIZE', flavorRef=flavor)
         self.assertEqual('host1', self.host_of(server))
-        self.api.post_server_action(server['id'], {'confirmResize': None})
-        self._wait_for_state_change(server, 'ACTIVE')
+        self.act(server, 'confirmResize', 'ACTIVE')
 
     def a_query(self):
         """With the values of one host, where each has its own."""

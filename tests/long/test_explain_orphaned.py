@@ -33,20 +33,17 @@ class UnheldTestCase(base.CloudTestCase):
         super().setUp()
         self.big = self.flavor(name='big', memory_mb=7000, disk=1)
 
-    def patch(self, name, new):
-        return fixtures.MonkeyPatch(name, new)
-
     def settle(self):
         """Let what has ended count as ended long ago."""
         self.useFixture(
-            self.patch(
+            fixtures.MonkeyPatch(
                 'nova_ext_sched.dryrun.decision.stray.CLEARING',
                 datetime.timedelta(),
             )
         )
 
     def explain(self):
-        return explain.run('--flavor', 'big', '-f', 'json').document
+        return explain.read('--flavor', 'big').document
 
     def found(self):
         """Return whether a host is freed, and consumers, by host."""
@@ -106,7 +103,7 @@ class SharedTestCase(sharing.StorageMixin, UnheldTestCase):
         return consumer
 
     def ask(self, **flavor):
-        return explain.run('--flavor', self.flavor(**flavor), '-f', 'json')
+        return explain.read('--flavor', self.flavor(**flavor))
 
     def test_what_hosts_share(self):
         self.share(65, 'host1', 'host2')
@@ -142,7 +139,7 @@ class HeldTestCase(UnheldTestCase):
         deleted = self.boot(flavor=self.big)
         self.api.delete_server(deleted['id'])
         self._wait_for_state_change(deleted, 'SOFT_DELETED')
-        with self.patch(
+        with fixtures.MonkeyPatch(
             'nova.conductor.api.ComputeTaskAPI.schedule_and_build_instances',
             lambda *_, **__: None,
         ):
@@ -166,8 +163,7 @@ class FreedTestCase(UnheldTestCase):
         raise nova_exception.MigrationError(reason='test')
 
     def migrate(self, server):
-        self.admin_api.post_server_action(server['id'], {'migrate': None})
-        self._wait_for_state_change(server, 'ERROR')
+        self.act(server, 'migrate', 'ERROR')
         return self.get_migration_uuid_for_instance(server['id'])
 
     def nova_manage(self, commands, method, **kwargs):
@@ -177,7 +173,7 @@ class FreedTestCase(UnheldTestCase):
     def test_a_server_whose_record_is_gone(self):
         """Placement failed its deletion; then its row was purged."""
         server = self.boot(flavor=self.big)
-        with self.patch(
+        with fixtures.MonkeyPatch(
             f'{CLIENT}.delete_allocation_for_instance', lambda *_, **__: None
         ):
             self._delete_server(server)
@@ -216,8 +212,8 @@ class FreedTestCase(UnheldTestCase):
         """The server is on the destination; the source was not cleared."""
         server = self.boot(flavor=self.big)
         with (
-            self.patch(f'{DRIVER}.finish_migration', self.refuse),
-            self.patch(
+            fixtures.MonkeyPatch(f'{DRIVER}.finish_migration', self.refuse),
+            fixtures.MonkeyPatch(
                 f'{CLIENT}.delete_allocation_for_instance',
                 lambda *_, **__: None,
             ),
@@ -233,8 +229,12 @@ class FreedTestCase(UnheldTestCase):
         """To delete it would let the scheduler fill the host twice."""
         server = self.boot(flavor=self.big)
         with (
-            self.patch(f'{DRIVER}.migrate_disk_and_power_off', self.refuse),
-            self.patch(f'{MANAGER}._revert_allocation', lambda *_: True),
+            fixtures.MonkeyPatch(
+                f'{DRIVER}.migrate_disk_and_power_off', self.refuse
+            ),
+            fixtures.MonkeyPatch(
+                f'{MANAGER}._revert_allocation', lambda *_: True
+            ),
         ):
             self.migrate(server)
         self.assertEqual('host3', self.host_of(server))
@@ -245,13 +245,12 @@ class PageTestCase(pages.PagesMixin, UnheldTestCase):
     @samples.compares('cli/explain/unheld.txt')
     def test_what_does_not_free_a_host(self):
         """A server fills it, and what nobody holds is little."""
-        for host in ('host1', 'host3', 'host4', 'host5'):
-            self.boot(flavor=self.big, az=f'nova:{host}')
+        self.boot_each_on('host1', 'host3', 'host4', 'host5', flavor=self.big)
         consumer = uuidutils.generate_uuid()
         self.allocate('host2', consumer)
         small = self.flavor(name='small', memory_mb=512, disk=1)
         server = self.boot(flavor=small, az='nova:host1')
-        with self.patch(
+        with fixtures.MonkeyPatch(
             f'{CLIENT}.delete_allocation_for_instance', lambda *_, **__: None
         ):
             self._delete_server(server)

@@ -64,13 +64,8 @@ QUERIES = (
     '["=", "$hypervisor_hostname", "host2"]',
     '["not", ["=", "$host", "host4"]]',
 )
-OPERATIONS = (
-    'migrate',
-    'live-migrate',
-    'evacuate',
-    'unshelve',
-    'resize',
-    'rebuild',
+OPERATIONS = tuple(
+    'migrate live-migrate evacuate unshelve resize rebuild'.split()
 )
 
 
@@ -180,7 +175,7 @@ class AgreementTestCase(explain_cloud.RandomCloudTestCase):
             hints[f'{kind}_host'] = choice(self.servers)['id']
         for key, value in hints.items():
             args += ['--hint', f'{key}={value}']
-        answer = None if kind == 'port' else explain.run(*args, '-f', 'json')
+        answer = None if kind == 'port' else explain.read(*args)
         if kind == 'port':
             # Ports are known once nova bound them.
             server['networks'] = [{'port': self.port()}]
@@ -246,7 +241,7 @@ class AgreementTestCase(explain_cloud.RandomCloudTestCase):
             self._shelve_server(server)
         elif operation == 'evacuate':
             self.set_service(host, forced_down=True)
-        answer = explain.run(*args, '-f', 'json')
+        answer = explain.read(*args)
         try:
             self.api.post_server_action(server['id'], body)
         except client.OpenStackApiException:

@@ -11,6 +11,7 @@ import io
 import re
 import threading
 
+import fixtures
 from nova.cmd import manage
 from nova.db.main import models
 from nova.virt import fake
@@ -88,12 +89,9 @@ class StrayTestCase(test_explain_orphaned.UnheldTestCase):
             answer = self.placement.put(url, body, version=version)
             self.assertEqual(204, answer.status, answer.body)
         elif command.startswith('openstack server set --state active '):
-            self.admin_api.post_server_action(
-                uuid, {'os-resetState': {'state': 'active'}}
-            )
+            self.reset_state({'id': uuid}, 'active')
         elif command.startswith('openstack server resize confirm '):
-            self.api.post_server_action(uuid, {'confirmResize': None})
-            self._wait_for_state_change({'id': uuid}, 'ACTIVE')
+            self.act({'id': uuid}, 'confirmResize', 'ACTIVE')
             self._wait_for_migration_status({'id': uuid}, ['confirmed'])
         else:
             self.assertTrue(
@@ -111,7 +109,7 @@ class StrayTestCase(test_explain_orphaned.UnheldTestCase):
     def lose(self):
         """Let conductor lose a live migration from host1 to host2."""
         server = self.boot(flavor=self.big, az='nova:host1')
-        with self.patch(
+        with fixtures.MonkeyPatch(
             'nova.compute.rpcapi.ComputeAPI.live_migration',
             lambda *_, **__: self.lost.set(),
         ):
@@ -120,23 +118,17 @@ class StrayTestCase(test_explain_orphaned.UnheldTestCase):
             self.assertTrue(self.lost.wait(10))
         return server
 
-    def live_migrate(self, server, host):
-        self.admin_api.post_server_action(
-            server['id'],
-            {'os-migrateLive': {'host': host, 'block_migration': 'auto'}},
-        )
-
     def late(self):
         """Let an hour be over."""
-        self.useFixture(self.patch(f'{STRAY}._LOST', datetime.timedelta()))
+        self.useFixture(
+            fixtures.MonkeyPatch(f'{STRAY}._LOST', datetime.timedelta())
+        )
 
     def evacuate(self, server):
         self.set_service('host1', forced_down=True)
-        self.admin_api.post_server_action(server['id'], {'evacuate': {}})
+        self.act(server, 'evacuate')
         self._wait_for_migration_status(server, ['done'])
-        self._wait_for_server_parameter(
-            server, {'OS-EXT-STS:task_state': None}
-        )
+        self.wait_until_idle(server)
 
     def restart(self, host):
         self.computes[host] = self.restart_compute_service(self.computes[host])
@@ -144,10 +136,7 @@ class StrayTestCase(test_explain_orphaned.UnheldTestCase):
 
 class LostTestCase(StrayTestCase):
     def drain(self, host):
-        out, err, _ = explain.call(
-            drain_command.Drain, 'drain', host, '-f', 'json'
-        )
-        return explain.Output(out, err, 0).read('schemas/plan.json')
+        return explain.ask(drain_command.Drain, 'drain', host).plan
 
     def test_conductor_lost_a_live_migration(self):
         server = self.lose()
@@ -185,13 +174,14 @@ class LostTestCase(StrayTestCase):
     def test_a_cold_migration_that_nova_ceased_to_confirm(self):
         """nova-api refuses to confirm it, and to revert it."""
         server = self.boot(flavor=self.big, az='nova:host1')
-        self.admin_api.post_server_action(server['id'], {'migrate': None})
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.act(server, 'migrate', 'VERIFY_RESIZE')
         self.update_migration(server, status='confirming')
         [stuck] = self.drain('host1')['without_place']
         self.assertEqual('wait until it has ended', stuck['would_help'])
         self.useFixture(
-            self.patch(f'{STRAY}.CLEARING', datetime.timedelta(seconds=-1))
+            fixtures.MonkeyPatch(
+                f'{STRAY}.CLEARING', datetime.timedelta(seconds=-1)
+            )
         )
         [stuck] = self.drain('host1')['without_place']
         self.assertEqual(
@@ -224,9 +214,7 @@ class LostTestCase(StrayTestCase):
         server = self.lose()
         self.settle()
         self.late()
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'active'}}
-        )
+        self.reset_state(server, 'active')
         first = self.get_migration_uuid_for_instance(server['id'])
         self.placement.delete(f'/allocations/{server["id"]}')
         self.live_migrate(server, 'host3')
@@ -241,9 +229,7 @@ class LostTestCase(StrayTestCase):
         self.assertFreed(remedy, server)
         deleted = self.lose()
         migration = self.get_migration_uuid_for_instance(deleted['id'])
-        self.admin_api.post_server_action(
-            deleted['id'], {'os-resetState': {'state': 'active'}}
-        )
+        self.reset_state(deleted, 'active')
         self._delete_server(deleted)
         # nova has deleted the migration with it.
         self.assertEqual([], self.elsewhere())
@@ -262,7 +248,7 @@ class LostTestCase(StrayTestCase):
             migrate(driver, *args, **kwargs)
 
         self.useFixture(
-            self.patch(
+            fixtures.MonkeyPatch(
                 'nova.virt.fake.FakeDriver.live_migration', migrate_slowly
             )
         )
@@ -305,7 +291,7 @@ class EvacuatedTestCase(nodes.NodesMixin, StrayTestCase):
             f'restart nova-compute there, which clears it; or {unset}',
             'runs on host2; its evacuation is done: restart',
         )
-        with self.patch(
+        with fixtures.MonkeyPatch(
             f'{CLIENT}.remove_provider_tree_from_instance_allocation',
             lambda *_, **__: False,
         ):
@@ -350,11 +336,10 @@ class OthersTestCase(StrayTestCase):
     def test_a_server_that_stands_nowhere(self):
         self.flags(shelved_offload_time=0)
         server = self.boot(flavor=self.big, az='nova:host1')
-        with self.patch(
+        with fixtures.MonkeyPatch(
             f'{CLIENT}.delete_allocation_for_instance', lambda *_, **__: None
         ):
-            self.api.post_server_action(server['id'], {'shelve': {}})
-            self._wait_for_state_change(server, 'SHELVED_OFFLOADED')
+            self.act(server, 'shelve', 'SHELVED_OFFLOADED')
         remedy = self.assertHeld(
             'host1',
             server,
@@ -371,8 +356,7 @@ class PageTestCase(pages.PagesMixin, StrayTestCase):
         self.settle()
         server = self.boot(flavor=self.big, az='nova:host1')
         self.evacuate(server)
-        for host in ('host3', 'host4', 'host5'):
-            self.boot(flavor=self.big, az=f'nova:{host}')
+        self.boot_each_on('host3', 'host4', 'host5', flavor=self.big)
         self.show(
             'cli/explain/stray.txt', 'nova-ext-sched explain --flavor big'
         )

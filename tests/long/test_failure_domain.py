@@ -113,10 +113,7 @@ class MoveTest(test_failure_domain.PairTestCase):
         self.assertEqual('loose', self.host_of(self.server))
         # Both ends; a revert counts at the source.
         with self.boot_meanwhile('_finish_revert_resize') as hosts:
-            self.api.post_server_action(
-                self.server['id'], {'revertResize': None}
-            )
-            self._wait_for_state_change(self.server, 'ACTIVE')
+            self.act(self.server, 'revertResize', 'ACTIVE')
         self.assertEqual([None], hosts)
         self.assertEqual('a1', self.host_of(self.server))
         self._migrate_server(self.server)
@@ -159,17 +156,15 @@ class EveryMoveTest(test_failure_domain.PairTestCase):
         self._shelve_server(self.server)
         # Its place in rack a is taken meanwhile.
         self.assertEqual(['a1'], self.hosts(self.group, DIFFERENT, 1))
-        self.api.post_server_action(self.server['id'], {'unshelve': None})
-        self._wait_for_server_parameter(
-            self.server, {'OS-EXT-STS:task_state': None}
-        )
+        self.act(self.server, 'unshelve')
+        self.wait_until_idle(self.server)
         self.assertIsNone(self.host_of(self.server))
 
     def test_evacuate(self):
         self.start_a2()
         self.lose('a1')
         self._evacuate_server(self.server, expected_host='a2')
-        self.api.post_server_action(self.server['id'], {'migrate': None})
+        self.act(self.server, 'migrate')
         self._assert_resize_migrate_action_fail(
             self.server, 'migrate', 'NoValidHost'
         )

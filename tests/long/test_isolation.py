@@ -97,23 +97,18 @@ class BeforeTheMarkTestCase(audits.AuditTestCase):
             self.skipTest('nova-manage refuses traits before nova 32')
         found = [(self.server['id'], 'host1', 'isolation')]
         self.assertEqual(found, self.found())
-        self.admin_api.post_server_action(self.server['id'], {'os-stop': None})
-        self._wait_for_state_change(self.server, 'SHUTOFF')
+        self.act(self.server, 'os-stop', 'SHUTOFF')
         self.assertEqual(
             0, set_.set(self.server['id'], [f'trait:{WINDOWS}=required'])
         )
         self.assertEqual([], self.found())
         # The hosts that have no licence are closed to it from now on.
-        self.admin_api.post_server_action(self.server['id'], {'migrate': None})
-        self._wait_for_state_change(self.server, 'VERIFY_RESIZE')
+        self.act(self.server, 'migrate', 'VERIFY_RESIZE')
         self.assertEqual('host2', self.host_of(self.server))
 
     def test_a_resize_moves_one_in(self):
         licensed = self.flavor(specs={f'trait:{WINDOWS}': 'required'})
-        self.admin_api.post_server_action(
-            self.outside['id'], {'resize': {'flavorRef': licensed}}
-        )
-        self._wait_for_state_change(self.outside, 'VERIFY_RESIZE')
+        self.act(self.outside, 'resize', 'VERIFY_RESIZE', flavorRef=licensed)
         self.assertEqual('host1', self.host_of(self.outside))
 
 

@@ -6,7 +6,6 @@ import collections
 from unittest import mock
 
 from oslo_utils import timeutils
-import sqlalchemy as sa
 
 from nova_ext_sched.cmd import maintain as maintain_command
 from nova_ext_sched.dryrun.plan import maintain
@@ -20,12 +19,10 @@ class RoundsTestCase(test_drain.DrainTestCase):
     """Hosts are disabled while they are to be empty, as operators do it."""
 
     def read(self, *argv, status=0):
-        found = explain.call(
-            maintain_command.Maintain, 'maintain', *argv, '-f', 'json'
-        )
+        found = explain.ask(maintain_command.Maintain, 'maintain', *argv)
         output = explain.Output(*found)
         self.assertEqual(status, output.status, output.err)
-        return output.read('schemas/plan.json')
+        return output.plan
 
     def carry_out_rounds(self, plan):
         """Let nova make all moves; return how often each server moved."""
@@ -161,14 +158,12 @@ class MaintainTestCase(RoundsTestCase):
 
     def write(self, server, what, time):
         """Write to a server's row, as was done at a time."""
-        with self.cell_engine().begin() as connection:
-            connection.execute(
-                sa.text(
-                    f'UPDATE instances SET {what}, updated_at = :time '
-                    'WHERE uuid = :uuid'
-                ),
-                {'time': time, 'uuid': server['id']},
-            )
+        self.execute(
+            f'UPDATE instances SET {what}, updated_at = :time '
+            'WHERE uuid = :uuid',
+            time=time,
+            uuid=server['id'],
+        )
 
     def test_wrong_usage(self):
         for argv, expected in (

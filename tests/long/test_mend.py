@@ -5,7 +5,6 @@
 import csv
 import io
 
-import fixtures
 from oslo_utils import fixture as utils_fixture
 
 from nova_ext_sched.dryrun.cloud import placement
@@ -95,18 +94,16 @@ class OrderTestCase(plans.PlanTestCase):
         """One query for each flavor, and the hosts read once."""
         asked, read = [], []
         candidates = placement.Candidates
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.dryrun.cloud.placement.Candidates',
-                lambda *args: asked.append(args) or candidates(*args),
-            )
+        self.patch(
+            placement,
+            'Candidates',
+            lambda *args: asked.append(args) or candidates(*args),
         )
         states = snapshot.Snapshot._get_host_states
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.dryrun.cloud.snapshot.Snapshot._get_host_states',
-                lambda *args: read.append(args) or states(*args),
-            )
+        self.patch(
+            snapshot.Snapshot,
+            '_get_host_states',
+            lambda *args: read.append(args) or states(*args),
         )
         self.assertEqual(3, len(self.plan()['moves']))
         self.assertEqual((2, 1), (len(asked), len(read)))
@@ -133,12 +130,7 @@ class LongTestCase(plans.PlanTestCase):
             finally:
                 clock.advance_time_seconds(-3600)
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova_ext_sched.dryrun.plan.destinations.Destinations.judge',
-                judge_later,
-            )
-        )
+        self.patch(destinations.Destinations, 'judge', judge_later)
         [move] = self.plan()['moves']
         self.assertEqual('host2', move['to'])
 
@@ -151,8 +143,7 @@ class TwoPoliciesTestCase(plans.PlanTestCase):
         self.aggregate('rack2', ['host3', 'host4'], failure_domain='rack2')
         self.rack_limit = 2
         hints = self.group(limit=9)
-        for host in ('host1', 'host1', 'host2', 'host3'):
-            self.boot(hints=hints, az=f'nova:{host}')
+        self.boot_each_on('host1', 'host1', 'host2', 'host3', hints=hints)
         hints = self.group(limit=1)
         for _ in range(2):
             self.boot(hints=hints, az='nova:host2')
@@ -173,8 +164,7 @@ class CellsTestCase(plans.PlanTestCase):
 
     def test_the_cause_is_not_the_cell(self):
         hints = self.group(limit=1)
-        for host in ('host1', 'host1', 'host2'):
-            self.boot(hints=hints, az=f'nova:{host}')
+        self.boot_each_on('host1', 'host1', 'host2', hints=hints)
         plan = self.mend()
         self.assertSentence(
             '0 of 2 servers can be moved; 2 cannot: anti-affinity.', plan
@@ -192,7 +182,7 @@ class FormatsTestCase(plans.PlanTestCase):
         self.running = self.boot(host='host2', name='web; $(reboot)')['id']
         server = self.boot(host='host2')
         self.stopped = server['id']
-        self.admin_api.post_server_action(self.stopped, {'os-stop': None})
+        self.act({'id': self.stopped}, 'os-stop')
         self._wait_for_state_change(server, 'SHUTOFF')
         self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
         self.openstack = self.useFixture(
@@ -216,9 +206,7 @@ class FormatsTestCase(plans.PlanTestCase):
             live = ['--live-migration'] * (move['method'] == 'live')
             words = ['--host', move['to'], move['server']]
             self.openstack.run('server', 'migrate', *live, *words)
-            self._wait_for_server_parameter(
-                {'id': move['server']}, {'OS-EXT-STS:task_state': None}
-            )
+            self.wait_until_idle({'id': move['server']})
             self.assertEqual('host2', self.host_of({'id': move['server']}))
 
 

@@ -2,7 +2,7 @@
 
 """Moves by NUMA cells and PCI devices, with nova's libvirt driver.
 
-See :mod:`.test_capacity_devices`.
+See :mod:`.devices`.
 """
 
 import fixtures
@@ -12,13 +12,11 @@ from nova_ext_sched.cmd import drain
 from tests.functional import explain
 from tests.functional import plans
 from tests.functional import test_survive
-from tests.long import test_capacity_devices
+from tests.long import devices
 
 
 class MovesBase(
-    test_survive.EvacuationMixin,
-    plans.MovesMixin,
-    test_capacity_devices.DevicesBase,
+    test_survive.EvacuationMixin, plans.MovesMixin, devices.DevicesBase
 ):
     dedicated = None
 
@@ -36,8 +34,7 @@ class MovesBase(
 
     def boot_stopped(self, flavor, host):
         server = self.boot(flavor, host=host)
-        self.api.post_server_action(server['id'], {'os-stop': None})
-        return self._wait_for_state_change(server, 'SHUTOFF')
+        return self.act(server, 'os-stop', 'SHUTOFF')
 
     def plan(self, host):
         """Return a plan that empties a host, of cold moves.
@@ -45,10 +42,8 @@ class MovesBase(
         Its servers are alike, and asked about once.
         """
         with test_survive.counting() as judged:
-            found = explain.Output(
-                *explain.call(drain.Drain, 'drain', host, '-f', 'json')
-            )
-        plan = found.read('schemas/plan.json')
+            found = explain.ask(drain.Drain, 'drain', host)
+        plan = found.plan
         self.assertEqual(
             {'cold'}, {one['method'] for one in plan['moves']}, plan
         )

@@ -4,7 +4,6 @@
 
 import threading
 
-import fixtures
 from nova.virt import fake
 
 from nova_ext_sched.cmd import drain
@@ -32,18 +31,7 @@ class UnderWayTestCase(test_drain.DrainTestCase):
             self.may_end.wait(60)
             migrate(*args, **kwargs)
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.FakeDriver.live_migration', migrate_slowly
-            )
-        )
-
-    def begin_migration(self, server, host):
-        self.admin_api.post_server_action(
-            server['id'],
-            {'os-migrateLive': {'host': host, 'block_migration': 'auto'}},
-        )
-        self._wait_for_migration_status(server, ['running'])
+        self.patch(fake.FakeDriver, 'live_migration', migrate_slowly)
 
     def test_both_hosts_of_a_migration_count(self):
         hints = self.group(limit=1)
@@ -52,7 +40,8 @@ class UnderWayTestCase(test_drain.DrainTestCase):
             for host in ('host1', 'host3')
         )
         plain = self.boot(host='host1')
-        self.begin_migration(other, 'host2')
+        self.live_migrate(other, 'host2')
+        self._wait_for_migration_status(other, ['running'])
         plan = self.plan('host1', by=drain.Drain)
         self.assertEqual(
             {
@@ -74,8 +63,7 @@ class NamesTestCase(test_drain.DrainTestCase):
 
     def test_a_group_that_keeps_servers(self):
         group = self.create_group(1, name='db')
-        for host in self.weights:
-            self.boot(hints={'group': group}, az=f'nova:{host}')
+        self.boot_each_on(*self.weights, hints={'group': group})
         plan = self.plan('host1', by=drain.Drain)
         [stuck] = plan['without_place']
         self.assertIn(f'server group {group} ', stuck['reason'])

@@ -21,9 +21,7 @@ class LiveMixin(base.PluginMixin):
 
     def _live_migrate(self, server, *args, **kwargs):
         host = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
-        found = explain.Output(
-            *explain.call(drain.Drain, 'drain', host, '-f', 'json')
-        ).read('schemas/plan.json')
+        found = explain.ask(drain.Drain, 'drain', host).plan
         self.kinds = [one['method'] for one in found['moves']]
         moved = super()._live_migrate(server, *args, **kwargs)
         self.assertEqual(['live'], self.kinds, found)

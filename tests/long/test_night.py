@@ -136,7 +136,7 @@ class NightTest(test_osc_moves.ApplyTestCase):
             return
         number = next(self.count)
         if number % ACTS == 0:
-            self.act(next(users))
+            self.use(next(users))
         if number in OTHERS:
             self.is_other = True
             self.seen['another'] += 1
@@ -155,7 +155,7 @@ class NightTest(test_osc_moves.ApplyTestCase):
             self.seen['busy'] += 1
             raise exceptions.ServiceUnavailable
 
-    def act(self, server):
+    def use(self, server):
         """Stop a server that runs, or start one that does not."""
         status = self.status(server)
         action, wanted = {
@@ -164,7 +164,7 @@ class NightTest(test_osc_moves.ApplyTestCase):
         }.get(status, (None, None))
         if action:
             try:
-                self.admin_api.post_server_action(server, {action: None})
+                self.act({'id': server}, action)
             except client.OpenStackApiException as exc:
                 # It moves.
                 self.assertEqual(409, exc.response.status_code)
@@ -221,11 +221,9 @@ class NightTest(test_osc_moves.ApplyTestCase):
 
     def ask(self, command, *argv):
         """Return the document of a command."""
-        found = explain.Output(
-            *explain.call(command, 'maintain', *argv, '-f', 'json')
-        )
+        found = explain.ask(command, 'maintain', *argv)
         self.assertIn(found.status, (0, 3), found.err)
-        return found.read('schemas/plan.json')
+        return found.plan
 
     def write(self, plan):
         self.path = f'{self.useFixture(fixtures.TempDir()).path}/plan.json'

@@ -109,16 +109,14 @@ class OthersTest(test_osc_moves.ApplyTestCase):
 
     def test_a_resize_of_others_is_not_confirmed(self):
         flavor = self.flavor(vcpu=2)
-        self.api.post_server_action(
-            self.first, {'resize': {'flavorRef': flavor}}
-        )
+        self.act({'id': self.first}, 'resize', flavorRef=flavor)
         server = {'id': self.first}
         self._wait_for_state_change(server, 'VERIFY_RESIZE')
         self.assertEqual(
             ['failed', 'not tried'], self.apply(self.made, status=1)
         )
         self.assertIn(f'resize confirm {self.first}, or revert', self.said)
-        self.api.post_server_action(self.first, {'revertResize': None})
+        self.act({'id': self.first}, 'revertResize')
         self._wait_for_state_change(server, 'ACTIVE')
         self.assertEqual(['moved', 'moved'], self.apply(self.made))
 
@@ -126,9 +124,7 @@ class OthersTest(test_osc_moves.ApplyTestCase):
         """Of the same kind, between the same hosts."""
         [move] = [one for one in self.made['moves'] if one['method'] == 'cold']
         server, plan = self.stopped['id'], {**self.made, 'moves': [move]}
-        self.admin_api.post_server_action(
-            server, {'migrate': {'host': move['to']}}
-        )
+        self.act({'id': server}, 'migrate', host=move['to'])
         self._wait_for_state_change(self.stopped, 'VERIFY_RESIZE')
         late = {**plan, 'time': '2100-01-01T00:00:00Z'}
         with fixtures.MonkeyPatch(
@@ -231,9 +227,7 @@ class LostTest(test_osc_moves.ApplyTestCase):
                     'Fix that, then run the command again to continue.',
                     self.said,
                 )
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'active'}}
-        )
+        self.reset_state(server, 'active')
 
     def test_a_confirmation(self):
         """The cell's database was away when nova-compute got it."""

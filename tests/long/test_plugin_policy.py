@@ -48,7 +48,7 @@ class QuietTestCase(audits.AuditTestCase):
         # One policy, whichever stage refuses; lifted alone, it frees two.
         flavor = self.flavor()
         self.isolate('windows', ['host3'], 'CUSTOM_WINDOWS')
-        answer = explain.run('--flavor', flavor, '-f', 'json')
+        answer = explain.read('--flavor', flavor)
         self.assertEqual(3, answer.status)
         document = answer.document
         self.assertIn(

@@ -12,18 +12,19 @@ from nova.tests import fixtures as nova_fixtures
 from nova.tests.fixtures import libvirt as fakelibvirt
 
 from tests.functional import promises
-from tests.long import test_capacity_devices
+from tests.long import devices
 from tests.long import test_moves_devices
 
-PINNED = test_capacity_devices.PINNED
+PINNED = devices.PINNED
 NIC = {'pci_passthrough:alias': 'nic:1'}
 
 
 class DevicesMixin(promises.Row):
-    """Hosts of two NUMA cells; see test_capacity_devices."""
+    """Hosts of two NUMA cells; see devices."""
 
     hosts = ('host1', 'host2', 'host3')
     plain_image = None
+    promise_isolation = promises.isolates('host1', 'host3')
 
     def setUp(self):
         weights = {'host1': 300, 'host2': 200, 'host3': 100}
@@ -43,12 +44,11 @@ class DevicesMixin(promises.Row):
         """Delete it then: nova's fake of libvirt migrates none that runs."""
         self._delete_server(super().assertExplained(**server))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
 
 class CellsRow(DevicesMixin, test_moves_devices.MovesBase):
     """NUMA cells, with shared CPUs."""
+
+    promise_survive = promises.fails('--host', 'host3')
 
     def build(self):
         # Placement has room for five on a host, the cells for four.
@@ -68,9 +68,6 @@ class CellsRow(DevicesMixin, test_moves_devices.MovesBase):
         self.boot_stopped(flavor=self.one, host='host2')
         self.assertDrained('host2', kinds=('cold',))
 
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
-
     def promise_capacity(self):
         self.assertCounted(flavor=self.one)
 
@@ -80,6 +77,7 @@ class PinnedRow(DevicesMixin, test_moves_devices.MovesBase):
 
     dedicated = '0-11'
     room = 'PCPU:1'
+    promise_survive = promises.fails('--host', 'host1')
 
     def build(self):
         self.four = self.large(4, **PINNED)
@@ -100,10 +98,9 @@ class PinnedRow(DevicesMixin, test_moves_devices.MovesBase):
         self.boot_stopped(flavor=self.large(2, **PINNED), host='host2')
         self.assertDrained('host2', kinds=('cold',))
 
-    def promise_survive(self):
-        self.assertFails('--host', 'host1')
-
     def promise_capacity(self):
+        # The devices are enough for three, the CPUs of their cell for one.
+        self.assertCounted(flavor=self.large(4, **PINNED, **NIC))
         self.assertCounted(flavor=self.four)
 
 
@@ -113,6 +110,8 @@ class PagesRow(DevicesMixin, test_moves_devices.MovesBase):
     mempages = (
         fakelibvirt.create_mempages([(4, 1_000_000), (2048, 1000)]),
     ) * 2
+    promise_moves = promises.drains('host2', kinds=('cold',))
+    promise_survive = promises.fails('--host', 'host1')
 
     def build(self):
         # Two in each cell's pages.
@@ -127,18 +126,15 @@ class PagesRow(DevicesMixin, test_moves_devices.MovesBase):
             flavor=self.large(1, 2400, **{'hw:mem_page_size': '2048'})
         )
 
-    def promise_moves(self):
-        self.assertDrained('host2', kinds=('cold',))
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host1')
-
     def promise_capacity(self):
         self.assertCounted(flavor=self.pages)
 
 
 class AliasRow(DevicesMixin, test_moves_devices.MovesBase):
     """PCI devices by an alias."""
+
+    promise_moves = promises.drains('host2', kinds=('cold',))
+    promise_survive = promises.fails('--host', 'host1')
 
     def build(self):
         self.nic = self.large(1, **NIC)
@@ -153,12 +149,6 @@ class AliasRow(DevicesMixin, test_moves_devices.MovesBase):
         self.assertRefused(
             flavor=self.large(1, **{'pci_passthrough:alias': 'nic:4'})
         )
-
-    def promise_moves(self):
-        self.assertDrained('host2', kinds=('cold',))
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host1')
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.nic)

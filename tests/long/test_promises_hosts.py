@@ -7,11 +7,9 @@ See :mod:`tests.functional.promises`.
 
 import typing
 
-import fixtures
 from nova import context
 from nova import objects
 from nova.virt import fake
-import sqlalchemy as sa
 
 from tests.functional import base
 from tests.functional import explain
@@ -51,6 +49,7 @@ class BareMetalRow(nodes.NodesMixin, promises.CloudRow):
     # nova-api shows the host of a server, and not its node.
     says_where = False
     room = 'CUSTOM_BAREMETAL:1'
+    promise_isolation = promises.isolates('host1')
 
     def build(self):
         self.add_nodes('host1', 2)
@@ -67,9 +66,6 @@ class BareMetalRow(nodes.NodesMixin, promises.CloudRow):
     def promise_explain(self):
         self.assertExplained(flavor=self.metal)
         self.assertRefused()
-
-    def promise_isolation(self):
-        self.assertIsolates('host1')
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.metal)
@@ -92,19 +88,19 @@ class ReservedRow(promises.CloudRow):
     """Inventories that are reserved, as of bare metal in maintenance."""
 
     driver = ReservedDriver
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_survive = promises.fails('--host', 'host2')
+    promise_capacity = promises.counts(vcpu=2, memory_mb=100)
 
     def build(self):
         two = self.flavor(vcpu=2)
-        for host in ('host1', 'host2', 'host3', 'host3'):
-            self.boot(flavor=two, az=f'nova:{host}')
+        self.boot_each_on('host1', 'host2', 'host3', 'host3', flavor=two)
         reserved = {
             # All of it, and all but a little.
             'host1': {'VCPU': 10},
             'host2': {'MEMORY_MB': 7000},
         }
-        self.useFixture(
-            fixtures.MockPatchObject(ReservedDriver, 'reserved', reserved)
-        )
+        self.patch(ReservedDriver, 'reserved', reserved)
         for host in reserved:
             self.computes[host].manager.update_available_resource(
                 context.get_admin_context()
@@ -115,9 +111,6 @@ class ReservedRow(promises.CloudRow):
         self.assertRefused(host='host1')
         self.assertExplained(flavor=self.flavor(memory_mb=2000))
         self.assertRefused(flavor=self.flavor(memory_mb=2000), host='host2')
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
 
     def promise_moves(self):
         self.assertDrained('host1')
@@ -131,21 +124,17 @@ class ReservedRow(promises.CloudRow):
         for server in made:
             self._delete_server(server)
 
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=2, memory_mb=100))
-
 
 class DownRow(promises.CloudRow):
     """Hosts that are down or disabled."""
 
     weights = {**promises.CloudRow.weights, 'host5': 50, 'host6': 10}
+    promise_isolation = promises.isolates('host1', 'host2', 'host3')
+    promise_moves = promises.drains('host1')
+    promise_capacity = promises.counts(vcpu=4)
 
     def build(self):
-        for host in ('host1', 'host2', 'host3'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host1', 'host2', 'host3')
         self.set_service('host1', status='disabled')
         self.set_service('host2', forced_down=True)
         self.set_service('host4', status='disabled', forced_down=True)
@@ -155,26 +144,21 @@ class DownRow(promises.CloudRow):
         self.assertRefused(host='host1')
         self.assertRefused(flavor=self.flavor(vcpu=10), host='host3')
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2', 'host3')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
     def promise_survive(self):
         self.assertFails('--host', 'host2')
         self.assertFails('--host', 'host3')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
 
 
 class LeftTraitRow(promises.CloudRow):
     """Hosts that are disabled in placement, and not in nova."""
 
+    promise_isolation = promises.isolates('host3', 'host4')
+    promise_moves = promises.drains('host2')
+    promise_survive = promises.fails('--host', 'host3')
+    promise_capacity = promises.counts(vcpu=4)
+
     def build(self):
-        for host in ('host2', 'host3'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host2', 'host3')
         # nova-compute was not there when its service was enabled.
         self.add_traits('host1', 'COMPUTE_STATUS_DISABLED')
         self.set_service(
@@ -183,9 +167,7 @@ class LeftTraitRow(promises.CloudRow):
 
     def promise_explain(self):
         self.assertExplained()
-        answer = explain.run(
-            *('--flavor', self.plain_flavor, '--hosts', '-f', 'json')
-        )
+        answer = explain.read('--flavor', self.plain_flavor, '--hosts')
         self.assertIn(
             '1 is enabled in nova, but disabled in placement (trait '
             'COMPUTE_STATUS_DISABLED): restart nova-compute there, 1 is '
@@ -209,36 +191,25 @@ class LeftTraitRow(promises.CloudRow):
         )
         self.assertRefused(host='host1')
 
-    def promise_isolation(self):
-        self.assertIsolates('host3', 'host4')
-
-    def promise_moves(self):
-        self.assertDrained('host2')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
-
 
 class GoneMixin:
     """A host one of whose rows is gone."""
 
     def mark_deleted(self, table, host):
-        with self.cell_engine().begin() as connection:
-            connection.execute(
-                sa.text(f'UPDATE {table} SET deleted = id WHERE host = :host'),
-                {'host': host},
-            )
+        self.execute(
+            f'UPDATE {table} SET deleted = id WHERE host = :host', host=host
+        )
 
 
 class RenamedRow(GoneMixin, promises.CloudRow):
     """A host without a compute node (renamed)."""
 
+    promise_isolation = promises.isolates('host1', 'host2', without=['host2'])
+    promise_moves = promises.drains('host1')
+    promise_capacity = promises.counts(vcpu=4)
+
     def build(self):
-        for host in ('host1', 'host2', 'host2'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host1', 'host2', 'host2')
         # nova-api takes no host without a compute node.
         self.join('host2')
         self.computes['host2'].stop()
@@ -248,57 +219,41 @@ class RenamedRow(GoneMixin, promises.CloudRow):
         self.assertExplained()
         self.assertRefused(flavor=self.flavor(vcpu=11))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2', without=['host2'])
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
     def promise_survive(self):
         self.assertFailure('host2')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
 
 
 class NoServiceRow(GoneMixin, promises.CloudRow):
     """A host without a service record."""
 
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host3')
+    promise_capacity = promises.counts(vcpu=4)
+
     def build(self):
-        for host in ('host1', 'host2', 'host3'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host1', 'host2', 'host3')
         self.computes['host2'].stop()
         self.mark_deleted('services', 'host2')
 
     def promise_explain(self):
         self.assertExplained()
         self.assertRefused(flavor=self.flavor(vcpu=11))
-        answer = explain.run('--flavor', self.plain_flavor, '-f', 'json')
+        answer = explain.read('--flavor', self.plain_flavor)
         self.assertIn(
             '1 has no nova-compute service record (restart nova-compute '
             'there).',
             answer.sentence,
         )
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
-
 
 class UnmappedRow(promises.CloudRow):
     """A host in no cell mapping, the first choice."""
 
+    promise_survive = promises.fails('--host', 'host3')
+
     def build(self):
-        for host in ('host2', 'host3'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host2', 'host3')
         self.mapping = objects.HostMapping.get_by_host(
             context.get_admin_context(), 'host1'
         )
@@ -319,7 +274,7 @@ class UnmappedRow(promises.CloudRow):
         )
         server = self.boot(expected_state='ERROR')
         self.assertIn('not mapped to any cell', server['fault']['message'])
-        answer = explain.run('--server', server['id'], '-f', 'json')
+        answer = explain.read('--server', server['id'])
         self.assertIn(
             'nova-conductor gave up the build before it began. At ',
             answer.remarks[-1],
@@ -333,9 +288,6 @@ class UnmappedRow(promises.CloudRow):
     def promise_moves(self):
         plan = self.assertDrained('host2')
         self.assertEqual({'host1'}, {one['to'] for one in plan['moves']})
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
 
     def promise_capacity(self):
         """As if nova-scheduler left it out too."""
@@ -351,10 +303,12 @@ class CellsRow(promises.CloudRow):
 
     NUMBER_OF_CELLS = 2
     cells = dict.fromkeys(('host2', 'host4'), 'cell2')
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_survive = promises.fails('--host', 'host3')
+    promise_capacity = promises.counts(vcpu=4)
 
     def build(self):
-        for host in ('host1', 'host1', 'host2'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host1', 'host1', 'host2')
         self.boot(flavor=self.flavor(vcpu=9), az='nova:host2')
 
     def promise_explain(self):
@@ -362,18 +316,9 @@ class CellsRow(promises.CloudRow):
         self.assertExplained(flavor=self.flavor(vcpu=5))
         self.assertRefused(flavor=self.flavor(vcpu=11))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
     def promise_moves(self):
         self.boot_stopped(az='nova:host1')
         self.assertDrained('host1', kinds=('cold', 'live'))
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
 
 
 class SilentCellRow(promises.CloudRow):
@@ -385,25 +330,18 @@ class SilentCellRow(promises.CloudRow):
     meaningless = {
         'isolation': 'nova-api lists no hypervisors of the other cell either'
     }
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host3')
+    promise_capacity = promises.counts(vcpu=4)
 
     def build(self):
-        for host in ('host1', 'host1', 'host3'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host1', 'host1', 'host3')
         away = base.table_away(self.cell_engine('cell2'), 'compute_nodes')
         away.__enter__()
         self.addCleanup(away.__exit__, None, None, None)
 
     def promise_explain(self):
         self.assertExplained()
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
 
 
 class VersionsDriver(fake.MediumFakeDriver):
@@ -422,18 +360,17 @@ class VersionsRow(promises.CloudRow):
 
     driver = VersionsDriver
     weights = {'host3': 300, 'host4': 250, 'host1': 200, 'host2': 100}
+    promise_isolation = promises.isolates('host1', 'host4')
+    promise_survive = promises.fails('--host', 'host3')
+    promise_capacity = promises.counts(vcpu=4)
 
     def build(self):
-        for host in ('host1', 'host3', 'host4'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host1', 'host3', 'host4')
 
     def promise_explain(self):
         self.assertExplained()
         typed = self.image(img_hv_type='kvm')
         self.assertRefused(image=typed)
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host4')
 
     def promise_moves(self):
         self.boot_stopped(az='nova:host1')
@@ -446,9 +383,3 @@ class VersionsRow(promises.CloudRow):
             '^the hypervisors of all hosts left are of another type than '
             r'other \(host\d: fake, host\d: fake, host\d: fake\)$',
         )
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))

@@ -19,6 +19,8 @@ class AffinityRow(promises.CloudRow):
     """Affinity: the servers of a group on one host."""
 
     weigher_classes = (f'{WEIGHERS}.ServerGroupSoftAffinityWeigher',)
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_survive = promises.fails('--host', 'host2')
 
     def build(self):
         self.hints = {'group': self.create_group(policy='affinity')}
@@ -26,8 +28,7 @@ class AffinityRow(promises.CloudRow):
             self.boot(hints=self.hints)
         self.boot(az='nova:host1')
         self.soft = {'group': self.create_group(policy='soft-affinity')}
-        for host in ('host2', 'host3'):
-            self.boot(hints=self.soft, az=f'nova:{host}')
+        self.boot_each_on('host2', 'host3', hints=self.soft)
 
     def promise_explain(self):
         self.assertExplained()
@@ -35,17 +36,11 @@ class AffinityRow(promises.CloudRow):
         self.assertExplained(hints=self.soft)
         self.assertRefused(hints=self.hints, flavor=self.flavor(vcpu=9))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
     def promise_moves(self):
         plan = self.assertDrained('host1', stuck=['affinity'] * 3)
         for stuck in plan['without_place']:
             self.assertIn('must stay together on host1: nova', stuck['reason'])
             self.assertNotIn('affinity', stuck['would_help'] or '')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
 
     def promise_capacity(self):
         self.assertCounted(hints=self.hints, flavor=self.flavor(vcpu=2))
@@ -56,6 +51,9 @@ class AntiAffinityRow(promises.CloudRow):
 
     host_filters = ('ServerGroupAntiAffinityFilter', 'FailureDomainFilter')
     options = {'request_filters': ['failure_domains']}
+    promise_isolation = promises.isolates('host1', 'host4')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host2')
 
     def build(self):
         for rack, hosts in (('a', ['host1', 'host2']), ('b', ['host3'])):
@@ -65,8 +63,7 @@ class AntiAffinityRow(promises.CloudRow):
             'group': self.create_group(2),
             'max_server_per_failure_domain': '2',
         }
-        for host in ('host1', 'host2'):
-            self.boot(hints=self.hints, az=f'nova:{host}')
+        self.boot_each_on('host1', 'host2', hints=self.hints)
         for _ in range(2):
             self.boot(hints=self.ruled)
 
@@ -83,15 +80,6 @@ class AntiAffinityRow(promises.CloudRow):
         # host4 is in no rack.
         self.assertRefused(hints=full)
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host4')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
-
     def promise_capacity(self):
         self.assertCounted(hints={'group': self.create_group(2)})
 
@@ -100,6 +88,9 @@ class SoftAntiAffinityRow(promises.CloudRow):
     """Soft anti-affinity."""
 
     weigher_classes = (f'{WEIGHERS}.ServerGroupSoftAntiAffinityWeigher',)
+    promise_isolation = promises.isolates('host1')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host2')
 
     def build(self):
         self.flags(server_group_members=-1, group='quota')
@@ -115,15 +106,6 @@ class SoftAntiAffinityRow(promises.CloudRow):
         self.assertExplained(hints=self.hints)
         self.assertRefused(hints=self.hints, flavor=self.flavor(vcpu=11))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
-
     def promise_capacity(self):
         self.assertCounted(hints=self.hints, flavor=self.flavor(vcpu=4))
 
@@ -132,6 +114,9 @@ class UnmirroredRow(promises.CloudRow):
     """Aggregates whose hosts placement does not know, or knows still."""
 
     options = explain.OPTIONS
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_moves = promises.drains('host1', stuck=['availability zone'])
+    promise_survive = promises.fails('--host', 'host2')
 
     def setUp(self):
         super().setUp()
@@ -147,8 +132,7 @@ class UnmirroredRow(promises.CloudRow):
             self.set_aggregates(host)
         left = self.aggregate('left', metadata={'trait:X': 'required'})
         self.set_aggregates('host3', left)
-        self.boot(az='nova:host1')
-        self.boot(az='nova:host2')
+        self.boot_each_on('host1', 'host2')
 
     def set_aggregates(self, host, *uuids):
         """Let placement know other aggregates of a host than nova does."""
@@ -168,29 +152,16 @@ class UnmirroredRow(promises.CloudRow):
         self.assertRefused(flavor=lab)
         sync = 'in nova, but not in placement: run nova-manage placement sync'
         for args, expected in (
-            (
-                (),
-                '1 is isolated in placement, but in no such aggregate in '
-                'nova: use openstack resource provider aggregate set',
-            ),
-            (
-                ('--availability-zone', 'az1'),
-                f'1 is in availability zone az1 {sync}',
-            ),
+            ((),
+             '1 is isolated in placement, but in no such aggregate in '
+             'nova: use openstack resource provider aggregate set'),
+            (('--availability-zone', 'az1'),
+             f'1 is in availability zone az1 {sync}'),
             (('--project', 'other'), f'1 is in aggregate theirs {sync}'),
             (('--flavor', lab), f'1 is in aggregate lab {sync}'),
-        ):
-            answer = explain.run(*self.arguments(), *args, '-f', 'json')
+        ):  # fmt: skip
+            answer = explain.read(*self.arguments(), *args)
             self.assertIn(expected, answer.sentence)
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
-    def promise_moves(self):
-        self.assertDrained('host1', stuck=['availability zone'])
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.flavor(vcpu=4), az='az1')
@@ -206,6 +177,9 @@ class PoliciesRow(promises.CloudRow):
         **audits.AuditTestCase.options,
         'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
     }
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_survive = promises.fails('--host', 'host1')
+    promise_capacity = promises.counts(vcpu=4, ssd='1')
 
     def build(self):
         wrong = self.flavor(vcpu=1)
@@ -241,19 +215,10 @@ class PoliciesRow(promises.CloudRow):
             flavor=self.flavor(specs={'reservation:gone': 'true'})
         )
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
     def promise_moves(self):
         self.assertMended()
         # Of the hosts that it wants, the other is leased.
         self.assertDrained('host4', stuck=['aggregate-instance-type'])
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host1')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4, ssd='1'))
 
 
 class BlazarRow(promises.CloudRow):
@@ -261,6 +226,9 @@ class BlazarRow(promises.CloudRow):
 
     host_filters = ('BlazarFilter',)
     options = {'request_filters': ['blazar_reservations']}
+    promise_isolation = promises.isolates('host1', 'host5')
+    promise_moves = promises.drains('host2')
+    promise_survive = promises.fails('--host', 'host5')
 
     def build(self):
         self.aggregate('freepool', ['host1'])
@@ -290,15 +258,6 @@ class BlazarRow(promises.CloudRow):
         self.assertRefused(hints={'reservation': 'b'})
         self.assertRefused(hints={'reservation': 'gone'})
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host5')
-
-    def promise_moves(self):
-        self.assertDrained('host2')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host5')
-
     def promise_capacity(self):
         self.assertCounted(hints=self.leased, flavor=self.flavor(vcpu=4))
 
@@ -307,6 +266,9 @@ class TenantsRow(promises.CloudRow):
     """Tenants that are isolated by nova's filter."""
 
     host_filters = ('AggregateMultiTenancyIsolation',)
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_survive = promises.fails('--host', 'host3')
+    promise_capacity = promises.counts(vcpu=4)
 
     def build(self):
         self.boot(az='nova:host1')
@@ -321,22 +283,17 @@ class TenantsRow(promises.CloudRow):
         self.assertExplained(flavor=self.flavor(vcpu=4))
         self.assertRefused(host='host1')
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
     def promise_moves(self):
         self.assertDrained('host1')
         self.assertDrained('host2')
 
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
-
 
 class ZonesRow(promises.CloudRow):
     """Servers that are pinned to a zone, and to one that is gone."""
+
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_moves = promises.drains('host3')
+    promise_survive = promises.fails('--host', 'host1')
 
     def build(self):
         self.aggregate('one', ['host1', 'host2'], zone='one')
@@ -366,7 +323,7 @@ class ZonesRow(promises.CloudRow):
             answer.remarks,
         )
         _, refused = self.explain(az='one', flavor=self.flavor(vcpu=11))
-        answer = explain.run('--server', refused['id'], '-f', 'json')
+        answer = explain.read('--server', refused['id'])
         self.assertIn(
             ('are not in the availability zone one', 'availability zone', 2),
             [
@@ -376,15 +333,6 @@ class ZonesRow(promises.CloudRow):
             ],
         )
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
-    def promise_moves(self):
-        self.assertDrained('host3')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host1')
-
     def promise_capacity(self):
         self.assertCounted(az='one', flavor=self.flavor(vcpu=4))
 
@@ -393,6 +341,9 @@ class ImagesRow(promises.CloudRow):
     """Image properties that bind servers to hosts."""
 
     host_filters = ('AggregateImagePropertiesIsolation',)
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_moves = promises.drains('host3')
+    promise_survive = promises.fails('--host', 'host1')
 
     def build(self):
         self.aggregate('debian', ['host1', 'host2'], os_distro='debian')
@@ -408,15 +359,6 @@ class ImagesRow(promises.CloudRow):
         self.assertExplained(image=self.fedora)
         self.assertRefused(image=self.image(hw_architecture='aarch64'))
         self.assertRefused(image=self.fedora, flavor=self.flavor(vcpu=10))
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
-    def promise_moves(self):
-        self.assertDrained('host3')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host1')
 
     def promise_capacity(self):
         self.assertCounted(image=self.fedora, flavor=self.flavor(vcpu=2))

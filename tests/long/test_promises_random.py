@@ -176,29 +176,21 @@ class RandomTestCase(promises.CloudRow):
     def trouble_paused(self, _):
         server = self.random.choice(self.servers)
         self.servers.remove(server)
-        self.admin_api.post_server_action(server['id'], {'pause': None})
-        self._wait_for_state_change(server, 'PAUSED')
+        self.act(server, 'pause', 'PAUSED')
 
     def trouble_stopped(self, _):
         server = self.random.choice(self.servers)
         self.servers.remove(server)
-        self.admin_api.post_server_action(server['id'], {'os-stop': None})
-        self._wait_for_state_change(server, 'SHUTOFF')
+        self.act(server, 'os-stop', 'SHUTOFF')
 
     def trouble_resized(self, _):
         server = self.random.choice(self.servers)
         self.servers.remove(server)
         # There may be no host for it.
-        self.admin_api.post_server_action(
-            server['id'], {'resize': {'flavorRef': self.flavor(vcpu=4)}}
-        )
-        self._wait_for_server_parameter(
-            server, {'OS-EXT-STS:task_state': None}
-        )
+        self.act(server, 'resize', flavorRef=self.flavor(vcpu=4))
+        self.wait_until_idle(server)
 
     def trouble_failed(self, _):
         server = self.random.choice(self.servers)
         self.servers.remove(server)
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'error'}}
-        )
+        self.reset_state(server, 'error')

@@ -20,10 +20,12 @@ OLD = {**GPU, 'trait:CUSTOM_NVIDIA_11': 'required'}
 class OvercommitRow(promises.CloudRow):
     """Overcommit and what is reserved, changed while servers run."""
 
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_capacity = promises.counts(vcpu=1)
+
     def build(self):
         four = self.flavor(vcpu=4)
-        for host in ('host1', 'host2', 'host3'):
-            self.boot(flavor=four, az=f'nova:{host}')
+        self.boot_each_on('host1', 'host2', 'host3', flavor=four)
         self.flags(reserved_host_cpus=1, reserved_host_memory_mb=1024)
         # host4 is not asked yet, as after a restart of the other three.
         for host in ('host1', 'host2', 'host3'):
@@ -41,9 +43,6 @@ class OvercommitRow(promises.CloudRow):
         self.assertExplained(flavor=self.flavor(vcpu=2, memory_mb=7300))
         self.assertRefused(flavor=self.flavor(vcpu=11))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
     def promise_moves(self):
         for boot in (self.boot, self.boot_stopped):
             boot(az='nova:host3')
@@ -53,9 +52,6 @@ class OvercommitRow(promises.CloudRow):
         self.assertFails('--host', 'host2')
         self.boot(az='nova:host3')
         self.assertFails('--host', 'host3', stuck=['VCPU'])
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=1))
 
 
 class StorageRow(sharing.StorageMixin, promises.CloudRow):
@@ -104,6 +100,9 @@ class StorageRow(sharing.StorageMixin, promises.CloudRow):
 class VolumesRow(promises.CloudRow):
     """Servers on volumes take no disk of a host."""
 
+    promise_isolation = promises.isolates('host1')
+    promise_survive = promises.fails('--host', 'host2')
+
     def build(self):
         self.large = self.flavor(vcpu=4, disk=2000)
         self.boot(flavor=self.large)
@@ -136,15 +135,9 @@ class VolumesRow(promises.CloudRow):
         self.assertExplained(flavor=self.large)
         self.assertRefused(flavor=self.flavor(vcpu=11))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1')
-
     def promise_moves(self):
         self.boot_stopped(az='nova:host1')
         self.assertDrained('host1', kinds=('cold', 'live'))
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.large)
@@ -181,19 +174,16 @@ class GpuRow(promises.CloudRow):
 
     driver = GpuDriver
     weights = {'host1': 400, 'host4': 300, 'host5': 200}
+    promise_isolation = promises.isolates('host1', 'host4')
 
     def build(self):
         self.old = self.flavor(specs=OLD)
-        for host in ('host1', 'host1', 'host4'):
-            self.boot(flavor=self.old, az=f'nova:{host}')
+        self.boot_each_on('host1', 'host1', 'host4', flavor=self.old)
 
     def promise_explain(self):
         self.running = self.assertExplained(flavor=self.old)
         self.assertExplained(flavor=self.flavor(specs=GPU))
         self.assertRefused(flavor=self.flavor(specs={'resources:VGPU': '4'}))
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host4')
 
     def promise_moves(self):
         self.assertDrained('host4')
@@ -227,6 +217,7 @@ class SevRow(promises.CloudRow):
     """Guests with encrypted memory, which nova does not migrate live."""
 
     driver = SevDriver
+    promise_isolation = promises.isolates('host1', 'host4')
 
     def build(self):
         self.server = {
@@ -241,9 +232,6 @@ class SevRow(promises.CloudRow):
     def promise_explain(self):
         self.running = self.assertExplained(**self.server)
         self.assertRefused(**self.server, az='nova:host1')
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host4')
 
     def promise_moves(self):
         self.assertDrained('host1', kinds=('cold',))
@@ -265,6 +253,9 @@ class BoundedRow(promises.CloudRow):
     """Placement bounds how many candidates it answers with."""
 
     driver = GpuDriver
+    promise_isolation = promises.isolates('host2')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host4')
 
     def bound(self, number):
         self.placement.fixture.conf_fixture.config(
@@ -282,15 +273,6 @@ class BoundedRow(promises.CloudRow):
         self.assertExplained()
         self.assertRefused(flavor=self.flavor(specs={'resources:VGPU': '4'}))
 
-    def promise_isolation(self):
-        self.assertIsolates('host2')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host4')
-
     def promise_capacity(self):
         # Of both devices of host2 and of host3 it names one.
         self.bound(1)
@@ -302,6 +284,8 @@ class TwoTypesRow(promises.CloudRow):
 
     driver = GpuDriver
     weights = {'host1': 400, 'host2': 300, 'host3': 200}
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_survive = promises.fails('--host', 'host1')
 
     def build(self):
         self.old = self.flavor(specs=OLD)
@@ -323,15 +307,9 @@ class TwoTypesRow(promises.CloudRow):
         )
         self.assertRefused(flavor=self.new, az='nova:host1')
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
     def promise_moves(self):
         self.boot_stopped(flavor=self.new, az='nova:host2')
         self.assertDrained('host2', kinds=('cold', 'live'))
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host1')
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.old)
@@ -346,6 +324,9 @@ class BandwidthRow(promises.CloudRow):
     weights = {'host1': 400, 'host2': 300, 'host3': 200}
     network_providers = explain_cloud.RandomCloudTestCase.network_providers
     port = explain_cloud.RandomCloudTestCase.port
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host2')
 
     def build(self):
         for host in ('host1', 'host2'):
@@ -360,12 +341,3 @@ class BandwidthRow(promises.CloudRow):
         self.assertExplained()
         self.assertMoveExplained(self.with_port)
         self.assertRefused(flavor=self.flavor(vcpu=11))
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')

@@ -15,7 +15,6 @@ from nova import objects
 from nova.compute import task_states
 from nova.virt import fake
 from oslo_utils import uuidutils
-import sqlalchemy as sa
 
 from nova_ext_sched.dryrun.decision import server as explain_server
 from tests.functional import audits
@@ -26,6 +25,13 @@ CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
 
 class StatesRow(promises.CloudRow):
     """Servers in every vm_state, and in task_states."""
+
+    promise_isolation = promises.isolates('host1')
+    promise_moves = promises.drains(
+        'host1', kinds=('cold', 'live'), stuck=['state'] * 6
+    )
+    promise_survive = promises.fails('--host', 'host1', stuck=['state'] * 3)
+    promise_capacity = promises.counts(vcpu=4)
 
     def build(self):
         self.flags(reclaim_instance_interval=3600)
@@ -38,42 +44,23 @@ class StatesRow(promises.CloudRow):
             ('os-stop', 'SHUTOFF'),
         ):
             server = self.boot(az='nova:host1')
-            self.admin_api.post_server_action(server['id'], {action: None})
-            self._wait_for_state_change(server, status)
+            self.act(server, action, status)
         failed = self.boot(az='nova:host1')
-        self.admin_api.post_server_action(
-            failed['id'], {'os-resetState': {'state': 'error'}}
-        )
+        self.reset_state(failed, 'error')
         deleted = self.boot(az='nova:host1')
         self.api.delete_server(deleted['id'])
         self._wait_for_state_change(deleted, 'SOFT_DELETED')
         busy = self.boot(az='nova:host1')
         self.boot(az='nova:host1')
-        with self.cell_engine().begin() as connection:
-            connection.execute(
-                sa.text(
-                    'UPDATE instances SET task_state = :t WHERE uuid = :u'
-                ),
-                {'t': task_states.REBOOTING, 'u': busy['id']},
-            )
+        self.execute(
+            'UPDATE instances SET task_state = :t WHERE uuid = :u',
+            t=task_states.REBOOTING,
+            u=busy['id'],
+        )
 
     def promise_explain(self):
         self.assertExplained()
         self.assertRefused(az='nova:host1', flavor=self.flavor(vcpu=4))
-
-    def promise_isolation(self):
-        self.assertIsolates('host1')
-
-    def promise_moves(self):
-        self.assertDrained(
-            'host1', kinds=('cold', 'live'), stuck=['state'] * 6
-        )
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host1', stuck=['state'] * 3)
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
 
 
 class DeletedRow(audits.AuditTestCase, promises.CloudRow):
@@ -110,14 +97,16 @@ class DeletedRow(audits.AuditTestCase, promises.CloudRow):
 class ResizedRow(promises.CloudRow):
     """A resize that is not confirmed."""
 
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_survive = promises.fails('--host', 'host2', stuck=['state'])
+    promise_capacity = promises.counts(vcpu=4)
+
     def build(self):
         resized = self.boot(az='nova:host1')
-        self.boot(az='nova:host1')
-        self.boot(az='nova:host2')
-        self.admin_api.post_server_action(
-            resized['id'], {'resize': {'flavorRef': self.flavor(vcpu=8)}}
+        self.boot_each_on('host1', 'host2')
+        self.act(
+            resized, 'resize', 'VERIFY_RESIZE', flavorRef=self.flavor(vcpu=8)
         )
-        self._wait_for_state_change(resized, 'VERIFY_RESIZE')
         self.assertEqual('host2', self.host_of(resized))
 
     def promise_explain(self):
@@ -125,22 +114,18 @@ class ResizedRow(promises.CloudRow):
         self.assertExplained(flavor=self.flavor(vcpu=6))
         self.assertRefused(az='nova:host2', flavor=self.flavor(vcpu=2))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
     def promise_moves(self):
         # Its old flavor holds room there.
         self.assertDrained('host1', stuck=['state'])
 
-    def promise_survive(self):
-        self.assertFails('--host', 'host2', stuck=['state'])
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
-
 
 class LeftoverRow(promises.CloudRow):
     """What an evacuated server left on a host that is up again."""
+
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host2')
+    promise_capacity = promises.counts(vcpu=4)
 
     def build(self):
         evacuated = self.boot(flavor=self.flavor(vcpu=8), az='nova:host1')
@@ -165,27 +150,19 @@ class LeftoverRow(promises.CloudRow):
         self.assertExplained(flavor=self.flavor(vcpu=2))
         self.assertRefused(az='nova:host1', flavor=self.flavor(vcpu=2))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
-
 
 class UnheldRow(promises.CloudRow):
     """Allocations that nobody holds."""
 
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_moves = promises.drains('host2')
+    promise_survive = promises.fails('--host', 'host3')
+    promise_capacity = promises.counts(vcpu=2)
+
     def build(self):
         for host in ('host1', 'host2', 'host3'):
             self.allocate(host)
-        self.boot(az='nova:host2')
-        self.boot(az='nova:host3')
+        self.boot_each_on('host2', 'host3')
 
     def allocate(self, host):
         provider = self._get_provider_uuid_by_host(host)
@@ -206,21 +183,13 @@ class UnheldRow(promises.CloudRow):
         self.assertExplained(flavor=self.flavor(vcpu=4))
         self.assertRefused(az='nova:host1', flavor=self.flavor(vcpu=4))
 
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
-    def promise_moves(self):
-        self.assertDrained('host2')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=2))
-
 
 class UnderWayRow(promises.CloudRow):
     """A live migration under way."""
+
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_moves = promises.drains('host1', stuck=['state'])
+    promise_survive = promises.fails('--host', 'host3')
 
     def setUp(self):
         # Others do not wait for it.
@@ -235,38 +204,20 @@ class UnderWayRow(promises.CloudRow):
                 self.may_end.wait(60)
             migrate(driver, context, instance, *args, **kwargs)
 
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'nova.virt.fake.FakeDriver.live_migration', migrate_slowly
-            )
-        )
+        self.patch(fake.FakeDriver, 'live_migration', migrate_slowly)
         super().setUp()
 
     def build(self):
         self.moving = self.boot(flavor=self.flavor(vcpu=4), az='nova:host1')
-        self.boot(az='nova:host1')
-        self.boot(az='nova:host2')
-        self.boot(az='nova:host3')
+        self.boot_each_on('host1', 'host2', 'host3')
         self.slow.add(self.moving['id'])
-        self.admin_api.post_server_action(
-            self.moving['id'],
-            {'os-migrateLive': {'host': 'host2', 'block_migration': 'auto'}},
-        )
+        self.live_migrate(self.moving, 'host2')
         self._wait_for_migration_status(self.moving, ['running'])
 
     def promise_explain(self):
         self.assertExplained()
         self.assertExplained(flavor=self.flavor(vcpu=6))
         self.assertRefused(flavor=self.flavor(vcpu=7), az='nova:host2')
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
-    def promise_moves(self):
-        self.assertDrained('host1', stuck=['state'])
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host3')
 
     def promise_capacity(self):
         self.assertCounted(flavor=self.flavor(vcpu=4))
@@ -276,6 +227,11 @@ class UnderWayRow(promises.CloudRow):
 
 class FailedMigrationRow(promises.CloudRow):
     """Live migrations that failed, or that conductor lost."""
+
+    promise_isolation = promises.isolates('host1', 'host2')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host2')
+    promise_capacity = promises.counts(vcpu=4)
 
     def build(self):
         failed, lost = (
@@ -287,46 +243,26 @@ class FailedMigrationRow(promises.CloudRow):
             'nova.virt.fake.FakeDriver.check_can_live_migrate_destination',
             self.refuse,
         ):
-            self.move(failed)
+            self.live_migrate(failed, 'host2')
             self._wait_for_migration_status(failed, ['error', 'failed'])
         # conductor ends before nova-compute hears of it.
         with fixtures.MonkeyPatch(
             'nova.compute.rpcapi.ComputeAPI.live_migration',
             lambda *_, **__: None,
         ):
-            self.move(lost)
+            self.live_migrate(lost, 'host2')
             # Where it stays.
             self._wait_for_migration_status(lost, ['accepted'])
             time.sleep(1)
-        self.admin_api.post_server_action(
-            lost['id'], {'os-resetState': {'state': 'active'}}
-        )
+        self.reset_state(lost, 'active')
 
     def refuse(self, *_, **__):
         raise exception.MigrationPreCheckError(reason='test')
-
-    def move(self, server):
-        self.admin_api.post_server_action(
-            server['id'],
-            {'os-migrateLive': {'host': 'host2', 'block_migration': 'auto'}},
-        )
 
     def promise_explain(self):
         self.assertExplained()
         self.assertExplained(flavor=self.flavor(vcpu=4))
         self.assertRefused(flavor=self.flavor(vcpu=7), az='nova:host1')
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host2')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))
 
 
 class RebuildRow(promises.CloudRow):
@@ -334,29 +270,21 @@ class RebuildRow(promises.CloudRow):
 
     host_filters = ('IsolatedAggregatesFilter',)
     options = {'enable_isolated_aggregate_filtering': True}
+    promise_isolation = promises.isolates('host1', 'host3')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails('--host', 'host2')
 
     def build(self):
         self.isolate('windows', ['host1', 'host2'], 'CUSTOM_WINDOWS')
         self.windows = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})
         server = self.boot(image=self.windows)
         self.rebuild_server(server, self.plain_image, 'ERROR')
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'active'}}
-        )
+        self.reset_state(server, 'active')
 
     def promise_explain(self):
         self.assertExplained()
         self.assertExplained(image=self.windows)
         self.assertRefused(host='host1')
-
-    def promise_isolation(self):
-        self.assertIsolates('host1', 'host3')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2')
 
     def promise_capacity(self):
         self.assertCounted(image=self.windows, flavor=self.flavor(vcpu=4))
@@ -365,9 +293,15 @@ class RebuildRow(promises.CloudRow):
 class ShareRow(promises.CloudRow):
     """A server with a Manila share."""
 
+    promise_isolation = promises.isolates('host1')
+    promise_moves = promises.drains('host1')
+    promise_survive = promises.fails(
+        '--host', 'host2', stuck=['never evacuated']
+    )
+    promise_capacity = promises.counts(vcpu=4)
+
     def build(self):
-        for host in ('host1', 'host1', 'host2'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host1', 'host1', 'host2')
         with_share = self.boot(az='nova:host2')
         self.share(with_share['id'])
 
@@ -389,15 +323,3 @@ class ShareRow(promises.CloudRow):
     def promise_explain(self):
         self.assertExplained()
         self.assertRefused(flavor=self.flavor(vcpu=11))
-
-    def promise_isolation(self):
-        self.assertIsolates('host1')
-
-    def promise_moves(self):
-        self.assertDrained('host1')
-
-    def promise_survive(self):
-        self.assertFails('--host', 'host2', stuck=['never evacuated'])
-
-    def promise_capacity(self):
-        self.assertCounted(flavor=self.flavor(vcpu=4))

@@ -37,8 +37,8 @@ class StoredTestCase(test_rebuild_hint.RebuildHintTestCase):
         server = self.store(self.boot(az='nova:a:a', flavor=self.flavor()))
         self.queries.clear()
         self.assertCannotMigrate(server, host='freepool')
-        answer = explain.run(
-            '--server', server['id'], '--operation', 'migrate', '-f', 'json'
+        answer = explain.read(
+            '--server', server['id'], '--operation', 'migrate'
         )
         self.assertEqual(['b'], answer.order)
         self.assertIn('and is no rebuild', ''.join(answer.document['remarks']))
@@ -48,14 +48,9 @@ class StoredTestCase(test_rebuild_hint.RebuildHintTestCase):
         self._resize_server(server, self.flavor())
         self.assertGoesTo('a', server)
         self._confirm_resize(server)
-        self.api.post_server_action(
-            server['id'],
-            {'os-migrateLive': {'host': 'forced', 'block_migration': 'auto'}},
-        )
+        self.live_migrate(server, 'forced')
         self._wait_for_migration_status(server, ['error'])
-        self._wait_for_server_parameter(
-            server, {'OS-EXT-STS:task_state': None}
-        )
+        self.wait_until_idle(server)
         self._live_migrate(server)
         self.assertGoesTo('b', server)
         self._shelve_server(server)

@@ -4,10 +4,10 @@
 
 from unittest import mock
 
-import fixtures
 from nova import exception as nova_exception
 from nova.tests.fixtures import cinder as cinder_fixture
 
+from nova_ext_sched.queries import running_image
 from tests.functional import reservations
 
 
@@ -69,9 +69,7 @@ class SourcesTestCase(reservations.ReservationTestCase):
             nova_exception.GlanceConnectionFailed(server='glance', reason='x')
         )
         # The scheduler's client alone: nova-api reads the image before.
-        with fixtures.MonkeyPatch(
-            'nova_ext_sched.queries.running_image.glance', down
-        ):
+        with mock.patch.object(running_image, 'glance', down):
             server = self.assertNoValidHost(image=image)
         self.assertEqual([], self.queries)
         fault = f'the properties of image {image} cannot be read'
@@ -102,9 +100,7 @@ class SourcesTestCase(reservations.ReservationTestCase):
         running = server['image']['id']
         server = self.rebuild_server(server, self.plain_image, 'ERROR')
         self.assertEqual(running, server['image']['id'])
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'active'}}
-        )
+        self.reset_state(server, 'active')
         self.migrate_in_vain(server)
         self.assertIn(
             f'the properties of image {running} cannot be read '

@@ -87,9 +87,7 @@ class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
     def refuse_rebuild(self, server, image):
         """Rebuild, and have an administrator reset the server's state."""
         self.rebuild_server(server, image, 'ERROR')
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'active'}}
-        )
+        self.reset_state(server, 'active')
         self.assertEqual(image, self.stored_spec(server).image.id)
         return self._wait_for_state_change(server, 'ACTIVE')
 
@@ -116,9 +114,8 @@ class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
             return get(ctxt, *args, **kwargs)
 
         with fixtures.MonkeyPatch('nova.volume.cinder.API.get', get_noted):
-            answer = explain.run(
-                *('--server', server['id'], '--operation', 'migrate'),
-                *('-f', 'json'),
+            answer = explain.read(
+                *('--server', server['id'], '--operation', 'migrate')
             )
         self.assertEqual(['host3'], answer.order)
         self.assertEqual({'of [cinder]'}, {*users})
@@ -161,9 +158,7 @@ class VolumeTestCase(test_running_image.RefusedRebuildTestCase):
                 '/os-server-external-events', {'events': [event]}
             )
 
-        with fixtures.MonkeyPatch(
-            'nova.volume.cinder.API.reimage_volume', reimage
-        ):
+        with mock.patch.object(cinder.API, 'reimage_volume', reimage):
             self.rebuild_server(server, self.plain, 'ACTIVE')
         before = self.log
         with fixtures.MonkeyPatch('nova.volume.cinder.API.get', get_renewed):

@@ -103,8 +103,7 @@ class AuditTestCase(SamplesTestCase):
             (self.servers['web-1'], 'os-stop', 'SHUTOFF'),
             (self.servers['web-2'], 'suspend', 'SUSPENDED'),
         ):
-            self.api.post_server_action(uuid, {action: None})
-            self._wait_for_state_change({'id': uuid}, status)
+            self.act({'id': uuid}, action, status)
         self.show('cli/mend/mend.txt', 'nova-ext-sched mend', 'echo $?')
 
 
@@ -163,9 +162,7 @@ class MaintainTestCase(SamplesTestCase):
                 name=f'db-{host[-1]}',
             )
         server = self.boot(flavor=flavor, host='host5', name='batch')
-        self.admin_api.post_server_action(
-            server['id'], {'os-resetState': {'state': 'error'}}
-        )
+        self.reset_state(server, 'error')
         self.show(
             'cli/maintain/maintain.txt', 'nova-ext-sched maintain', 'echo $?'
         )
@@ -270,10 +267,7 @@ class RunbookTestCase(SamplesTestCase):
         self.show(
             'admin/runbook/misplaced.txt', 'nova-ext-sched audit', 'echo $?'
         )
-        self.admin_api.post_server_action(
-            web['id'],
-            {'os-migrateLive': {'host': None, 'block_migration': 'auto'}},
-        )
+        self.live_migrate(web)
         self._wait_for_server_parameter(
             web, {'OS-EXT-SRV-ATTR:host': 'host2', 'status': 'ACTIVE'}
         )
@@ -333,8 +327,7 @@ class ExplainTestCase(pages.PagesMixin, base.CloudTestCase):
         flavor = self._create_flavor(
             name='large', vcpu=4, memory_mb=7680, disk=0
         )
-        for host in ('host3', 'host4'):
-            self.boot(az=f'nova:{host}')
+        self.boot_each_on('host3', 'host4')
         server = self.assertNoValidHost(flavor=flavor, name='db-1')
         boot = f'nova-ext-sched explain --server {server["id"]}'
         self.show('cli/explain/boot.txt', boot, 'echo $?')

@@ -55,14 +55,10 @@ class TopologyTestCase(audits.AuditTestCase):
             (survive.Survive, 'survive', 'schemas/plan.json', []),
             (drain.Drain, 'drain', 'schemas/plan.json', ['host1']),
             (mend.Mend, 'mend', 'schemas/plan.json', []),
-            (
-                explain_command.Explain,
-                'explain',
-                'schemas/explain.json',
-                flavor,
-            ),
-        ):
-            text, err, _ = explain.call(kind, name, *argv, '-f', 'json')
+            (explain_command.Explain, 'explain', 'schemas/explain.json',
+             flavor),
+        ):  # fmt: skip
+            text, err, _ = explain.ask(kind, name, *argv)
             document = json.loads(text)
             schemas.validate(document, schema)
             self.assertEqual(
@@ -97,7 +93,7 @@ class TopologyTestCase(audits.AuditTestCase):
             placement_req_required_member_prefix=[],
             placement_req_default_forbidden_member_prefix=[],
         )
-        text, *_ = explain.call(audit.Audit, 'audit', '-f', 'json')
+        text, *_ = explain.ask(audit.Audit, 'audit')
         self.assertEqual(
             {''}, {one['closed'] for one in json.loads(text)['topology']}
         )

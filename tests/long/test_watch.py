@@ -5,6 +5,7 @@
 import collections
 import contextlib
 import json
+from unittest import mock
 
 import fixtures
 from keystoneauth1 import exceptions as ks_exc
@@ -217,9 +218,7 @@ class MembersTest(test_watch.WatchTestCase):
             f'trait:CUSTOM_{number}_{"X" * 200}': 'required'
             for number in range(20)
         }
-        with fixtures.MonkeyPatch(
-            'nova.scheduler.client.report.SchedulerReportClient.get', limit
-        ):
+        with mock.patch.object(report.SchedulerReportClient, 'get', limit):
             self.assertNoValidHost(image=self.image(props=traits))
             self.refuse()
             records = self.recorded()

@@ -155,36 +155,18 @@ class ReadTest(base.ReadTestCase):
             ('groups: expected one group or more', candidates, []),
             ('groups: expected', candidates, [group, group]),
             ('limit: expected', candidates, [group], None, 0),
-            (
-                'filters.suffix: expected a request group without a suffix, '
-                "got '1'",
-                self.client.resource_providers,
-                objects.RequestGroup(suffix='1', resources={'VCPU': 1}),
-            ),
-            (
-                'resource provider: expected a UUID',
-                self.client.update_traits,
-                '../traits',
-                frozenset,
-            ),
-            (
-                'traits: expected a trait name',
-                self.client.update_traits,
-                self.host,
-                adding('custom_a'),
-            ),
-            (
-                'aggregates: expected a UUID',
-                self.client.update_aggregates,
-                self.host,
-                adding('windows'),
-            ),
-            (
-                "expected a trait name of CUSTOM_ .* got 'HW_NO_SUCH'",
-                self.client.ensure_traits,
-                ['CUSTOM_A', 'HW_NO_SUCH'],
-            ),
-        ):
+            ('filters.suffix: expected a request group without a suffix, '
+             "got '1'", self.client.resource_providers,
+             objects.RequestGroup(suffix='1', resources={'VCPU': 1})),
+            ('resource provider: expected a UUID', self.client.update_traits,
+             '../traits', frozenset),
+            ('traits: expected a trait name', self.client.update_traits,
+             self.host, adding('custom_a')),
+            ('aggregates: expected a UUID', self.client.update_aggregates,
+             self.host, adding('windows')),
+            ("expected a trait name of CUSTOM_ .* got 'HW_NO_SUCH'",
+             self.client.ensure_traits, ['CUSTOM_A', 'HW_NO_SUCH']),
+        ):  # fmt: skip
             self.assertRaisesRegex(
                 exception.InvalidValue, expected, call, *args
             )
@@ -212,35 +194,6 @@ class ChangeTest(base.PlacementTestCase):
         super().setUp()
         self.host = self.server.create_provider('host', inventory={'VCPU': 4})
         self.patch(client, '_WAIT', 0)
-
-    def patch(self, target, name, value):
-        patch = unittest.mock.patch.object(target, name, value)
-        patch.start()
-        self.addCleanup(patch.stop)
-
-    def interfere(self):
-        """Have another change the provider after our next read of it."""
-        exchange = self.client._exchange
-        reads = []
-
-        def exchange_and_be_late(part, uuid, body=None):
-            found = exchange(part, uuid, body)
-            if body is None:
-                reads.append(found)
-                if len(reads) == 1:
-                    write_as_another(uuid, 'CUSTOM_OTHERS')
-            return found
-
-        def write_as_another(uuid, name):
-            self.raw.put(f'/traits/{name}', microversion='1.6')
-            others, generation = exchange(client._TRAITS, uuid)
-            body = {
-                'traits': sorted(others | {name}),
-                'resource_provider_generation': generation,
-            }
-            exchange(client._TRAITS, uuid, body)
-
-        self.patch(self.client, '_exchange', exchange_and_be_late)
 
     def test_ensure_traits(self):
         names = ['CUSTOM_A', 'CUSTOM_B', 'COMPUTE_NODE']
@@ -272,18 +225,6 @@ class ChangeTest(base.PlacementTestCase):
         self.assertEqual(
             {'CUSTOM_B', 'COMPUTE_NODE'},
             self.client.update_traits(self.host, frozenset),
-        )
-
-    def test_a_conflict_is_tried_again_from_a_fresh_read(self):
-        self.client.ensure_traits(['CUSTOM_A'])
-        self.interfere()
-        self.assertEqual(
-            {'CUSTOM_OTHERS', 'CUSTOM_A'},
-            self.client.update_traits(self.host, adding('CUSTOM_A')),
-        )
-        self.interfere()
-        self.assertEqual(
-            {A}, self.client.update_aggregates(self.host, adding(A))
         )
 
     def test_a_conflict_that_placement_meets_in_its_database(self):

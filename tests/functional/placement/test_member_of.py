@@ -42,22 +42,13 @@ EVERYTHING = sorted(FIGURE)
 # The forbidden aggregate; the providers that survive where the group has no
 # suffix, and where it has one. The six statements of the specification.
 STATEMENTS = [
-    (
-        A,
-        ['cn2', 'numa2_1', 'numa2_2', 'ss1', 'ss2'],
-        ['cn2', 'numa1_1', 'numa1_2', 'numa2_1', 'numa2_2', 'ss1', 'ss2'],
-    ),
-    (
-        B,
-        ['cn1', 'numa1_1', 'numa1_2', 'ss2'],
-        ['cn1', 'numa1_1', 'numa1_2', 'numa2_1', 'numa2_2', 'ss2'],
-    ),
-    (
-        C,
-        ['cn1', 'cn2', 'numa1_2', 'numa2_1', 'numa2_2', 'ss1'],
-        ['cn1', 'cn2', 'numa1_2', 'numa2_1', 'numa2_2', 'ss1'],
-    ),
-]
+    (A, ['cn2', 'numa2_1', 'numa2_2', 'ss1', 'ss2'],
+     ['cn2', 'numa1_1', 'numa1_2', 'numa2_1', 'numa2_2', 'ss1', 'ss2']),
+    (B, ['cn1', 'numa1_1', 'numa1_2', 'ss2'],
+     ['cn1', 'numa1_1', 'numa1_2', 'numa2_1', 'numa2_2', 'ss2']),
+    (C, ['cn1', 'cn2', 'numa1_2', 'numa2_1', 'numa2_2', 'ss1'],
+     ['cn1', 'cn2', 'numa1_2', 'numa2_1', 'numa2_2', 'ss1']),
+]  # fmt: skip
 
 
 class FigureTest(base.ReadTestCase):

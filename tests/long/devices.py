@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""capacity by NUMA cells and PCI devices, with nova's libvirt driver.
+"""Hosts with NUMA cells and PCI devices, with nova's libvirt driver.
 
 The libvirt below it is nova's fake of it; cells and devices are accounted by
 nova's own code, in the scheduler as in nova-compute.
@@ -95,29 +95,3 @@ class DevicesBase(
             ephemeral=0,
             extra_spec=specs,
         )
-
-    def assertCapacityOfDevices(self):
-        flavor = self.large(1, **PINNED, **{'pci_passthrough:alias': 'nic:2'})
-        answer = self.assertTruth(2, flavor)
-        self.assertEqual(1, len(answer.ends), answer)
-
-
-class DevicesTestCase(DevicesBase):
-    def test_cells_and_devices(self):
-        # The devices are enough for three, the CPUs of their cell for one.
-        flavor = self.large(4, **PINNED, **{'pci_passthrough:alias': 'nic:1'})
-        answer = self.assertTruth(2, flavor)
-        self.assertEqual({'NUMATopologyFilter': 2}, answer.ends)
-        # In placement a host has eight CPUs more, for two.
-        answer = self.assertTruth(2, self.large(4, **PINNED))
-        self.assertEqual({'NUMATopologyFilter': 2}, answer.ends)
-        self.assertCapacityOfDevices()
-
-
-class DevicesInPlacementTestCase(DevicesBase):
-    """Each device is a provider in the host's tree."""
-
-    in_placement = True
-
-    def test_devices(self):
-        self.assertCapacityOfDevices()
