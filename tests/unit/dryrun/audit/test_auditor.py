@@ -205,9 +205,8 @@ class MakeTestCase(testtools.TestCase):
             self.assertEqual(hosts, self.make(**chosen))
 
     def test_unknown_host(self):
-        error = self.assertRaises(
-            exception.InvalidValue, self.make, hosts=['nohost']
-        )
+        invalid = exception.InvalidValue
+        error = self.assertRaises(invalid, self.make, hosts=['nohost'])
         self.assertEqual('There is no host nohost.', str(error))
         # It may be one of a cell that does not answer.
         self.cloud.silent_cells = {'cell': 'why'}

@@ -53,11 +53,9 @@ class TotalsTestCase(testtools.TestCase):
         self.add(['a', policies.NOT_JUDGED], 'rack1')
         self.add([policies.NOT_JUDGED], 'rack2')
         self.assertEqual((2, 1, 2), self.counts())
-        self.assertTold(
-            '1 of 2 servers violates a policy',
-            ['2 servers could not be checked.'],
-            [(1, 'a')],
-        )
+        remark = '2 servers could not be checked.'
+        told = '1 of 2 servers violates a policy', [remark], [(1, 'a')]
+        self.assertTold(*told)
         names = [line[1] for line in self.totals.lines()]
         self.assertEqual(['rack1', 'project', 'host1'], names)
 
@@ -72,15 +70,12 @@ class TotalsTestCase(testtools.TestCase):
         self.assertEqual([('d', 3), ('b', 2), ('c', 2), ('a', 1)], found)
 
     def test_nothing_found(self):
+        checked = 'a policy (policies checked: a, b, c)'
         self.add([])
-        self.assertTold(
-            '0 of 1 server violates a policy (policies checked: a, b, c)'
-        )
+        self.assertTold(f'0 of 1 server violates {checked}')
         self.add([policies.NOT_JUDGED])
-        self.assertTold(
-            '0 of 2 servers violate a policy (policies checked: a, b, c)',
-            ['1 server could not be checked.'],
-        )
+        remark = '1 server could not be checked.'
+        self.assertTold(f'0 of 2 servers violate {checked}', [remark])
 
     def test_no_policy(self):
         self.totals = totals.Totals([])

@@ -36,10 +36,8 @@ class ReadTestCase(testtools.TestCase):
             listed.get_uuids_by_host.return_value = ['c', 'a', 'b']
             listed.get_by_filters = get_by_filters
             found = [*servers.Reader(cloud, project='p').read_on('cell', 'h')]
-        self.assertEqual(
-            [('a', 'text'), ('b', None), ('c', None)],
-            [(one.uuid, one.text) for one in found],
-        )
+        read = [(one.uuid, one.text) for one in found]
+        self.assertEqual([('a', 'text'), ('b', None), ('c', None)], read)
         common = {'deleted': False, 'host': 'h', 'project_id': 'p'}
         expected = [{**common, 'uuid': ['a', 'b']}, {**common, 'uuid': ['c']}]
         self.assertEqual(expected, asked)

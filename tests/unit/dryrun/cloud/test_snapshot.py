@@ -231,15 +231,10 @@ class CellTestCase(testtools.TestCase):
         )
 
     def test_it_stays_out(self):
-        self.answers = [
-            {'cell1': 1, 'cell2': 2},
-            {'cell1': 3},
-            {'cell1': 4, 'cell2': 5},
-        ]
+        first, second = {'cell1': 1, 'cell2': 2}, {'cell1': 3}
+        self.answers = [first, second, {'cell1': 4, 'cell2': 5}]
         found = [self.snapshot.ask_cells(None) for _ in range(3)]
-        self.assertEqual(
-            [{'cell1': 1, 'cell2': 2}, {'cell1': 3}, {'cell1': 4}], found
-        )
+        self.assertEqual([first, second, {'cell1': 4}], found)
         self.assertEqual([[*CELLS], [*CELLS], ['cell1']], self.asked)
         found = self.snapshot.silent_cells
         self.assertEqual({'cell2': 'LookupError: gone'}, found)

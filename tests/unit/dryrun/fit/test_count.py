@@ -158,9 +158,7 @@ class RoomsTestCase(testtools.TestCase):
 
     @ddt.data(False, True)
     def test_without_an_end(self, claims):
-        self.useFixture(
-            fixtures.MonkeyPatch('nova_ext_sched.dryrun.fit.count.MOST', 99)
-        )
+        self.useFixture(fixtures.MockPatchObject(count, 'MOST', 99))
         self.offer(lambda host: {host: {}})
         found = self.measure(claims=claims)
         self.assertEqual({'a': (99, None), 'b': (99, None)}, found)

@@ -32,6 +32,5 @@ class FailoverTestCase(testtools.TestCase):
         for rounds, keeps in ((any_, False), (safe, True)):
             found = made.maintain(cloud, at_once, keeps_failover=keeps)
             self.assertEqual(rounds, small.say_rounds(found))
-        self.assertEqual(
-            lost, ' '.join(f'{one.on}:{one.lost}' for one in found.kept)
-        )
+        said = ' '.join(f'{one.on}:{one.lost}' for one in found.kept)
+        self.assertEqual(lost, said)

@@ -236,9 +236,8 @@ class MakeRoomTestCase(testtools.TestCase):
     def test_the_bound_is_said(self):
         hosts = 'a=3,4 b=3,4 c=3,4 d=3,4 k=10'
         found = self.rooms.make(hosts, 6, 4)
-        self.assertIn(
-            'Only the 1 hosts that need the fewest moves', found.said[-1]
-        )
+        said = 'Only the 1 hosts that need the fewest moves'
+        self.assertIn(said, found.said[-1])
 
     def test_a_forced_host(self):
         self.rooms.forced = ['a']

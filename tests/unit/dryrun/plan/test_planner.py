@@ -72,9 +72,8 @@ class PlannerTestCase(PlanTestCase):
         made = self.mend('h1=9 a=1+g b=1/1+g c=1/2; h2=9; h3=9/1')
         found = made.moves, made.mended, made.stuck, made.gone
         expected = ['' if one in gone else one for one in 'bac']
-        self.assertEqual(
-            [*expected, ' '.join(gone)], [*map(small.name, found)]
-        )
+        expected.append(' '.join(gone))
+        self.assertEqual(expected, [*map(small.name, found)])
         self.assertEqual('b' not in gone, bool(made.services))
         self.assertEqual({True}, self.small.asked_softly)
 
@@ -206,11 +205,10 @@ class PlannerTestCase(PlanTestCase):
                 wraps=get, side_effect=[mock.DEFAULT] * turn + [fault]
             )
 
+        asked = placement.PlacementFailed, self.drain, cloud, 'h1'
         for turn in range(number):
             self.small.change = functools.partial(break_down, turn)
-            self.assertRaises(
-                placement.PlacementFailed, self.drain, cloud, 'h1'
-            )
+            self.assertRaises(*asked)
 
 
 NUMBER = st.integers(0, 2)

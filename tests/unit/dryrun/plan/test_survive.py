@@ -67,10 +67,8 @@ class SurviveTestCase(testtools.TestCase):
         )
         found = self.small.survive('a=5 x=3 y=2; b=4 z=1')
         self.assertEqual('x', small.name(found.gone))
-        self.assertEqual(
-            ['y:b', 'z:VCPU'],
-            [small.say(one.moves + one.stuck) for one in found.failed],
-        )
+        said = [small.say(one.moves + one.stuck) for one in found.failed]
+        self.assertEqual(['y:b', 'z:VCPU'], said)
 
     def test_whom_nova_api_is_asked_about(self):
         """One of all that are alike; then by what else it looks at."""
@@ -104,10 +102,8 @@ class SurviveTestCase(testtools.TestCase):
             'g=3/1 h=1/1; h2=6'
         ).failed
         self.assertEqual('c:h2', small.say(one.moves))
-        self.assertEqual(
-            'g:LabelFilter h:LabelFilter e:state b:state a:state d:state',
-            small.say(one.stuck),
-        )
+        causes = 'g:LabelFilter h:LabelFilter e:state b:state a:state d:state'
+        self.assertEqual(causes, small.say(one.stuck))
         [*_, e, b, a, d] = one.stuck
         then = [each.then for each in (e, b, a, d)]
         self.assertEqual([small.LABEL, '', '', 'VCPU'], then)
