@@ -71,11 +71,9 @@ class FindTestCase(testtools.TestCase):
             # It moved to another cell.
             (False, [THERE], [DELETED]),
             (False, [DELETED], [THERE]),
+            (True, [SOFT]),
         ):
             self.assertIs(expected, self.find(*answers))
-
-    def test_softly(self):
-        self.assertTrue(self.find([SOFT]))
         self.assertFalse(self.find([SOFT], softly=False))
 
     def test_nothing_is_asked_about_none(self):

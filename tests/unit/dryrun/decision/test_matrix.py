@@ -114,12 +114,6 @@ class MatrixTestCase(testtools.TestCase):
         numbers = [left_without({n}) for n in range(len(columns))]
         self.assertEqual(numbers, alone(found))
 
-    @given(st.lists(st.sets(st.sampled_from(sorted(HOSTS))), max_size=5))
-    def test_reasons_add_up(self, columns):
-        found = build(*map(sorted, columns))
-        total = sum(number for _, number in found.count_reasons())
-        self.assertEqual(len(HOSTS) - len(found.remaining), total)
-
     def test_a_host_counts_once(self):
         for text, expected in (
             # For the cause of most, not the first: it would look like the
