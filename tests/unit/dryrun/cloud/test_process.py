@@ -18,6 +18,16 @@ import testtools
 from nova_ext_sched.dryrun.cloud import process
 
 
+def set_variables(test, **variables):
+    """Let a test have these OS_* variables alone."""
+    kept = {k: v for k, v in os.environ.items() if k[:3] != 'OS_'}
+    # openstacksdk 4.5 takes no empty file.
+    file = test.useFixture(fixtures.TempDir()).join('clouds.yaml')
+    pathlib.Path(file).write_text('clouds: {}\n')
+    kept |= {**variables, 'OS_CLIENT_CONFIG_FILE': file}
+    test.enterContext(mock.patch.dict(os.environ, kept, clear=True))
+
+
 @ddt.ddt
 class CredentialsTestCase(testtools.TestCase):
     """Glance is asked as openstacksdk says, Cinder as nova.conf says."""
@@ -26,14 +36,7 @@ class CredentialsTestCase(testtools.TestCase):
         clear = process._load_user_auth.cache_clear
         clear()
         self.addCleanup(clear)
-        kept = {k: v for k, v in os.environ.items() if k[:3] != 'OS_'}
-        # openstacksdk 4.5 takes no empty file.
-        file = self.useFixture(fixtures.TempDir()).join('clouds.yaml')
-        pathlib.Path(file).write_text('clouds: {}\n')
-        variables['OS_CLIENT_CONFIG_FILE'] = file
-        environ = mock.patch.dict(os.environ, kept | variables, clear=True)
-        environ.start()
-        self.addCleanup(environ.stop)
+        set_variables(self, **variables)
         return process.context()
 
     def copies(self, ctxt):

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
-import pathlib
 import socket
 import time
 import types
@@ -17,6 +15,7 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import projects
+from tests.unit.dryrun.cloud import test_process
 
 CONF = nova.conf.CONF
 
@@ -28,14 +27,7 @@ IDS = [f'{number:032x}' for number in range(3)]
 class ProjectsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        kept = {k: v for k, v in os.environ.items() if k[:3] != 'OS_'}
-        # openstacksdk 4.5 takes no empty file.
-        file = self.useFixture(fixtures.TempDir()).join('clouds.yaml')
-        pathlib.Path(file).write_text('clouds: {}\n')
-        kept['OS_CLIENT_CONFIG_FILE'] = file
-        environ = mock.patch.dict(os.environ, kept, clear=True)
-        environ.start()
-        self.addCleanup(environ.stop)
+        test_process.set_variables(self)
         self.conf = self.useFixture(config_fixture.Config(CONF))
 
     def configure(self, auth_type='password', **options):
@@ -86,14 +78,15 @@ class ReadNamesTestCase(ProjectsTestCase):
 
     def test_as_the_user_of_the_variables(self):
         self.configure_user('http://other.example.org/v3')
-        os.environ |= {
-            'OS_AUTH_URL': KEYSTONE,
-            'OS_USERNAME': 'admin',
-            'OS_PASSWORD': 'secret',
-            'OS_PROJECT_NAME': 'admin',
-            'OS_USER_DOMAIN_ID': 'default',
-            'OS_PROJECT_DOMAIN_ID': 'default',
-        }
+        test_process.set_variables(
+            self,
+            OS_AUTH_URL=KEYSTONE,
+            OS_USERNAME='admin',
+            OS_PASSWORD='secret',
+            OS_PROJECT_NAME='admin',
+            OS_USER_DOMAIN_ID='default',
+            OS_PROJECT_DOMAIN_ID='default',
+        )
         told = [{'id': IDS[0], 'name': 'web'}]
         self.answer(json={'projects': told})
         self.assertEqual({IDS[0]: 'web'}, projects.read_names(IDS))
