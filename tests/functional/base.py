@@ -139,6 +139,10 @@ class PluginMixin:
         if status:
             return self._wait_for_state_change(server, status)
 
+    def boot_stopped(self, **server):
+        """Boot a server and stop it, so that its move is a cold one."""
+        return self.act(self.boot(**server), 'os-stop', 'SHUTOFF')
+
     def wait_until_idle(self, server):
         """Wait until a server has no task."""
         self._wait_for_server_parameter(

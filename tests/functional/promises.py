@@ -93,11 +93,6 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
     def build(self):
         """Make the cloud what it is, after its services have started."""
 
-    def boot_stopped(self, **server):
-        """Boot a server and stop it, so that its move is a cold one."""
-        server = self.boot(**server)
-        return self.act(server, 'os-stop', 'SHUTOFF')
-
     # explain
 
     def assertExplained(self, **server):

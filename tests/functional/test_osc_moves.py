@@ -36,8 +36,7 @@ class ApplyTestCase(plans.PlanTestCase):
             )
         )
         self.running = self.boot(host='host1', name='[bold]web[/] $(reboot)')
-        self.stopped = self.boot(host='host1')
-        self.act(self.stopped, 'os-stop', 'SHUTOFF')
+        self.stopped = self.boot_stopped(host='host1')
 
     def drain(self):
         return self.plan('host1', by=drain_command.Drain)

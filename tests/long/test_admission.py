@@ -81,8 +81,7 @@ class NeverTestCase(AdmissionTestCase):
 class StateTestCase(AdmissionTestCase):
     def test_a_stopped_server(self):
         """nova-api does not live-migrate it; its hosts are named."""
-        server = self.boot(az='nova:host1')
-        self.act(server, 'os-stop', 'SHUTOFF')
+        server = self.boot_stopped(az='nova:host1')
         live = {'host': None, 'block_migration': 'auto'}
         self.assertMoveRefused(server, **{'os-migrateLive': live})
         answer = self.explain(server, 'live-migrate')

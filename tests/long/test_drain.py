@@ -71,8 +71,7 @@ class PlanTestCase(test_drain.DrainTestCase):
     def test_nova_api_is_asked_of_one_of_those_that_are_alike(self):
         flavor = self.flavor(vcpu=1)
         alike = [self.boot(flavor=flavor, host='host1') for _ in range(3)]
-        stopped = self.boot(flavor=flavor, host='host1')
-        self.act(stopped, 'os-stop', 'SHUTOFF')
+        stopped = self.boot_stopped(flavor=flavor, host='host1')
         failed = self.boot(flavor=flavor, host='host1')
         self.reset_state(failed, 'error')
         with mock.patch.object(

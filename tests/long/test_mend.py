@@ -180,10 +180,7 @@ class FormatsTestCase(plans.PlanTestCase):
     def setUp(self):
         super().setUp()
         self.running = self.boot(host='host2', name='web; $(reboot)')['id']
-        server = self.boot(host='host2')
-        self.stopped = server['id']
-        self.act({'id': self.stopped}, 'os-stop')
-        self._wait_for_state_change(server, 'SHUTOFF')
+        self.stopped = self.boot_stopped(host='host2')['id']
         self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
         self.openstack = self.useFixture(
             openstackclient.OpenStackClient(

@@ -32,10 +32,6 @@ class MovesBase(
             )
         )
 
-    def boot_stopped(self, flavor, host):
-        server = self.boot(flavor, host=host)
-        return self.act(server, 'os-stop', 'SHUTOFF')
-
     def plan(self, host):
         """Return a plan that empties a host, of cold moves.
 
@@ -82,7 +78,7 @@ class CellsTestCase(MovesBase):
 
     def test_a_host_that_is_to_be_empty(self):
         for host in (*['host1'] * 3, *['host2'] * 2):
-            self.boot_stopped(self.one, host)
+            self.boot_stopped(flavor=self.one, host=host)
         plan = self.plan('host1')
         # Both go to one host, and the order decides which cells are left.
         self.assertEqual(
@@ -100,7 +96,7 @@ class DevicesTestCase(MovesBase):
     def test_a_host_that_is_to_be_empty(self):
         flavor = self.large(1, **{'pci_passthrough:alias': 'nic:1'})
         for host in (*['host1'] * 3, 'host2'):
-            self.boot_stopped(flavor, host)
+            self.boot_stopped(flavor=flavor, host=host)
         plan = self.plan('host1')
         self.assertEqual(2, len(plan['moves']))
         self.assertEqual(1, len(plan['without_place']))
@@ -128,7 +124,7 @@ class DevicesOfThoseThatLeftTestCase(MovesBase):
         """Host1 takes three only if that of the first server is free."""
         flavor = self.large(1, **{'pci_passthrough:alias': 'nic:1'})
         servers = [
-            self.boot_stopped(flavor, host)
+            self.boot_stopped(flavor=flavor, host=host)
             for host in ('host1', 'host2', 'host2')
         ]
         rounds = self.maintain()['rounds']
