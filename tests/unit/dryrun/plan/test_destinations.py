@@ -9,7 +9,6 @@ what it reads. tests/functional asks nova itself.
 
 import collections
 import dataclasses
-import functools
 import re
 from unittest import mock
 
@@ -74,8 +73,15 @@ class DestinationsTestCase(testtools.TestCase):
         :param offer: returns the names of those that a host is offered
         """
 
-        def answer(ask, params):
-            found = ask(params)
+        def change(cloud):
+            for name in ('disks', 'others'):
+                cloud.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
+            ask = cloud.server._allocation_candidates
+            cloud.server._allocation_candidates = lambda params: answer(
+                ask(params)
+            )
+
+        def answer(found):
             requests = []
             for one in found['allocation_requests']:
                 own = one['allocations']
@@ -85,13 +91,6 @@ class DestinationsTestCase(testtools.TestCase):
                     given = {'allocations': given, 'mappings': {'': [*given]}}
                     requests.append(given)
             return {**found, 'allocation_requests': requests}
-
-        def change(cloud):
-            for name in ('disks', 'others'):
-                cloud.server.add(name, traits=[clouds.SHARES], DISK_GB=30)
-            ask = cloud.server._allocation_candidates
-            answers = functools.partial(answer, ask)
-            cloud.server._allocation_candidates = answers
 
         self.small.change = change
 
