@@ -40,18 +40,13 @@ class SplitTestCase(testtools.TestCase):
 
 
 class Form:
-    """nova's ResourceRequest: a query string, its limit and only group."""
+    """nova's ResourceRequest: a query string, and its only group."""
 
-    def __init__(self, text='', limit=None, pinned=False):
-        self.text = text
-        self.in_tree = None
-        self._limit = limit
+    def __init__(self, pinned):
         self.cpu_pinning_requested = pinned
 
     def to_querystring(self):
-        limit = f'&limit={self._limit}' if self._limit else ''
-        tree = f'&in_tree={self.in_tree}' if self.in_tree else ''
-        return self.text + limit + tree
+        return 'resources=VCPU%3A1'
 
     def get_request_group(self, _):
         return self
@@ -71,7 +66,7 @@ class FormsTestCase(testtools.TestCase):
             raise nova_exception.NoValidHost(reason='no such host')
         spec_obj.force_nodes = ['found']
         self.asked.append(enable_pinning_translate)
-        return Form('resources=VCPU%3A1', pinned=self.pinned)
+        return Form(self.pinned)
 
     def test_forms(self):
         for pinned, off, expected in (
