@@ -67,7 +67,6 @@ class PoliciesTestCase(testtools.TestCase):
         super().setUp()
         conf.register_opts(CONF)
         self.config = self.useFixture(config_fixture.Config(CONF)).config
-        self.ctxt = mock.Mock()
 
     def make(self, filters, names=(), classes=CLASSES, **options):
         self.config(group='filter_scheduler', enabled_filters=list(filters))
@@ -80,8 +79,7 @@ class PoliciesTestCase(testtools.TestCase):
             supposed=None,
         )
         self.cloud = cloud
-        with mock.patch.object(policies.process, 'context') as context:
-            context.return_value = self.ctxt
+        with mock.patch.object(policies.process, 'context'):
             return policies.Policies(cloud, names)
 
     def judge(self, judging, state, **fields):

@@ -40,12 +40,10 @@ class LedgerTestCase(testtools.TestCase):
             'disks': {'DISK_GB': {'capacity': 30.0, 'used': 0}},
         }
         self.units = {}
-        self.asked = []
         self.ledger = self.make()
 
     def make(self, before=None):
         def read(consumer):
-            self.asked.append(consumer)
             return self.placement.get(consumer, ledger.NOTHING)
 
         rooms = self.rooms.__getitem__

@@ -38,10 +38,8 @@ class ProjectsTestCase(testtools.TestCase):
         self.conf.config(group='placement', auth_type=auth_type, **options)
 
     def configure_user(self, auth_url=KEYSTONE):
-        domains = {'user_domain_id': 'default', 'project_domain_id': 'default'}
         user = {'username': 'nova', 'password': 'secret'}
-        user['project_name'] = 'service'
-        self.configure(auth_url=auth_url, **user, **domains)
+        self.configure(auth_url=auth_url, project_name='service', **user)
 
     def answer(self, **answer):
         """Be a keystone that lists its projects so."""
