@@ -286,3 +286,9 @@ class ActTestCase(testtools.TestCase):
         said = refusals.say_act(found, hosts)
         names = 'host9, host10, host11 and 2 more'
         self.assertEqual(f'take {names} out of a, b, c', said)
+
+    def test_of_several_the_first(self):
+        kinds = 'lack the trait T', 'are isolated'
+        found = [refusal('i', kind, 'a') for kind in kinds]
+        said = refusals.say_act(found, ['host1'])
+        self.assertEqual('take host1 out of a', said)

@@ -26,7 +26,7 @@ from tests.unit.request_filters import base
 
 BAD = declaration.Policy(name='bad', refuses='are bad')
 GOOD = declaration.Policy(
-    name='good', refuses='are not good', lacks='lack a good one'
+    name='good', refuses='are not good', lacks='lack a good one', closes=True
 )
 FILTERS = [blazar.BlazarFilter, isolation_filter.IsolatedAggregatesFilter]
 
@@ -206,7 +206,10 @@ class ExplainFilterTestCase(testtools.TestCase):
             (NumberFilter(), [], 'are not good', 'good', '', 'host1 is odd'),
         ):  # fmt: skip
             found = self.explain(host_filter, *metadata)
-            self.assertEqual(refusals.Refusal(*expected), found)
+            # A host in no good aggregate is not closed to others.
+            is_closed = expected[0] == 'are not good'
+            rank = refusals.CLOSED if is_closed else refusals.IN_THE_WAY
+            self.assertEqual(refusals.Refusal(*expected, rank=rank), found)
 
     def test_services(self):
         for disabled, *expected in (

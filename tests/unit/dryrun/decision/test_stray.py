@@ -40,7 +40,8 @@ class StrayTestCase(testtools.TestCase):
             '_select_migrations': moves,
         }
         cloud.ask_cells = lambda select, _: {'cell': of_cell[select.__name__]}
-        return [one.remedy for one in stray.find(cloud, {on: {'server': {}}})]
+        self.found = [*stray.find(cloud, {on: {'server': {}}})]
+        return [one.remedy for one in self.found]
 
     def test_children_are_taken_along(self):
         """What hosts share is held for where it stands, too."""
@@ -75,6 +76,9 @@ class StrayTestCase(testtools.TestCase):
             migrations = [(status, age)]
             found = self.find('a', 'host2', 'nodeb', 'ab', state, migrations)
             self.assertEqual(number, len(found), (state, status))
+            for one in self.found:
+                says_more = 'nova does nothing more' in one.sentence
+                self.assertEqual(status == 'accepted', says_more)
 
     def test_none_where_it_stands(self):
         found = self.find('a', 'host2', 'nodeb', ['a'])
