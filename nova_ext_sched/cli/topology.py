@@ -36,7 +36,8 @@ _KEYS = {'domain': 'domains', 'aggregate': 'aggregates'}
 NO_GROUP = '(none)'
 
 # The most rows, and the most lines of signs of all rows together: a screen.
-# Rows beyond are folded; of hosts beyond, so many are named.
+# Rows beyond are folded; of a row whose signs have no room, so many hosts are
+# named.
 _MOST_ROWS = 24
 _MOST_LINES = 40
 _MOST_NAMED = 3

@@ -27,11 +27,9 @@ COLUMNS = ('Round', *plan_report.COLUMNS)
 # The columns of the rounds that people read.
 _HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Less redundancy')
 
-# The most rounds that people see, hosts that cannot be emptied, and of these
-# those with their servers.
+# The most rounds that people see, and hosts that cannot be emptied.
 _MOST_ROUNDS = 20
 _MOST_HOSTS = 20
-_MOST_DETAILED = 3
 
 
 def make_rounds(
@@ -115,12 +113,10 @@ def _list_not_emptied(
             for one in kept
         ]
         yield report.Section('Cannot be emptied:', lines, _MOST_HOSTS, 'host')
-    if crowded := [one for one in kept if one.without_place][:_MOST_DETAILED]:
-        of_these = messages.first_few([one.host for one in crowded])
-        yield plan_report.list_stuck(
-            f'Cannot be moved from {of_these}:',
-            [each for one in crowded for each in one.without_place],
-            names,
+    stuck = {one.host: one.without_place for one in kept if one.without_place}
+    if stuck:
+        yield plan_report.list_first_stuck(
+            'Cannot be moved from', stuck, names
         )
 
 

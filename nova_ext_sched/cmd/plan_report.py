@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
@@ -60,8 +61,11 @@ _MOST_MOVES = 20
 _MOST_SOURCES = 5
 # So many moves from one host are below its name.
 _SHORTEST_RUN = 4
+# The most servers without a place that people see, the most reasons, and the
+# most hosts that they are from.
 _MOST_SERVERS = 10
 _MOST_CAUSES = 5
+_MOST_DETAILED = 3
 _MOST_GROUPS = 10
 # The most characters of hosts in ranges; of more, so many hosts are named.
 _LONGEST_RANGES = 60
@@ -242,6 +246,24 @@ def list_stuck(
         for (reason, helps), servers in by_reason.items()
     ]
     return report.Section(title, lines, _MOST_CAUSES, 'reason')
+
+
+def list_first_stuck(
+    title: str,
+    stuck: Mapping[str, Sequence[plans.Stuck]],
+    names: cli_names.Names,
+) -> report.Section:
+    """Return each reason with the servers of the first hosts, or failures.
+
+    :param title: their names follow it: ``Cannot be moved from``
+    :param stuck: the servers, by these names
+    """
+    first = dict(itertools.islice(stuck.items(), _MOST_DETAILED))
+    return list_stuck(
+        f'{title} {messages.first_few([*first])}:',
+        [*itertools.chain(*first.values())],
+        names,
+    )
 
 
 def count_causes(stuck: Iterable[plans.Stuck]) -> str:

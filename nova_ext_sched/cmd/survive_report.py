@@ -34,10 +34,9 @@ COLUMNS = (
 #: Those that there are besides where more servers of flavors are counted.
 FLAVOR_COLUMNS = ('Flavor', 'Fit', 'Spare')
 
-# The most failures that people see; the tightest; those with their servers.
+# The most failures that people see, and the most of the tightest.
 _MOST_FAILURES = 20
 _MOST_TIGHT = 10
-_MOST_DETAILED = 3
 
 
 def make(
@@ -111,11 +110,9 @@ def _make_sections(
     if len(failures) == 1 and failures[0].moves:
         yield plan_report.list_moves(failures[0].moves)
     if bad:
-        detailed = bad[:_MOST_DETAILED]
-        of_these = messages.first_few([one.failure for one in detailed])
-        yield plan_report.list_stuck(
-            f'Cannot be placed, from {of_these}:',
-            [each for one in detailed for each in one.lost],
+        yield plan_report.list_first_stuck(
+            'Cannot be placed, from',
+            {one.failure: one.lost for one in bad},
             names,
         )
     if as_they_are := [

@@ -307,8 +307,6 @@ class Maintenance:
         whole = [
             dataclasses.replace(one, moves=keep(one.moves)) for one in rounds
         ]
-        hosts = {host for one in rounds for host in one.hosts}
-        hosts |= {move.expected for one in whole for move in one.moves}
         return plans.Rounds(
             whole,
             [
@@ -316,7 +314,7 @@ class Maintenance:
                 for one in kept
             ],
             [*deleted.values()],
-            self.cloud.services_of(hosts),
+            self.cloud.services_of(plans.name_hosts(whole)),
             keep(self._passing),
         )
 

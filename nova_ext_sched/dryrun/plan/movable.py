@@ -29,8 +29,7 @@ from nova_ext_sched.dryrun.decision import server as explain_server
 LIVE, COLD = plan_format.LIVE, plan_format.COLD
 EVACUATE = plan_format.EVACUATE
 
-# What nova-conductor compares of two hypervisors, and how one is that it
-# refuses.
+# How a hypervisor is that nova-conductor refuses, by what it compares.
 _HYPERVISORS = {
     'hypervisor_type': 'of another type',
     'hypervisor_version': 'older',
@@ -163,7 +162,8 @@ class Migration:
         """Prepare it for another move, from the compute node of this UUID."""
         self.node = node
         if not (self.like and self.like.is_whole):
-            # (The request of a whole likeness is shared, and names no host.)
+            # Its own request: that of a whole likeness is shared, and names no
+            # host.
             self.spec_obj.ignore_hosts = [self._cloud.hosts[node].host]
 
     def may_move_to(self, target: typing.Any) -> bool:

@@ -3,6 +3,8 @@
 """A plan: moves, one after the other, and what has no place."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import typing
@@ -362,3 +364,10 @@ class Outcome:
             for server in failure.without_place
             if has(server)
         }
+
+
+def name_hosts(parts: Iterable[Round | Failure]) -> Iterator[str]:
+    """Yield the hosts of rounds or failures, and those that servers go to."""
+    for one in parts:
+        yield from one.hosts
+        yield from (move.expected for move in one.moves)

@@ -4,7 +4,6 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -199,13 +198,6 @@ def make(
         [*survival.deleted.values()],
         [f'{remark}.'] if remark else [],
         cloud.faults,
-        cloud.services_of(_name_hosts(with_servers)),
+        cloud.services_of(plans.name_hosts(with_servers)),
         topology.make_documents(cloud),
     )
-
-
-def _name_hosts(failures: Iterable[plans.Failure]) -> Iterator[str]:
-    """Yield the hosts that fail, and those that servers go to."""
-    for failure in failures:
-        yield from failure.hosts
-        yield from (move.expected for move in failure.moves)
