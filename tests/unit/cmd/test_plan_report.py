@@ -37,6 +37,20 @@ class SentenceTestCase(testtools.TestCase):
         self.assertEqual(expected, said)
 
 
+class StuckTestCase(testtools.TestCase):
+    def test_of_the_first_hosts(self):
+        stuck = {
+            f'host{number}': [plan_cases.make_stuck(number, reason='why')]
+            for number in range(1, 5)
+        }
+        made = plan_report.list_first_stuck(
+            'Left on', stuck, plan_report.NO_NAMES
+        )
+        self.assertEqual('Left on host1, host2, host3:', made.title)
+        [line] = made.rows
+        self.assertEqual(3, len(line.below.rows))
+
+
 class ReportTestCase(testtools.TestCase):
     made = plan_report.make(
         plan_cases.FULL, ['Two of three.'], ['Cell a is silent.']

@@ -112,6 +112,8 @@ class MaintainTestCase(testtools.TestCase):
         self.small.held = [('x', 'b')]
         self.assertEqual('a', self.plan('a=4 a0=1; b=4'))
         self.assertEqual('b', self.found.kept[0].on)
+        # Of those that are empty, and of those that servers go to.
+        self.assertEqual([*'ab'], [*self.found.services])
 
     def test_servers_that_are_being_built(self):
         """They keep no host out of a round, as those that are deleted."""

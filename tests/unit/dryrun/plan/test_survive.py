@@ -51,8 +51,10 @@ class SurviveTestCase(testtools.TestCase):
 
     def test_it_still_counts_on_its_host(self):
         """What the servers of a node have is read at once."""
-        found = self.small.survive('a=4 s=1+g t=1; b=4 u=1+g; c=4').failed
-        [one, other] = found
+        found = self.small.survive('a=4 s=1+g t=1; b=4 u=1+g; c=4')
+        # Those that fail, and those that servers go to.
+        self.assertEqual([*'abc'], sorted(found.services))
+        [one, other] = found.failed
         self.assertEqual('s:c t:b', small.say(one.moves))
         self.assertEqual({'evacuate'}, {move.how for move in one.moves})
         asked = self.small.cloud.server.asked
