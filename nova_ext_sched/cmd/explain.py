@@ -4,7 +4,6 @@
 
 import argparse
 from collections.abc import Sequence
-import gc
 import pathlib
 
 from nova_ext_sched.cli import base
@@ -152,10 +151,6 @@ def explain(
     from nova_ext_sched.dryrun.cloud import topology
     from nova_ext_sched.dryrun.decision import explanation
 
-    # What is read of a cloud stays until the process ends. With its own
-    # thresholds Python's garbage collector looks through it again and again:
-    # with 10,000 hosts for a fifth of the time.
-    gc.set_threshold(100_000, 20, 20)
     with arguments.read_cloud(parsed_args, settled=False) as cloud:
         asked = arguments.make_question(
             parsed_args,

@@ -4,6 +4,7 @@
 
 import argparse
 from collections.abc import Callable
+import gc
 import logging
 import sys
 import typing
@@ -138,6 +139,10 @@ class Lister(Command, report.Lister):
 
         :raises exception.InvalidValue: there is no nova, or no nova.conf
         """
+        # What is imported, and read of a cloud, stays until the process ends.
+        # With its own thresholds Python's garbage collector looks through it
+        # again and again: with 10,000 hosts for a fifth of the time.
+        gc.set_threshold(100_000, 20, 20)
         self.configure(parsed_args)
         with bar.bar(sys.stderr, self.label, color=self.color) as advance:
             return work(parsed_args, advance)

@@ -52,6 +52,9 @@ OF_MOVES = (
 #: The same of an evacuation, where nova-api alone looks.
 OF_EVACUATIONS = ('info_cache', 'system_metadata')
 
+# nova's function by which conductor finds the cell of a server.
+_FIND_MAPPING = 'get_by_instance_uuid'
+
 # Fields that nova stores, and does not take from a stored request.
 _PER_REQUEST = (
     'network_metadata',
@@ -232,19 +235,32 @@ class Reader:
             return None
 
     @contextlib.contextmanager
-    def keeping_groups(self, cell: str) -> Iterator[None]:
-        """Let nova's code find where the members of each group are once.
+    def keeping(self, uuid: str, mapping: typing.Any) -> Iterator[None]:
+        """Let nova's code have what was read already, for one server.
 
-        :param cell: UUID of the one whose servers it asks for
+        It asks for the server's cell, and where the members of its group are.
+
+        :param uuid: of the server
+        :param mapping: the nova CellMapping of its cell
         """
-        set_up = utils.setup_instance_group
+        set_up, mapped = utils.setup_instance_group, objects.InstanceMapping
+        find = vars(mapped)[_FIND_MAPPING]
+        known = mapped(instance_uuid=uuid, cell_mapping=mapping)
+
+        def find_known(ctxt: typing.Any, wanted: str) -> typing.Any:
+            if wanted == uuid:
+                return known
+            return find.__get__(None, mapped)(ctxt, wanted)
+
         utils.setup_instance_group = functools.partial(
-            self._set_up_group, set_up, cell
+            self._set_up_group, set_up, mapping.uuid
         )
+        setattr(mapped, _FIND_MAPPING, staticmethod(find_known))
         try:
             yield
         finally:
             utils.setup_instance_group = set_up
+            setattr(mapped, _FIND_MAPPING, find)
 
     def _set_up_group(
         self,

@@ -23,7 +23,6 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from nova.objects import service as nova_service
 from nova.scheduler import host_manager
-from nova.scheduler import utils
 from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 import sqlalchemy as sa
@@ -37,6 +36,7 @@ from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import servers
 
 CONF = nova.conf.CONF
@@ -114,6 +114,8 @@ class Snapshot(host_manager.HostManager):
         self.doubts: list[str] = []
         self.supposed: _Fork | None = None
         self.versions: dict[str, int] = {}
+        for weigher in self.weighers:
+            _multiply_once(weigher)
 
     @functools.cached_property
     def client(self) -> mirror.MirroringClient:
@@ -490,43 +492,63 @@ def read(
 
 @contextlib.contextmanager
 def _keeping_answers() -> Iterator[None]:
-    """Let nova's code learn once what it asks for each request, or host.
+    """Let request filters ask once what does not change within a snapshot.
 
-    How old the oldest nova-compute is a request filter of nova asks every
-    cell; what the aggregates of a host multiply each weigher asks of every
-    host that it weighs.
+    They ask for each request how old the oldest nova-compute of all cells is
+    (nova's), and what the metadata of the aggregates says (ours).
     """
-    find = nova_service.get_minimum_version_all_cells
-    find_multiplier = utils.get_weight_multiplier
-    kept: dict[object, int] = {}
-    # Each value has the aggregates: while they are kept, no other object can
-    # get their id().
-    multipliers: dict[object, tuple[object, float]] = {}
+    with (
+        _asked_once(nova_service, 'get_minimum_version_all_cells'),
+        _asked_once(aggregates, 'get_metadata'),
+    ):
+        yield
 
-    def find_once(
-        ctxt: typing.Any, binaries: list[str], require_all: bool = False
-    ) -> int:
-        key = *binaries, require_all
+
+@contextlib.contextmanager
+def _asked_once(module: typing.Any, name: str) -> Iterator[None]:
+    """Let a function answer the same question once.
+
+    :param module: that has it under its ``name``; it takes a context, words
+        and perhaps more
+    """
+    ask = getattr(module, name)
+    kept: dict[object, typing.Any] = {}
+
+    def ask_once(
+        ctxt: typing.Any, words: Iterable[str], *args: object
+    ) -> typing.Any:
+        key = tuple(words), args
         if key not in kept:
-            kept[key] = find(ctxt, binaries, require_all)
+            kept[key] = ask(ctxt, words, *args)
         return kept[key]
 
-    def find_multiplier_once(
-        state: typing.Any, name: str, default: float
-    ) -> float:
-        key = name, default, id(state.aggregates)
-        if key not in multipliers:
-            found = find_multiplier(state, name, default)
-            multipliers[key] = state.aggregates, found
-        return multipliers[key][1]
-
-    nova_service.get_minimum_version_all_cells = find_once
-    utils.get_weight_multiplier = find_multiplier_once
+    setattr(module, name, ask_once)
     try:
         yield
     finally:
-        nova_service.get_minimum_version_all_cells = find
-        utils.get_weight_multiplier = find_multiplier
+        setattr(module, name, ask)
+
+
+def _multiply_once(weigher: typing.Any) -> None:
+    """Let a weigher of nova look up once what multiplies a host's weights.
+
+    Each reads it in nova.conf and in the host's aggregates, for each host of
+    each request. What others read (ours reads the request) is not known.
+    """
+    if type(weigher).__module__.partition('.')[0] != 'nova':
+        return
+    find = weigher.weight_multiplier
+    # Each value has the aggregates: while they are kept, no other object can
+    # get their id().
+    kept: dict[int, tuple[object, float]] = {}
+
+    def find_once(state: typing.Any) -> float:
+        key = id(state.aggregates)
+        if key not in kept:
+            kept[key] = state.aggregates, find(state)
+        return kept[key][1]
+
+    weigher.weight_multiplier = find_once
 
 
 def get_cell(spec_obj: typing.Any) -> str | None:

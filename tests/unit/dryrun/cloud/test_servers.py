@@ -131,7 +131,8 @@ class GroupsTestCase(testtools.TestCase):
         spec_obj.instance_group = group and objects.InstanceGroup(
             uuid=group, members=[uuids.one, uuids.two]
         )
-        with self.reader.keeping_groups(cell):
+        mapping = objects.CellMapping(uuid=cell)
+        with self.reader.keeping(uuid, mapping):
             servers.utils.setup_instance_group(None, spec_obj)
         return spec_obj.instance_group
 
@@ -154,3 +155,25 @@ class GroupsTestCase(testtools.TestCase):
         self.ask(uuids.alone, None)
         self.ask(uuids.alone, None)
         self.assertEqual(6, len(self.asked))
+
+    def test_the_cell_is_known(self):
+        """nova-conductor looks for the cell of the server, and of no other."""
+        cell, mapped = (
+            objects.CellMapping(uuid=uuids.c),
+            objects.InstanceMapping,
+        )
+        asked = mock.Mock(side_effect=nova_exception.InstanceMappingNotFound)
+        name = '_get_by_instance_uuid_from_db'
+        self.enterContext(mock.patch.object(mapped, name, asked))
+        find = mapped.get_by_instance_uuid
+        with self.reader.keeping(uuids.one, cell):
+            found = mapped.get_by_instance_uuid(None, uuids.one)
+            for ask in (mapped.get_by_instance_uuid, find):
+                self.assertRaises(
+                    nova_exception.InstanceMappingNotFound,
+                    ask,
+                    None,
+                    uuids.two,
+                )
+        self.assertEqual(cell, found.cell_mapping)
+        self.assertEqual(find, mapped.get_by_instance_uuid)

@@ -12,7 +12,8 @@ from nova import context
 from nova import objects
 from nova.objects import cell_mapping
 from nova.scheduler import host_manager
-from nova.scheduler import utils
+from nova.scheduler.weights import cpu
+from nova.scheduler.weights import ram
 from nova.servicegroup.drivers import db
 from oslo_db import exception as db_exception
 from oslo_utils import fixture as utils_fixture
@@ -22,6 +23,7 @@ import testtools
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.queries import aggregates
 
 objects.register_all()
 
@@ -65,12 +67,6 @@ class ReadTestCase(testtools.TestCase):
         self.made.append((given, snapshot.CONF.scheduler.workers))
         return 'cloud'
 
-    def patch(self, name, *answers):
-        """Let a function of nova's have answers, one after the other."""
-        found = mock.Mock(side_effect=answers)
-        self.useFixture(fixtures.MonkeyPatch(f'nova.{name}', found))
-        return found
-
     def test_a_change_is_there_from_the_beginning_to_the_end(self):
         conf = snapshot.CONF
         supposed = change.Change(options=[('scheduler.workers', '77')])
@@ -83,44 +79,79 @@ class ReadTestCase(testtools.TestCase):
         made = [(('cells', True), 77), ((None, False), before)]
         self.assertEqual(made, self.made)
 
-    def test_the_oldest_compute_is_looked_for_once(self):
-        """nova's request filter does so for each request."""
-        name = 'get_minimum_version_all_cells'
-        find = self.patch(f'objects.service.{name}', 70, 71, 72)
-        for binaries, expected in (
-            ('aba', [70, 71, 70]),
-            # Another cloud, another moment.
-            ('a', [72]),
+    def test_request_filters_ask_once(self):
+        """nova's for the oldest nova-compute, ours for metadata."""
+        for module, name in (
+            (objects.service, 'get_minimum_version_all_cells'),
+            (aggregates, 'get_metadata'),
         ):
-            with snapshot.read():
-                found = [
-                    getattr(objects.service, name)(None, [f'nova-{one}'])
-                    for one in binaries
-                ]
-            self.assertEqual(expected, found)
-        self.assertIs(find, getattr(objects.service, name))
+            find = mock.Mock(side_effect=[70, 71, 72])
+            self.useFixture(fixtures.MockPatchObject(module, name, find))
+            for words, expected in (
+                ('aba', [70, 71, 70]),
+                # Another cloud, another moment.
+                ('a', [72]),
+            ):
+                with snapshot.read():
+                    found = [getattr(module, name)(None, [w]) for w in words]
+                self.assertEqual(expected, found)
+            self.assertIs(find, getattr(module, name))
 
-    def test_multipliers_of_a_host_are_looked_up_once(self):
+    def test_what_a_request_filter_cannot_be_told_is_asked_again(self):
+        ask = mock.Mock(side_effect=[OSError, ['item']])
+        fixture = fixtures.MockPatchObject(aggregates, 'get_metadata', ask)
+        self.useFixture(fixture)
+        with snapshot.read():
+            self.assertRaises(OSError, aggregates.get_metadata, None, ['a'])
+            found = [aggregates.get_metadata(None, ['a']) for _ in 'ab']
+        self.assertEqual([['item'], ['item']], found)
+
+
+class MultipliersTestCase(testtools.TestCase):
+    """What weighers multiply by: the options, and a host's aggregates."""
+
+    def multiply(self, weigher, *hosts):
+        """Return what each host's weights are multiplied by."""
+
+        def init(manager):
+            manager.weighers = [weigher]
+
+        with mock.patch.object(host_manager.HostManager, '__init__', init):
+            [found] = snapshot.Snapshot().weighers
+        return [found.weight_multiplier(host) for host in hosts]
+
+    def find(self, *answers):
+        """Let nova find multipliers, one after the other."""
+        name = 'nova.scheduler.utils.get_weight_multiplier'
+        found = mock.Mock(side_effect=answers)
+        self.useFixture(fixtures.MonkeyPatch(name, found))
+
+    def test_nova_looks_them_up_once(self):
         """nova's weighers do so for each host that they weigh."""
-        name = 'scheduler.utils.get_weight_multiplier'
-        find = self.patch(name, 1.0, 2.0, 3.0, 4.0, 5.0)
+        self.find(1.0, 2.0, 3.0)
         first, second, anew = (
             types.SimpleNamespace(aggregates=[one]) for one in 'aba'
         )
-        with snapshot.read():
-            for state, option, default, expected in (
-                (first, 'ram', 1.0, 1.0),
-                (second, 'ram', 1.0, 2.0),
-                (first, 'cpu', 1.0, 3.0),
-                # In nova.conf.
-                (first, 'ram', 0.0, 4.0),
-                (copy.copy(first), 'ram', 1.0, 1.0),
-                # nova has read its aggregates anew.
-                (anew, 'ram', 1.0, 5.0),
-            ):
-                found = utils.get_weight_multiplier(state, option, default)
-                self.assertEqual(expected, found)
-        self.assertIs(find, utils.get_weight_multiplier)
+        hosts = first, second, first, copy.copy(first), anew
+        found = self.multiply(ram.RAMWeigher(), *hosts)
+        # nova has read the aggregates of the last one anew.
+        self.assertEqual([1.0, 2.0, 1.0, 1.0, 3.0], found)
+
+    def test_each_weigher_has_its_own(self):
+        self.find(1.0, 2.0)
+        host = types.SimpleNamespace(aggregates=[])
+        for weigher, expected in (
+            (ram.RAMWeigher(), 1.0),
+            (cpu.CPUWeigher(), 2.0),
+        ):
+            self.assertEqual([expected], self.multiply(weigher, host))
+
+    def test_others_are_asked_for_each_host(self):
+        """Our round robin, too, multiplies by what the request says."""
+        answers = mock.Mock(side_effect=[0.0, 7.0])
+        host = types.SimpleNamespace(aggregates=[])
+        other = types.SimpleNamespace(weight_multiplier=answers)
+        self.assertEqual([0.0, 7.0], self.multiply(other, host, host))
 
 
 class StatesTestCase(testtools.TestCase):
