@@ -143,7 +143,7 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             stub.launched_at = timeutils.utcnow()
     try:
         if not is_evacuated:
-            _check_host(api, ctxt, instance)
+            _check_host(ctxt, instance)
         with contextlib.suppress(_Allowed):
             getattr(api, method)(ctxt, stub, *args)
         if operation == 'live-migrate':
@@ -200,11 +200,18 @@ def _ask_conductor(ctxt: typing.Any, instance: typing.Any) -> None:
     checks._check_can_migrate_pci(task, host, host)
 
 
-def _check_host(
-    api: compute_api.API, ctxt: typing.Any, instance: typing.Any
-) -> None:
-    service = objects.Service.get_by_compute_host(ctxt, instance.host)
-    if not api.servicegroup_api.service_is_up(service):
+def is_up(ctxt: typing.Any, host: str) -> bool:
+    """Return whether nova takes a host's nova-compute for one that is up.
+
+    :param ctxt: a nova RequestContext of the host's cell
+    :raises nova.exception.ComputeHostNotFound: the cell has none of that name
+    """
+    service = objects.Service.get_by_compute_host(ctxt, host)
+    return bool(servicegroup.API().service_is_up(service))
+
+
+def _check_host(ctxt: typing.Any, instance: typing.Any) -> None:
+    if not is_up(ctxt, instance.host):
         host = messages.clean(instance.host)
         raise NotMovable(
             f'nova-compute of {host} is down',

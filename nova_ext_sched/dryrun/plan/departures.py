@@ -27,8 +27,6 @@ import functools
 import typing
 
 from nova import exception as nova_exception
-from nova import objects
-from nova import servicegroup
 
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import placement
@@ -195,10 +193,9 @@ class _Migrations(_Departures):
         mapping = self._cloud.cells[cell]
         with self._cloud.target_cell(self._ctxt, mapping) as cctxt:
             try:
-                service = objects.Service.get_by_compute_host(cctxt, host)
-            except nova_exception.NotFound:
+                return admission.is_up(cctxt, host)
+            except nova_exception.ComputeHostNotFound:
                 return False
-            return bool(servicegroup.API().service_is_up(service))
 
 
 class Evacuations(_Departures):

@@ -12,12 +12,12 @@ import typing
 
 from nova import exception as nova_exception
 from nova import objects
-from nova import servicegroup
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import holders
@@ -164,8 +164,7 @@ def _select(
 
 def _is_up(cctxt: typing.Any, host: str) -> bool:
     try:
-        service = objects.Service.get_by_compute_host(cctxt, host)
+        return admission.is_up(cctxt, host)
     except nova_exception.ComputeHostNotFound:
         # The host is in another cell, or has no service record.
         return True
-    return bool(servicegroup.API().service_is_up(service))
