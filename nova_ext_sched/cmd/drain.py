@@ -57,7 +57,8 @@ def plan(
         )
         not_to = selection.find_any(cloud, parsed_args.not_to)
         made = drain.make(cloud, emptied, advance, not_to)
-        unread = drain.find_unread(cloud, emptied)
+        # Of a cell that answered at first, some servers are known.
+        unread = drain.find_unread(cloud, emptied) - made.sources
         hosts = topology.make_documents(cloud)
         return report.add_map(
             plan_report.make(

@@ -112,10 +112,9 @@ def plan(
                 f'at least',
                 got=str(number),
             )
-        unread = drain.find_unread(cloud, emptied)
         planned = maintain.make(
             cloud,
-            emptied - unread,
+            emptied,
             parsed_args.round_size,
             parsed_args.round_within,
             parsed_args.keep_failover,
@@ -123,6 +122,8 @@ def plan(
             selection.find_any(cloud, parsed_args.not_to),
             number,
         )
+        # A cell may have been read, and not answer later questions.
+        unread = drain.find_unread(cloud, emptied) - planned.judged
         remarks = [
             *maintain.say_rounds(
                 cloud, emptied - unread, planned, is_whole=number is None

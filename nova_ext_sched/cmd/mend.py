@@ -59,7 +59,7 @@ def plan(
                 made,
                 [said],
                 auditing.faults,
-                bool(totals.not_judged),
+                bool(totals.not_judged or auditing.faults),
                 hosts,
                 plan_report.name_groups(made.without_place),
             ),

@@ -79,12 +79,13 @@ def _say_how_many(
 ) -> str:
     """Return how many can fail, and how many of those asked about cannot."""
     failures = outcome.failures
+    of_those_read = ', of those read' * bool(outcome.faults)
     if not failures:
-        of_those_read = ', of those read' * bool(outcome.faults)
         return f'No {noun} holds a server{of_those_read}'
     head = (
         f'{len(failures) - len(bad)} of '
         f'{messages.count(noun, len(failures))} can fail, one at a time'
+        f'{of_those_read}'
     )
     return f'{head}; {len(bad)} cannot' if bad else head
 

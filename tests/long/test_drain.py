@@ -12,6 +12,8 @@ from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 
 from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import maintain
+from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
@@ -187,20 +189,53 @@ class PlanTestCase(test_drain.DrainTestCase):
 
     def a_cell_that_is_down(self):
         """Of what nobody could read it is not said that it is empty."""
-        for by, argv, said in (
+        self.boot_each_on('host2')
+        not_known = 'What runs on host1 is not known.'
+        none = 'No server has to move, of those judged.'
+        for table, by, argv, said in (
+            ('compute_nodes', drain.Drain, ['host1'], f'{none} {not_known}'),
             (
-                drain.Drain,
-                ['host1'],
-                'No server has to move, of those judged. What runs on host1 '
-                'is not known.',
+                'compute_nodes',
+                survive.Survive,
+                [],
+                'No host holds a server, of those read.',
             ),
-            (survive.Survive, [], 'No host holds a server, of those read.'),
+            (
+                'compute_nodes',
+                maintain.Maintain,
+                [],
+                'There is no host to empty, of those read.',
+            ),
+            # A database that answers at first.
+            ('migrations', drain.Drain, ['host1'], f'{none} {not_known}'),
+            (
+                'migrations',
+                survive.Survive,
+                [],
+                '1 of 1 host can fail, one at a time, of those read.',
+            ),
+            (
+                'migrations',
+                maintain.Maintain,
+                [],
+                f'There is no host to empty, of those read. What runs on '
+                f'{", ".join(self.weights)} is not known.',
+            ),
+            (
+                'instance_extra',
+                drain.Drain,
+                ['host2'],
+                '0 of 1 server can be moved; 1 cannot: fault. The host will '
+                'not be empty.',
+            ),
+            ('instance_extra', mend.Mend, [], none),
         ):
-            with base.table_away(self.cell_engine(), 'compute_nodes'):
-                text, _, status = explain.call(by, 'plan', *argv)
-            self.assertEqual(1, status)
-            self.assertEqual(said, ' '.join(text.split())[: len(said)])
-            self.assertIn('cell1', text)
+            with self.subTest(table=table, by=by.__name__):
+                with base.table_away(self.cell_engine(), table):
+                    text, _, status = explain.call(by, 'plan', *argv)
+                self.assertEqual(1, status)
+                self.assertEqual(said, ' '.join(text.split())[: len(said)])
+                self.assertIn('cell1', text)
 
 
 class DeletedTestCase(test_drain.DrainTestCase):

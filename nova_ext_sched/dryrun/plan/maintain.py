@@ -101,6 +101,8 @@ class Maintenance:
     def _prepare(self) -> None:
         """Read the servers of the hosts, and prepare them for their moves."""
         occupants = drain.read(self.cloud, self._pending)
+        # A host of which nobody knows what stands there is in no round.
+        self._pending -= drain.find_unread(self.cloud, self._pending)
         total = len(occupants.leaving) + len(self._pending)
         self._advance(label='Planning rounds', total=total)
         self._movables = departures.prepare(

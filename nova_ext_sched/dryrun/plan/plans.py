@@ -172,6 +172,11 @@ class Plan:
         )
         return {*ends, *self.to_be_empty}
 
+    @property
+    def sources(self) -> set[str]:
+        """The names of the hosts on which the servers that it is of stand."""
+        return {one.host for one in (*self.moves, *self.without_place)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Room(Plan):
@@ -251,6 +256,12 @@ class Rounds:
     deleted_meanwhile: list[Leaving]
     services: dict[str, str]
     being_built: list[Leaving] = dataclasses.field(default_factory=list)
+
+    @property
+    def judged(self) -> set[str]:
+        """The names of the hosts that are emptied, or cannot be."""
+        emptied = (host for one in self.rounds for host in one.hosts)
+        return {*emptied, *(one.host for one in self.not_emptied)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,13 +44,15 @@ class RoundsTestCase(testtools.TestCase):
         (NONE, 1, [], [keep(plans.FAULT)]),
         ('0 of 1 host can be emptied; whether 1 can is not known.', 3, [],
          [keep(plans.NOT_KNOWN)]),
+        ('There is no host to empty, of those read.', 1, [], [], 'Away.'),
+        ('1 of 2 hosts can be emptied, of those read, in 1 round; 1 cannot.',
+         1, [plan_cases.make_round(1)], [keep('VCPU')], 'Away.'),
     )  # fmt: skip
     @ddt.unpack
-    def test_head_and_status(self, sentence, status, rounds, kept):
-        made = self.make(rounds, kept)
-        self.assertEqual(
-            (f'{sentence} Remark.', status), (made.sentence, made.status)
-        )
+    def test_head_and_status(self, sentence, status, rounds, kept, *faults):
+        made = self.make(rounds, kept, faults=faults)
+        said = ' '.join([sentence, 'Remark.', *faults])
+        self.assertEqual((said, status), (made.sentence, made.status))
 
     def test_text(self):
         group = plans.Group('uuid', 'web', 7, 8, 2, 2)

@@ -51,7 +51,8 @@ class SurvivalTestCase(testtools.TestCase):
         )
         self.assertEqual(
             [
-                '1 of 3 hosts can fail, one at a time; 2 cannot:',
+                '1 of 3 hosts can fail, one at a time, of those read; 2 '
+                'cannot:',
                 '  gpu-01      3 of 4 servers cannot be placed: PCI_DEVICE',
                 '  compute-09  2 of 3: isolation (windows) 1, MEMORY_MB 1',
                 'More.',

@@ -52,6 +52,14 @@ class MaintainTestCase(testtools.TestCase):
             for stuck in one.stuck:
                 self.assertTrue(stuck.said)
 
+    def test_hosts_of_a_cell_that_does_not_answer(self):
+        """Nobody knows what stands there: they are in no round."""
+        self.small.change = lambda cloud: setattr(
+            cloud, 'silent_cells', {'cell1': 'no answer'}
+        )
+        found = self.small.maintain('a=4; b=4')
+        self.assertEqual(([], []), (found.rounds, found.kept))
+
     @ddt.data(
         # Of equal hosts the first as people count.
         ('h10=4; h2=4; h1=4', 1, 'h1 h2 h10', ''),
