@@ -235,11 +235,15 @@ class Reader:
             return None
 
     @contextlib.contextmanager
-    def keeping(self, uuid: str, mapping: typing.Any) -> Iterator[None]:
+    def keeping(
+        self, cctxt: typing.Any, uuid: str, mapping: typing.Any
+    ) -> Iterator[None]:
         """Let nova's code have what was read already, for one server.
 
         It asks for the server's cell, and where the members of its group are.
+        nova's own requests in the same process ask with other contexts.
 
+        :param cctxt: the nova RequestContext that the code is called with
         :param uuid: of the server
         :param mapping: the nova CellMapping of its cell
         """
@@ -248,13 +252,17 @@ class Reader:
         known = mapped(instance_uuid=uuid, cell_mapping=mapping)
 
         def find_known(ctxt: typing.Any, wanted: str) -> typing.Any:
-            if wanted == uuid:
+            if ctxt is cctxt and wanted == uuid:
                 return known
             return find.__get__(None, mapped)(ctxt, wanted)
 
-        utils.setup_instance_group = functools.partial(
-            self._set_up_group, set_up, mapping.uuid
-        )
+        def set_up_known(ctxt: typing.Any, spec_obj: typing.Any) -> None:
+            if ctxt is cctxt and spec_obj.instance_group is not None:
+                self._set_up_group(set_up, mapping.uuid, ctxt, spec_obj)
+            else:
+                set_up(ctxt, spec_obj)
+
+        utils.setup_instance_group = set_up_known
         setattr(mapped, _FIND_MAPPING, staticmethod(find_known))
         try:
             yield
@@ -270,9 +278,6 @@ class Reader:
         spec_obj: typing.Any,
     ) -> None:
         group = spec_obj.instance_group
-        if group is None:
-            set_up(ctxt, spec_obj)
-            return
         is_member = spec_obj.instance_uuid in group.members
         key = cell, group.uuid, is_member
         if key not in self._set_up:
@@ -377,8 +382,13 @@ class Size(typing.NamedTuple):
 
 
 @main_db.pick_context_manager_reader
-def select_sizes(context: typing.Any) -> list[Size]:
-    """Return the servers of a cell that stand on a host."""
+def select_sizes(
+    context: typing.Any, hosts: Collection[str] | None = None
+) -> list[Size]:
+    """Return the servers of a cell that stand on a host, softly deleted too.
+
+    :param hosts: names of the only ones, not too many for one statement
+    """
     instance = models.Instance
     disk = sa.func.coalesce(instance.root_gb, 0) + sa.func.coalesce(
         instance.ephemeral_gb, 0
@@ -393,6 +403,9 @@ def select_sizes(context: typing.Any) -> list[Size]:
         sa.func.coalesce(instance.memory_mb, 0),
         disk,
     ).where(instance.deleted == 0, instance.host.is_not(None))
+    if hosts is not None:
+        query = query.where(instance.host.in_(hosts))
+    query = query.order_by(instance.host, instance.id)
     return [Size(*row) for row in context.session.execute(query)]
 
 

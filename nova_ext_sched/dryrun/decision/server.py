@@ -292,7 +292,7 @@ class Server:
             self.spec_obj.requested_destination = destination
         with (
             self._cloud.target_cell(self.ctxt, self._mapping) as cctxt,
-            self._reader.keeping(self.uuid, self._mapping),
+            self._reader.keeping(cctxt, self.uuid, self._mapping),
         ):
             # nova would work it out and save it.
             if 'is_bfv' not in self.spec_obj:

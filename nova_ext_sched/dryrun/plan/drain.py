@@ -16,6 +16,7 @@ from nova import objects
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
+from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import departures
@@ -23,6 +24,10 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import holders
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
+
+# A cell has nova's time for each question: the servers of thousands of hosts
+# take longer.
+_HOSTS_AT_ONCE = 100
 
 
 def make(
@@ -75,12 +80,18 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Occupants:
     nodes = {
         uuid: one for uuid, one in cloud.hosts.items() if one.host in hosts
     }
-    found = cloud.ask_cells(_select, sorted(hosts), nodes)
     leaving: list[plans.Leaving] = []
     under_way: list[holders.UnderWay] = []
-    for standing, migrations in found.values():
-        leaving += standing
-        under_way += migrations
+    names = sorted(hosts)
+    for start in range(0, len(names), _HOSTS_AT_ONCE):
+        some = names[start : start + _HOSTS_AT_ONCE]
+        nodes_of = {
+            uuid: nodes[uuid] for host in some for uuid in cloud.nodes_of(host)
+        }
+        found = cloud.ask_cells(_select, some, nodes_of)
+        for standing, migrations in found.values():
+            leaving += standing
+            under_way += migrations
     return Occupants(
         leaving, holders.Holders(cloud, nodes).find(under_way, leaving)
     )
@@ -142,8 +153,7 @@ def _select(
     """Return the servers on hosts, and migrations of others that hold one."""
     leaving = [
         plans.make_leaving(one, one.host)
-        for host in hosts
-        for one in objects.InstanceList.get_by_host(cctxt, host, [])
+        for one in servers.select_sizes(cctxt, hosts)
     ]
     under_way: list[holders.UnderWay] = []
     of = objects.MigrationList.get_in_progress_by_host_and_node

@@ -16,6 +16,8 @@ from nova_ext_sched.dryrun.cloud import servers
 
 objects.register_all()
 
+CCTXT = object()
+
 
 class ReadTestCase(testtools.TestCase):
     def test_pages(self):
@@ -125,15 +127,15 @@ class GroupsTestCase(testtools.TestCase):
         if spec_obj.instance_group:
             spec_obj.instance_group.hosts = [f'h{len(self.asked)}']
 
-    def ask(self, uuid, group, cell=uuids.cell):
+    def ask(self, uuid, group, cell=uuids.cell, ctxt=CCTXT):
         """Return where the members are, as conductor would find it."""
         spec_obj = objects.RequestSpec(instance_uuid=uuid)
         spec_obj.instance_group = group and objects.InstanceGroup(
             uuid=group, members=[uuids.one, uuids.two]
         )
         mapping = objects.CellMapping(uuid=cell)
-        with self.reader.keeping(uuid, mapping):
-            servers.utils.setup_instance_group(None, spec_obj)
+        with self.reader.keeping(CCTXT, uuid, mapping):
+            servers.utils.setup_instance_group(ctxt, spec_obj)
         return spec_obj.instance_group
 
     def test_each_is_read_once(self):
@@ -154,7 +156,9 @@ class GroupsTestCase(testtools.TestCase):
         self.ask(uuids.one, uuids.group, uuids.cell2)
         self.ask(uuids.alone, None)
         self.ask(uuids.alone, None)
-        self.assertEqual(6, len(self.asked))
+        # A request of nova's in the same process.
+        self.ask(uuids.one, uuids.group, ctxt=object())
+        self.assertEqual(7, len(self.asked))
 
     def test_the_cell_is_known(self):
         """nova-conductor looks for the cell of the server, and of no other."""
@@ -166,14 +170,16 @@ class GroupsTestCase(testtools.TestCase):
         name = '_get_by_instance_uuid_from_db'
         self.enterContext(mock.patch.object(mapped, name, asked))
         find = mapped.get_by_instance_uuid
-        with self.reader.keeping(uuids.one, cell):
-            found = mapped.get_by_instance_uuid(None, uuids.one)
-            for ask in (mapped.get_by_instance_uuid, find):
+        with self.reader.keeping(CCTXT, uuids.one, cell):
+            found = mapped.get_by_instance_uuid(CCTXT, uuids.one)
+            for ask, *asked in (
+                (mapped.get_by_instance_uuid, CCTXT, uuids.two),
+                # A request of nova's in the same process.
+                (mapped.get_by_instance_uuid, object(), uuids.one),
+                (find, CCTXT, uuids.one),
+            ):
                 self.assertRaises(
-                    nova_exception.InstanceMappingNotFound,
-                    ask,
-                    None,
-                    uuids.two,
+                    nova_exception.InstanceMappingNotFound, ask, *asked
                 )
         self.assertEqual(cell, found.cell_mapping)
         self.assertEqual(find, mapped.get_by_instance_uuid)
