@@ -13,11 +13,14 @@ from tests.unit.dryrun.cloud import clouds
 
 
 class StrayTestCase(testtools.TestCase):
-    def find(self, on, host, node, holds, state='active', migrations=()):
+    def find(
+        self, on, host, node, holds, state='active', migrations=(), task=None
+    ):
         """Return what would end the allocation of one server on a host.
 
         :param on: the UUID of the host
         :param migrations: from host2 to host1, status and age of each
+        :param task: its task_state
         """
         cloud = clouds.Cloud('')
         for uuid, name in (('a', 'host1'), ('b', 'host2')):
@@ -27,7 +30,7 @@ class StrayTestCase(testtools.TestCase):
             cloud.add_node(uuid, 'metal')
         cloud.server.add('child', on)
         cloud.server.hold('server', **dict.fromkeys(holds, {'VCPU': 1}))
-        mine = {'uuid': 'server', 'consumer': 'server', 'task_state': None}
+        mine = {'uuid': 'server', 'consumer': 'server', 'task_state': task}
         mine |= {'host': host, 'node': node, 'vm_state': state}
         moves = []
         for status, age in migrations:
@@ -79,6 +82,17 @@ class StrayTestCase(testtools.TestCase):
             for one in self.found:
                 says_more = 'nova does nothing more' in one.sentence
                 self.assertEqual(status == 'accepted', says_more)
+
+    def test_one_that_is_migrating(self):
+        """Lost where no nova-compute has it yet, after an hour."""
+        for status, age, number in (
+            ('accepted', 61, 1),
+            ('accepted', 59, 0),
+            ('running', 61, 0),
+        ):
+            given = 'active', [(status, age)], 'migrating'
+            found = self.find('a', 'host2', 'nodeb', 'ab', *given)
+            self.assertEqual(number, len(found), (status, age))
 
     def test_none_where_it_stands(self):
         found = self.find('a', 'host2', 'nodeb', ['a'])

@@ -45,6 +45,9 @@ class MaintainTestCase(testtools.TestCase):
             self.assertFalse({*one.on} & {*paper.at.values()}, one)
             batches = [*dict.fromkeys(move.batch for move in one.moves)]
             self.assertEqual([*range(1, len(batches) + 1)], batches)
+            # Each host is empty before the next is emptied.
+            left = {(move.batch, move.at) for move in one.moves}
+            self.assertEqual(len(batches), len(left))
         kept = [one.on for one in self.found.kept]
         self.assertEqual(sorted(hosts), sorted(turns + kept))
         for one in self.found.kept:
@@ -78,6 +81,9 @@ class MaintainTestCase(testtools.TestCase):
         ('a=4 w=1; b=4 x=1; c=4 y=1; d=4 z=1', None, 'bcd a', ''),
         ('a=4 w=1; b=4 x=1; c=4 y=1; d=4 z=1', 1, 'a c d b', ''),
         ('a=4 w=1; b=4 x=1; c=4 y=1; d=4 z=1', 2, 'ab cd', ''),
+        # One that got a server in a round is not empty in it: b stays in vain.
+        ('a=4 x=1; b=4 y=1/1; c=4 z=1; d=4 w=1', 2, 'ad c',
+         f'b:{small.LABEL}'),
         # None can be empty; another may still fill one that cannot.
         ('a=4 x=4; b=4 y=4; c=4 z=4', 1, '', 'a:VCPU b:VCPU c:VCPU'),
         ('a=4 x=3; b=4 y=2:shelved; c=4', 1, 'c a', 'b:state'),
