@@ -23,6 +23,7 @@ from nova.compute import power_state
 import nova.conf
 from nova.scheduler.filters import affinity_filter
 from oslo_serialization import jsonutils
+import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched.dryrun.audit import policies
@@ -372,6 +373,17 @@ class Small(fixtures.Fixture):
             evacuate=lambda: make('evacuate'),
         )
         return made
+
+
+class TestCase(testtools.TestCase):
+    """Tests on a small cloud.
+
+    :ivar small: see :class:`Small`
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.small = self.useFixture(Small())
 
 
 class Paper:

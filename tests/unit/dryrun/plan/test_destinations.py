@@ -34,16 +34,11 @@ from tests.unit.dryrun.plan.small import Server
 HINTS = {'different_host': ['nobody']}
 
 
-class DestinationsTestCase(testtools.TestCase):
+class DestinationsTestCase(small.TestCase):
     """Hosts a, b, c and so on; nova's weigher prefers b, then c, and so on.
 
     The servers of a must leave it.
     """
-
-    def setUp(self):
-        super().setUp()
-        self.small = self.useFixture(small.Small())
-        self.filter = self.small.filter
 
     def drain(self, servers, hosts='abcd', kind='whole', *more):
         """Return where they go, and why others do not.
@@ -184,7 +179,7 @@ class WhereTestCase(DestinationsTestCase):
         for kind in ('whole', 'part', 'unknown'):
             self.assertEqual('', self.drain([1], kind=kind))
             self.assertIn('ends the request', self.found.stuck[0].said)
-        self.assertEqual([], self.filter.asked)
+        self.assertEqual([], self.small.filter.asked)
 
     def test_what_is_not_known(self):
         """Whether a host has room that others left, of numbered groups."""
@@ -198,7 +193,7 @@ class WhereTestCase(DestinationsTestCase):
 
     def test_barred_hosts_are_said_first(self):
         """Whatever else refuses them."""
-        self.filter.most = 0
+        self.small.filter.most = 0
         for kind in ('whole', 'part', 'unknown'):
             self.drain([1], 'abcd', kind, 'b')
             [stuck] = self.found.stuck
@@ -214,21 +209,21 @@ class AskedTestCase(DestinationsTestCase):
         """One after the other; one that refused not again, by one of both."""
         hosts = 'abcdefghijklmn'
         self.drain([1], hosts)
-        self.assertEqual(['b'], self.filter.asked[-1:])
-        self.filter.asked.clear()
-        self.filter.most = 0
+        self.assertEqual(['b'], self.small.filter.asked[-1:])
+        self.small.filter.asked.clear()
+        self.small.filter.most = 0
         self.drain([1, 1], hosts)
         # Those beyond the best after them, and all to say why.
-        asked = collections.Counter(self.filter.asked)
+        asked = collections.Counter(self.small.filter.asked)
         self.assertEqual({2}, {*asked.values()})
 
     def test_one_that_refuses_goes_on_to_refuse(self):
         """Until one comes to it, or leaves; in this plan alone."""
-        self.filter.most = 1
+        self.small.filter.most = 1
         for _ in range(2):
-            self.filter.asked.clear()
+            self.small.filter.asked.clear()
             self.assertEqual('bcd', self.drain([1] * 4))
-            asked = collections.Counter(self.filter.asked)
+            asked = collections.Counter(self.small.filter.asked)
             self.assertEqual({'b', 'c', 'd', 'a'}, {*asked})
             # For all; to take one, and refuse one; why, and twice how many
             # are left for the last.
@@ -253,7 +248,7 @@ class AskedTestCase(DestinationsTestCase):
         self.assertEqual('h000', self.drain([1], ['a', *hosts], 'part'))
         # All for those that are alike, and of what is left for the last one.
         most = 101 + 100 + 2 * destinations.WEIGHED + destinations.PROPOSED
-        self.assertLessEqual(len(self.filter.asked), most)
+        self.assertLessEqual(len(self.small.filter.asked), most)
 
     def test_all_are_ordered_once(self):
         """Then those where servers came since, and the best of the others."""
@@ -342,7 +337,7 @@ class AskedTestCase(DestinationsTestCase):
                 one.get_network_info = lambda: [vif]
 
         self.small.request_filters.append(look)
-        self.filter.most = 0
+        self.small.filter.most = 0
         self.small.change = plug
         for _ in range(2):
             seen.clear()
@@ -380,10 +375,10 @@ class SharedTestCase(testtools.TestCase):
         self.assertIn('expected the cloud as it is, got a fork', str(error))
 
 
-class BeginTestCase(testtools.TestCase):
+class BeginTestCase(small.TestCase):
     def test_another_plan_asks_request_filters_anew(self):
         """They may say something else by then."""
-        made, asked = self.useFixture(small.Small()), []
+        made, asked = self.small, []
         cloud = made.build('a=4 s=1+g; b=4')
         places, spec = destinations.Destinations(cloud), made.make_spec('s')
         like = places.find_like(likeness.Key('x', False), spec.obj_clone)

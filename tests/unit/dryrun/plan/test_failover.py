@@ -3,13 +3,12 @@
 """Which hosts may still fail while others are empty; nova's claims decide."""
 
 import ddt
-import testtools
 
 from tests.unit.dryrun.plan import small
 
 
 @ddt.ddt
-class FailoverTestCase(testtools.TestCase):
+class FailoverTestCase(small.TestCase):
     """Rounds of as many hosts as can be, and what keeps others from them."""
 
     @ddt.data(
@@ -28,9 +27,8 @@ class FailoverTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_rounds(self, cloud, at_once, any_, safe, lost):
-        made = self.useFixture(small.Small())
         for rounds, keeps in ((any_, False), (safe, True)):
-            found = made.maintain(cloud, at_once, keeps_failover=keeps)
+            found = self.small.maintain(cloud, at_once, keeps_failover=keeps)
             self.assertEqual(rounds, small.say_rounds(found))
         said = ' '.join(f'{one.on}:{one.lost}' for one in found.kept)
         self.assertEqual(lost, said)

@@ -10,7 +10,6 @@ from unittest import mock
 
 import ddt
 from nova import objects
-import testtools
 
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import maintain
@@ -18,12 +17,8 @@ from tests.unit.dryrun.plan import small
 
 
 @ddt.ddt
-class MaintainTestCase(testtools.TestCase):
+class MaintainTestCase(small.TestCase):
     """Each move is right when its turn comes: :meth:`carry_out`."""
-
-    def setUp(self):
-        super().setUp()
-        self.small = self.useFixture(small.Small())
 
     def plan(self, cloud, *args, **more):
         """Return the hosts of each round."""

@@ -7,19 +7,14 @@ from unittest import mock
 import ddt
 from nova import objects
 from nova import servicegroup
-import testtools
 
 from nova_ext_sched.dryrun.decision import admission
 from tests.unit.dryrun.plan import small
 
 
 @ddt.ddt
-class DrainTestCase(testtools.TestCase):
+class DrainTestCase(small.TestCase):
     """The servers of h1 go to h2."""
-
-    def setUp(self):
-        super().setUp()
-        self.small = self.useFixture(small.Small())
 
     def drain(self, servers, hosts='h2=9', **states):
         """Drain h1.

@@ -14,7 +14,6 @@ import hypothesis
 from hypothesis import strategies as st
 from nova import exception as nova_exception
 from nova import objects
-import testtools
 
 from nova_ext_sched.dryrun.cloud import placement
 from tests.unit.dryrun.cloud import clouds
@@ -25,17 +24,13 @@ from tests.unit.dryrun.plan.small import LABEL
 from tests.unit.dryrun.plan.small import Server
 
 
-class PlanTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.small = self.useFixture(small.Small())
-        self.mend, self.drain = self.small.mend, self.small.drain
-
+class PlanTestCase(small.TestCase):
     def explain(self, change=lambda cloud: None, **fields):
         """Return why the server of a host has no place, as a plan says it."""
         self.small.change = change
-        hosts, _ = small.parse('h1=9; h2=9; h3=1')
-        made = self.drain((hosts, {'a': Server('h1', 2, **fields)}), 'h1')
+        hosts, servers = small.parse('h1=9; h2=9; h3=1')
+        servers['a'] = Server('h1', 2, **fields)
+        made = self.small.drain((hosts, servers), 'h1')
         self.assertEqual([], made.moves)
         [one] = made.stuck
         return one
@@ -56,20 +51,20 @@ class PlannerTestCase(PlanTestCase):
     )  # fmt: skip
     @ddt.unpack
     def test_mend(self, cloud, moves, mended):
-        made = self.mend(cloud)
+        made = self.small.mend(cloud)
         found = small.say(made.moves), small.name(made.mended), made.stuck
         self.assertEqual((moves, mended, []), found)
 
     def test_a_host_that_refused_is_asked_again_once_a_server_left(self):
         self.small.filter.most = 2
-        made = self.mend('h1=9 a=2/1 c=3/1; h2=9/1 b=1')
+        made = self.small.mend('h1=9 a=2/1 c=3/1; h2=9/1 b=1')
         self.assertEqual('a:h2 b:h1 c:h2', small.say(made.moves))
 
     @ddt.data('', 'a', 'b', 'c', 'abc')
     def test_servers_that_were_deleted_meanwhile(self, gone):
         """What is known of the others stays: they leave their hosts too."""
         self.small.deleted = {*gone}
-        made = self.mend('h1=9 a=1+g b=1/1+g c=1/2; h2=9; h3=9/1')
+        made = self.small.mend('h1=9 a=1+g b=1/1+g c=1/2; h2=9; h3=9/1')
         found = made.moves, made.mended, made.stuck, made.gone
         expected = ['' if one in gone else one for one in 'bac']
         expected.append(' '.join(gone))
@@ -80,9 +75,9 @@ class PlannerTestCase(PlanTestCase):
     def test_nobody_is_asked_to_give_up_a_policy(self):
         cloud = 'h1=4 a=2/1; h2=4'
         for made, helps in (
-            (self.mend(cloud), ''),
+            (self.small.mend(cloud), ''),
             # nova.conf has no such policy.
-            (self.drain(cloud, 'h1'), f'make {LABEL} accept h2:nodeh2'),
+            (self.small.drain(cloud, 'h1'), f'make {LABEL} accept h2:nodeh2'),
         ):
             [one] = made.stuck
             self.assertEqual((LABEL, helps), (one.cause, one.helps))
@@ -132,14 +127,14 @@ class PlannerTestCase(PlanTestCase):
                     del cloud.server.providers[name].inventory['MEMORY_MB']
 
         self.small.change = share
-        [one] = self.drain('h1=9 a=1; h2=9', 'h1').moves
+        [one] = self.small.drain('h1=9 a=1; h2=9', 'h1').moves
         self.assertEqual((to, 'h2', 'live'), (one.to, one.expected, one.how))
 
     def test_hosts_that_are_to_be_empty(self):
         """Nothing goes there, whatever room the others leave."""
         cloud = 'h1=4 a=2; h2=4 b=2 c=1:shelved; h3=4 d=1'
         self.small.held = [('e', 'h1')]
-        made = self.drain(cloud, 'h1', 'h2')
+        made = self.small.drain(cloud, 'h1', 'h2')
         found = (small.say(made.moves), small.say(made.stuck))
         self.assertEqual(('a:h3', 'b:VCPU c:state e:state'), found)
         self.assertEqual('unshelve it', made.stuck[1].helps)
@@ -148,7 +143,7 @@ class PlannerTestCase(PlanTestCase):
         self.assertEqual({False}, self.small.asked_softly)
         # Others that get no server.
         self.small.held = []
-        made = self.drain('h1=4 a=2; h2=4; h3=4', 'h1', not_to={'h2'})
+        made = self.small.drain('h1=4 a=2; h2=4; h3=4', 'h1', not_to={'h2'})
         self.assertEqual('a:h3', small.say(made.moves))
 
     def test_what_a_group_loses(self):
@@ -176,7 +171,7 @@ class PlannerTestCase(PlanTestCase):
             ('affinity', ''),
             ('soft-affinity', ''),
         ):
-            made = self.drain(cloud, 'h1', 'h4')
+            made = self.small.drain(cloud, 'h1', 'h4')
             self.assertEqual(4, len(made.moves))
             said = [[*vars(one).values()][1:] for one in made.closer]
             found = ' '.join(map(str, itertools.chain(*said)))
@@ -184,7 +179,7 @@ class PlannerTestCase(PlanTestCase):
 
     def test_the_hardest_to_place_first(self):
         """One host takes the third; the second is larger than the first."""
-        made = self.drain(
+        made = self.small.drain(
             'h1=9/9 a=1 b=2 c=1/1 d=1/2; h2=2; h3=2; h4=1/1', 'h1'
         )
         self.assertEqual('c:h4 b:h2 a:h3', small.say(made.moves))
@@ -194,7 +189,7 @@ class PlannerTestCase(PlanTestCase):
     def test_placement_that_does_not_answer_ends_all(self):
         """Whichever question it is."""
         cloud = 'h1=3 a=1+g b=2; h2=1; h3=2/1'
-        self.drain(cloud, 'h1')
+        self.small.drain(cloud, 'h1')
         number = len(self.small.cloud.server.asked)
         self.assertLess(5, number)
         fault = placement.PlacementFailed(query='q', cause='c')
@@ -205,7 +200,7 @@ class PlannerTestCase(PlanTestCase):
                 wraps=get, side_effect=[mock.DEFAULT] * turn + [fault]
             )
 
-        asked = placement.PlacementFailed, self.drain, cloud, 'h1'
+        asked = placement.PlacementFailed, self.small.drain, cloud, 'h1'
         for turn in range(number):
             self.small.change = functools.partial(break_down, turn)
             self.assertRaises(*asked)
@@ -291,7 +286,7 @@ class RandomTestCase(PlanTestCase):
                 numbers = (rnd.randrange(most) for most in (6, 2, 3, 3))
                 host, cpus, label, group = numbers
                 servers[f's{n}'] = Server(f'h{host}', cpus + 1, label, group)
-            moves = self.mend((hosts, servers)).moves
+            moves = self.small.mend((hosts, servers)).moves
             batches = collections.Counter(one.batch for one in moves)
             lengths.update(batches.values())
             # Each of a batch has a place while no other has left its host.

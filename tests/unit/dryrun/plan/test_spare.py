@@ -8,18 +8,13 @@ A host has room for some units; a server takes its size of them.
 from unittest import mock
 
 import ddt
-import testtools
 
 from nova_ext_sched.dryrun.plan import spare
 from tests.unit.dryrun.plan import small
 
 
 @ddt.ddt
-class SpareTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.small = self.useFixture(small.Small())
-
+class SpareTestCase(small.TestCase):
     def spare(self, free, standing, size):
         """Let each host fail, and return what is counted.
 

@@ -7,7 +7,6 @@ from unittest import mock
 import ddt
 import fixtures
 from nova import exception as nova_exception
-import testtools
 
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
@@ -17,11 +16,7 @@ NEVER = admission.NotMovable('it is', '', cause='never evacuated')
 
 
 @ddt.ddt
-class SurviveTestCase(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.small = self.useFixture(small.Small())
-
+class SurviveTestCase(small.TestCase):
     def test_what_is_known_is_said_while_the_rest_is_asked(self):
         """The label has it as soon as one cannot fail, and how many."""
         advance = mock.Mock()
