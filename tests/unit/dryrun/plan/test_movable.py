@@ -87,7 +87,9 @@ class DrainTestCase(small.TestCase):
             return cloud
 
         self.small.build = lose
-        for one in self.small.drain(described, 'h1').stuck:
+        stuck = self.small.drain(described, 'h1').stuck
+        self.assertEqual('a b', small.name(stuck))
+        for one in stuck:
             self.assertEqual('state', one.cause)
             self.assertIn('nova has no compute node of h1', one.said)
             self.assertIn('start nova-compute there', one.helps)
