@@ -40,16 +40,13 @@ class SplitTestCase(testtools.TestCase):
 
 
 class Form:
-    """nova's ResourceRequest: a query string, and its only group."""
+    """nova's ResourceRequest: a query string."""
 
     def __init__(self, pinned):
         self.cpu_pinning_requested = pinned
 
     def to_querystring(self):
         return 'resources=VCPU%3A1'
-
-    def get_request_group(self, _):
-        return self
 
 
 class FormsTestCase(testtools.TestCase):

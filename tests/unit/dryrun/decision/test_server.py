@@ -45,9 +45,7 @@ class ServerTestCase(testtools.TestCase):
             uuid=uuids.server,
             display_name='web',
             host='h1',
-            node='n1',
             vm_state=vm_states.ACTIVE,
-            created_at=None,
             flavor=FLAVOR,
             project_id=uuids.project,
             user_id='u',
@@ -57,8 +55,6 @@ class ServerTestCase(testtools.TestCase):
         )
         absent = 'numa_topology', 'ignore_hosts', 'instance_group'
         self.spec = base.request_spec(
-            id=1,
-            instance_uuid=uuids.server,
             project_id=uuids.project,
             user_id='u',
             num_instances=5,
