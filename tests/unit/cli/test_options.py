@@ -6,7 +6,6 @@ import ddt
 import testtools
 
 from nova_ext_sched.cli import options
-from nova_ext_sched.cli import report
 
 
 @ddt.ddt
@@ -20,9 +19,11 @@ class SupposedTestCase(testtools.TestCase):
         ('', '', []),
         ('--option scheduler.workers=3', 'If [scheduler] workers were 3: ',
          [('--option', 'scheduler.workers=3')]),
-        ('--option debug=1 --aggregate-host a h1',
-         'If [DEFAULT] debug were 1 and aggregate a had h1: ',
-         [('--option', 'debug=1'), ('--aggregate-host', 'a h1')]),
+        ('--aggregate-host a h1 --option debug=1 --option x=2',
+         'If [DEFAULT] debug were 1 and [DEFAULT] x were 2 and aggregate a '
+         'had h1: ',
+         [('--option', 'debug=1'), ('--option', 'x=2'),
+          ('--aggregate-host', 'a h1')]),
         (
             '--no-aggregate-property a trait:X --aggregate-property b k=v '
             '--no-aggregate-host b h2',
@@ -55,19 +56,3 @@ class SupposedTestCase(testtools.TestCase):
         self.assertIn(f' were {shown}: ', options.say_supposed(parsed))
         [supposed] = options.list_supposed(parsed)
         self.assertEqual(f'{name}{shown}', supposed.value)
-
-    def test_a_report(self):
-        """The first line, the sentence and the document say it."""
-        sentence, sections = report.begin('2 of 3 fail', 'A remark.')
-        made = report.say_origin(
-            report.Report(sentence, sections, (), lambda: {'format': 1}),
-            self.parse('--aggregate-host', 'a', 'h1'),
-            'nova-ext-sched audit',
-        )
-        said = 'If aggregate a had h1: 2 of 3 fail.'
-        self.assertEqual(f'{said} A remark.', made.sentence)
-        titles = [one.title for one in made.sections]
-        self.assertEqual([said, 'A remark.'], titles)
-        supposed = [{'option': '--aggregate-host', 'value': 'a h1'}]
-        origin = {'command': 'nova-ext-sched audit', 'supposed': supposed}
-        self.assertEqual({'format': 1} | origin, made.document())

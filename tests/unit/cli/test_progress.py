@@ -7,11 +7,7 @@ from rich import progress as rich_progress
 import testtools
 
 from nova_ext_sched.cli import progress
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
+from tests.unit.cli import test_terminal
 
 
 class ProgressTestCase(testtools.TestCase):
@@ -34,7 +30,7 @@ class ProgressTestCase(testtools.TestCase):
             return number
 
         with mock.patch.object(rich_progress.Progress, 'add_task', note):
-            text = self.run_bar(Terminal())
+            text = self.run_bar(test_terminal.Terminal())
         self.assertIn('Reading placement', text)
         [task] = shown
         self.assertEqual(

@@ -273,22 +273,26 @@ class OriginTestCase(testtools.TestCase):
         parser = argparse.ArgumentParser()
         options.add_change(parser)
         parsed = parser.parse_args(['--no-aggregate-host', 'a', 'h'])
-        made = report.Report('1 of 2.', [Section('1.')], [], lambda: document)
-        return report.say_origin(made, parsed, 'audit')
+        sentence, sections = report.begin('1 of 2 fails', 'A remark.')
+        made = report.Report(sentence, sections, [], lambda: document)
+        return report.say_origin(made, parsed, 'nova-ext-sched audit')
 
-    def test_the_sentence_has_what_was_supposed(self):
-        answer = {'sentence': '1 of 2.', 'servers': 2}
-        made = self.say(answer=answer)
-        said = 'If aggregate a did not have h: 1 of 2.'
-        self.assertEqual(said, made.sentence)
-        document = made.document()
-        self.assertEqual({'sentence': said, 'servers': 2}, document['answer'])
+    def test_what_was_supposed(self):
+        """The first line, the sentence and the document say it."""
+        supposed = [{'option': '--no-aggregate-host', 'value': 'a h'}]
+        origin = {'command': 'nova-ext-sched audit', 'supposed': supposed}
+        made = self.say(answer={'sentence': '1 of 2 fails.', 'servers': 2})
+        said = 'If aggregate a did not have h: 1 of 2 fails.'
+        self.assertEqual(f'{said} A remark.', made.sentence)
+        titles = [one.title for one in made.sections]
+        self.assertEqual([said, 'A remark.'], titles)
+        expected = {'answer': {'sentence': said, 'servers': 2}} | origin
         # A document is made twice where a file is written, too.
-        self.assertEqual(document, made.document())
-
-    def test_a_document_without_a_sentence(self):
+        for _ in range(2):
+            self.assertEqual(expected, made.document())
+        # One that has no sentence.
         document = self.say(flavors=[]).document()
-        self.assertEqual({'flavors', 'command', 'supposed'}, {*document})
+        self.assertEqual({'flavors': []} | origin, document)
 
 
 class BeginTestCase(testtools.TestCase):
@@ -304,24 +308,7 @@ class BeginTestCase(testtools.TestCase):
         self.assertEqual('None of 5 fails.\n', write(*sections))
 
 
-ROWS = [
-    ('b', report.Cell(['x, y', 'z'])),
-    ('a', report.Cell({'x': 1}, 'one x')),
-]
-
-
-class Command(report.Lister):
-    document = None
-
-    def get_columns(self, parsed_args):
-        return ('Name', 'Values')
-
-    def make_report(self, parsed_args):
-        text = [Section('A text of words that people read')]
-        return report.Report('Two rows.', text, iter(ROWS), self.document, 3)
-
-
-class Document(Command):
+class Document(commands.Lister):
     def document(self):
         return {'format': 1, 'rows': ['x']}
 
@@ -331,12 +318,7 @@ DOCUMENT['command'] = 'nova-ext-sched count'
 
 
 @ddt.ddt
-class ListerTestCase(testtools.TestCase):
-    def run_command(self, *argv, kind=Command, status=base.SOME_FOUND):
-        found, text, self.err = commands.run(kind, *argv)
-        self.assertEqual(status, found, self.err)
-        return text
-
+class ListerTestCase(commands.CommandTestCase):
     def test_people_read_a_text(self):
         text = self.run_command()
         self.assertEqual('A text of words that people read\n', text)
@@ -381,7 +363,7 @@ class ListerTestCase(testtools.TestCase):
         self.assertEqual('Two rows.\n', self.err)
 
     def test_no_such_column(self):
-        with mock.patch.object(Command, 'make_report') as make:
+        with mock.patch.object(commands.Lister, 'make_report') as make:
             text = self.run_command('-c', 'Host', status=base.USAGE)
         make.assert_not_called()
         self.assertEqual('', text)

@@ -10,14 +10,11 @@ import testtools
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
+from tests.unit.cli import test_bars
 
 
 class Stream(io.StringIO):
     encoding = 'utf-8'
-
-
-class Ascii(io.StringIO):
-    encoding = 'ascii'
 
 
 def host(number, domains=(), **fields):
@@ -103,7 +100,9 @@ class MapTestCase(testtools.TestCase):
         self.assertTrue(first.startswith('Zone '), first)
 
     def test_an_encoding_without_blocks(self):
-        lines = draw(self.hosts, {'host7': 4}, {'host6': 2}, stream=Ascii)
+        lines = draw(
+            self.hosts, {'host7': 4}, {'host6': 2}, stream=test_bars.Ascii
+        )
         self.assertIn('rack10          -irC ', lines[2])
         self.assertIn('4  ####', lines[3])
         self.assertIn('A-H room   . nothing', lines[4])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
-import dataclasses
 
 import ddt
 import testtools
@@ -82,28 +81,3 @@ class QuestionTestCase(testtools.TestCase):
                 instances=2,
             ),
         )
-
-
-class SupposedTestCase(testtools.TestCase):
-    def test_in_the_order_of_the_options(self):
-        parser = argparse.ArgumentParser()
-        options.add_change(parser)
-        parsed = parser.parse_args(
-            [
-                *('--no-aggregate-host', 'b', 'h'),
-                *('--aggregate-property', 'gpu', 'a=2'),
-                *('--option', 'x=1', '--option', 'db.password=secret'),
-                *('--aggregate-property', 'gpu', 'b=3'),
-            ]
-        )
-        self.assertEqual(
-            [
-                ('--option', 'x=1'),
-                ('--option', 'db.password=***'),
-                ('--aggregate-property', 'gpu a=2'),
-                ('--aggregate-property', 'gpu b=3'),
-                ('--no-aggregate-host', 'b h'),
-            ],
-            [*map(dataclasses.astuple, options.list_supposed(parsed))],
-        )
-        self.assertEqual([], options.list_supposed(parser.parse_args([])))
