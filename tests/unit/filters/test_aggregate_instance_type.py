@@ -14,6 +14,7 @@ from nova_ext_sched import conf
 from nova_ext_sched.filters import aggregate_instance_type
 from tests import log_once
 from tests.unit.filters import base
+from tests.unit.policy import test_expression
 from tests.unit.request_filters import base as test_base
 
 FORCE = {'force_metadata_check': 'True'}
@@ -219,23 +220,16 @@ class LogTestCase(FilterTestCase):
         self.assertEqual(4, len(self.warnings()))
 
 
-words = st.sampled_from(('1', '2', '3.0', '10', 'a', 'ab', 'b c', '', '-1'))
-operators = st.sampled_from(
-    ('=', '>=', '<=', '==', '!=', 's==', 's!=', 's<', 's<=', 's>', 's>=',
-     '<in>', '<all-in>', '<or>')
-)  # fmt: skip
-requirements = st.one_of(
-    words,
-    st.tuples(operators, words).map(' '.join),
-    st.lists(words, min_size=1, max_size=3).map(
-        lambda some: ''.join(f'<or> {word} ' for word in some)
-    ),
-    st.lists(operators | words, max_size=4).map(' '.join),
-)
+requirements = st.lists(
+    st.sampled_from(test_expression.OPERATORS) | test_expression.words,
+    max_size=5,
+).map(' '.join)
 keys = st.sampled_from(('k', 'l', 'm'))
 novas_keys = keys | keys.map('aggregate_instance_extra_specs:{}'.format)
 metadata = st.dictionaries(
-    keys, st.lists(words, min_size=1, max_size=3).map(' , '.join), max_size=3
+    keys,
+    st.lists(test_expression.words, min_size=1, max_size=3).map(' , '.join),
+    max_size=3,
 )
 
 
