@@ -232,15 +232,6 @@ class RoomTestCase(ServerGroupsTestCase):
         found = self.room(state('a', sent=[A], vcpus_used=used))['a']
         self.assertEqual(room, found)
 
-    def test_the_sum_stays_when_a_server_is_placed(self):
-        """Two moments in one host state."""
-        small = dict(vcpus_used=7, vcpus_total=8)
-        before = self.room(state('a', **small), state('b', **small))
-        self.places[A] = [None]
-        after = self.room(state('a', **small), state('b', sent=[A], **small))
-        self.assertEqual({'a': 1, 'b': 1}, before)
-        self.assertEqual(before, after)
-
     def test_corrected_up_and_down(self):
         for used, room in ((7, 1), (6, 2), (0, 3), (5, 3), (7, 1)):
             self.assertEqual(
