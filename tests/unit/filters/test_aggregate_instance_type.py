@@ -132,21 +132,6 @@ class AggregateInstanceTypeFilterTestCase(FilterTestCase):
         host_state.aggregates[0].metadata['key'] = '2'
         self.assertFalse(self.filter.host_passes(host_state, spec))
 
-    def test_sets_of_one_size_are_judged_by_themselves(self):
-        one, two = (base.aggregate('agg', key=value) for value in '12')
-        hosts = [
-            base.host_state('host', *aggregates)
-            for aggregates in ([one], [two], [one, two])
-        ]
-        spec = make_spec({'key': '1'})
-        for some in (hosts, hosts[::-1]):
-            passed = self.filter.filter_all(some, spec)
-            self.assertEqual([h for h in some if h is not hosts[1]], passed)
-        [(_, judge)] = self.filter.decisions(spec)
-        self.assertEqual(
-            [True, False, True], [judge(host).passes for host in hosts]
-        )
-
     def test_objects_without_a_name(self):
         # As nova's own filter, ours reads names only to report them.
         nameless = objects.Aggregate(metadata={'k': 'x'})
