@@ -10,7 +10,6 @@ within its cell.
 import collections
 import contextlib
 import json
-import threading
 import typing
 
 from tests.cloud import nova
@@ -222,14 +221,14 @@ class MovesTestCase(world.WorldTestCase):
 
         :yields: those that they have deleted; it grows until the block ends
         """
-        deleted, stop = [], threading.Event()
+        deleted = []
         # A connection of its own for each user.
         users = {
             user: self.cloud.connect(user)
             for user in {self.row_of[server].user for server in servers}
         }
 
-        def delete():
+        def delete(stop):
             for server in servers:
                 deleted.append(server)
                 user = self.row_of[server].user
@@ -237,13 +236,8 @@ class MovesTestCase(world.WorldTestCase):
                 if stop.wait(DELETE_SECONDS):
                     break
 
-        thread = threading.Thread(target=delete)
-        thread.start()
-        try:
+        with world.beside(delete):
             yield deleted
-        finally:
-            stop.set()
-            thread.join()
         # Until placement does not know them either.
         self.world.delete(*deleted)
         for server in deleted:
@@ -270,10 +264,7 @@ class MovesTestCase(world.WorldTestCase):
         """Return the servers that hold room of hosts in placement."""
         admin = self.world.admin
         moving = {
-            one['uuid']: one['instance_uuid']
-            for one in admin.compute.get(
-                '/os-migrations', microversion='2.59'
-            ).json()['migrations']
+            one['uuid']: one['instance_uuid'] for one in self.list_migrations()
         }
         return {
             (moving.get(uuid, uuid), provider.name)
@@ -283,6 +274,28 @@ class MovesTestCase(world.WorldTestCase):
                 f'/resource_providers/{provider.id}/allocations'
             ).json()['allocations']
         }
+
+    def list_migrations(self):
+        """Return those that nova shows."""
+        return self.world.admin.compute.get(
+            '/os-migrations', microversion='2.59'
+        ).json()['migrations']
+
+    def disabled(self):
+        """Return the hosts that are disabled."""
+        services = self.world.admin.compute.services(binary='nova-compute')
+        return {one.host for one in services if one.status == 'disabled'}
+
+    def allowed(self, row):
+        """Return the hosts where the servers of a row may stand."""
+        request = oracle.Request(
+            (world.FLAVORS | BIG)[row.flavor],
+            {},
+            self.world.projects[row.user],
+        )
+        return oracle.hosts(
+            request, self.world.aggregates.values(), self.world.hosts
+        )
 
     def plan(self, command=None, name='plan.json', status=3):
         """Make a plan as the page types it; return it.
@@ -368,22 +381,12 @@ class MovesTestCase(world.WorldTestCase):
 
     def check_by_oracle(self, stuck):
         """Check where servers stand by the sentences of the documentation."""
-        aggregates = self.world.aggregates
         racks = self.world.racks
         members = {name: [] for name in ('', *self.rules)}
         for server in {*self.row_of} - stuck:
             row = self.row_of[server]
-            request = oracle.Request(
-                (world.FLAVORS | BIG)[row.flavor],
-                {},
-                self.world.projects[row.user],
-            )
             (host,) = self.hosts(server)
-            self.assertIn(
-                host,
-                oracle.hosts(request, aggregates.values(), self.world.hosts),
-                row,
-            )
+            self.assertIn(host, self.allowed(row), row)
             if row.zone:
                 self.assertIn(host, self.zones[row.zone])
             members[row.group].append(host)

@@ -184,9 +184,6 @@ class DrainTestCase(moves.MovesTestCase):
 
     def count_migrations(self):
         """Return how many migrations each server had."""
-        found = self.world.admin.compute.get(
-            '/os-migrations', microversion='2.59'
-        )
         return collections.Counter(
-            one['instance_uuid'] for one in found.json()['migrations']
+            one['instance_uuid'] for one in self.list_migrations()
         )

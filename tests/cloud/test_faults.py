@@ -8,7 +8,6 @@ over, servers land again, without a restart of nova-scheduler.
 """
 
 import contextlib
-import threading
 import time
 
 import ddt
@@ -118,25 +117,14 @@ class FaultsTestCase(world.WorldTestCase):
 
     def test_neutron_slow(self):
         """Neutron answers after seconds."""
-        self.survive(self.neutron_slow)
 
-    @contextlib.contextmanager
-    def neutron_slow(self):
-        stop = threading.Event()
-
-        def slow():
+        def slow(stop):
             while not stop.is_set():
                 with self.cloud.processes.frozen(self.cloud.neutron.process):
                     stop.wait(4)
                 stop.wait(0.5)
 
-        thread = threading.Thread(target=slow)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
+        self.survive(lambda: world.beside(slow))
 
     # Faults of one operation.
 

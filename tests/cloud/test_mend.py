@@ -4,9 +4,9 @@
 
 import contextlib
 import json
-import threading
 
 from tests.cloud import moves
+from tests.cloud import world
 
 ISOLATION, RESERVATION = ('isolation',), ('reservation',)
 TYPE = ('aggregate-instance-type',)
@@ -132,9 +132,9 @@ class MendTestCase(moves.MovesTestCase):
     @contextlib.contextmanager
     def waiting_for(self, flavor):
         """Ask for a server until there is a place, or the block ends."""
-        taken, stop = [], threading.Event()
+        taken = []
 
-        def ask():
+        def ask(stop):
             while not taken and not stop.wait(1):
                 (server,) = self.world.boot(flavor, 'linux', 'other')
                 if server.status == 'ACTIVE':
@@ -142,10 +142,5 @@ class MendTestCase(moves.MovesTestCase):
                 else:
                     self.world.delete(server.id)
 
-        thread = threading.Thread(target=ask)
-        thread.start()
-        try:
+        with world.beside(ask):
             yield taken
-        finally:
-            stop.set()
-            thread.join()

@@ -141,16 +141,7 @@ class NightTestCase(moves.MovesTestCase):
         self.assertEqual(set(), self.held(hosts), self.said)
         status, said = self.finish(self.start('--enable'))
         self.assertEqual(0, status, said)
-        self.assertEqual(
-            set(),
-            {
-                one.host
-                for one in self.world.admin.compute.services(
-                    binary='nova-compute'
-                )
-                if one.status == 'disabled'
-            },
-        )
+        self.assertEqual(set(), self.disabled())
         self.say(f'EMPTY: {names}')
         return hosts
 
@@ -291,12 +282,6 @@ class NightTestCase(moves.MovesTestCase):
             time.sleep(0.1)
         return None
 
-    def list_migrations(self):
-        """Return those that nova shows."""
-        return self.world.admin.compute.get(
-            '/os-migrations', microversion='2.59'
-        ).json()['migrations']
-
     def say(self, text):
         """Keep the night's log."""
         with LOG.open('a') as log:
@@ -377,8 +362,7 @@ class NightTestCase(moves.MovesTestCase):
     def move(self, server):
         if self.world.show(server).status != 'ACTIVE':
             return self.world.act(server, {'migrate': None}).ok
-        to = {'host': None, 'block_migration': 'auto'}
-        return self.world.act(server, {'os-migrateLive': to}).ok
+        return self.world.act(server, world.LIVE).ok
 
     def be_away(self, name, plan):
         """Take a service away; keystone forgets its tokens meanwhile."""

@@ -212,8 +212,8 @@ class PoliciesTestCase(world.WorldTestCase):
             )
 
     def live_migrate(self, name, server, flavor, allowed):
-        body = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
-        self.moved(f'{name}: live migrate', server, body, allowed, 'ACTIVE')
+        what = f'{name}: live migrate'
+        self.moved(what, server, world.LIVE, allowed, 'ACTIVE')
 
     def shelve(self, name, server, flavor, allowed):
         self.world.act(server, {'shelve': None})
@@ -343,8 +343,7 @@ class PoliciesTestCase(world.WorldTestCase):
         )
         self.assertEqual(host, server.hypervisor_hostname, server.fault)
         self.assertEqual([], self.audited(0))
-        body = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
-        self.world.act(server.id, body)
+        self.world.act(server.id, world.LIVE)
         after = self.world.wait(
             server.id,
             lambda found: (

@@ -48,6 +48,8 @@ RACKS = {
 #: The API of placement that knows generations of resource providers.
 PLACEMENT = {'OpenStack-API-Version': 'placement 1.19'}
 ACTIVE_SECONDS = processes.WAIT_SECONDS
+#: An action: nova chooses the host.
+LIVE = {'os-migrateLive': {'host': None, 'block_migration': 'auto'}}
 #: What a user may be told while a service is away.
 TOLD = (
     exceptions.SDKException,
@@ -285,7 +287,7 @@ class World:
         :returns: when each server was asked for, by its UUID, or None where
             it was deleted; it grows
         """
-        asked, failed, stop = {}, [], threading.Event()
+        asked, failed = {}, []
         # A connection of its own: a member whose token is from before.
         member = self.cloud.connect('member')
         body = {
@@ -295,7 +297,7 @@ class World:
             'networks': [{'uuid': self.network}],
         }
 
-        def create():
+        def create(stop):
             while not stop.wait(seconds):
                 with contextlib.suppress(*told):
                     began = time.time()
@@ -312,19 +314,14 @@ class World:
                         asked[kept[0]] = None
                         member.compute.delete_server(kept[0])
 
-        def create_or_fail():
+        def create_or_fail(stop):
             try:
-                create()
+                create(stop)
             except Exception as exc:
                 failed.append(exc)
 
-        thread = threading.Thread(target=create_or_fail)
-        thread.start()
-        try:
+        with beside(create_or_fail):
             yield asked
-        finally:
-            stop.set()
-            thread.join()
         if failed:
             raise failed[0]
 
@@ -400,6 +397,22 @@ class WorldTestCase(base.CloudTestCase):
         cls.world = World(cloud, cls.closed)
         cls.addClassCleanup(remove_everything, cls.world.admin)
         cls.world.create()
+
+
+@contextlib.contextmanager
+def beside(work):
+    """Let something go on in a thread until the block ends.
+
+    :param work: it takes the event that is set then
+    """
+    stop = threading.Event()
+    thread = threading.Thread(target=work, args=(stop,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def create_image(admin, name, properties=None):
