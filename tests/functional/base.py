@@ -23,6 +23,7 @@ from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from oslo_config import fixture as config_fixture
+from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_ext_sched import conf
@@ -32,6 +33,7 @@ from nova_ext_sched.request_filters import base as request_filters_base
 from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from tests import log_once
+from tests.functional import openstackclient
 from tests.functional import shared  # noqa: F401
 
 CONF = nova.conf.CONF
@@ -97,8 +99,14 @@ class PluginMixin:
     options: typing.ClassVar[dict[str, object]] = {}
     #: What makes nova.conf.
     plugin: typing.ClassVar[type[fixtures.Fixture]] = Plugin
+    #: Of CPUs, memory and disk; None for nova's own.
+    allocation_ratio: typing.ClassVar[float | None] = None
 
     def setUp(self):
+        if self.allocation_ratio is not None:
+            for name in ('cpu', 'ram', 'disk'):
+                option = f'initial_{name}_allocation_ratio'
+                self.flags(**{option: self.allocation_ratio})
         # The Fixtures' own set-up resets neither: they are in place before
         # nova's base class starts the services.
         self._plugin = self.plugin(self.host_filters, **self.options)
@@ -160,91 +168,10 @@ class PluginMixin:
         self.computes[host].stop()
         self.set_service(host, forced_down=True)
 
-
-class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
-    """A cloud with a compute for each host of ``weights``, or of ``started``.
-
-    The scheduler prefers the hosts of greater weight, so that a test can make
-    the wrong host the default: a pass then proves that a filter acted.
-    """
-
-    compute_driver = 'fake.MediumFakeDriver'
-    #: The class of another one, of these tests.
-    driver: typing.ClassVar[type | None] = None
-    microversion = 'latest'
-    weights: typing.ClassVar[dict[str, int]] = {}
-    #: Names to add to [filter_scheduler] weight_classes.
-    weigher_classes: typing.ClassVar[tuple[str, ...]] = ()
-    #: The hosts to start; None for all that have a weight.
-    started: typing.ClassVar[tuple[str, ...] | None] = None
-    #: The cell of each host that is not in cell1.
-    cells: typing.ClassVar[dict[str, str]] = {}
-
-    def setUp(self):
-        if self.weights:
-            self.useFixture(
-                nova_fixtures.HostNameWeigherFixture(weights=self.weights)
-            )
-        if self.weigher_classes:
-            weight_classes = CONF.filter_scheduler.weight_classes
-            self.useFixture(
-                nova_fixtures.ConfPatcher(
-                    group='filter_scheduler',
-                    weight_classes=[*weight_classes, *self.weigher_classes],
-                )
-            )
-        if self.driver:
-            # nova loads drivers of its own package alone.
-            self.compute_driver = f'fake.{self.driver.__name__}'
-            self.useFixture(
-                fixtures.MonkeyPatch(
-                    f'nova.virt.{self.compute_driver}', self.driver
-                )
-            )
-        self.useFixture(log_once.Forgotten(member_of))
-        request_filters_base.OUTAGES.clear()
-        super().setUp()
-        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
-        self.aggregate_ids = {}
-        self.queries = self._record_queries()
-        for host in self.weights if self.started is None else self.started:
-            self._start_compute(host, cell_name=self.cells.get(host))
-
-    def _record_queries(self):
-        """Keep the query string of every request for candidates."""
-        queries = []
-        get = report.SchedulerReportClient.get
-
-        def recording_get(client, url, *args, **kwargs):
-            parts = urllib.parse.urlsplit(url)
-            if parts.path == '/allocation_candidates':
-                queries.append(urllib.parse.parse_qs(parts.query))
-            return get(client, url, *args, **kwargs)
-
-        self.patch(report.SchedulerReportClient, 'get', recording_get)
-        return queries
-
-    @property
-    def log(self):
-        return self.stdlog.logger.output
-
-    @staticmethod
-    def api_engine():
-        return sources.api_db.context_manager.writer.get_engine()
-
-    def cell_engine(self, name='cell1'):
-        mapping = self.cell_mappings[name]
-        with context.target_cell(context.get_admin_context(), mapping) as cell:
-            return main_db.get_engine(context=cell)
-
-    def execute(self, statement, **values):
-        """Write to the database of the first cell."""
-        with self.cell_engine().begin() as connection:
-            connection.execute(sa.text(statement), values)
-
-    def metadata_away(self):
-        """Take the real table of aggregates' metadata away for a while."""
-        return table_away(self.api_engine(), 'aggregate_metadata')
+    @functools.cached_property
+    def aggregate_ids(self):
+        """The IDs of the aggregates that a test has created, by name."""
+        return {}
 
     def aggregate(self, name, hosts=(), zone=None, **metadata):
         """Create an aggregate with hosts and metadata; return its UUID.
@@ -298,6 +225,153 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             provider, sorted({*self._get_provider_traits(provider), *traits})
         )
 
+    def limit(self, host, class_, **fields):
+        """Change a host's inventory of a resource class in placement."""
+        provider = self._get_provider_uuid_by_host(host)
+        url = f'/resource_providers/{provider}/inventories'
+        found = self.placement.get(url).body
+        found['inventories'].setdefault(class_, {}).update(fields)
+        self.placement.put(url, found)
+
+    def allocate(self, name, resources, consumer=None, **since_1_38):
+        """Let a consumer hold resources of a provider; return its UUID.
+
+        :param name: of the provider
+        :param consumer: nobody's UUID, where none is given
+        """
+        consumer = consumer or uuidutils.generate_uuid()
+        provider = self._get_provider_uuid_by_name(name)
+        answer = self.placement.put(
+            f'/allocations/{consumer}',
+            {
+                'allocations': {provider: {'resources': resources}},
+                'project_id': self.api.project_id,
+                'user_id': self.api.project_id,
+                'consumer_generation': None,
+                **since_1_38,
+            },
+            version='1.38' if since_1_38 else '1.28',
+        )
+        self.assertEqual(204, answer.status, answer.body)
+        return consumer
+
+    def host_of(self, server):
+        return self.admin_api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
+
+    def assertNoValidHost(self, **kwargs):
+        server = self.boot(expected_state='ERROR', **kwargs)
+        self.assertIsNone(server['OS-EXT-SRV-ATTR:host'])
+        self.assertIn('No valid host', server['fault']['message'])
+        return server
+
+    def use_client(self):
+        """Return an OpenStackClient of this cloud's users."""
+        return self.useFixture(
+            openstackclient.OpenStackClient(
+                self.api_fixture.base_url,
+                {'placement': self.placement.fixture.endpoint},
+            )
+        )
+
+
+class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
+    """A cloud with a compute for each host of ``weights``, or of ``started``.
+
+    The scheduler prefers the hosts of greater weight, so that a test can make
+    the wrong host the default: a pass then proves that a filter acted.
+    """
+
+    compute_driver = 'fake.MediumFakeDriver'
+    #: The class of another one, of these tests.
+    driver: typing.ClassVar[type | None] = None
+    microversion = 'latest'
+    weights: typing.ClassVar[dict[str, int]] = {}
+    #: Names to add to [filter_scheduler] weight_classes.
+    weigher_classes: typing.ClassVar[tuple[str, ...]] = ()
+    #: The hosts to start; None for all that have a weight.
+    started: typing.ClassVar[tuple[str, ...] | None] = None
+    #: The cell of each host that is not in cell1.
+    cells: typing.ClassVar[dict[str, str]] = {}
+
+    def setUp(self):
+        if self.weights:
+            self.useFixture(
+                nova_fixtures.HostNameWeigherFixture(weights=self.weights)
+            )
+        if self.weigher_classes:
+            weight_classes = CONF.filter_scheduler.weight_classes
+            self.useFixture(
+                nova_fixtures.ConfPatcher(
+                    group='filter_scheduler',
+                    weight_classes=[*weight_classes, *self.weigher_classes],
+                )
+            )
+        if self.driver:
+            # nova loads drivers of its own package alone.
+            self.compute_driver = f'fake.{self.driver.__name__}'
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f'nova.virt.{self.compute_driver}', self.driver
+                )
+            )
+        self.useFixture(log_once.Forgotten(member_of))
+        request_filters_base.OUTAGES.clear()
+        super().setUp()
+        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
+        self.queries = self._record_queries()
+        for host in self.weights if self.started is None else self.started:
+            self._start_compute(host, cell_name=self.cells.get(host))
+
+    def _record_queries(self):
+        """Keep the query string of every request for candidates."""
+        queries = []
+        get = report.SchedulerReportClient.get
+
+        def recording_get(client, url, *args, **kwargs):
+            parts = urllib.parse.urlsplit(url)
+            if parts.path == '/allocation_candidates':
+                queries.append(urllib.parse.parse_qs(parts.query))
+            return get(client, url, *args, **kwargs)
+
+        self.patch(report.SchedulerReportClient, 'get', recording_get)
+        return queries
+
+    @property
+    def log(self):
+        return self.stdlog.logger.output
+
+    @staticmethod
+    def api_engine():
+        return sources.api_db.context_manager.writer.get_engine()
+
+    def cell_engine(self, name='cell1'):
+        with self.cell(name) as cell:
+            return main_db.get_engine(context=cell)
+
+    def cell(self, name='cell1'):
+        """Return what yields a context of a cell."""
+        return context.target_cell(
+            context.get_admin_context(), self.cell_mappings[name]
+        )
+
+    def execute(self, statement, **values):
+        """Write to the database of the first cell."""
+        with self.cell_engine().begin() as connection:
+            connection.execute(sa.text(statement), values)
+
+    def write_server(self, server, **columns):
+        """Write columns of a server's row in the first cell."""
+        written = ', '.join(f'{name} = :{name}' for name in columns)
+        self.execute(
+            f'UPDATE instances SET {written} WHERE uuid = :uuid',
+            uuid=server['id'],
+            **columns,
+        )
+
+    def metadata_away(self):
+        """Take the real table of aggregates' metadata away for a while."""
+        return table_away(self.api_engine(), 'aggregate_metadata')
+
     def flavor(
         self, *, name=None, vcpu=1, memory_mb=64, disk=0, **extra_specs
     ):
@@ -347,6 +421,18 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     @functools.cached_property
     def plain_image(self):
         return self.image()
+
+    def post(self, hints=None, flavor=None, **fields):
+        """Ask for servers, and wait for none; return the first."""
+        server = self._build_server(
+            flavor_id=flavor or self.plain_flavor, networks='none'
+        )
+        return self.api.post_server(
+            {
+                'server': {**server, **fields},
+                'os:scheduler_hints': hints or {},
+            }
+        )
 
     def boot(
         self,
@@ -445,16 +531,13 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
             context.get_admin_context(), server['id']
         )
 
-    def host_of(self, server):
-        return self.admin_api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
-
     def assertBootsOn(self, expected, **kwargs):
         server = self.boot(**kwargs)
         self.assertEqual(expected, server['OS-EXT-SRV-ATTR:host'])
         return server
 
-    def assertNoValidHost(self, **kwargs):
-        server = self.boot(expected_state='ERROR', **kwargs)
-        self.assertIsNone(server['OS-EXT-SRV-ATTR:host'])
-        self.assertIn('No valid host', server['fault']['message'])
-        return server
+    def assertCannotMigrate(self, server, host=None):
+        self.act(server, 'migrate', host=host)
+        self._assert_resize_migrate_action_fail(
+            server, 'migrate', 'NoValidHost'
+        )

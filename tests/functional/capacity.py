@@ -94,27 +94,12 @@ class TruthMixin:
         self.assertEqual(self.statuses[True], after.status)
         return answer
 
-    def limit(self, host, class_, **fields):
-        """Change a host's inventory of a resource class in placement."""
-        provider = self._get_provider_uuid_by_host(host)
-        url = f'/resource_providers/{provider}/inventories'
-        found = self.placement.get(url).body
-        found['inventories'][class_].update(fields)
-        self.placement.put(url, found)
-
 
 class CapacityTestCase(TruthMixin, base.CloudTestCase):
     """Three hosts of 10 CPUs, 8 GiB and 1 TiB, none of them overcommitted."""
 
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
-
-    def setUp(self):
-        self.flags(
-            initial_cpu_allocation_ratio=1.0,
-            initial_ram_allocation_ratio=1.0,
-            initial_disk_allocation_ratio=1.0,
-        )
-        super().setUp()
+    allocation_ratio = 1.0
 
     def large(self, vcpu=4, **kwargs):
         """Create a flavor; two of four CPUs fit on a host."""

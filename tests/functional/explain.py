@@ -78,6 +78,11 @@ def read(*args):
     return run(*args, '-f', 'json')
 
 
+def of_server(server, operation, *args):
+    """Run the command for an operation of a server that there is."""
+    return read('--server', server['id'], '--operation', operation, *args)
+
+
 class Bar:
     """Stands for the bar of a command.
 

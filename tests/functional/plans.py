@@ -86,15 +86,11 @@ class PlanTestCase(MovesMixin, audits.AuditTestCase):
     """
 
     options = {}
+    allocation_ratio = 1.0
     #: [nova_ext_sched] max_server_per_failure_domain
     rack_limit = 0
 
     def setUp(self):
-        self.flags(
-            initial_cpu_allocation_ratio=1.0,
-            initial_ram_allocation_ratio=1.0,
-            initial_disk_allocation_ratio=1.0,
-        )
         super().setUp()
         # nova-compute would refuse a group's servers on a forced host.
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')

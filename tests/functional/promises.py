@@ -26,7 +26,6 @@ from tests.functional import capacity
 from tests.functional import decisions
 from tests.functional import explain
 from tests.functional import keystone
-from tests.functional import openstackclient
 from tests.functional import plans
 from tests.functional import test_survive
 
@@ -52,6 +51,7 @@ def counts(**flavor):
 class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
     """One cloud, of which five promises are asked."""
 
+    allocation_ratio = 1.0
     #: Whether the hosts of a request may weigh the same.
     ties = False
     #: The promises that have no meaning in this cloud, and why.
@@ -65,23 +65,15 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         # SQLite takes one writer at a time.
         for module in (isolation_run, isolation_cloud):
             self.patch(module, 'WORKERS', 1)
-        self.flags(
-            initial_cpu_allocation_ratio=1.0,
-            initial_ram_allocation_ratio=1.0,
-            initial_disk_allocation_ratio=1.0,
-        )
         # The scheduler answers each host that is left, not three.
         self.flags(max_attempts=20, group='scheduler')
         # nova-compute would refuse a group's servers on a forced host.
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
         self.decisions = decisions.record(self)
+        #: The hosts of what becomes isolated.
+        self.joined = set()
         super().setUp()
-        self.openstack = self.useFixture(
-            openstackclient.OpenStackClient(
-                self.api_fixture.base_url,
-                {'placement': self.placement.fixture.endpoint},
-            )
-        )
+        self.openstack = self.use_client()
 
     def test_promises(self):
         self.useFixture(keystone.Projects(self.api.project_id, 'other'))
@@ -147,9 +139,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
 
         :returns: the answer
         """
-        answer = explain.read(
-            *('--server', server['id'], '--operation', 'migrate')
-        )
+        answer = explain.of_server(server, 'migrate')
         before = len(self.decisions)
         self.act(server, 'migrate', 'VERIFY_RESIZE')
         self.act(server, 'revertResize', 'ACTIVE')
@@ -313,7 +303,7 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
         :param without: those of them that sync cannot help, whose fault stays
         """
         self.join(*hosts)
-        self._require('required')
+        self.set_metadata('promised', {f'trait:{TRAIT}': 'required'})
         self._create_trait(TRAIT)
         for host in ready:
             self.add_traits(host, TRAIT)
@@ -330,30 +320,15 @@ class Row(test_survive.EvacuationMixin, plans.MovesMixin, capacity.TruthMixin):
             {*without}, self._list_faults('trait-missing', 'no-provider')
         )
         self.assertEqual({*hosts} - {*without}, self._offered())
-        self._require(None)
+        self.set_metadata('promised', {f'trait:{TRAIT}': None})
 
     def join(self, *hosts):
         """Add hosts to what becomes isolated, those that it lacks."""
-        joined = self._promised['hosts']
-        for host in hosts:
-            if host not in joined:
-                self.admin_api.add_host_to_aggregate(
-                    self._promised['id'], host
-                )
-                joined.append(host)
-
-    @functools.cached_property
-    def _promised(self):
-        made = self.admin_api.post_aggregate(
-            {'aggregate': {'name': 'promised', 'availability_zone': None}}
-        )
-        return {**made, 'hosts': []}
-
-    def _require(self, value):
-        self.admin_api.post_aggregate_action(
-            self._promised['id'],
-            {'set_metadata': {'metadata': {f'trait:{TRAIT}': value}}},
-        )
+        if not self.joined:
+            self.aggregate('promised')
+        for host in {*hosts} - self.joined:
+            self.add_host('promised', host)
+        self.joined |= {*hosts}
 
     def _list_faults(self, *faults, name='promised'):
         """Return the hosts where no server can land, by the list."""

@@ -28,10 +28,7 @@ class AntiAffinityTestCase(base.CloudTestCase):
         )
 
     def post(self, group, **extra):
-        server = {**self._build_server(networks='none'), **extra}
-        return self.api.post_server(
-            {'server': server, 'os:scheduler_hints': {'group': group}}
-        )
+        return super().post({'group': group}, **extra)
 
     def boot(self, group, expected='ACTIVE'):
         server = self._wait_for_state_change(self.post(group), expected)

@@ -20,7 +20,7 @@ class DomainsTestCase(audits.AuditTestCase):
     def boot_on(self, host):
         return self.boot(hints=self.members, az=f'nova:{host}')['id']
 
-    def limit(self, servers):
+    def allow(self, servers):
         """Turn the policy on, which would have refused servers at boot."""
         self.flags(
             max_server_per_failure_domain=servers, group='nova_ext_sched'
@@ -31,15 +31,15 @@ class DomainsTestCase(audits.AuditTestCase):
             (self.boot_on(host), host, 'failure-domain')
             for host in ('host1', 'host2', 'host3')
         ]
-        self.limit(2)
+        self.allow(2)
         self.assertEqual([], self.found())
-        self.limit(1)
+        self.allow(1)
         self.assertEqual(sorted(servers[:2]), self.found())
         # A server that moves counts in both racks.
         moving = servers[2][0]
-        self.limit(0)
+        self.allow(0)
         self.act({'id': moving}, 'migrate', 'VERIFY_RESIZE', host='host1')
-        self.limit(2)
+        self.allow(2)
         self.assertEqual(
             {uuid for uuid, *_ in servers}, {uuid for uuid, *_ in self.found()}
         )

@@ -81,11 +81,7 @@ class RequestsTestCase(BlazarTestCase):
     def instance_reservation(self):
         """Its own resource class decides, and stays where the pool is."""
         self._create_resource_class('CUSTOM_RESERVATION_X')
-        provider = self._get_provider_uuid_by_host('free')
-        url = f'/resource_providers/{provider}/inventories'
-        found = self.placement.get(url).body
-        found['inventories']['CUSTOM_RESERVATION_X'] = {'total': 2}
-        self.placement.put(url, found)
+        self.limit('free', 'CUSTOM_RESERVATION_X', total=2)
         self.aggregate('x', ['free'], reservation='x')
         flavor = self.flavor(
             specs={

@@ -9,6 +9,7 @@ the answer says, and one more finds no host.
 from nova.tests import fixtures as nova_fixtures
 
 from tests.functional import capacity
+from tests.functional import explain
 from tests.functional import keystone
 from tests.functional import nodes
 from tests.functional import reservations
@@ -25,12 +26,7 @@ class SituationsTestCase(capacity.CapacityTestCase):
         'NumInstancesFilter',
         'IoOpsFilter',
     )
-    options = {
-        'enable_isolated_aggregate_filtering': True,
-        'request_filters': ['isolate_aggregates', 'reserved_aggregates'],
-        'placement_req_required_member_prefix': ['reservation:'],
-        'placement_req_default_forbidden_member_prefix': ['reservation:'],
-    }
+    options = explain.OPTIONS
 
     def test_whole_servers_of_plain_and_of_licensed_hosts(self):
         self.isolate('windows', ['host1'], TRAIT)

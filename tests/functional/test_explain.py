@@ -45,9 +45,6 @@ class ExplainTestCase(base.CloudTestCase):
         'request_filters': ['isolate_aggregates'],
     }
 
-    def explain(self, *args):
-        return explain.read(*args)
-
     def assertUsage(self, run, expected, *args):
         answer = run(*args)
         self.assertEqual((2, ''), (answer.status, answer.out), answer)
@@ -85,11 +82,11 @@ class MatrixTestCase(ExplainTestCase):
         self.add_traits('host2', TRAIT)
         image = self.image(props={f'trait:{TRAIT}': 'required'})
         args = ('--flavor', self.flavor(), '--image', image)
-        self.assertEqual(['host1', 'host2'], self.explain(*args).order)
+        self.assertEqual(['host1', 'host2'], explain.read(*args).order)
         with nova_fixtures.ConfPatcher(
             isolation_trait_sources=['flavor'], group='nova_ext_sched'
         ):
-            answer = self.explain(*args)
+            answer = explain.read(*args)
         self.assertEqual(['host2'], answer.order)
         found = reasons(answer, 'host1')
         self.assertEqual(2, len(found), found)
@@ -98,7 +95,7 @@ class MatrixTestCase(ExplainTestCase):
 
     def hosts_are_left_in_the_scheduler_s_order(self):
         flavor = self.flavor()
-        answer = self.explain('--flavor', flavor, '--hosts')
+        answer = explain.read('--flavor', flavor, '--hosts')
         self.assertEqual(0, answer.status)
         self.assertEqual(['host1', 'host2', 'host3'], answer.order)
         self.assertEqual(
@@ -116,11 +113,11 @@ class MatrixTestCase(ExplainTestCase):
             (['--availability-zone', 'nova:host2'], ['host2']),
             (['--destination', 'host2'], ['host2']),
         ):
-            answer = self.explain('--flavor', flavor, *args)
+            answer = explain.read('--flavor', flavor, *args)
             self.assertEqual(expected, answer.order)
 
     def each_request_filter_is_told_of(self):
-        answer = self.explain('--flavor', self.flavor())
+        answer = explain.read('--flavor', self.flavor())
         self.assertEqual(
             [fn.__name__ for fn in request_filter.ALL_REQUEST_FILTERS],
             [
@@ -136,7 +133,7 @@ class MatrixTestCase(ExplainTestCase):
 
     def isolation_and_a_resource(self):
         flavor = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
-        answer = self.explain('--flavor', flavor)
+        answer = explain.read('--flavor', flavor)
         self.assertEqual(3, answer.status)
         # In truth no host is large enough, whatever isolates the others.
         self.assertEqual(
@@ -157,7 +154,7 @@ class MatrixTestCase(ExplainTestCase):
     def every_constraint_says_its_word_of_a_host(self):
         self.set_service('host1', forced_down=True)
         flavor = self._create_flavor(vcpu=1, memory_mb=99999, disk=0)
-        answer = self.explain(
+        answer = explain.read(
             '--flavor',
             flavor,
             '--host',
@@ -189,7 +186,7 @@ class MatrixTestCase(ExplainTestCase):
         with mock.patch.object(
             request_filter, 'ALL_REQUEST_FILTERS', [refuse]
         ):
-            answer = self.explain('--flavor', self.flavor())
+            answer = explain.read('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
         self.assertEqual(
             "refuse of tests ends the request: 'no\\nway'.", answer.sentence
@@ -200,13 +197,13 @@ class MatrixTestCase(ExplainTestCase):
             'nova.scheduler.filters.json_filter.JsonFilter.host_passes',
             lambda *_: 1 / 0,
         ):
-            answer = self.explain('--flavor', self.flavor())
+            answer = explain.read('--flavor', self.flavor())
         self.assertEqual(1, answer.status)
         self.assertIn('JsonFilter: expected an answer, got ZeroD', answer.err)
 
     def a_forced_host_runs_no_filter(self):
         self.set_service('host3', forced_down=True)
-        answer = self.explain(
+        answer = explain.read(
             '--flavor', self.flavor(), '--availability-zone', 'nova:host3'
         )
         self.assertEqual(0, answer.status)
@@ -253,7 +250,7 @@ class MatrixTestCase(ExplainTestCase):
         with nova_fixtures.ConfPatcher(
             max_placement_results=1, group='scheduler'
         ):
-            answer = self.explain('--flavor', self.flavor())
+            answer = explain.read('--flavor', self.flavor())
         self.assertEqual(0, answer.status)
         self.assertIn(
             '2 are cut off by max_placement_results (1)', answer.sentence
@@ -261,7 +258,7 @@ class MatrixTestCase(ExplainTestCase):
 
     def what_placement_says_in_place_of_an_answer(self):
         flavor = self.flavor(specs={'resources:CUSTOM_ABSENT': '1'})
-        answer = self.explain('--flavor', flavor)
+        answer = explain.read('--flavor', flavor)
         self.assertEqual(3, answer.status)
         self.assertEqual(
             3, line(answer, 'resources=CUSTOM_ABSENT:1')['refused']
@@ -277,7 +274,7 @@ class MatrixTestCase(ExplainTestCase):
         with mock.patch.object(
             allocation_candidate.AllocationCandidates, 'get_by_requests', fail
         ):
-            answer = self.explain(
+            answer = explain.read(
                 *('--flavor', self.flavor()),
                 *(f'--image-property={trait}' for trait in traits),
             )
@@ -291,15 +288,15 @@ class MatrixTestCase(ExplainTestCase):
 
     def pinned_cpus_are_asked_for_in_two_forms(self):
         flavor = self.flavor(specs={'hw:cpu_policy': 'dedicated'})
-        answer = self.explain('--flavor', flavor)
+        answer = explain.read('--flavor', flavor)
         self.assertEqual(0, answer.status)
         self.assertEqual(2, len(answer.document['query']))
 
     def more_instances_than_fit(self):
         flavor = self._create_flavor(vcpu=1, memory_mb=7000, disk=0)
-        answer = self.explain('--flavor', flavor, '--num-instances', '3')
+        answer = explain.read('--flavor', flavor, '--num-instances', '3')
         self.assertEqual(0, answer.status, answer)
-        answer = self.explain('--flavor', flavor, '--num-instances', '6')
+        answer = explain.read('--flavor', flavor, '--num-instances', '6')
         self.assertEqual(3, answer.status)
         self.assertIn('Only ', answer.sentence)
         self.assertIn(' of 6 instances find a host', answer.sentence)
@@ -316,14 +313,14 @@ class MatrixTestCase(ExplainTestCase):
             ('--flavor', flavor, '--server-group', group),
             ('--server', server['id']),
         ):
-            answer = self.explain(*args)
+            answer = explain.read(*args)
             self.assertEqual(3, answer.status)
             self.assertIn('policy is not supported', answer.sentence)
 
     def a_cell_that_is_down(self):
         flavor = self.flavor()
         with base.table_away(self.cell_engine(), 'compute_nodes'):
-            answer = self.explain('--flavor', flavor)
+            answer = explain.read('--flavor', flavor)
         self.assertEqual(1, answer.status)
         self.assertRegex(
             answer.sentence,
@@ -335,7 +332,7 @@ class MatrixTestCase(ExplainTestCase):
         mapping = self.cell_mappings['cell1']
         mapping.disabled = True
         mapping.save()
-        answer = self.explain('--flavor', self.flavor())
+        answer = explain.read('--flavor', self.flavor())
         self.assertEqual(3, answer.status)
         self.assertEqual(
             '0 of 3 hosts can take it. 3 are in a disabled cell.',
@@ -372,7 +369,7 @@ class MatrixTestCase(ExplainTestCase):
              'in /absent cannot be read: No such file or directory.'),
             (['--flavor', 'm1.tiny', '--server-group', 'absent'], 'group'),
         ):  # fmt: skip
-            answer = self.explain(*args)
+            answer = explain.read(*args)
             self.assertEqual(2, answer.status, answer)
             self.assertIn(expected, answer.err)
             self.assertEqual('', answer.out)
@@ -382,7 +379,7 @@ class MatrixTestCase(ExplainTestCase):
             ['--server', 'x', '--recorded', 'req-x'],
             ['--host', 'x', '--hosts'],
         ):
-            self.assertRaises(SystemExit, self.explain, '--flavor', 'x', *args)
+            self.assertRaises(SystemExit, explain.read, '--flavor', 'x', *args)
 
 
 class ServerTestCase(ExplainTestCase):
@@ -404,9 +401,9 @@ class ServerTestCase(ExplainTestCase):
         for name in ('web', 'twice', 'twice', posing):
             self.boot(name=name)
         for name in (self.absent['name'], 'web'):
-            request = self.explain('--server', name).document['request']
+            request = explain.read('--server', name).document['request']
             self.assertEqual(name, request['server_name'])
-        request = self.explain('--server', posing).document['request']
+        request = explain.read('--server', posing).document['request']
         self.assertEqual(self.absent['name'], request['server_name'])
         self.assertUsage(
             explain.run, '2 servers are named twice: ', '--server', 'twice'
@@ -420,7 +417,7 @@ class ServerTestCase(ExplainTestCase):
         self.assertEqual(1, answer.status)
         self.assertIn('which project is named x (no cred', answer.err)
         group = self.create_group(name='apart')
-        answer = self.explain(
+        answer = explain.read(
             *('--flavor', self.plain_flavor, '--server-group', 'apart')
         )
         found = answer.document['request']['server_group']
@@ -428,46 +425,29 @@ class ServerTestCase(ExplainTestCase):
 
     def a_server_that_was_created_with_another(self):
         """nova stores how many there were; one of them moves alone."""
-        request = self._build_server(
-            flavor_id=self._create_flavor(vcpu=1, memory_mb=5000, disk=0),
-            networks='none',
-        )
-        self.api.post_server({'server': {**request, 'min_count': 2}})
+        self.post(flavor=self.flavor(memory_mb=5000), min_count=2)
         known = {self.server['id'], self.absent['id']}
         for server in self.api.get_servers(detail=False):
             if server['id'] not in known:
                 self.created = self._wait_for_state_change(server, 'ACTIVE')
         # The other one fills the second of three hosts.
-        answer = self.explain(
-            '--server', self.created['id'], '--operation', 'migrate'
-        )
+        answer = explain.of_server(self.created, 'migrate')
         self.assertEqual(0, answer.status, answer)
         self.assertEqual('host3', answer.order[0])
 
     def migrations_leave_the_source_out(self):
         server = self.server
         for operation in ('migrate', 'live-migrate', 'evacuate'):
-            answer = self.explain(
-                '--server', server['id'], '--operation', operation
-            )
+            answer = explain.of_server(server, operation)
             self.assertEqual(1, line(answer, 'ignore_hosts')['refused'])
             self.assertEqual('host2', answer.order[0])
-        answer = self.explain(
-            '--server',
-            server['id'],
-            '--operation',
-            'migrate',
-            '--destination',
-            'host3',
-        )
+        answer = explain.of_server(server, 'migrate', '--destination', 'host3')
         self.assertEqual('host3', answer.order[0])
 
     def an_evacuation_goes_where_explain_says(self):
         server = self.created
         self.set_service(self.host_of(server), forced_down=True)
-        answer = self.explain(
-            '--server', server['id'], '--operation', 'evacuate'
-        )
+        answer = explain.of_server(server, 'evacuate')
         self.assertEqual(['host3'], answer.order)
         self.act(server, 'evacuate')
         self._wait_for_server_parameter(
@@ -481,7 +461,7 @@ class ServerTestCase(ExplainTestCase):
             image=self.image(props={f'trait:{TRAIT}': 'required'})
         )
         args = ('--server', server['id'], '--operation', 'rebuild')
-        answer = self.explain(*args, '--image', self.image())
+        answer = explain.read(*args, '--image', self.image())
         self.assertEqual(3, answer.status)
         self.assertIn('take it. 1 is isolated (windows), ', answer.sentence)
         # It stays on its host: to lift that is no help.
@@ -489,9 +469,9 @@ class ServerTestCase(ExplainTestCase):
             ['take host1 out of windows'],
             [one['act'] for one in answer.document['answer']['freed']],
         )
-        answer = self.explain(*args, '--image-property', 'hw_vif_model=virtio')
+        answer = explain.read(*args, '--image-property', 'hw_vif_model=virtio')
         self.assertEqual(3, answer.status)
-        answer = self.explain(
+        answer = explain.read(
             *args, '--image-property', 'trait:CUSTOM_OTHER=required'
         )
         self.assertEqual(3, answer.status)
@@ -521,11 +501,11 @@ class HeadlineTestCase(ExplainTestCase):
             (('--server', servers[1]['id'], '--operation', 'migrate'),
              '2 are isolated (windows), 1 is disabled.'),
         ):  # fmt: skip
-            answer = self.explain(*args)
+            answer = explain.read(*args)
             self.assertEqual(
                 f'0 of 3 hosts can take it. {said}', answer.sentence
             )
-        [enable, take] = self.explain('--flavor', self.flavor()).document[
+        [enable, take] = explain.read('--flavor', self.flavor()).document[
             'answer'
         ]['freed']
         self.assertEqual(
@@ -544,7 +524,7 @@ class ZoneTestCase(ExplainTestCase):
         self.aggregate('z', ['host1'], zone='az1')
         server = self.boot(az='az1')
         asked = ('--server', server['id'], '--operation', 'migrate')
-        answer = self.explain(*asked)
+        answer = explain.read(*asked)
         self.assertEqual(3, answer.status)
         self.assertEqual(
             [
@@ -555,7 +535,7 @@ class ZoneTestCase(ExplainTestCase):
         )
         # A new one cannot be unpinned.
         self.set_service('host1', status='disabled')
-        answer = self.explain(
+        answer = explain.read(
             *('--flavor', self.flavor(), '--availability-zone', 'az1')
         )
         self.assertEqual(
@@ -564,15 +544,13 @@ class ZoneTestCase(ExplainTestCase):
         )
         self.set_service('host1', status='enabled')
         self.add_host('z', 'host3')
-        self.assertEqual(['host3'], self.explain(*asked).order)
-        self.admin_api.remove_host_from_aggregate(
-            self.aggregate_ids['z'], 'host3'
-        )
-        self.assertEqual([], self.explain(*asked).order)
+        self.assertEqual(['host3'], explain.read(*asked).order)
+        self.remove_host('z', 'host3')
+        self.assertEqual([], explain.read(*asked).order)
         if api_version_request.max_api_version() < UNPINS:
             self.skipTest('this release of nova unpins no server')
         self.api.api_put(
             f'/servers/{server["id"]}',
             {'server': {'pinned_availability_zone': None}},
         )
-        self.assertEqual(['host2', 'host3'], self.explain(*asked).order)
+        self.assertEqual(['host2', 'host3'], explain.read(*asked).order)

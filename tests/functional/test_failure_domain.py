@@ -42,17 +42,7 @@ class FailureDomainsTestCase(base.CloudTestCase):
 
     def post(self, group, hints, **server):
         """Send the request for servers of a group, and wait for nothing."""
-        return self.api.post_server(
-            {
-                'server': {
-                    **self._build_server(
-                        flavor_id=self.small, networks='none'
-                    ),
-                    **server,
-                },
-                'os:scheduler_hints': {**hints, 'group': group},
-            }
-        )
+        return super().post({**hints, 'group': group}, self.small, **server)
 
     def boot_in(self, group, hints, **kwargs):
         return self.boot(

@@ -43,12 +43,7 @@ class IsolationTestCase(base.CloudTestCase):
         # SQLite takes one writer at a time.
         for module in (isolation_run, isolation_cloud):
             self.patch(module, 'WORKERS', 1)
-        self.openstack = self.useFixture(
-            openstackclient.OpenStackClient(
-                self.api_fixture.base_url,
-                {'placement': self.placement.fixture.endpoint},
-            )
-        )
+        self.openstack = self.use_client()
         self.providers = {
             host: self._get_provider_uuid_by_host(host)
             for host in self.weights

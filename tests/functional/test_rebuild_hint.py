@@ -124,10 +124,7 @@ class BootTestCase(RebuildHintTestCase):
         self.assertNoValidHost(hints=hints)
         # Two servers of one request.
         hints['group'] = self.create_group()
-        server = self._build_server(flavor_id=self.flavor(), networks='none')
-        self.api.post_server(
-            {'server': {**server, 'min_count': 2}, 'os:scheduler_hints': hints}
-        )
+        self.post(hints, min_count=2)
         group = self.api.api_get(f'/os-server-groups/{hints["group"]}').body
         both = [
             self._wait_for_state_change({'id': one}, 'ACTIVE')

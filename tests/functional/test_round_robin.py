@@ -59,29 +59,16 @@ class RoundRobinTestCase(base.CloudTestCase):
 
     def boot_at_once(self, group, count):
         """Boot servers in one request; return their hosts by creation."""
-        self.api.post_server(
-            {
-                'server': {
-                    **self._build_server(
-                        flavor_id=self.small, networks='none'
-                    ),
-                    'min_count': count,
-                    'max_count': count,
-                },
-                'os:scheduler_hints': {'group': group},
-            }
-        )
+        number = {'min_count': count, 'max_count': count}
+        self.post({'group': group}, self.small, **number)
         return self.member_hosts(group)
 
     def create_unclaimed(self, group):
         """Create a member that no conductor asks the scheduler for."""
-        request = self._build_server(flavor_id=self.small, networks='none')
         with mock.patch(
             'nova.conductor.api.ComputeTaskAPI.schedule_and_build_instances'
         ):
-            self.api.post_server(
-                {'server': request, 'os:scheduler_hints': {'group': group}}
-            )
+            self.post({'group': group}, self.small)
 
     def member_hosts(self, group):
         """Return the hosts of a group's servers in their order."""

@@ -9,7 +9,6 @@ import pathlib
 from unittest import mock
 
 import fixtures
-from nova import context
 from nova import objects
 from nova.tests.functional.api import client
 from nova.virt import fake
@@ -137,8 +136,7 @@ class SurviveTestCase(EvacuationMixin, plans.PlanTestCase):
 
     def set_image(self, server, **properties):
         """Let a server have these of its image, as a rebuild would."""
-        ctxt = context.get_admin_context()
-        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+        with self.cell() as cctxt:
             found = objects.Instance.get_by_uuid(
                 cctxt, server, expected_attrs=['system_metadata']
             )

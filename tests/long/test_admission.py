@@ -14,11 +14,6 @@ from tests.functional import test_survive
 class AdmissionTestCase(test_survive.SurviveTestCase):
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
 
-    def explain(self, server, operation):
-        return explain.read(
-            *('--server', server['id'], '--operation', operation)
-        )
-
     def assertMoveRefused(self, server, **action):
         self.assertRaises(
             client.OpenStackApiException,
@@ -53,7 +48,7 @@ class NeverTestCase(AdmissionTestCase):
             ('evacuate', 'evacuated'),
             ('live-migrate', 'live-migrated'),
         ):
-            answer = self.explain(server, operation)
+            answer = explain.of_server(server, operation)
             self.assertEqual(3, answer.status)
             end = answer.document['answer']['end']
             self.assertEqual(
@@ -62,7 +57,7 @@ class NeverTestCase(AdmissionTestCase):
             )
             self.assertIn('vTPM', end['reason'])
         # It is stopped, and moved.
-        answer = self.explain(server, 'migrate')
+        answer = explain.of_server(server, 'migrate')
         self.assertEqual(
             (0, ['host2', 'host3']), (answer.status, answer.order)
         )
@@ -84,7 +79,7 @@ class StateTestCase(AdmissionTestCase):
         server = self.boot_stopped(az='nova:host1')
         live = {'host': None, 'block_migration': 'auto'}
         self.assertMoveRefused(server, **{'os-migrateLive': live})
-        answer = self.explain(server, 'live-migrate')
+        answer = explain.of_server(server, 'live-migrate')
         self.assertEqual(
             (3, ['host2', 'host3']), (answer.status, answer.order)
         )
@@ -101,7 +96,7 @@ class StateTestCase(AdmissionTestCase):
             found['sentence'],
         )
         for operation in ('migrate', 'evacuate'):
-            answer = self.explain(server, operation)
+            answer = explain.of_server(server, operation)
             self.assertEqual(
                 (0, ''), (answer.status, answer.document['answer']['refusal'])
             )

@@ -161,14 +161,6 @@ class CloudMixin:
             'aggregate'
         ]
 
-    def turn_on(self):
-        self.flags(
-            enable_isolated_aggregate_filtering=True,
-            placement_req_required_member_prefix=['reservation:'],
-            placement_req_default_forbidden_member_prefix=['reservation:'],
-            group='nova_ext_sched',
-        )
-
     def violations(self):
         """Return what nova-api's answers amount to."""
         aggregates = [
@@ -223,16 +215,14 @@ class RandomCloudTestCase(CloudMixin, audits.AuditTestCase):
 
     def move(self, uuid, host):
         server = {'id': uuid}
-        self.act({'id': uuid}, 'migrate', host=host)
-        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        self.act(server, 'migrate', 'VERIFY_RESIZE', host=host)
         self.assertEqual(host, self.host_of(server))
-        self.act({'id': uuid}, 'confirmResize')
-        self._wait_for_state_change(server, 'ACTIVE')
+        self.act(server, 'confirmResize', 'ACTIVE')
 
     @ddt.data(*range(CASES))
     def test_found_then_moved(self, seed):
         self.make_cloud(random.Random(seed))
-        self.turn_on()
+        self.flags(group='nova_ext_sched', **audits.AuditTestCase.options)
         expected = self.violations()
         self.assertNotEqual([], expected)
         self.assertEqual(expected, self.found())

@@ -6,8 +6,6 @@ import contextlib
 import json
 from unittest import mock
 
-from nova import context
-from nova import objects
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 
@@ -20,7 +18,6 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import stuck
-from tests.functional import audits
 from tests.functional import base
 from tests.functional import explain
 from tests.functional import test_drain
@@ -167,11 +164,7 @@ class PlanTestCase(test_drain.DrainTestCase):
         self.api.api_delete(f'/servers/{server["id"]}')
         self._wait_for_state_change(server, 'SOFT_DELETED')
         built = self.boot(host='host1')
-        ctxt = context.get_admin_context()
-        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
-            found = objects.Instance.get_by_uuid(cctxt, built['id'])
-            found.vm_state = 'building'
-            found.save()
+        self.write_server(built, vm_state='building')
         plan = self.drain('host1')
         self.assertEqual(
             {
@@ -317,7 +310,7 @@ class RefusedRebuildTestCase(test_drain.DrainTestCase):
     weights = {f'host{n}': 700 - n for n in range(1, 6)}
 
     def test_servers_that_run_other_images_than_their_requests_have(self):
-        self.flags(group='nova_ext_sched', **audits.AuditTestCase.options)
+        self.turn_on()
         self.isolate('windows', ['host2', 'host4'], 'CUSTOM_WINDOWS')
         plain = self.image()
         licensed = self.image(props={'trait:CUSTOM_WINDOWS': 'required'})

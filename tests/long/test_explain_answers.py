@@ -17,9 +17,6 @@ from tests.functional import explain
 class AnswersTestCase(base.CloudTestCase):
     weights = {'host1': 100, 'host2': 50, 'host3': 10}
 
-    def explain(self, *args):
-        return explain.read(*args)
-
     def test_new_servers(self):
         self.a_trait_that_placement_does_not_know()
         self.instances_of_one_request_are_members_of_the_group()
@@ -28,9 +25,9 @@ class AnswersTestCase(base.CloudTestCase):
         self.set_service('host3', forced_down=True)
         args = ('--flavor', self.flavor())
         args += ('--server-group', self.create_group())
-        answer = self.explain(*args, '--num-instances', '2')
+        answer = explain.read(*args, '--num-instances', '2')
         self.assertEqual(0, answer.status, answer.out)
-        answer = self.explain(*args, '--num-instances', '3')
+        answer = explain.read(*args, '--num-instances', '3')
         self.assertEqual(3, answer.status)
         self.assertIn(
             'Only 2 of 3 instances find a host, so nova creates none.',
@@ -39,7 +36,7 @@ class AnswersTestCase(base.CloudTestCase):
 
     def a_trait_that_placement_does_not_know(self):
         flavor = self.flavor(specs={'trait:CUSTOM_UNHEARD_OF': 'required'})
-        answer = self.explain('--flavor', flavor)
+        answer = explain.read('--flavor', flavor)
         self.assertIn(
             '0 of 3 hosts can take it. '
             '3 lack the trait CUSTOM_UNHEARD_OF, which '
@@ -47,7 +44,7 @@ class AnswersTestCase(base.CloudTestCase):
             answer.sentence,
         )
         self._create_trait('CUSTOM_UNHEARD_OF')
-        answer = self.explain('--flavor', flavor)
+        answer = explain.read('--flavor', flavor)
         self.assertIn('CUSTOM_UNHEARD_OF.', answer.sentence)
 
     def test_servers_that_never_landed(self):
@@ -59,9 +56,9 @@ class AnswersTestCase(base.CloudTestCase):
     def a_host_is_left_now(self):
         server = self.assertNoValidHost(flavor=self.flavor())
         args = ('--server', server['id'])
-        self.assertEqual([], self.explain(*args).document['remarks'])
+        self.assertEqual([], explain.read(*args).document['remarks'])
         self.set_service('host2', forced_down=False)
-        answer = self.explain(*args)
+        answer = explain.read(*args)
         self.assertEqual(['host2'], answer.order)
         [remark] = answer.document['remarks']
         self.assertIn('"host"', remark)
@@ -74,10 +71,8 @@ class AnswersTestCase(base.CloudTestCase):
             'nova.conductor.api.ComputeTaskAPI.schedule_and_build_instances',
             lambda *_, **__: None,
         ):
-            server = self.api.post_server(
-                {'server': self._build_server(networks='none', name='web')}
-            )
-        answer = self.explain('--server', server['id'])
+            server = self.post(name='web')
+        answer = explain.read('--server', server['id'])
         self.assertEqual(0, answer.status)
         self.assertEqual('web', answer.document['request']['server_name'])
         [remark] = answer.document['remarks']
@@ -101,7 +96,7 @@ class AnswersTestCase(base.CloudTestCase):
 
     def remark(self, server):
         """Return the only remark; every host can take the server."""
-        answer = self.explain('--server', server['id'])
+        answer = explain.read('--server', server['id'])
         self.assertEqual(['host1', 'host2', 'host3'], answer.order)
         [remark] = answer.document['remarks']
         self.assertNotIn('found no host', remark)
@@ -140,13 +135,9 @@ class AnswersTestCase(base.CloudTestCase):
         with fixtures.MonkeyPatch(
             'nova.virt.fake.MediumFakeDriver.spawn', spawn
         ):
-            server = self.api.post_server(
-                {'server': self._build_server(networks='none')}
-            )
+            server = self.post()
             self.assertTrue(begun.wait(60))
-            with context.target_cell(
-                context.get_admin_context(), self.cell_mappings['cell1']
-            ) as cctxt:
+            with self.cell() as cctxt:
                 instance = objects.Instance.get_by_uuid(cctxt, server['id'])
                 self.computes['host1'].manager._init_instance(cctxt, instance)
         self.assertIn(
@@ -157,7 +148,7 @@ class AnswersTestCase(base.CloudTestCase):
     def it_failed_after_it_ran(self):
         server = self.boot()
         self.reset_state(server, 'error')
-        answer = self.explain('--server', server['id'])
+        answer = explain.read('--server', server['id'])
         self.assertEqual([], answer.document['remarks'])
 
     def test_of_a_server(self):
@@ -172,7 +163,7 @@ class AnswersTestCase(base.CloudTestCase):
             (self.cell_engine(), 'instances', 'the database of cell cell1'),
         ):
             with base.table_away(engine, table):
-                answer = self.explain('--server', server['id'])
+                answer = explain.read('--server', server['id'])
             self.assertEqual(1, answer.status, answer)
             self.assertIn(expected, answer.err)
             self.assertNotIn('SELECT', answer.err)
@@ -185,20 +176,18 @@ class AnswersTestCase(base.CloudTestCase):
             context.get_admin_context(), self.flavor(memory_mb=99999)
         )
         spec.save()
-        answer = self.explain(
-            '--server', server['id'], '--operation', 'migrate'
-        )
+        answer = explain.of_server(server, 'migrate')
         self.assertEqual(['host2', 'host3'], answer.order)
         self.assertEqual(64, answer.document['request']['flavor']['memory_mb'])
 
     def conductor_checks_the_image_before_the_group(self, server):
         self.patch(utils, '_SUPPORTS_ANTI_AFFINITY', False)
-        rebuild = ('--server', server['id'], '--operation', 'rebuild')
         for value, expected in (
             ('trait:CUSTOM_ABSENT=required', 'image traits'),
             ('hw_vif_model=virtio', 'server group'),
         ):
-            answer = self.explain(*rebuild, '--image-property', value)
+            changed = ('--image-property', value)
+            answer = explain.of_server(server, 'rebuild', *changed)
             self.assertEqual(
                 expected, answer.document['answer']['end']['name']
             )

@@ -10,7 +10,6 @@ import fixtures
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova.cmd import manage
-from oslo_utils import uuidutils
 
 from nova_ext_sched.cmd import capacity
 from tests import samples
@@ -22,6 +21,8 @@ from tests.long import pages
 CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
 MANAGER = 'nova.compute.manager.ComputeManager'
 DRIVER = 'nova.virt.fake.FakeDriver'
+#: What fills a host.
+FULL = {'MEMORY_MB': 7000}
 
 
 class UnheldTestCase(base.CloudTestCase):
@@ -53,25 +54,6 @@ class UnheldTestCase(base.CloudTestCase):
             for one in found['hosts']
         }
 
-    def allocate(self, host, consumer, **of_version):
-        body = {
-            'allocations': {
-                self._get_provider_uuid_by_host(host): {
-                    'resources': {'MEMORY_MB': 7000}
-                }
-            },
-            'project_id': self.api.project_id,
-            'user_id': self.api.project_id,
-            'consumer_generation': None,
-            **of_version,
-        }
-        answer = self.placement.put(
-            f'/allocations/{consumer}',
-            body,
-            version='1.38' if of_version else '1.28',
-        )
-        self.assertEqual(204, answer.status, answer.body)
-
 
 class SharedTestCase(sharing.StorageMixin, UnheldTestCase):
     """Hosts that share a disk of 65 GB."""
@@ -81,26 +63,6 @@ class SharedTestCase(sharing.StorageMixin, UnheldTestCase):
     def setUp(self):
         self.flags(initial_cpu_allocation_ratio=1.0)
         super().setUp()
-
-    def allocate_disk(self, amount):
-        """Let a consumer of nobody hold some of the disk; return its UUID."""
-        consumer = uuidutils.generate_uuid()
-        answer = self.placement.put(
-            f'/allocations/{consumer}',
-            {
-                'allocations': {
-                    self._get_provider_uuid_by_name('storage'): {
-                        'resources': {'DISK_GB': amount}
-                    }
-                },
-                'project_id': self.api.project_id,
-                'user_id': self.api.project_id,
-                'consumer_generation': None,
-            },
-            version='1.28',
-        )
-        self.assertEqual(204, answer.status, answer.body)
-        return consumer
 
     def ask(self, **flavor):
         return explain.read('--flavor', self.flavor(**flavor))
@@ -115,7 +77,7 @@ class SharedTestCase(sharing.StorageMixin, UnheldTestCase):
         self.assertIn('3 are too small (VCPU)', self.ask(vcpu=11).sentence)
         # All that there is: it is in no summary of placement's.
         for amount in (60, 5):
-            consumer = self.allocate_disk(amount)
+            consumer = self.allocate('storage', {'DISK_GB': amount})
         answer = self.ask(vcpu=2, disk=5)
         self.assertEqual([], answer.order)
         self.assertIn('2 are full (DISK_GB), 1 has no DISK', answer.sentence)
@@ -143,16 +105,13 @@ class HeldTestCase(UnheldTestCase):
             'nova.conductor.api.ComputeTaskAPI.schedule_and_build_instances',
             lambda *_, **__: None,
         ):
-            built = self.api.post_server(
-                {'server': self._build_server(networks='none')}
-            )
-        self.allocate('host4', built['id'])
-        consumer = uuidutils.generate_uuid()
-        self.allocate('host5', consumer, consumer_type='CONTAINER')
+            built = self.post()
+        self.allocate('host4', FULL, built['id'])
+        consumer = self.allocate('host5', FULL, consumer_type='CONTAINER')
         self.assertEqual(0, self.explain()['answer']['left'])
         self.assertIsNone(self.found())
         self.placement.delete(f'/allocations/{consumer}')
-        self.allocate('host5', consumer)
+        self.allocate('host5', FULL, consumer)
         self.assertEqual({'host5': (True, [consumer])}, self.found())
         with base.table_away(self.cell_engine(), 'migrations'):
             self.assertIsNone(self.found())
@@ -246,8 +205,7 @@ class PageTestCase(pages.PagesMixin, UnheldTestCase):
     def test_what_does_not_free_a_host(self):
         """A server fills it, and what nobody holds is little."""
         self.boot_each_on('host1', 'host3', 'host4', 'host5', flavor=self.big)
-        consumer = uuidutils.generate_uuid()
-        self.allocate('host2', consumer)
+        consumer = self.allocate('host2', FULL)
         small = self.flavor(name='small', memory_mb=512, disk=1)
         server = self.boot(flavor=small, az='nova:host1')
         with fixtures.MonkeyPatch(

@@ -9,7 +9,6 @@ from oslo_utils import timeutils
 
 from nova_ext_sched.cmd import maintain as maintain_command
 from nova_ext_sched.dryrun.plan import maintain
-from tests.functional import audits
 from tests.functional import explain
 from tests.functional import sharing
 from tests.functional import test_drain
@@ -52,11 +51,7 @@ class MaintainTestCase(RoundsTestCase):
         self.isolate('windows', ['host1', 'host2'], 'CUSTOM_WINDOWS')
         reserved = {'reservation:lease': 'true'}
         self.aggregate('lease', ['host3', 'host4'], metadata=reserved)
-        self.flags(
-            group='nova_ext_sched',
-            max_server_per_failure_domain=self.rack_limit,
-            **audits.AuditTestCase.options,
-        )
+        self.turn_on()
         plain = self.flavor(vcpu=1)
         licensed = self.flavor(vcpu=1, specs=required)
         leased = self.flavor(vcpu=1, specs={'reservation:lease': 'true'})
@@ -125,8 +120,8 @@ class MaintainTestCase(RoundsTestCase):
         built, deleted = self.boot(host='host1'), self.boot(host='host2')
         self.boot(host='host1')
         now = timeutils.utcnow()
-        self.write(built, "vm_state = 'building'", now)
-        self.write(deleted, "task_state = 'deleting'", now)
+        self.write_server(built, vm_state='building', updated_at=now)
+        self.write_server(deleted, task_state='deleting', updated_at=now)
         plan = self.read()
         self.assertEqual(
             '6 of 6 hosts can be emptied, in 6 rounds. 1 move; no server '
@@ -141,7 +136,8 @@ class MaintainTestCase(RoundsTestCase):
             self.assertEqual(
                 [server['id']], [one['server'] for one in plan[name]]
             )
-        self.write(built, "task_state = 'spawning'", now.replace(year=2020))
+        long_ago = now.replace(year=2020)
+        self.write_server(built, task_state='spawning', updated_at=long_ago)
         plan = self.read(status=3)
         self.assertEqual([], plan['being_built'])
         [kept] = plan['not_emptied']
@@ -154,15 +150,6 @@ class MaintainTestCase(RoundsTestCase):
         of_round = self.read('host1', '--done', 'host1', '--round', '1')
         self.assertEqual(
             ([], []), (of_round['rounds'], of_round['not_emptied'])
-        )
-
-    def write(self, server, what, time):
-        """Write to a server's row, as was done at a time."""
-        self.execute(
-            f'UPDATE instances SET {what}, updated_at = :time '
-            'WHERE uuid = :uuid',
-            time=time,
-            uuid=server['id'],
         )
 
     def test_wrong_usage(self):

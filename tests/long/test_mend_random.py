@@ -27,12 +27,8 @@ class RandomPlanTestCase(test_audit_random.CloudMixin, plans.PlanTestCase):
         for host in self.weights:
             provider = self._get_provider_uuid_by_host(host)
             used = self._get_provider_usages(provider)['VCPU']
-            url = f'/resource_providers/{provider}/inventories'
-            found = self.placement.get(url).body
-            found['inventories']['VCPU'].update(
-                total=max(1, used + rng.randrange(0, 3)), max_unit=10
-            )
-            self.placement.put(url, found)
+            total = max(1, used + rng.randrange(0, 3))
+            self.limit(host, 'VCPU', total=total, max_unit=10)
 
     def check(self, move, before):
         """Check one step; return what violates a policy after it."""

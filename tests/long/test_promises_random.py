@@ -11,8 +11,8 @@ import os
 import random
 
 import ddt
-from oslo_utils import uuidutils
 
+from tests.functional import explain
 from tests.functional import promises
 from tests.functional import reservations
 
@@ -33,14 +33,11 @@ class RandomTestCase(promises.CloudRow):
         'FailureDomainFilter',
     )
     options = {
-        'enable_isolated_aggregate_filtering': True,
+        **explain.OPTIONS,
         'request_filters': [
-            'isolate_aggregates',
-            'reserved_aggregates',
+            *explain.OPTIONS['request_filters'],
             'failure_domains',
         ],
-        'placement_req_required_member_prefix': ['reservation:'],
-        'placement_req_default_forbidden_member_prefix': ['reservation:'],
     }
     # Of a row.
     test_promises = None
@@ -161,17 +158,7 @@ class RandomTestCase(promises.CloudRow):
         self.limit(host, 'VCPU', max_unit=2)
 
     def trouble_unheld(self, host):
-        provider = self._get_provider_uuid_by_host(host)
-        self.placement.put(
-            f'/allocations/{uuidutils.generate_uuid()}',
-            {
-                'allocations': {provider: {'resources': {'MEMORY_MB': 4000}}},
-                'project_id': self.api.project_id,
-                'user_id': self.api.project_id,
-                'consumer_generation': None,
-            },
-            version='1.28',
-        )
+        self.allocate(host, {'MEMORY_MB': 4000})
 
     def trouble_paused(self, _):
         server = self.random.choice(self.servers)

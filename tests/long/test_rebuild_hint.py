@@ -24,22 +24,12 @@ class StoredTestCase(test_rebuild_hint.RebuildHintTestCase):
         # nova took the move for a rebuild.
         self.assertEqual([], self.queries)
 
-    def assertCannotMigrate(self, server, host=None):
-        self.api.post_server_action(
-            server['id'], {'migrate': {'host': host} if host else None}
-        )
-        self._assert_resize_migrate_action_fail(
-            server, 'migrate', 'NoValidHost'
-        )
-
     def test_moves(self):
         # Its administrator's choice is stored too.
         server = self.store(self.boot(az='nova:a:a', flavor=self.flavor()))
         self.queries.clear()
         self.assertCannotMigrate(server, host='freepool')
-        answer = explain.read(
-            '--server', server['id'], '--operation', 'migrate'
-        )
+        answer = explain.of_server(server, 'migrate')
         self.assertEqual(['b'], answer.order)
         self.assertIn('and is no rebuild', ''.join(answer.document['remarks']))
         self._migrate_server(server)
