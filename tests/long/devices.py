@@ -8,11 +8,15 @@ nova's own code, in the scheduler as in nova-compute.
 
 import json
 
+import fixtures
+from nova.tests import fixtures as nova_fixtures
 from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.tests.functional.libvirt import base as libvirt_base
 
 from tests.functional import base
 from tests.functional import capacity
+from tests.functional import plans
+from tests.functional import test_survive
 
 DEVICE = {
     'vendor_id': fakelibvirt.PCI_VEND_ID,
@@ -22,7 +26,11 @@ PINNED = {'hw:cpu_policy': 'dedicated'}
 
 
 class DevicesBase(
-    capacity.TruthMixin, base.PluginMixin, libvirt_base.ServersTestBase
+    test_survive.EvacuationMixin,
+    plans.MovesMixin,
+    capacity.TruthMixin,
+    base.PluginMixin,
+    libvirt_base.ServersTestBase,
 ):
     """Two hosts of two NUMA cells; each cell has three cores of two threads.
 
@@ -36,7 +44,7 @@ class DevicesBase(
     in_placement = False
     hosts = ('host1', 'host2')
     #: [compute] cpu_dedicated_set
-    dedicated = '0-11'
+    dedicated = None
     #: Those of each cell; None for small ones alone.
     mempages = None
 
@@ -53,6 +61,15 @@ class DevicesBase(
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         self.flags(cpu_dedicated_set=self.dedicated, group='compute')
         super().setUp()
+        self.admin_api = self.api
+        self.useFixture(nova_fixtures.AllServicesCurrent())
+        self.useFixture(
+            fixtures.MockPatch(
+                'nova.virt.libvirt.driver.LibvirtDriver'
+                '.migrate_disk_and_power_off',
+                return_value='{}',
+            )
+        )
         for host in self.hosts:
             self.start_compute(
                 hostname=host,
@@ -79,13 +96,6 @@ class DevicesBase(
             expected_state=expected_state,
             **kwargs,
         )
-
-    def host_of(self, server):
-        return self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
-
-    def assertNoValidHost(self, flavor):
-        server = self.boot(flavor, 'ERROR')
-        self.assertIn('No valid host', server['fault']['message'])
 
     def large(self, vcpu, memory_mb=256, **specs):
         return self._create_flavor(

@@ -5,33 +5,13 @@
 See :mod:`.devices`.
 """
 
-import fixtures
-from nova.tests import fixtures as nova_fixtures
-
 from nova_ext_sched.cmd import drain
 from tests.functional import explain
-from tests.functional import plans
 from tests.functional import test_survive
 from tests.long import devices
 
 
-class MovesBase(
-    test_survive.EvacuationMixin, plans.MovesMixin, devices.DevicesBase
-):
-    dedicated = None
-
-    def setUp(self):
-        super().setUp()
-        self.admin_api = self.api
-        self.useFixture(nova_fixtures.AllServicesCurrent())
-        self.useFixture(
-            fixtures.MockPatch(
-                'nova.virt.libvirt.driver.LibvirtDriver'
-                '.migrate_disk_and_power_off',
-                return_value='{}',
-            )
-        )
-
+class MovesBase(devices.DevicesBase):
     def plan(self, host):
         """Return a plan that empties a host, of cold moves.
 

@@ -13,7 +13,6 @@ from nova.tests.fixtures import libvirt as fakelibvirt
 
 from tests.functional import promises
 from tests.long import devices
-from tests.long import test_moves_devices
 
 PINNED = devices.PINNED
 NIC = {'pci_passthrough:alias': 'nic:1'}
@@ -46,7 +45,7 @@ class DevicesMixin(promises.Row):
         self._delete_server(super().assertExplained(**server))
 
 
-class CellsRow(DevicesMixin, test_moves_devices.MovesBase):
+class CellsRow(DevicesMixin, devices.DevicesBase):
     """NUMA cells, with shared CPUs."""
 
     promise_survive = promises.fails('--host', 'host3')
@@ -73,7 +72,7 @@ class CellsRow(DevicesMixin, test_moves_devices.MovesBase):
         self.assertCounted(flavor=self.one)
 
 
-class PinnedRow(DevicesMixin, test_moves_devices.MovesBase):
+class PinnedRow(DevicesMixin, devices.DevicesBase):
     """NUMA cells, with pinned CPUs."""
 
     dedicated = '0-11'
@@ -105,7 +104,7 @@ class PinnedRow(DevicesMixin, test_moves_devices.MovesBase):
         self.assertCounted(flavor=self.four)
 
 
-class PagesRow(DevicesMixin, test_moves_devices.MovesBase):
+class PagesRow(DevicesMixin, devices.DevicesBase):
     """NUMA cells, with huge pages."""
 
     mempages = (
@@ -131,7 +130,7 @@ class PagesRow(DevicesMixin, test_moves_devices.MovesBase):
         self.assertCounted(flavor=self.pages)
 
 
-class AliasRow(DevicesMixin, test_moves_devices.MovesBase):
+class AliasRow(DevicesMixin, devices.DevicesBase):
     """PCI devices by an alias."""
 
     promise_moves = promises.drains('host2', kinds=('cold',))
