@@ -260,25 +260,6 @@ class PoliciesTestCase(world.WorldTestCase):
                 self.check(f'{flavor}: {key} {host}', server, allowed)
                 self.world.delete(server.id)
 
-    def test_group_with_a_rule(self):
-        """Two servers of a group a host, not three."""
-        group = self.world.create_group(
-            policy='anti-affinity', rules={'max_server_per_host': 2}
-        )
-        servers = [
-            server
-            for _ in range(5)
-            for server in self.boot('windows', 'linux', hints={'group': group})
-        ]
-        statuses = collections.Counter(server.status for server in servers)
-        self.assertEqual({'ACTIVE': 4, 'ERROR': 1}, dict(statuses))
-        counts = collections.Counter(
-            server.hypervisor_hostname
-            for server in servers
-            if server.status == 'ACTIVE'
-        )
-        self.assertTrue(oracle.group_fits(counts, 2), counts)
-
     def test_failure_domains(self):
         """One server of a group a rack, where the server asks for it."""
         group = self.world.create_group(policy='soft-affinity')

@@ -134,21 +134,6 @@ class World:
         for host in aggregate.hosts:
             compute.add_host_to_aggregate(created, host)
 
-    @contextlib.contextmanager
-    def one_more_aggregate(self, name, aggregate):
-        """Have one more aggregate for the length of a ``with``."""
-        self._create_aggregate(name, aggregate)
-        self.aggregates[name] = aggregate
-        try:
-            yield
-        finally:
-            del self.aggregates[name]
-            compute = self.admin.compute
-            created = compute.find_aggregate(name)
-            for host in aggregate.hosts:
-                compute.remove_host_from_aggregate(created, host)
-            compute.delete_aggregate(created)
-
     @property
     def racks(self):
         """The name of each host's rack."""
