@@ -15,7 +15,6 @@ from nova_ext_sched.cmd import drain as drain_command
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_run
 from tests.functional import explain
-from tests.functional import openstackclient
 from tests.functional import plans
 
 APPLY = ('move', 'plan', 'apply')
@@ -29,12 +28,7 @@ class ApplyTestCase(plans.PlanTestCase):
     def setUp(self):
         super().setUp()
         self.patch(moves_run, 'SECONDS', 0.05)
-        self.openstack = self.useFixture(
-            openstackclient.OpenStackClient(
-                self.api_fixture.base_url,
-                {'placement': self.placement.fixture.endpoint},
-            )
-        )
+        self.openstack = self.use_client()
         self.running = self.boot(host='host1', name='[bold]web[/] $(reboot)')
         self.stopped = self.boot_stopped(host='host1')
 
@@ -125,9 +119,6 @@ class DrainTest(ApplyTestCase):
 class NightTest(ApplyTestCase):
     """What users and faults do between a plan and its moves."""
 
-    def power(self, server, action, status):
-        self.act(server, action, status)
-
     def only(self, kind):
         """Return a plan with the move of one kind alone."""
         plan = self.drain()
@@ -137,8 +128,8 @@ class NightTest(ApplyTestCase):
     def test_a_server_that_runs_now_is_moved_live(self):
         """And one that is stopped now cold; none is shut down."""
         plan = self.drain()
-        self.power(self.stopped, 'os-start', 'ACTIVE')
-        self.power(self.running, 'os-stop', 'SHUTOFF')
+        self.act(self.stopped, 'os-start', 'ACTIVE')
+        self.act(self.running, 'os-stop', 'SHUTOFF')
         with mock.patch.object(
             fake.FakeDriver, 'power_off', side_effect=AssertionError
         ):
@@ -163,7 +154,7 @@ class NightTest(ApplyTestCase):
     def test_nova_does_not_live_migrate_it(self):
         """Then it is left out, and runs."""
         plan = self.only('cold')
-        self.power(self.stopped, 'os-start', 'ACTIVE')
+        self.act(self.stopped, 'os-start', 'ACTIVE')
         with mock.patch.object(
             fake.FakeDriver,
             'check_can_live_migrate_destination',
@@ -174,50 +165,6 @@ class NightTest(ApplyTestCase):
         found = self.admin_api.get_server(self.stopped['id'])
         self.assertEqual('ACTIVE', found['status'])
         self.assertEqual('host1', self.host_of(self.stopped))
-
-    def broken(self, kind, name):
-        """Let the last step of a move fail; it is failed in every run."""
-        plan = self.only(kind)
-        with mock.patch.object(
-            fake.FakeDriver, name, side_effect=ValueError('no power')
-        ):
-            self.assertEqual(['failed'], self.apply(plan, status=1))
-        for arguments in ((), (), ('--dry-run',)):
-            self.assertEqual(
-                ['failed'], self.apply(plan, *arguments, status=1)
-            )
-            host = plan['moves'][0]['to']
-            self.assertIn(f'it is on {host} in ERROR', self.said)
-            self.assertIn(
-                'Fix what is named, then make a new plan: ', self.said
-            )
-        self.assertEqual(1, len(self.migrations()))
-
-    def test_a_cold_move_that_ends_in_error(self):
-        self.broken('cold', 'finish_migration')
-
-    def test_a_live_move_that_ends_in_error(self):
-        self.broken('live', 'post_live_migration_at_destination')
-
-    def test_a_live_migration_that_is_cancelled(self):
-        plan = self.only('live')
-
-        def cancel(driver, ctxt, instance, dest, post, recover, *args, **kw):
-            recover(
-                ctxt,
-                instance,
-                dest,
-                kw.get('migrate_data') or args[-1],
-                migration_status='cancelled',
-            )
-
-        with mock.patch.object(fake.FakeDriver, 'live_migration', cancel):
-            self.assertEqual(['failed'], self.apply(plan, status=1))
-        self.assertIn(
-            'its live-migration was cancelled; it is on host1.', self.said
-        )
-        self.assertIn('Run the command again to continue', self.said)
-        self.assertEqual(['moved'], self.apply(plan))
 
     def test_room_that_nova_never_gives_back(self):
         """It is named, drain names it, and what is said frees it."""
@@ -274,26 +221,3 @@ class NightTest(ApplyTestCase):
         )
         self.assertIn('was left out: by --skip.', self.said)
         self.assertEqual(['moved', 'already there'], self.apply(plan))
-
-    def test_what_had_no_place(self):
-        """A plan without a move is not all that there is to say."""
-        plan = {**self.drain(), 'moves': []}
-        plan['without_place'] = [
-            {
-                'server': 'x',
-                'name': 'db',
-                'host': 'host1',
-                'would_help': 'unrescue it',
-            }
-        ]
-        plan['supposed'] = [{'option': '--aggregate-host', 'value': 'lab a'}]
-        plan['time'] = '2026-01-01T00:00:00Z'
-        self.assertEqual([], self.apply(plan, status=3))
-        for said in (
-            '1 server could not be moved when the plan was made: db on',
-            'Fix: unrescue it.',
-            'The plan assumes --aggregate-host lab a: apply',
-            'The plan is ',
-            'Planned 2026-01-01T00:00:00Z, for functional',
-        ):
-            self.assertIn(said, self.said)

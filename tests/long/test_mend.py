@@ -5,14 +5,6 @@
 import csv
 import io
 
-from oslo_utils import fixture as utils_fixture
-
-from nova_ext_sched.dryrun.cloud import placement
-from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.decision import server as explain_server
-from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import planner
-from nova_ext_sched.dryrun.plan import stuck
 from tests.functional import keystone
 from tests.functional import openstackclient
 from tests.functional import plans
@@ -88,51 +80,6 @@ class OrderTestCase(plans.PlanTestCase):
             (('--aggregate', 'more'), 3),
         ):
             self.assertEqual(number, len(self.plan(*argv)['moves']))
-        self.equal_requests_are_asked_once()
-
-    def equal_requests_are_asked_once(self):
-        """One query for each flavor, and the hosts read once."""
-        asked, read = [], []
-        candidates = placement.Candidates
-        self.patch(
-            placement,
-            'Candidates',
-            lambda *args: asked.append(args) or candidates(*args),
-        )
-        states = snapshot.Snapshot._get_host_states
-        self.patch(
-            snapshot.Snapshot,
-            '_get_host_states',
-            lambda *args: read.append(args) or states(*args),
-        )
-        self.assertEqual(3, len(self.plan()['moves']))
-        self.assertEqual((2, 1), (len(asked), len(read)))
-
-
-class LongTestCase(plans.PlanTestCase):
-    """A plan takes longer than a service may be silent."""
-
-    weights = {'host1': 200, 'host2': 100}
-
-    def test_hosts_are_as_when_they_were_read(self):
-        hints = self.group(limit=1)
-        for _ in range(2):
-            self.boot(hints=hints, az='nova:host1')
-        clock = self.useFixture(utils_fixture.TimeFixture())
-        judge = destinations.Destinations.judge
-
-        def judge_later(mine, *args, **kwargs):
-            self.assertTrue(mine.cloud.states)
-            # nova-api reads heartbeats of its own, before and after.
-            clock.advance_time_seconds(3600)
-            try:
-                return judge(mine, *args, **kwargs)
-            finally:
-                clock.advance_time_seconds(-3600)
-
-        self.patch(destinations.Destinations, 'judge', judge_later)
-        [move] = self.plan()['moves']
-        self.assertEqual('host2', move['to'])
 
 
 class TwoPoliciesTestCase(plans.PlanTestCase):
@@ -205,28 +152,3 @@ class FormatsTestCase(plans.PlanTestCase):
             self.openstack.run('server', 'migrate', *live, *words)
             self.wait_until_idle({'id': move['server']})
             self.assertEqual('host2', self.host_of({'id': move['server']}))
-
-
-class DeletedTestCase(plans.PlanTestCase):
-    """Servers that are deleted while they are judged, and moved."""
-
-    weights = {'host1': 300, 'host2': 200}
-
-    def test_at_any_moment(self):
-        self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')
-        servers = [self.boot(host='host1') for _ in range(5)]
-        for target, name, state in (
-            (explain_server.Server, '__init__', 'active'),
-            (destinations.Destinations, 'find', 'active'),
-            (stuck.StuckExplainer, '_explain', 'error'),
-            (planner, 'compare_groups', 'active'),
-        ):
-            server = servers.pop()
-            self.reset_state(server, state)
-            with self.deleting(server, target, name):
-                plan = self.plan()
-            self.assertDeleted([server], plan)
-            self.assertEqual(
-                sorted(one['id'] for one in servers),
-                sorted(one['server'] for one in plan['moves']),
-            )

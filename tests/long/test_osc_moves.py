@@ -9,8 +9,6 @@ from unittest import mock
 
 import ddt
 import fixtures
-from nova import context
-from nova import objects
 
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.osc import moves_cloud
@@ -142,22 +140,6 @@ class OthersTest(test_osc_moves.ApplyTestCase):
         )
         self.assertEqual(['moved'], self.apply(plan))
         self.assertEqual([('migration', 'confirmed')], self.migrations())
-
-    def set_task(self, uuid, task):
-        mapping = self.cell_mappings['cell1']
-        with context.target_cell(context.get_admin_context(), mapping) as ctxt:
-            server = objects.Instance.get_by_uuid(ctxt, uuid)
-            server.task_state = task
-            server.save()
-
-    def test_a_task_of_others(self):
-        self.set_task(self.first, 'image_snapshot')
-        self.assertEqual(
-            ['failed', 'not tried'], self.apply(self.made, status=1)
-        )
-        self.assertIn('its task is image_snapshot', self.said)
-        self.set_task(self.first, None)
-        self.assertEqual(['moved', 'moved'], self.apply(self.made))
 
     def test_two_at_once(self):
         """They are of one stage: each begins before the other has ended."""
@@ -301,14 +283,9 @@ class HostsTest(test_osc_moves.ApplyTestCase):
 
     def test_another_cloud_is_refused(self):
         plan = self.drain()
-        self.assertEqual({'host1', 'host2'}, {*plan['services']})
-        uuid = plan['services']['host1']
-        for services in (
-            {**plan['services'], 'host1': plan['services']['host2']},
-            {'host9': uuid},
-        ):
-            self.apply({**plan, 'services': services}, status=2)
-            self.assertIn('expected a plan of this cloud', self.said)
+        other = {**plan, 'services': {'host9': plan['services']['host1']}}
+        self.apply(other, status=2)
+        self.assertIn('expected a plan of this cloud', self.said)
         self.openstack.user = openstackclient.READER
         self.apply(plan, status=1)
         self.assertIn('ForbiddenException: 403', self.said)
@@ -342,8 +319,3 @@ class EvacuateTest(test_survive.EvacuationMixin, test_osc_moves.ApplyTestCase):
         self.assertEqual([('evacuation', 'done')] * 2, self.migrations())
         # Nothing is left.
         self.assertEqual([], self.apply(self.survive('--host', 'host1')))
-
-    def test_the_survival_of_several_hosts(self):
-        self.boot(host='host2')
-        self.apply(self.survive(), status=2)
-        self.assertIn('expected one failure', self.said)

@@ -9,15 +9,12 @@ import threading
 import time
 
 import fixtures
-from nova import context
 from nova import exception
 from nova import objects
 from nova.compute import task_states
 from nova.virt import fake
 from oslo_utils import uuidutils
 
-from nova_ext_sched.dryrun.decision import server as explain_server
-from tests.functional import audits
 from tests.functional import promises
 
 CLIENT = 'nova.scheduler.client.report.SchedulerReportClient'
@@ -52,46 +49,11 @@ class StatesRow(promises.CloudRow):
         self._wait_for_state_change(deleted, 'SOFT_DELETED')
         busy = self.boot(az='nova:host1')
         self.boot(az='nova:host1')
-        self.execute(
-            'UPDATE instances SET task_state = :t WHERE uuid = :u',
-            t=task_states.REBOOTING,
-            u=busy['id'],
-        )
+        self.write_server(busy, task_state=task_states.REBOOTING)
 
     def promise_explain(self):
         self.assertExplained()
         self.assertRefused(az='nova:host1', flavor=self.flavor(vcpu=4))
-
-
-class DeletedRow(audits.AuditTestCase, promises.CloudRow):
-    """Servers that come and go meanwhile."""
-
-    meaningless = {
-        'explain': 'its request is of a new server',
-        'capacity': 'what comes takes the room that was counted',
-        'isolation': 'it reads no server',
-    }
-    host_filters = ()
-    options = {}
-    weights = promises.CloudRow.weights
-
-    def build(self):
-        self.boot(az='nova:host2')
-
-    def boot_two(self):
-        """Return the first to be judged."""
-        servers = [self.boot(az='nova:host1') for _ in range(2)]
-        return min(servers, key=lambda one: one['id'])
-
-    def promise_moves(self):
-        with self.deleting(self.boot_two(), explain_server.Server, '__init__'):
-            self.assertDrained('host1')
-
-    def promise_survive(self):
-        with self.deleting(self.boot_two(), explain_server.Server, '__init__'):
-            [failure] = self.survive('--host', 'host1')['failures']
-        self.assertEqual(1, len(failure['moves']))
-        self.fail_hosts(failure)
 
 
 class ResizedRow(promises.CloudRow):
@@ -161,22 +123,8 @@ class UnheldRow(promises.CloudRow):
 
     def build(self):
         for host in ('host1', 'host2', 'host3'):
-            self.allocate(host)
+            self.allocate(host, {'VCPU': 7})
         self.boot_each_on('host2', 'host3')
-
-    def allocate(self, host):
-        provider = self._get_provider_uuid_by_host(host)
-        answer = self.placement.put(
-            f'/allocations/{uuidutils.generate_uuid()}',
-            {
-                'allocations': {provider: {'resources': {'VCPU': 7}}},
-                'project_id': self.api.project_id,
-                'user_id': self.api.project_id,
-                'consumer_generation': None,
-            },
-            version='1.28',
-        )
-        self.assertEqual(204, answer.status, answer.body)
 
     def promise_explain(self):
         self.assertExplained()
@@ -307,8 +255,7 @@ class ShareRow(promises.CloudRow):
 
     def share(self, server):
         """Let a server have a share, as if Manila had given it."""
-        ctxt = context.get_admin_context()
-        with context.target_cell(ctxt, self.cell_mappings['cell1']) as cctxt:
+        with self.cell() as cctxt:
             objects.ShareMapping(
                 cctxt,
                 uuid=uuidutils.generate_uuid(),
