@@ -71,26 +71,6 @@ class ReadTest(base.PlacementTestCase):
         }
         self.hosts['h4'] = 'ffffffff-0000-4000-8000-00000000000f'
 
-    def test_read(self):
-        compute = Compute(
-            self.hosts,
-            ssd=(A, {'trait:CUSTOM_SSD': 'required'}),
-            plain=(B, {'ssd': 'true'}),
-        )
-        cloud = isolation_cloud.read(compute, self.client, by_name=False)
-        self.assertEqual(
-            {
-                'h1': ({'CUSTOM_SSD'}, {A}),
-                'h2': ({'CUSTOM_OLD', RECORD}, set()),
-                'h3': (set(), set()),
-            },
-            {
-                node.host: (node.traits, node.aggregates)
-                for node in cloud.nodes
-            },
-        )
-        self.assertLessEqual({'CUSTOM_OTHER', 'COMPUTE_NODE'}, cloud.traits)
-
     def test_the_number_of_requests_does_not_grow_with_the_hosts(self):
         ssd = (A, {'trait:CUSTOM_SSD': 'required'})
         counts = []

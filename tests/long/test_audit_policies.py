@@ -9,7 +9,7 @@ class PoliciesTestCase(audits.AuditTestCase):
         self.flags(disable_group_policy_check_upcall=True, group='workarounds')
         # The last one leaves options of nova.conf changed.
         for check in (
-            self.anti_affinity_then_reservation,
+            self.reservation,
             self.failure_domain,
             self.isolation,
         ):
@@ -63,55 +63,24 @@ class PoliciesTestCase(audits.AuditTestCase):
         )
         self.assertEqual((0, []), found)
 
-    def anti_affinity_then_reservation(self):
-        self.anti_affinity()
-        self.reservation()
-
     def reservation(self):
         """One stands on another's host, one lost its own."""
         self.aggregate('db', ['host3'], metadata={'reservation:db': 'true'})
         flavor = self.flavor(specs={'reservation:db': 'true'})
         left = self.boot(flavor=flavor, host='host3')
-        [plain] = [
-            one['id']
-            for one in self.admin_api.get_servers()
-            if one['OS-EXT-SRV-ATTR:host'] == 'host2'
-        ]
-        for action, host in (('remove', 'host3'), ('add', 'host2')):
-            self.admin_api.post_aggregate_action(
-                self.aggregate_ids['db'], {f'{action}_host': {'host': host}}
-            )
+        plain = self.boot(host='host2')
+        self.remove_host('db', 'host3')
+        self.add_host('db', 'host2')
         self.assertEqual(
             sorted(
                 [
                     (left['id'], 'host3', 'reservation'),
-                    (plain, 'host2', 'reservation'),
+                    (plain['id'], 'host2', 'reservation'),
                 ]
             ),
             self.found(),
         )
         self.set_metadata('db', {'reservation:db': None})
-
-    def anti_affinity(self):
-        """Each server of a crowded host is refused beside the others."""
-        group = self.create_group(1)
-        hints = {'group': group}
-        crowded = [
-            self.boot(hints=hints, az='nova:host1')['id'] for _ in range(2)
-        ]
-        self.boot(hints=hints, az='nova:host2')
-        status, rows = self.audit()
-        self.assertEqual(
-            sorted(crowded), sorted(row['server'] for row in rows)
-        )
-        self.assertEqual(
-            {
-                f'not counting this server, the host holds 1 server of '
-                f'server group {group} and max_server_per_host is 1'
-            },
-            {row['reason'] for row in rows},
-        )
-        self._delete_server({'id': crowded[0]})
 
     def failure_domain(self):
         """Two of a group come to stand in one rack; the third is alone.

@@ -3,7 +3,6 @@
 """Failure domains, cells, and providers that share or are nested."""
 
 from tests.functional import capacity
-from tests.functional import explain
 from tests.functional import sharing
 
 
@@ -26,38 +25,6 @@ class DomainsTestCase(capacity.CapacityTestCase):
         )
         self.assertIsNone(answer.flavors[0]['hosts'])
         self.assertEqual({'failure-domain': 1, 'VCPU': 2}, answer.ends)
-
-
-class LimitsTestCase(capacity.CapacityTestCase):
-    """Hosts of one capacity that give a single server different amounts."""
-
-    def test_each_provider_says_what_it_gives(self):
-        servers = [
-            self.boot(flavor=self.large(9), az=f'nova:{host}')
-            for host in ('host1', 'host2')
-        ]
-        self.set_service('host3', status='disabled')
-        for small, large in (('host1', 'host2'), ('host2', 'host1')):
-            self.limit(small, 'VCPU', max_unit=3)
-            self.limit(large, 'VCPU', max_unit=10)
-            answer = explain.read('--flavor', self.large())
-            self.assertIn(
-                {'cause': 'VCPU', 'hosts': 1, 'act': f'free VCPU on {large}'},
-                answer.document['answer']['freed'],
-            )
-            self.assertEqual(
-                {small: 'is too small (VCPU)', large: 'is full (VCPU)'},
-                {
-                    one['host']: one['verdicts'][0]['reason']
-                    for one in answer.document['hosts']
-                    if one['host'] != 'host3'
-                },
-            )
-        # nova then does so.
-        for server in servers:
-            self._delete_server(server)
-        self.assertBootsOn('host1', flavor=self.large())
-        self.assertNoValidHost(flavor=self.large(7))
 
 
 class ProvidersTestCase(sharing.StorageMixin, capacity.CapacityTestCase):

@@ -207,18 +207,6 @@ class SimulatorTest(unittest.TestCase):
             r'ModuleNotFoundError: .*nowhere.*\n\Z',
         )
 
-    def test_fault_that_nova_finds(self):
-        done = self.run_command(
-            SMALL.replace('filtering: true', 'filtering: sometimes')
-        )
-
-        self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
-        self.assertRegex(
-            done.stderr,
-            r'^scenario\.yaml: nova_conf\.[\w.]+_filtering: '
-            r'expected a value of its type .*sometimes',
-        )
-
     def test_extra_specs_that_new_microversions_refuse(self):
         """nova-api accepts any below 2.86, and so flavors have them."""
         done = self.run_command(

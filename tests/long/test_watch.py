@@ -4,7 +4,6 @@
 
 import collections
 import contextlib
-import json
 from unittest import mock
 
 import fixtures
@@ -168,44 +167,7 @@ class MembersTest(test_watch.WatchTestCase):
 
     weights = {f'host{number}': number for number in range(1, 5)}
 
-    def test_members(self):
-        self.isolate('windows', ['host4'], test_watch.TRAIT)
-        self.labels_of_traits()
-        self.a_query_that_is_too_long()
-        self.hints()
-        self.a_forced_host()
-
-    def series(self):
-        return {
-            sample.labels['constraint']
-            for family in self.metrics.registry.collect()
-            for sample in family.samples
-            if sample.name == 'nova_ext_sched_refusals_total'
-        }
-
-    def labels_of_traits(self):
-        for number in range(3):
-            trait = f'CUSTOM_MEMBER_{number}'
-            self._create_trait(trait)
-            self.assertNoValidHost(
-                image=self.image(props={f'trait:{trait}': 'required'})
-            )
-        constraints = [record['constraint'] for record in self.recorded()]
-        self.assertEqual(
-            [f'trait CUSTOM_MEMBER_{number}' for number in range(3)],
-            constraints,
-        )
-        self.assertEqual({'required traits'}, self.series())
-        self.assertEqual(
-            3,
-            self.figure(
-                'refusals_total',
-                operation='boot',
-                constraint='required traits',
-            ),
-        )
-
-    def a_query_that_is_too_long(self):
+    def test_a_query_that_is_too_long(self):
         """As behind a web server; the refusals of others do not wait."""
         get = report.SchedulerReportClient.get
 
@@ -229,23 +191,9 @@ class MembersTest(test_watch.WatchTestCase):
         self.assertIn(' characters are too many for placement ', end['reason'])
         self.assertIn('414', end['detail'])
 
-    def hints(self):
-        flavor = self._create_flavor(memory_mb=64, vcpu=500, disk=0)
-        self.boot(
-            flavor=flavor,
-            hints={f'key{number}': 'x' * 250 for number in range(380)},
-            expected_state='ERROR',
-        )
-        [record] = self.recorded()
-        self.assertEqual('VCPU', record['constraint'])
-        self.assertLess(len(json.dumps(record)), 64 * 1024)
-        self.assertIn(
-            'Cut, because a record has a bound',
-            record['explanation']['remarks'][-1],
-        )
-
-    def a_forced_host(self):
+    def test_a_forced_host(self):
         """What it is refused for, not that others are not the host."""
+        self.isolate('windows', ['host4'], test_watch.TRAIT)
         self.boot(az='nova:host4', expected_state='ERROR')
         [record] = self.recorded()
         self.assertEqual('isolation', record['constraint'])
