@@ -52,28 +52,6 @@ class BoundTestCase(test_isolation.IsolationTestCase):
         self.assertEqual({small, large}, self.member_of())
 
 
-class NoHostFilterTestCase(test_isolation.IsolationTestCase):
-    host_filters = ()
-    options = {
-        **test_isolation.IsolationTestCase.options,
-        'max_forbidden_aggregates': 1,
-        'forbid_by_trait': ['CUSTOM_*'],
-    }
-
-    def test_nobody_judges_what_is_left_out_so_all_goes_in(self):
-        uuids = {
-            self.isolate(f'agg{i}', ['host1'], f'CUSTOM_T{i}')
-            for i in range(3)
-        }
-        self.assertBootsOn('host2')
-        (member_of,) = self.queries[-1]['member_of']
-        self.assertEqual(uuids, set(member_of.removeprefix('!in:').split(',')))
-        self.assertNotIn('!CUSTOM_', str(self.queries[-1]))
-        self.assertRegex(
-            self.log, 'WARNING .*IsolatedAggregatesFilter is not in'
-        )
-
-
 class BeforeTheMarkTestCase(audits.AuditTestCase):
     """Servers of an image that is marked after they were booted."""
 
