@@ -122,6 +122,10 @@ class TruthTestCase(ChangeTestCase):
                 (
                     ('--aggregate-host', 'other', 'host3'),
                     ('--no-aggregate-host', 'west', 'host1'),
+                    (
+                        *('--aggregate-property', 'special'),
+                        'availability_zone=west',
+                    ),
                 ),
             ),
             (
@@ -148,12 +152,11 @@ class TruthTestCase(ChangeTestCase):
 
     def make(self, option, name, item):
         """Make a change that a command was told of."""
-        number = self.aggregate_ids[name]
         match option.split('-')[2:]:
             case 'aggregate', 'host':
-                self.admin_api.add_host_to_aggregate(number, item)
+                self.add_host(name, item)
             case 'no', *_, 'host':
-                self.admin_api.remove_host_from_aggregate(number, item)
+                self.remove_host(name, item)
             case _:
                 key, _, value = item.partition('=')
                 self.set_metadata(name, {key: value or None})
@@ -188,34 +191,12 @@ class TruthTestCase(ChangeTestCase):
 
 
 class RequestFiltersTestCase(ChangeTestCase):
-    def test_each(self):
-        with nova_fixtures.ConfPatcher(
-            enable_isolated_aggregate_filtering=True, group='scheduler'
-        ):
-            self.isolate_aggregates()
-        with nova_fixtures.ConfPatcher(
+    def test_require_tenant_aggregate(self):
+        self.flags(
             limit_tenants_to_placement_aggregate=True,
             placement_aggregate_required_for_tenants=True,
             group='scheduler',
-        ):
-            self.require_tenant_aggregate()
-        self.map_az_to_placement_aggregate()
-
-    def isolate_aggregates(self):
-        open_, closed = ['host1', 'host2', 'host3'], ['host2', 'host3']
-        self.assertEqual(
-            closed, self.order(*self.set(f'{ISOLATING}=required'))
         )
-        self.assertStage1('isolate_aggregates', 'host1')
-        self.assertEqual(open_, self.order())
-        self.assertStage1('isolate_aggregates')
-        self.set_metadata('special', {ISOLATING: 'required'})
-        self.assertEqual(closed, self.order())
-        self.assertEqual(open_, self.order(*self.unset(ISOLATING)))
-        self.assertStage1('isolate_aggregates')
-
-    def require_tenant_aggregate(self):
-        self.set_metadata('special', {ISOLATING: None})
         mine, other = self.api.project_id, 'f00d' * 8
         self.assertEqual([], self.order())
         self.assertEqual(
@@ -229,20 +210,6 @@ class RequestFiltersTestCase(ChangeTestCase):
         self.assertEqual(['host1'], self.order(*change, project=other))
         self.assertEqual([], self.order(*change))
         self.assertEqual([], self.order(*self.unset('filter_tenant_id')))
-
-    def map_az_to_placement_aggregate(self):
-        self.set_metadata('special', {'filter_tenant_id': None})
-        west = ('--availability-zone', 'west')
-        change = self.set('availability_zone=west')
-        self.assertEqual(['host1'], self.order(*west, *change))
-        self.assertStage1('map_az_to_placement_aggregate', 'host2', 'host3')
-        self.set_metadata('special', {'availability_zone': 'east'})
-        east = ('--availability-zone', 'east')
-        self.assertEqual(['host1'], self.order(*east))
-        self.assertEqual(['host1'], self.order(*west, *change))
-        self.aggregate('more', ['host3'], zone='west')
-        self.assertEqual(['host1', 'host3'], self.order(*west, *change))
-        self.assertEqual(['host3'], self.order(*west))
 
 
 class OptionsTestCase(ChangeTestCase):
