@@ -147,7 +147,7 @@ class LookFirstTestCase(base.CloudTestCase):
     def look(self, class_, name, *argv, status=0):
         """Run a command; it reads, and changes nothing.
 
-        :returns: what it wrote
+        :returns: its document
         """
         before = self.rows()
         with self.watch() as watch:
@@ -156,7 +156,7 @@ class LookFirstTestCase(base.CloudTestCase):
         self.assertNotEqual([], watch.statements)
         self.assertEqual(before, self.rows())
         self.assertEqual(status, got, err)
-        return out
+        return json.loads(out)
 
     def test_commands(self):
         # nova-compute would refuse what the forced host brings.
@@ -172,24 +172,22 @@ class LookFirstTestCase(base.CloudTestCase):
             self.rules_of_the_page(), overwrite=False
         )
         asked = ('--server', refused['id'])
-        self.assertIn(
-            'too small',
-            self.look(explain_command.Explain, 'explain', *asked, status=3),
-        )
+        found = self.look(explain_command.Explain, 'explain', *asked, status=3)
+        self.assertIn('too small', found['answer']['sentence'])
         # By nova's own group rules.
-        found = json.loads(self.look(audit.Audit, 'audit', status=3))
+        found = self.look(audit.Audit, 'audit', status=3)
         self.assertEqual({'anti-affinity': 2}, found['answer']['policies'])
         self.before_it_is_turned_on()
-        [flavor] = json.loads(
-            self.look(capacity.Capacity, 'capacity', '--flavor', 'small')
+        [flavor] = self.look(
+            capacity.Capacity, 'capacity', '--flavor', 'small'
         )['flavors']
         self.assertEqual(117, flavor['servers'])
-        [move] = json.loads(self.look(mend.Mend, 'mend'))['moves']
+        [move] = self.look(mend.Mend, 'mend')['moves']
         self.assertEqual('host2', move['to'])
         # The other cell's host is no place for the second.
-        plan = json.loads(self.look(drain.Drain, 'drain', 'host1', status=3))
+        plan = self.look(drain.Drain, 'drain', 'host1', status=3)
         self.assertEqual(1, len(plan['moves']))
-        failures = json.loads(self.look(survive.Survive, 'survive', status=3))
+        failures = self.look(survive.Survive, 'survive', status=3)
         self.assertEqual(
             ['host1', 'host3'],
             sorted(one['failure'] for one in failures['failures']),
@@ -239,9 +237,7 @@ class LookFirstTestCase(base.CloudTestCase):
         """Audit judges by a policy that no line of nova.conf loads yet."""
         self.isolate('windows', ['host3'], 'CUSTOM_WINDOWS')
         option = 'nova_ext_sched.enable_isolated_aggregate_filtering=True'
-        found = json.loads(
-            self.look(audit.Audit, 'audit', '--option', option, status=3)
-        )
+        found = self.look(audit.Audit, 'audit', '--option', option, status=3)
         self.assertEqual(
             {'anti-affinity': 2, 'failure-domain': 0, 'isolation': 1},
             found['answer']['policies'],
@@ -254,12 +250,10 @@ class LookFirstTestCase(base.CloudTestCase):
                 {'anti-affinity': 2, 'failure-domain': 0},
             ),
         ):
-            found = json.loads(
-                self.look(
-                    audit.Audit,
-                    'audit',
-                    *('--option', enabled + names),
-                    status=3 if policies_on else 0,
-                )
+            found = self.look(
+                audit.Audit,
+                'audit',
+                *('--option', enabled + names),
+                status=3 if policies_on else 0,
             )
             self.assertEqual(policies_on, found['answer']['policies'])

@@ -130,6 +130,23 @@ class OperationsTest(WatchTestCase):
         self.assertEqual([], self.recorded())
         return record
 
+    def assertFailed(
+        self,
+        server,
+        operation,
+        event,
+        constraint='disabled service',
+        kind=None,
+    ):
+        """Wait until an operation has failed, and check its record.
+
+        :param event: of nova, with which it ends
+        :param kind: of nova's action, where it has another name
+        """
+        kind = kind or operation
+        self._wait_for_action_fail_completion(server, kind, event)
+        self.assertRecorded(operation, kind, constraint, server)
+
     def test_operations(self):
         self.flags(shelved_offload_time=0)
         self.boot_of_several()
@@ -137,14 +154,23 @@ class OperationsTest(WatchTestCase):
         self.act(shelved, 'shelve', 'SHELVED_OFFLOADED')
         self.resize_twice(server)
         self.set_service('host2', status='disabled')
-        self.migrate(server)
-        self.fail_to_live_migrate(server)
+        self.act(server, 'migrate')
+        self.assertFailed(server, 'migrate', 'cold_migrate')
+        self.live_migrate(server)
+        self.assertFailed(
+            *(server, 'live-migrate', 'conductor_live_migrate_instance'),
+            kind='live-migration',
+        )
         self.isolate('windows', ['host1'], TRAIT)
         self.boot_of_one()
         self.rebuild()
         self.set_service('host1', status='disabled')
-        self.unshelve(shelved)
-        self.evacuate(server)
+        # nova adds no fault; the event of the action tells.
+        self.act(shelved, 'unshelve')
+        self.assertFailed(shelved, 'unshelve', 'schedule_instances')
+        self.lose('host1')
+        self.act(server, 'evacuate')
+        self.assertFailed(server, 'evacuate', 'rebuild_server')
 
     def boot_of_several(self):
         """One explanation for all, that of the whole request.
@@ -223,45 +249,10 @@ class OperationsTest(WatchTestCase):
             time.sleep(0.05)
         self.fail(f'expected {count} faults')
 
-    def migrate(self, server):
-        self.act(server, 'migrate')
-        self._wait_for_action_fail_completion(
-            server, 'migrate', 'cold_migrate'
-        )
-        self.assertRecorded('migrate', 'migrate', 'disabled service', server)
-
-    def fail_to_live_migrate(self, server):
-        self.live_migrate(server)
-        self._wait_for_action_fail_completion(
-            server, 'live-migration', 'conductor_live_migrate_instance'
-        )
-        self.assertRecorded(
-            'live-migrate', 'live-migration', 'disabled service', server
-        )
-
     def rebuild(self):
         """Stage 2 alone judges it."""
         server = self.boot(
             image=self.image(props={f'trait:{TRAIT}': 'required'})
         )
         self.act(server, 'rebuild', imageRef=self.image())
-        self._wait_for_action_fail_completion(
-            server, 'rebuild', 'rebuild_server'
-        )
-        self.assertRecorded('rebuild', 'rebuild', 'isolation', server)
-
-    def unshelve(self, server):
-        """nova adds no fault; the event of the action tells."""
-        self.act(server, 'unshelve')
-        self._wait_for_action_fail_completion(
-            server, 'unshelve', 'schedule_instances'
-        )
-        self.assertRecorded('unshelve', 'unshelve', 'disabled service', server)
-
-    def evacuate(self, server):
-        self.lose('host1')
-        self.act(server, 'evacuate')
-        self._wait_for_action_fail_completion(
-            server, 'evacuate', 'rebuild_server'
-        )
-        self.assertRecorded('evacuate', 'evacuate', 'disabled service', server)
+        self.assertFailed(server, 'rebuild', 'rebuild_server', 'isolation')

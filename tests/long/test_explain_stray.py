@@ -138,14 +138,18 @@ class LostTestCase(StrayTestCase):
     def drain(self, host):
         return explain.ask(drain_command.Drain, 'drain', host).plan
 
+    def assertHelps(self, host, expected):
+        """Check what would help the only server that keeps a host."""
+        [stuck] = self.drain(host)['without_place']
+        self.assertEqual(expected, stuck['would_help'])
+
     def test_conductor_lost_a_live_migration(self):
         server = self.lose()
         self.assertEqual([], self.elsewhere())
         self.settle()
         # It may still be under way.
         self.assertEqual([], self.elsewhere())
-        [stuck] = self.drain('host2')['without_place']
-        self.assertEqual('wait until it has ended', stuck['would_help'])
+        self.assertHelps('host2', 'wait until it has ended')
         self.late()
         migration = self.get_migration_uuid_for_instance(server['id'])
         delete = 'openstack resource provider allocation delete'
@@ -161,8 +165,7 @@ class LostTestCase(StrayTestCase):
         )
         with base.table_away(self.cell_engine(), 'migrations'):
             self.assertEqual([], self.elsewhere())
-        [stuck] = self.drain('host2')['without_place']
-        self.assertEqual(remedy, stuck['would_help'])
+        self.assertHelps('host2', remedy)
         self.restart('host1')
         self.assertEqual(
             remedy.partition('; ')[2], self.elsewhere()[0]['remedy']
@@ -176,25 +179,22 @@ class LostTestCase(StrayTestCase):
         server = self.boot(flavor=self.big, az='nova:host1')
         self.act(server, 'migrate', 'VERIFY_RESIZE')
         self.update_migration(server, status='confirming')
-        [stuck] = self.drain('host1')['without_place']
-        self.assertEqual('wait until it has ended', stuck['would_help'])
+        self.assertHelps('host1', 'wait until it has ended')
         self.useFixture(
             fixtures.MonkeyPatch(
                 f'{STRAY}.CLEARING', datetime.timedelta(seconds=-1)
             )
         )
-        [stuck] = self.drain('host1')['without_place']
-        self.assertEqual(
+        self.assertHelps(
+            'host1',
             'check in the nova-compute log of host1 whether it goes on, and '
             'if not, set its state (openstack server set --state active; '
             'newer clients ask first unless --auto-approve)',
-            stuck['would_help'],
         )
         self.do(f'openstack server set --state active {server["id"]}')
         migration = self.get_migration_uuid_for_instance(server['id'])
         remedy = f'openstack resource provider allocation delete {migration}'
-        [stuck] = self.drain('host1')['without_place']
-        self.assertEqual(remedy, stuck['would_help'])
+        self.assertHelps('host1', remedy)
         self.assertFreed(remedy, server)
         self.assertEqual([], self.drain('host1')['without_place'])
 
@@ -258,18 +258,13 @@ class LostTestCase(StrayTestCase):
         self.live_migrate(server, 'host2')
         self._wait_for_migration_status(server, ['running'])
         self.assertEqual([], self.elsewhere())
-        [stuck] = self.drain('host2')['without_place']
-        self.assertEqual(
-            'wait until it has ended, or abort it (openstack server '
-            'migration abort)',
-            stuck['would_help'],
-        )
+        abort = 'or abort it (openstack server migration abort)'
+        self.assertHelps('host2', f'wait until it has ended, {abort}')
         self.set_service('host1', forced_down=True)
-        [stuck] = self.drain('host2')['without_place']
-        self.assertEqual(
-            'start nova-compute on host1, then wait until it has ended, or '
-            'abort it (openstack server migration abort)',
-            stuck['would_help'],
+        self.assertHelps(
+            'host2',
+            'start nova-compute on host1, then wait until it has ended, '
+            f'{abort}',
         )
 
 
