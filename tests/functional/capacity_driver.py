@@ -5,6 +5,22 @@
 from nova.virt import fake
 
 
+def inventory(total, **fields):
+    """Return what a provider has of a resource class.
+
+    :param total: of which one server may have all, where fields do not differ
+    """
+    return {
+        'total': total,
+        'reserved': 0,
+        'min_unit': 1,
+        'max_unit': total,
+        'step_size': 1,
+        'allocation_ratio': 1.0,
+        **fields,
+    }
+
+
 class Driver(fake.MediumFakeDriverWithNestedCustomResources):
     """No host reports disk; each has ten of CUSTOM_MAGIC in a nested provider.
 
@@ -12,14 +28,7 @@ class Driver(fake.MediumFakeDriverWithNestedCustomResources):
     """
 
     child_resources = {  # noqa: RUF012
-        'CUSTOM_MAGIC': {
-            'total': 10,
-            'reserved': 0,
-            'min_unit': 3,
-            'max_unit': 6,
-            'step_size': 3,
-            'allocation_ratio': 1,
-        }
+        'CUSTOM_MAGIC': inventory(10, min_unit=3, max_unit=6, step_size=3)
     }
 
     def update_provider_tree(self, provider_tree, nodename, allocations=None):

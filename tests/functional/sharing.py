@@ -15,18 +15,8 @@ class StorageMixin:
     def share(self, gb, *hosts, name='storage'):
         """Let hosts share a provider of disk."""
         shared = self._post_resource_provider(name)['uuid']
-        self._set_inventory(
-            shared,
-            {
-                'resource_class': 'DISK_GB',
-                'total': gb,
-                'reserved': 0,
-                'min_unit': 1,
-                'max_unit': gb,
-                'step_size': 1,
-                'allocation_ratio': 1.0,
-            },
-        )
+        disk = capacity_driver.inventory(gb, resource_class='DISK_GB')
+        self._set_inventory(shared, disk)
         self._set_provider_traits(shared, ['MISC_SHARES_VIA_AGGREGATE'])
         # One for all: it takes the place of others that a provider is in.
         for provider in (shared, *map(self._get_provider_uuid_by_host, hosts)):

@@ -12,6 +12,7 @@ from nova import objects
 from nova.virt import fake
 
 from tests.functional import base
+from tests.functional import capacity_driver
 from tests.functional import explain
 from tests.functional import nodes
 from tests.functional import promises
@@ -21,19 +22,8 @@ class BareMetalDriver(fake.MediumFakeDriver):
     """Each node is one server's, as ironic reports it."""
 
     def update_provider_tree(self, provider_tree, nodename, allocations=None):
-        provider_tree.update_inventory(
-            nodename,
-            {
-                'CUSTOM_BAREMETAL': {
-                    'total': 1,
-                    'reserved': 0,
-                    'min_unit': 1,
-                    'max_unit': 1,
-                    'step_size': 1,
-                    'allocation_ratio': 1.0,
-                }
-            },
-        )
+        one = capacity_driver.inventory(1)
+        provider_tree.update_inventory(nodename, {'CUSTOM_BAREMETAL': one})
 
 
 class BareMetalRow(nodes.NodesMixin, promises.CloudRow):

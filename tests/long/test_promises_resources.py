@@ -9,6 +9,7 @@ from nova import context
 from nova.virt import fake
 
 from nova_ext_sched import plan_format
+from tests.functional import capacity_driver
 from tests.functional import explain_cloud
 from tests.functional import promises
 from tests.functional import sharing
@@ -153,19 +154,8 @@ class GpuDriver(fake.MediumFakeDriver):
             name = f'{nodename}_{one}'
             if not provider_tree.exists(name):
                 provider_tree.new_child(name, nodename)
-            provider_tree.update_inventory(
-                name,
-                {
-                    'VGPU': {
-                        'total': 3,
-                        'reserved': 0,
-                        'min_unit': 1,
-                        'max_unit': 3,
-                        'step_size': 1,
-                        'allocation_ratio': 1.0,
-                    }
-                },
-            )
+            three = capacity_driver.inventory(3)
+            provider_tree.update_inventory(name, {'VGPU': three})
             provider_tree.update_traits(name, [f'CUSTOM_NVIDIA_{one}'])
 
 
@@ -205,11 +195,8 @@ class SevDriver(fake.MediumFakeDriver):
         name = f'{nodename}_amd_sev'
         if not provider_tree.exists(name):
             provider_tree.new_child(name, nodename)
-        inventory = {'total': 2, 'reserved': 0, 'min_unit': 1, 'max_unit': 1}
-        inventory |= {'step_size': 1, 'allocation_ratio': 1.0}
-        provider_tree.update_inventory(
-            name, {'MEM_ENCRYPTION_CONTEXT': inventory}
-        )
+        two = capacity_driver.inventory(2, max_unit=1)
+        provider_tree.update_inventory(name, {'MEM_ENCRYPTION_CONTEXT': two})
         provider_tree.update_traits(name, ['HW_CPU_X86_AMD_SEV'])
 
 
