@@ -109,7 +109,7 @@ class TruthTestCase(ChangeTestCase):
         return documents
 
     def test_changes(self):
-        self.limit()
+        self.the_query_s_limit()
         self.what_does_not_exist()
         self.before_is_after()
 
@@ -161,7 +161,7 @@ class TruthTestCase(ChangeTestCase):
                 key, _, value = item.partition('=')
                 self.set_metadata(name, {key: value or None})
 
-    def limit(self):
+    def the_query_s_limit(self):
         """The change counts before placement's answer ends."""
         west = ('--availability-zone', 'west')
         leaving = ('--no-aggregate-host', 'west', 'host1')
