@@ -166,7 +166,8 @@ class GroupsTestCase(testtools.TestCase):
             objects.CellMapping(uuid=uuids.c),
             objects.InstanceMapping,
         )
-        asked = mock.Mock(side_effect=nova_exception.InstanceMappingNotFound)
+        not_found = nova_exception.InstanceMappingNotFound(uuid=uuids.one)
+        asked = mock.Mock(side_effect=not_found)
         name = '_get_by_instance_uuid_from_db'
         self.enterContext(mock.patch.object(mapped, name, asked))
         find = mapped.get_by_instance_uuid
