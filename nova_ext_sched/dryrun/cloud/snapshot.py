@@ -515,11 +515,11 @@ def _asked_once(module: typing.Any, name: str) -> Iterator[None]:
     kept: dict[object, typing.Any] = {}
 
     def ask_once(
-        ctxt: typing.Any, words: Iterable[str], *args: object
+        ctxt: typing.Any, words: Iterable[str], *args: object, **more: object
     ) -> typing.Any:
-        key = tuple(words), args
+        key = tuple(words), args, tuple(more.items())
         if key not in kept:
-            kept[key] = ask(ctxt, words, *args)
+            kept[key] = ask(ctxt, words, *args, **more)
         return kept[key]
 
     setattr(module, name, ask_once)

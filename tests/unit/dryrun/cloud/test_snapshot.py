@@ -97,6 +97,19 @@ class ReadTestCase(testtools.TestCase):
                 self.assertEqual(expected, found)
             self.assertIs(find, getattr(module, name))
 
+    def test_a_question_with_more_is_another(self):
+        name = 'get_minimum_version_all_cells'
+        find = mock.Mock(side_effect=[70, 71])
+        fixture = fixtures.MockPatchObject(objects.service, name, find)
+        self.useFixture(fixture)
+        with snapshot.read():
+            ask = objects.service.get_minimum_version_all_cells
+            found = [
+                ask(None, ['nova-compute'], **more)
+                for more in ({}, {'require_all': True}, {})
+            ]
+        self.assertEqual([70, 71, 70], found)
+
     def test_what_a_request_filter_cannot_be_told_is_asked_again(self):
         ask = mock.Mock(side_effect=[OSError, ['item']])
         fixture = fixtures.MockPatchObject(aggregates, 'get_metadata', ask)
