@@ -56,7 +56,7 @@ def make_rounds(
         stuck for one in kept for stuck in one.without_place
     )
     return plan_report.finish(
-        _say_how_many(rounds, kept, bool(faults)),
+        _say_how_many(rounds, kept, faults),
         remarks,
         sections,
         [
@@ -74,19 +74,16 @@ def make_rounds(
 def _say_how_many(
     rounds: Sequence[plans.Round],
     kept: Sequence[plans.NotEmptied],
-    are_some_unread: bool,
+    faults: Sequence[str],
 ) -> str:
-    """Return how many hosts can be emptied, cannot, or are not known.
-
-    :param are_some_unread: whether there may be hosts that were not read
-    """
-    of_those_read = ', of those read' * are_some_unread
+    """Return how many hosts can be emptied, cannot, or are not known."""
+    of_those_read = plan_report.say_of_those_read(faults)
     number = sum(len(one.hosts) for one in rounds)
     whole = number + len(kept)
     if not whole:
         return f'There is no host to empty{of_those_read}'
-    text = f'{number} of {messages.count("host", whole)} can be emptied'
-    text += of_those_read
+    hosts = messages.count('host', whole)
+    text = f'{number} of {hosts} can be emptied{of_those_read}'
     if number:
         text += f', in {messages.count("round", len(rounds))}'
     if known := sum(one.is_known for one in kept):

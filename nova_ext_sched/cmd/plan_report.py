@@ -266,6 +266,14 @@ def list_first_stuck(
     )
 
 
+def say_of_those_read(faults: Sequence[str]) -> str:
+    """Return what follows a count of hosts where some could not be read.
+
+    :param faults: sentences on what could not be read
+    """
+    return ', of those read' if faults else ''
+
+
 def count_causes(stuck: Iterable[plans.Stuck]) -> str:
     """Return the causes, each with its number where there are several."""
     causes = collections.Counter(

@@ -79,7 +79,7 @@ def _say_how_many(
 ) -> str:
     """Return how many can fail, and how many of those asked about cannot."""
     failures = outcome.failures
-    of_those_read = ', of those read' * bool(outcome.faults)
+    of_those_read = plan_report.say_of_those_read(outcome.faults)
     if not failures:
         return f'No {noun} holds a server{of_those_read}'
     head = (

@@ -221,6 +221,13 @@ class PlanTestCase(test_drain.DrainTestCase):
                 '0 of 1 server can be moved; 1 cannot: fault. The host will '
                 'not be empty.',
             ),
+            (
+                'instance_extra',
+                maintain.Maintain,
+                [],
+                '0 of 3 hosts can be emptied, of those read; 3 cannot. Cell '
+                'cell1 cannot be read',
+            ),
             ('instance_extra', mend.Mend, [], none),
         ):
             with self.subTest(table=table, by=by.__name__):

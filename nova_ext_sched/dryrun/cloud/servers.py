@@ -248,13 +248,13 @@ class Reader:
         :param mapping: the nova CellMapping of its cell
         """
         set_up, mapped = utils.setup_instance_group, objects.InstanceMapping
-        find = vars(mapped)[_FIND_MAPPING]
+        find, stored = mapped.get_by_instance_uuid, vars(mapped)[_FIND_MAPPING]
         known = mapped(instance_uuid=uuid, cell_mapping=mapping)
 
         def find_known(ctxt: typing.Any, wanted: str) -> typing.Any:
             if ctxt is cctxt and wanted == uuid:
                 return known
-            return find.__get__(None, mapped)(ctxt, wanted)
+            return find(ctxt, wanted)
 
         def set_up_known(ctxt: typing.Any, spec_obj: typing.Any) -> None:
             if ctxt is cctxt and spec_obj.instance_group is not None:
@@ -268,7 +268,7 @@ class Reader:
             yield
         finally:
             utils.setup_instance_group = set_up
-            setattr(mapped, _FIND_MAPPING, find)
+            setattr(mapped, _FIND_MAPPING, stored)
 
     def _set_up_group(
         self,

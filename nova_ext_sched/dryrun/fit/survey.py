@@ -71,7 +71,7 @@ def count_all(
     hosts = len(cloud.hosts)
     if counted and cloud.states:
         # These objects stay until the process ends. Python's garbage collector
-        # would look through them again and again, for a fifth of the time.
+        # would still look through them for a tenth of the time.
         gc.freeze()
     described: list[answer.RoomForFlavor] = []
 

@@ -38,7 +38,10 @@ class Lister(report.Lister):
             ('a', report.Cell({'x': 1}, 'one x')),
         ]
         return report.Report(
-            *('Two rows.', iter(text), iter(rows), self.document),
+            'Two rows.',
+            iter(text),
+            iter(rows),
+            self.document,
             status=base.SOME_FOUND,
         )
 

@@ -162,10 +162,8 @@ class GroupsTestCase(testtools.TestCase):
 
     def test_the_cell_is_known(self):
         """nova-conductor looks for the cell of the server, and of no other."""
-        cell, mapped = (
-            objects.CellMapping(uuid=uuids.c),
-            objects.InstanceMapping,
-        )
+        cell = objects.CellMapping(uuid=uuids.cell)
+        mapped = objects.InstanceMapping
         not_found = nova_exception.InstanceMappingNotFound(uuid=uuids.one)
         asked = mock.Mock(side_effect=not_found)
         name = '_get_by_instance_uuid_from_db'
