@@ -132,7 +132,7 @@ class DrainTestCase(SamplesTestCase):
         os.chdir(self.useFixture(fixtures.TempDir()).path)
         self.show(
             'cli/moves/apply.txt',
-            'nova-ext-sched drain host1 -f json > plan.json',
+            'nova-ext-sched drain host1 --output plan.json',
             'openstack move plan apply plan.json --disable',
             'echo $?',
             'openstack move plan apply plan.json --enable',
