@@ -19,10 +19,12 @@ from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_hosts
+from nova_ext_sched.osc import moves_left
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_progress
 from nova_ext_sched.osc import moves_report
 from nova_ext_sched.osc import moves_run
+from nova_ext_sched.osc import moves_words
 
 STDIN = '-'
 
@@ -39,9 +41,10 @@ class ApplyPlan(report.Lister, command.Lister):
     again to continue. nova-scheduler checks each destination again. A plan of
     maintain must be for one round, a plan of survive for one host or domain;
     servers are evacuated only from hosts that are forced down. At a terminal
-    the command shows the plan and asks for confirmation. The exit status is 1
-    if a move failed, and 3 if something is left: a move to make (dry run), or
-    a server or host that the output names.
+    the command shows the plan and asks for confirmation. When it ends, it
+    looks at what is on the hosts that are to be empty. The exit status is 1 if
+    a move failed, and 3 if something is left: a move to make (dry run), or a
+    server or host that the output names.
     """
 
     program = 'openstack'
@@ -80,7 +83,7 @@ class ApplyPlan(report.Lister, command.Lister):
             '--keep-going',
             action='store_true',
             help='after a move fails, continue with those that do not depend '
-            'on it',
+            'on it, until three servers are in ERROR',
         )
         parser.add_argument(
             '--skip',
@@ -141,7 +144,16 @@ class ApplyPlan(report.Lister, command.Lister):
         if parsed_args.disable:
             said = [f'{moves_hosts.disable(plan, cloud, services, is_dry)}.']
         self._carry_out(plan, cloud, parsed_args, skipped)
-        return moves_report.make(plan, moves_report.find_status(plan), *said)
+        left: list[moves_left.Left] | None = None
+        try:
+            left = moves_left.find(plan, cloud, is_dry)
+        except moves_cloud.ERRORS as exc:
+            said.append(
+                'What is on the hosts that are to be empty could not be read '
+                f'({moves_words.say_fault(exc)}): run the command again.'
+            )
+        status = moves_report.find_status(plan, left)
+        return moves_report.make(plan, status, *said, left=left or ())
 
     def _carry_out(
         self,

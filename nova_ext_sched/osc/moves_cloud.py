@@ -97,6 +97,26 @@ class Cloud:
             return found
         return None
 
+    def read_servers_on(self, host: str) -> list[server.Server]:
+        """Return the servers of a host, softly deleted ones too."""
+        # The client has no name for the second.
+        params = {'all_tenants': '1', 'soft_deleted': '1', 'deleted': '0'}
+        params['host'] = host
+        found: list[server.Server] = []
+        while page := self._ask('nova', lambda: self._get_servers(params)):
+            found += page
+            params['marker'] = page[-1].id
+        return found
+
+    def _get_servers(self, params: dict[str, str]) -> list[server.Server]:
+        response = self._compute.get(
+            '/servers/detail', params=params, microversion=_MICROVERSION
+        )
+        exceptions.raise_from_response(response)
+        return [
+            server.Server.existing(**one) for one in response.json()['servers']
+        ]
+
     def read_migrations(self, uuid: str) -> list[migration.Migration]:
         """Return the migrations of a server, the oldest first."""
         migrations = self._ask(
@@ -111,15 +131,43 @@ class Cloud:
 
     def holds(self, one: migration.Migration) -> bool:
         """Return whether a migration holds room of the host that was left."""
+        return bool(
+            self._ask('placement', lambda: self._get_allocations(one.uuid))
+        )
 
-        def ask() -> typing.Any:
-            response = self._connection.placement.get(
-                f'/allocations/{one.uuid}'
-            )
-            exceptions.raise_from_response(response)
-            return response.json()['allocations']
+    def _get_allocations(self, consumer: str) -> typing.Any:
+        response = self._connection.placement.get(f'/allocations/{consumer}')
+        exceptions.raise_from_response(response)
+        return response.json()['allocations']
 
-        return bool(self._ask('placement', ask))
+    def wait_for_placement(self, uuid: str) -> None:
+        """Wait until placement answers, whatever it says of a server."""
+
+        def ask() -> None:
+            try:
+                self._get_allocations(uuid)
+            except ERRORS as exc:
+                if waiting.is_away(exc):
+                    raise
+
+        self._ask('placement', ask)
+
+    def find_silent(self, uuid: str) -> list[str]:
+        """Return which of placement and nova do not answer now.
+
+        Each is asked once, of a server; that it may not be asked is an answer.
+        """
+        silent = []
+        for name, ask in (
+            ('placement', lambda: self._get_allocations(uuid)),
+            ('nova', lambda: self._compute.get_server(uuid)),
+        ):
+            try:
+                ask()
+            except ERRORS as exc:
+                if waiting.is_away(exc):
+                    silent.append(name)
+        return silent
 
     def find_reason(self, uuid: str) -> str:
         """Return why the last move of a server failed; empty if unknown."""

@@ -6,16 +6,17 @@ from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Sequence
 import dataclasses
-import datetime
 import time
 import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched import waiting
+from nova_ext_sched.osc import moves_again
 from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_step
+from nova_ext_sched.osc import moves_words
 from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
 from nova_ext_sched.osc.moves_step import Ceased
@@ -34,6 +35,9 @@ QUIET = 30
 #: answer.
 FORGOTTEN = 60
 STALE = 120
+#: How long a server may yet come into ERROR after a live migration that failed
+#: without a reason: nova-compute undoes the migration first.
+SETTLED = 30
 
 # What nova says where the scheduler refuses the host: others took the place,
 # or closed it.
@@ -45,6 +49,7 @@ _ENDS = {
     Step.BUSY: End.RUN_AGAIN,
     Step.CANCELLED: End.RUN_AGAIN,
     Step.FAILED: End.FIX,
+    Step.BROKEN_AT_HOME: End.FIX,
     Step.BROKEN: End.NEW_PLAN,
     Step.ELSEWHERE: End.NEW_PLAN,
 }
@@ -78,6 +83,9 @@ class Making:
     :ivar idle: since when it seems to have
     :ivar unanswered: when nova was asked, and did not answer
     :ivar refused: the step that nova refused, and how
+    :ivar again: what is known of refusals that may pass
+    :ivar asked_as: status and host of the server when nova was asked
+    :ivar step: the last step; ``since``, since when it has been that one
     :ivar first: when it was looked at first; ``now``, when it was last
     :ivar last: when something happened
     """
@@ -91,11 +99,17 @@ class Making:
     own: typing.Any = None
     has_begun: bool = False
     before: set[int] | None = None
-    forgotten: set[int] = dataclasses.field(default_factory=set)
+    forgotten: dict[int, typing.Any] = dataclasses.field(default_factory=dict)
     ceased: Ceased | None = None
     idle: float | None = None
     unanswered: float | None = None
     refused: tuple[Step, Exception] | None = None
+    again: moves_again.Again = dataclasses.field(
+        default_factory=moves_again.Again
+    )
+    asked_as: tuple[str, str] | None = None
+    step: Step | None = None
+    since: float = 0
     first: float = dataclasses.field(init=False)
     last: float = dataclasses.field(init=False)
     now: float = dataclasses.field(init=False)
@@ -113,10 +127,12 @@ class Making:
         """
         while True:
             step, reason = self._look()
+            if step != self.step:
+                self.step, self.since = step, self.now
             if step in moves_step.BEGINNINGS:
                 self._get_ready(step)
                 if self.is_dry:
-                    self.move.reason = _say_changed(self.move)
+                    self.move.reason = moves_words.say_changed(self.move)
                     return Result.PLANNED
                 waits_for = self._begin(step)
                 if waits_for is None:
@@ -133,7 +149,9 @@ class Making:
             if self.own and moves_step.is_under_way(self.own):
                 self.last = self.now
             if self.now - self.first > LONGEST or self.now - self.last > LOST:
-                raise Stopped(f'it takes too long: {waits_for}')
+                if self.ceased is not Ceased.UNHEARD:
+                    waits_for = f'it takes too long: {waits_for}'
+                raise Stopped(waits_for)
             yield
 
     def _read_clock(self) -> float:
@@ -153,22 +171,19 @@ class Making:
             if one.id not in self.forgotten
         ]
         self.server = self.cloud.read_server(self.move.server)
-        self.own = moves_step.find_own(
-            self.move,
-            self.migrations,
-            self.cloud.user,
-            self.plan.time,
-            self.before,
-        )
+        own = self._list_own(self.before)
+        self.own = own[-1] if own else None
         if self.unanswered is not None and self.own:
             # The request arrived.
             self.has_begun = True
         self.now = self._read_clock()
         if self._has_idled():
             if self.ceased is not Ceased.FORGOTTEN:
-                raise Stopped(_say_stale(self.move, self.own, self.server))
+                raise Stopped(
+                    moves_words.say_stale(self.move, self.own, self.server)
+                )
             # The move begins anew.
-            self.forgotten.add(self.own.id)
+            self.forgotten[self.own.id] = self.own
             self.idle = self.unanswered = None
             self.has_begun = False
             return self._look()
@@ -176,14 +191,31 @@ class Making:
             self.move, self.server, self.migrations, self.own, self.has_begun
         )
 
+    def _list_own(self, before: set[int] | None) -> list[typing.Any]:
+        """Return the migrations of the move, the last one last."""
+        return moves_step.list_own(
+            self.move,
+            self.migrations,
+            self.cloud.user,
+            self.plan.time,
+            before,
+        )
+
     def _has_idled(self) -> bool:
-        """Return whether nova has not worked on the own migration for long."""
-        self.ceased = moves_step.find_ceased(self.own, self.server)
+        """Return whether nova has not worked on the own migration for long.
+
+        Where it has none yet, nothing shows whether the request is lost.
+        """
+        self.ceased = moves_step.find_ceased(
+            self.own, self.server, self.migrations
+        )
         if self.ceased is None:
             self.idle = None
             return False
         if self.idle is None:
             self.idle = self.now
+        if self.ceased is Ceased.UNHEARD:
+            return False
         longest = FORGOTTEN if self.ceased is Ceased.FORGOTTEN else STALE
         return self.now - self.idle > longest
 
@@ -193,7 +225,7 @@ class Making:
         :raises Stopped: nova refused it, or has to
         """
         if self.refused and self.refused[0] == step:
-            reason = say_fault(self.refused[1])
+            reason = moves_words.say_fault(self.refused[1])
             if step == Step.BEGIN_LIVE:
                 raise _leave_out(reason)
             raise Stopped(reason)
@@ -206,9 +238,13 @@ class Making:
 
         :returns: None where nova refuses
         """
+        if not self.again.is_due(self.now):
+            return 'nova found no host for it, and is asked again in a minute'
         asked = self.unanswered
         if asked is None or self.now - asked >= QUIET:
+            self.cloud.wait_for_placement(self.move.server)
             self.before = {one.id for one in self.migrations}
+            self.asked_as = self.server.status, self.server.compute_host
             try:
                 self.cloud.begin(self.move)
                 self.has_begun, self.last = True, self.now
@@ -242,18 +278,76 @@ class Making:
             if self.server:
                 task = self.server.task_state or self.server.status
                 if own and self.ceased:
-                    return _say_task(own, self.server)
+                    return moves_words.say_task(own, self.server)
+                if self.ceased and self.now - (self.idle or 0) > STALE:
+                    return moves_words.say_unheard(self.move, self.server)
                 return f'its task is {task}'
             return reason
-        if step == Step.MOVED and own and self.cloud.holds(own):
-            # nova gives the room back after the server is there.
-            since = self.last if self.has_begun else self.first
-            is_late = self.now - since > HELD
-            is_late = is_late or (not self.has_begun and _is_old(own))
-            if not (is_late or self.is_dry):
-                return f'{self.move.host} still holds its allocation'
-            self.move.held = _say_held(self.move, own)
+        if step == Step.MOVED:
+            return self._wait_for_room()
+        if (
+            step == Step.DELETING
+            and not self.is_dry
+            and moves_words.may_be_gone_soon(self.server)
+        ):
+            is_late = self.now - self.since > HELD
+            return None if is_late else 'it is being deleted'
+        if step in (Step.FAILED, Step.CANCELLED) and own:
+            return self._wait_for_end(step)
         return None
+
+    def _wait_for_room(self) -> str | None:
+        """Let nova give back the room that the server left."""
+        # Earlier tries may have left some, too.
+        tries = [*self.forgotten.values(), *self._list_own(None)]
+        tries += [self.own] if self.own else []
+        holding = [
+            one
+            for one in {one.id: one for one in tries}.values()
+            if self.cloud.holds(one)
+        ]
+        if not holding:
+            return None
+        is_late = self.now - self.since > HELD
+        is_late = is_late or (
+            not self.has_begun
+            and all(
+                moves_words.is_older(one.updated_at or one.created_at, HELD)
+                for one in holding
+            )
+        )
+        if not (is_late or self.is_dry):
+            return f'{self.move.host} still holds its allocation'
+        self.move.held = moves_words.say_held(self.move, holding)
+        return None
+
+    def _wait_for_end(self, step: Step) -> str | None:
+        """Let a failure be the last word; return what is waited for.
+
+        nova-compute may undo a live migration and then give the server up; and
+        a host that nova does not find may be found in a minute.
+        """
+        if self.is_dry:
+            return None
+        reason = '' if step == Step.CANCELLED else self._find_reason()
+        if not reason and self.move.actual == plan_format.LIVE:
+            if self.now - self.since <= SETTLED:
+                return f'its {self.own.migration_type} is {self.own.status}'
+            return None
+        is_same = self.asked_as == (
+            self.server.status,
+            self.server.compute_host,
+        )
+        # The first of two requests may arrive yet.
+        if _TAKEN not in reason or not is_same or self.unanswered is not None:
+            return None
+        silent = self.cloud.find_silent(self.move.server)
+        if not self.again.note_refusal(not silent, self.now):
+            return None
+        self.has_begun, self.last = False, self.now
+        said = ' and '.join(silent) or 'nova'
+        does = 'does not answer' if silent else 'found no host'
+        return f'{said} {does}; nova is asked again in a minute'
 
     def _confirm(self) -> None:
         """Ask nova to confirm; the next look shows whether it does."""
@@ -272,9 +366,12 @@ class Making:
         """
         if step == Step.GONE:
             return Result.GONE
+        if step == Step.DELETING:
+            self.move.reason = moves_words.say_deleting(self.server)
+            return Result.DELETING
         if step == Step.MOVED:
             self.move.reason = (
-                _say_changed(self.move) if self.has_begun else ''
+                moves_words.say_changed(self.move) if self.has_begun else ''
             )
             return Result.MOVED if self.has_begun else Result.THERE
         if step == Step.ELSEWHERE:
@@ -289,25 +386,52 @@ class Making:
                 self.move.reason = reason
                 return Result.ELSEWHERE
             reason += f', not on {self.move.expected}'
-        if step in (Step.FAILED, Step.BROKEN):
-            reason = self.cloud.find_reason(self.move.server)
-            if not reason and self.server.fault:
-                reason = self.server.fault['message']
-            reason = messages.without_traceback(reason)
+        raise self._fail(step, reason)
+
+    def _fail(self, step: Step, reason: str) -> Stopped:
+        """Return why a move is not made after its last step."""
         where = f'it is on {self.server.compute_host}'
+        end = _ENDS[step]
+        if step in (Step.FAILED, Step.BROKEN, Step.BROKEN_AT_HOME):
+            reason = self._find_reason()
         if step == Step.BROKEN:
             reason = f'{where} in ERROR' + f' ({reason})' * bool(reason)
+        elif step == Step.BROKEN_AT_HOME:
+            reason = moves_words.say_broken(
+                self.move, self.server, self.own, reason
+            )
         elif step == Step.CANCELLED:
             reason = f'its {self.own.migration_type} was cancelled; {where}'
         elif (
             step == Step.FAILED
             and self.move.actual == plan_format.LIVE != self.move.method
         ):
-            raise _leave_out(reason or where)
-        is_taken = step == Step.FAILED and _TAKEN in reason
-        raise Stopped(
-            reason or where, End.NEW_PLAN if is_taken else _ENDS[step]
-        )
+            return _leave_out(reason or where)
+        elif step == Step.FAILED and _TAKEN in reason:
+            reason, end = self._explain_taken(reason), End.NEW_PLAN
+        self.move.is_in_error = step in (Step.BROKEN, Step.BROKEN_AT_HOME)
+        return Stopped(reason or where, end)
+
+    def _find_reason(self) -> str:
+        """Return why nova did not make the move; empty if it does not say."""
+        if not (self.has_begun or self.own):
+            # The last action of the server is of something else.
+            return ''
+        reason = self.cloud.find_reason(self.move.server)
+        if not reason and self.server.fault:
+            reason = self.server.fault['message']
+        return messages.without_traceback(reason)
+
+    def _explain_taken(self, reason: str) -> str:
+        """Return why nova found no host, as far as nova-api shows it."""
+        why = ''
+        if self.move.to:
+            services = self.cloud.read_services()
+            why = moves_words.name_host(
+                self.move.to, services.get(self.move.to)
+            )
+        why = why or f'to see why: {moves_words.say_explain(self.move)}'
+        return f'{reason.rstrip(". ")}: {why}'
 
     def _check_evacuation(self) -> None:
         """Refuse an evacuation of a host that may run its servers yet.
@@ -332,55 +456,3 @@ def _leave_out(reason: str) -> Stopped:
         End.NEW_PLAN,
         Result.LEFT_OUT,
     )
-
-
-def _say_changed(move: moves_plan.Move) -> str:
-    if move.actual == move.method:
-        return ''
-    now = 'runs' if move.actual == plan_format.LIVE else 'is stopped'
-    return f'{move.actual}: it {now} now'
-
-
-def _say_task(own: typing.Any, server: typing.Any) -> str:
-    return (
-        f'its {own.migration_type} is over ({own.status}), but its task is '
-        f'still {server.task_state}'
-    )
-
-
-def _say_stale(
-    move: moves_plan.Move, own: typing.Any, server: typing.Any
-) -> str:
-    """Return what keeps a server from moving, and what helps."""
-    said, host = _say_task(own, server), server.compute_host
-    if moves_step.is_under_way(own):
-        # nova-compute of the host that it left confirms it.
-        said, host = f'its {own.migration_type} is {own.status}', move.host
-    return (
-        f'{said}. Check in the nova-compute log of {host} that it does not go '
-        f'on, then: openstack server set --state active {move.server}'
-    )
-
-
-def _say_held(move: moves_plan.Move, own: typing.Any) -> str:
-    """Return what holds the room that a server left, and what frees it."""
-    return (
-        f'the allocation of its {own.migration_type}, {own.uuid} '
-        f'({own.status}), still holds its room on {move.host}: '
-        f'{moves_cloud.FREE} {own.uuid}'
-    )
-
-
-def _is_old(own: typing.Any) -> bool:
-    """Return whether a migration ended long ago, if the clocks are right."""
-    written = own.updated_at or own.created_at
-    if not written:
-        return False
-    ended = datetime.datetime.fromisoformat(written[:19])
-    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-    return (now - ended).total_seconds() > HELD
-
-
-def say_fault(exc: Exception) -> str:
-    """Return what nova says of an error."""
-    return getattr(exc, 'details', None) or str(exc)

@@ -24,6 +24,7 @@ class Result(enum.StrEnum):
     ELSEWHERE = 'elsewhere'
     THERE = 'already there'
     GONE = 'gone'
+    DELETING = 'being deleted'
 
 
 #: Nothing is left to do.
@@ -51,6 +52,8 @@ class Move(plan_format.Move):
     :ivar end: of one that was not made
     :ivar held: which allocation holds the room that it left, and what frees
         it; empty where none does
+    :ivar is_in_error: whether the move left its server in ERROR, or found it
+        so
     """
 
     actual: str = ''
@@ -58,6 +61,7 @@ class Move(plan_format.Move):
     reason: str = ''
     end: End = End.RUN_AGAIN
     held: str = ''
+    is_in_error: bool = False
 
     def __post_init__(self) -> None:
         self.actual = self.actual or self.method

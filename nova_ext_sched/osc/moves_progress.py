@@ -34,8 +34,9 @@ class Progress(moves_run.Progress):
         self._total, self._say, self._advance = len(moves), say, advance
         self._ended = self._made = 0
         self._began = time.monotonic()
-        # Of each turn, since when it waits, and when that is said next.
-        self._waits: dict[int, tuple[float, float]] = {}
+        # Of each turn, since when it waits, when that is said next, and for
+        # what it waited when that was said.
+        self._waits: dict[int, tuple[float, float, str]] = {}
 
     def end(self, move: moves_plan.Move) -> None:
         """Say what became of a move, and how long the others may take."""
@@ -52,13 +53,16 @@ class Progress(moves_run.Progress):
     def wait(self, move: moves_plan.Move, reason: str) -> None:
         """Say for what a move waits, where it has for long."""
         now = time.monotonic()
-        since, then = self._waits.setdefault(move.turn, (now, now + WAITS))
-        if now >= then:
-            self._waits[move.turn] = since, now + (now - since)
+        since, then, said = self._waits.setdefault(
+            move.turn, (now, now + WAITS, '')
+        )
+        if now >= then or (said and said != reason):
+            later = max(then, now + (now - since))
+            self._waits[move.turn] = since, later, reason
             self._say(
                 f'Move {move.turn} ({move.shown}): '
                 f'{messages.clean(reason, 1000)}, '
-                f'since {_say_time(now - since)}.'
+                f'for {_say_time(now - since)}.'
             )
 
     def _say_left(self) -> str:

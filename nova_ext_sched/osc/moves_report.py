@@ -6,13 +6,16 @@ import collections
 from collections.abc import Iterator
 from collections.abc import Sequence
 import datetime
+import re
 
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
+from nova_ext_sched.osc import moves_left
 from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_run
 from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
 
@@ -28,6 +31,9 @@ COLUMNS = (
     'Reason',
 )
 
+#: The result of a server on a host that is to be empty, which no move tells.
+NOT_IN_PLAN = 'not in the plan'
+
 # Why a move is cold.
 _WHY = {
     plan_format.STOPPED: 'stopped',
@@ -37,7 +43,7 @@ _WHY = {
 
 _OLD = datetime.timedelta(days=1)
 
-# How many fixes they see.
+# How many fixes people see.
 _MOST_HELPS = 5
 
 # What people see of moves with one result.
@@ -59,10 +65,16 @@ _SAID = {
 }
 
 
-def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
+def make(
+    plan: moves_plan.Plan,
+    status: int,
+    *remarks: str,
+    left: Sequence[moves_left.Left] = (),
+) -> report.Report:
     """Return the report of moves, what is not made first.
 
     :param remarks: sentences on hosts
+    :param left: servers on hosts that are to be empty
     """
     moves = plan.moves
     said = [
@@ -73,6 +85,7 @@ def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
         ),
         *_say_more(plan),
         *_say_end(plan),
+        *moves_left.say(plan, left),
     ]
     counts = [
         (number, str(result))
@@ -100,7 +113,7 @@ def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
                     f'{result.capitalize()}:', lines, _MOST_MOVES, 'move'
                 )
             )
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (
             one.turn,
             one.server,
@@ -113,6 +126,10 @@ def make(plan: moves_plan.Plan, status: int, *remarks: str) -> report.Report:
         )
         for one in moves
     ]
+    rows += [
+        ('', one.server, one.name, one.host, '', '', NOT_IN_PLAN, one.why)
+        for one in left
+    ]
     return report.Report(sentence, sections, rows, status=status)
 
 
@@ -122,20 +139,29 @@ def sum_up(moves: Sequence[moves_plan.Move]) -> str:
     return messages.part(over, len(moves), 'move', 'is done', 'are done')
 
 
-def find_status(plan: moves_plan.Plan) -> int:
+def find_status(
+    plan: moves_plan.Plan, left: Sequence[moves_left.Left] | None = ()
+) -> int:
     """Return the exit status.
 
     ======  ===============================================================
     status  meaning
     ======  ===============================================================
-    0       each move is made, and each server had a place
-    1       a move failed
-    3       a move is left, room is not given back, or a server had no place
+    0       each move is made, each server had a place, and none is on a
+            host that is to be empty
+    1       a move failed, or nobody knows what is on these hosts
+    3       a move is left, room is not given back, a server had no place,
+            or is on such a host
     ======  ===============================================================
+
+    :param left: servers on hosts that are to be empty; None where that could
+        not be read
     """
-    if any(one.result == Result.FAILED for one in plan.moves):
+    failed = any(one.result == Result.FAILED for one in plan.moves)
+    if failed or left is None:
         return base.FAULT
-    is_fine = all(one.is_over for one in plan.moves) and not plan.stranded
+    is_over = all(one.is_over for one in plan.moves)
+    is_fine = is_over and not (plan.stranded or left)
     return base.FINE if is_fine else base.SOME_FOUND
 
 
@@ -181,6 +207,9 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
         if one.held:
             yield f'{_say_turn(one)}: {_clean(one.held)}.'
     for one in plan.moves:
+        if one.result == Result.DELETING:
+            yield f'{_say_turn(one)}: {_clean(one.reason)}.'
+    for one in plan.moves:
         if one.result == Result.LEFT_OUT:
             yield f'{_say_turn(one)} was left out: {_clean(one.reason)}.'
     if plan.stranded:
@@ -192,13 +221,18 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
             ]
         )
         yield (f'{number} could not be moved when the plan was made: {names}.')
-        helps = dict.fromkeys(
-            messages.clean(one.would_help, 1000)
-            for one in plan.stranded
-            if one.would_help
-        )
-        if helps:
-            yield f'Fix: {messages.first_few([*helps], _MOST_HELPS, str)}.'
+        helped: dict[str, list[str]] = {}
+        for lost in plan.stranded:
+            if lost.would_help:
+                helps = messages.clean(lost.would_help, 1000)
+                helped.setdefault(helps, []).append(lost.name or lost.server)
+        for helps, whom in [*helped.items()][:_MOST_HELPS]:
+            whose = f' for {messages.first_few(whom)}' * (
+                len(whom) < len(plan.stranded)
+            )
+            yield f'Fix{whose}: {helps}.'
+        if (more := len(helped) - _MOST_HELPS) > 0:
+            yield f'{more} more: see without_place of the plan.'
 
 
 def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
@@ -211,8 +245,16 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
     failed = [one for one in missed if one.result == Result.FAILED]
     again = f': {messages.clean(plan.command, 1000)}' if plan.command else ''
     waits = any(
-        one.result == Result.NOT_TRIED and one.reason for one in plan.moves
+        one.result == Result.DELETING
+        or (one.result == Result.NOT_TRIED and one.reason)
+        for one in plan.moves
     )
+    in_error = sum(one.is_in_error for one in plan.moves)
+    if in_error >= moves_run.MOST_IN_ERROR:
+        yield (
+            f'Nothing more was begun: {messages.count("server", in_error)} '
+            'are in ERROR.'
+        )
     if failed:
         end = max(one.end for one in failed)
         text = _SAID[end]
@@ -232,11 +274,14 @@ def _say_without(
 ) -> str:
     """Say how to go on without what nova refuses."""
     text = 'To continue without it: --skip SERVER, or --keep-going'
+    # Of hosts that nova names alone: the others are as good as before.
     # survive, which plans evacuations, takes no --not-to.
     hosts = {
         one.expected
         for one in failed
-        if one.end == End.FIX and one.method != plan_format.EVACUATE
+        if one.end == End.FIX
+        and one.method != plan_format.EVACUATE
+        and _names(one.reason, one.expected)
     }
     if not hosts or not plan.command:
         return text
@@ -244,6 +289,12 @@ def _say_without(
         f'--not-to {host}' for host in sorted(hosts, key=messages.in_order)
     )
     return f'{text}; or make a new plan{again} {messages.clean(options)}'
+
+
+def _names(reason: str, host: str) -> bool:
+    """Return whether a reason has the name of a host, not of a longer one."""
+    name = rf'(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)'
+    return re.search(name, reason) is not None
 
 
 def _say_turn(one: moves_plan.Move) -> str:
@@ -254,6 +305,8 @@ def _say_why(one: moves_plan.Move) -> str:
     """Return why a move is cold, or is not tried."""
     if one.actual == plan_format.COLD == one.method and one.why_cold:
         return f' ({_WHY[one.why_cold]})'
+    if one.result == Result.DELETING:
+        return ''
     if one.result in (Result.MOVED, Result.PLANNED, Result.NOT_TRIED):
         return f' ({_clean(one.reason)})' if one.reason else ''
     return ''

@@ -13,11 +13,15 @@ from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_words
 from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
 
 #: How often nova is asked, in seconds.
 SECONDS = 2
+
+#: So many servers in ERROR are no accident: then nothing more is begun.
+MOST_IN_ERROR = 3
 
 #: What makes a move, step by step; returns whether it was made.
 _Making = Generator[None, None, bool]
@@ -44,7 +48,7 @@ class Run:
     :param is_dry: whether nova is told nothing
     :param progress: told of each move
     :param keeps_going: whether a move that fails holds up those alone that
-        need it
+        need it, until :data:`MOST_IN_ERROR` servers are in ERROR
     :param skipped: UUIDs of servers that are not moved
     """
 
@@ -67,7 +71,7 @@ class Run:
             self.plan.moves, lambda one: one.batch
         ):
             is_fine = self._make_batch([*moves], at_once) and is_fine
-            if not is_fine and not self.keeps_going:
+            if not (is_fine or self._goes_on()):
                 break
         return is_fine
 
@@ -89,7 +93,7 @@ class Run:
             for making in [*going]:
                 go_on(making)
             while (
-                (is_fine or self.keeps_going) and todo and len(going) < at_once
+                (is_fine or self._goes_on()) and todo and len(going) < at_once
             ):
                 move = todo.pop(0)
                 if self._is_held_up(move):
@@ -100,6 +104,14 @@ class Run:
             if not going:
                 return is_fine
             time.sleep(SECONDS)
+
+    def _goes_on(self) -> bool:
+        """Return whether moves begin though one has failed."""
+        if self.is_dry:
+            # Those that were made before are to be seen.
+            return True
+        in_error = sum(one.is_in_error for one in self.plan.moves)
+        return self.keeps_going and in_error < MOST_IN_ERROR
 
     def _is_held_up(self, move: moves_plan.Move) -> bool:
         """Return whether a move is left out, or needs one that is."""
@@ -133,7 +145,7 @@ class Run:
         except moves_cloud.ERRORS as exc:
             move.result, move.reason = (
                 Result.FAILED,
-                moves_making.say_fault(exc),
+                moves_words.say_fault(exc),
             )
             move.end = End.RUN_AGAIN if waiting.is_away(exc) else End.FIX
         self.progress.end(move)

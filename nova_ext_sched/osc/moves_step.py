@@ -17,7 +17,8 @@ from nova_ext_sched.osc import moves_plan
 _MOVING = {'migrating', 'resize_prep', 'resize_migrating', 'resize_migrated'}
 _MOVING |= {'resize_finish'}
 _DELETING = {'deleting', 'soft-deleting'}
-_NOWHERE = {'SOFT_DELETED', 'DELETED', 'SHELVED_OFFLOADED'}
+_SOFT_DELETED = 'SOFT_DELETED'
+_NOWHERE = {'DELETED', 'SHELVED_OFFLOADED'}
 
 # How nova calls the migrations of a kind, and those that are over. A server
 # may have been stopped, or started, since its move was planned.
@@ -46,10 +47,12 @@ class Step(enum.Enum):
     CONFIRM = enum.auto()
     MOVED = enum.auto()
     GONE = enum.auto()
+    DELETING = enum.auto()
     ELSEWHERE = enum.auto()
     CANCELLED = enum.auto()
     FAILED = enum.auto()
     BROKEN = enum.auto()
+    BROKEN_AT_HOME = enum.auto()
     BUSY = enum.auto()
     STOP = enum.auto()
 
@@ -66,11 +69,15 @@ class Ceased(enum.Enum):
     - TASK_LEFT: nova-compute records first that a migration failed, and ends
       the task when it has undone it. Where that fails too, because keystone is
       away, say, the task stays, and nova-api takes no other request.
+    - UNHEARD: nova-api gave a server its task, and nova-conductor, which
+      records the migration first, has none. It may be slow, or the request may
+      be lost.
     """
 
     FORGOTTEN = enum.auto()
     UNCONFIRMED = enum.auto()
     TASK_LEFT = enum.auto()
+    UNHEARD = enum.auto()
 
 
 #: How nova is asked then; None for as planned.
@@ -87,7 +94,9 @@ def is_under_way(one: migration.Migration) -> bool:
 
 
 def find_ceased(
-    own: migration.Migration | None, server: sdk_server.Server | None
+    own: migration.Migration | None,
+    server: sdk_server.Server | None,
+    others: Iterable[migration.Migration] = (),
 ) -> Ceased | None:
     """Return how nova seems to have ceased to work on a migration, if it does.
 
@@ -96,7 +105,10 @@ def find_ceased(
     ====================  =================================  ===============
     the own migration     the server                         ceased
     ====================  =================================  ===============
-    none, or any          is gone                            no
+    any                   is gone                            no
+    none                  has a task of a migration, and no  unheard
+                          migration that is under way
+    none                  any other                          no
     is under way          has no task, is on its old host,   forgotten
                           and waits for no confirmation
     is being confirmed    has no task, and waits for         unconfirmed
@@ -104,9 +116,15 @@ def find_ceased(
     is over               has a task of a migration          task left
     any other             any other                          no
     ====================  =================================  ===============
+
+    :param others: all migrations of the server
     """
-    if own is None or server is None:
+    if server is None:
         return None
+    if own is None:
+        is_asked = server.task_state in _MOVING
+        is_unheard = is_asked and not any(map(is_under_way, others))
+        return Ceased.UNHEARD if is_unheard else None
     if not is_under_way(own):
         return Ceased.TASK_LEFT if server.task_state in _MOVING else None
     if server.task_state:
@@ -118,32 +136,33 @@ def find_ceased(
     return Ceased.FORGOTTEN if is_at_home else None
 
 
-def is_gone(server: sdk_server.Server | None) -> bool:
-    """Return whether a server is deleted, or about to be, or offloaded."""
-    return (
-        server is None
-        or server.task_state in _DELETING
-        or server.status in _NOWHERE
-    )
+def is_deleting(server: sdk_server.Server) -> bool:
+    """Return whether a server is on its host until its deletion ends."""
+    return server.task_state in _DELETING or is_soft_deleted(server)
 
 
-def find_own(
+def is_soft_deleted(server: sdk_server.Server) -> bool:
+    """Return whether a server has its host for as long as nova keeps it."""
+    return bool(server.status == _SOFT_DELETED)
+
+
+def list_own(
     move: moves_plan.Move,
     migrations: Iterable[migration.Migration],
     user: str,
     time: str,
     before: Collection[int] | None = None,
-) -> migration.Migration | None:
-    """Return the last migration that was begun for a move, if any.
+) -> list[migration.Migration]:
+    """Return the migrations that were begun for a move, the last one last.
 
-    It is of this user, moves a server as the move may, between its hosts, and
-    is no older than the plan. Where the move was asked for in this run, clocks
-    do not count: it is none of those that there were before.
+    They are of this user, move a server as the move may, between its hosts,
+    and are no older than the plan. Where the move was asked for in this run,
+    clocks do not count: they are none of those that there were before.
 
     :param time: when the plan was made
     :param before: the IDs of those that there were
     """
-    own = [
+    return [
         one
         for one in migrations
         if one.migration_type in _TYPES[move.method]
@@ -158,7 +177,6 @@ def find_own(
             else one.id not in before
         )
     ]
-    return own[-1] if own else None
 
 
 def runs(server: sdk_server.Server) -> bool:
@@ -187,7 +205,11 @@ def decide(
     ==========================================  =============================
     the server                                  step
     ==========================================  =============================
-    is deleted, is being deleted, is offloaded  gone
+    is deleted or offloaded, or is being        gone
+    deleted away from its host
+    is on its host and being deleted, softly    deleting: it holds its host
+    too                                         until that has ended; gone if
+                                                its host is dead
     is on a host that nova does not tell        stop
     is on the expected host in ERROR, without   broken: nova goes no further,
     a task, and the own migration is the last   whatever it says of that
@@ -208,12 +230,14 @@ def decide(
     move has begun
     is on the expected host                     moved
     is on another host                          elsewhere
+    is on its host in ERROR, without a task     broken at home, whoever broke
+                                                it; begin if its host is dead
+                                                and the move has not begun
     is on its host, and the move has begun      failed; cancelled if that is
                                                 the status of the own one
-    is on its host, with a task                 busy; begin if its host is
-                                                dead: nothing ends the task
-    is on its host in ERROR                     stop; begin if its host is
-                                                dead
+    is on its host, and that is dead            begin: nothing ends a task
+                                                there
+    is on its host, with a task                 busy
     is on its host and runs, and was to be      begin live: nobody is to lose
     moved cold because it was stopped           a server that runs
     is on its host and stopped, and was to be   begin cold
@@ -221,16 +245,19 @@ def decide(
     is on its host                              begin
     ==========================================  =============================
 
-    :param own: what :func:`find_own` returned
+    :param own: the last of :func:`list_own`; None where there is none
     :param has_begun: whether this run has asked for the move, or waited for it
     """
-    if server is None or is_gone(server):
+    if server is None or server.status in _NOWHERE:
         return Step.GONE, ''
     host, task = server.compute_host, server.task_state
+    is_dead = move.method == plan_format.EVACUATE
+    if is_deleting(server):
+        is_held = host == move.host and not is_dead
+        return Step.DELETING if is_held else Step.GONE, ''
     if host is None:
         # Its cell does not answer, or the user is no administrator.
         return Step.STOP, 'nova does not say on which host it is'
-    is_dead = move.method == plan_format.EVACUATE
     is_there = host == move.expected
     is_broken = is_there and server.status == _ERROR and not task
     if is_broken and own and own is migrations[-1]:
@@ -258,6 +285,9 @@ def decide(
         return Step.BROKEN if is_broken and has_begun else Step.MOVED, ''
     if host != move.host:
         return Step.ELSEWHERE, f'it is on {host}'
+    is_error = server.status == _ERROR and not task
+    if is_error and (has_begun or not is_dead):
+        return Step.BROKEN_AT_HOME, ''
     if has_begun:
         is_cancelled = own and own.status == 'cancelled'
         return Step.CANCELLED if is_cancelled else Step.FAILED, ''
@@ -265,8 +295,6 @@ def decide(
         return Step.BEGIN, ''
     if task:
         return Step.BUSY, f'its task is {task}'
-    if server.status == _ERROR:
-        return Step.STOP, f'it is on {host} in ERROR'
     if move.why_cold == plan_format.STOPPED and runs(server):
         return Step.BEGIN_LIVE, ''
     if move.method == plan_format.LIVE and is_stopped(server):

@@ -100,9 +100,13 @@ class OthersTest(test_osc_moves.ApplyTestCase):
     def test_servers_that_others_delete_and_boot(self):
         self._delete_server({'id': self.first})
         self.boot(host='host2')
-        self.boot(host='host1')
-        self.assertEqual(['gone', 'moved'], self.apply(self.made))
-        self._delete_server({'id': self.second})
+        new = self.boot(host='host1')
+        self.assertEqual(
+            ['gone', 'moved', 'not in the plan'],
+            self.apply(self.made, status=3),
+        )
+        for server in ({'id': self.second}, new):
+            self._delete_server(server)
         self.assertEqual(['gone', 'gone'], self.apply(self.made))
 
     def test_a_resize_of_others_is_not_confirmed(self):
@@ -121,7 +125,8 @@ class OthersTest(test_osc_moves.ApplyTestCase):
     def test_a_migration_of_others_is_not_confirmed(self):
         """Of the same kind, between the same hosts."""
         [move] = [one for one in self.made['moves'] if one['method'] == 'cold']
-        server, plan = self.stopped['id'], {**self.made, 'moves': [move]}
+        plan = {**self.made, 'moves': [move], 'to_be_empty': []}
+        server = self.stopped['id']
         self.act({'id': server}, 'migrate', host=move['to'])
         self._wait_for_state_change(self.stopped, 'VERIFY_RESIZE')
         late = {**plan, 'time': '2100-01-01T00:00:00Z'}
@@ -179,7 +184,7 @@ class OthersTest(test_osc_moves.ApplyTestCase):
             ],
             self.migrations()[0][1],
         )
-        plan['moves'] = plan['moves'][1:]
+        plan.update(moves=plan['moves'][1:], to_be_empty=[])
         plan['moves'][0]['needs'] = []
         self.assertEqual(['elsewhere'], self.apply(plan))
 
@@ -197,7 +202,7 @@ class LostTest(test_osc_moves.ApplyTestCase):
     def plan_of(self, server):
         plan = self.drain()
         moves = [one for one in plan['moves'] if one['server'] == server['id']]
-        return {**plan, 'moves': moves}
+        return {**plan, 'moves': moves, 'to_be_empty': []}
 
     def lose(self, plan, server, target, lost):
         """Carry out a move with a fault of nova's, and do what is named."""

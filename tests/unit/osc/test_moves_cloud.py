@@ -97,6 +97,40 @@ class CloudTestCase(testtools.TestCase):
         self.assertTrue(self.connect().holds(own))
         self.assertWaited('placement')
 
+    def test_all_servers_of_a_host(self):
+        """Page after page, of all projects, softly deleted ones too."""
+        pages = [[{'id': 'x'}], [{'id': 'y'}], []]
+        answers = [{'json': {'servers': page}} for page in pages]
+        self.http.get(f'{NOVA}/servers/detail', [DOWN, *answers])
+        found = self.connect().read_servers_on('host 1')
+        self.assertEqual(['x', 'y'], [one.id for one in found])
+        self.assertEqual(
+            {'all_tenants': ['1'], 'soft_deleted': ['1'], 'deleted': ['0']}
+            | {'host': ['host 1'], 'marker': ['y']},
+            self.http.last_request.qs,
+        )
+
+    def test_placement_before_a_move(self):
+        """It is waited for; that the user may not ask it is an answer."""
+        url = f'{PLACEMENT}/allocations/uuid'
+        self.http.get(url, [DOWN, DOWN, {'status_code': 403}])
+        self.connect().wait_for_placement('uuid')
+        self.assertWaited('placement')
+
+    def test_what_does_not_answer_now(self):
+        """Each is asked once."""
+        cloud = self.connect()
+        for placement, nova, silent in (
+            ({'json': {'allocations': {}}}, FOUND, []),
+            ({'status_code': 401}, {'status_code': 404}, []),
+            (DOWN, FOUND, ['placement']),
+            (REFUSED, FAULT, ['placement', 'nova']),
+        ):
+            self.http.get(f'{PLACEMENT}/allocations/server 1', [placement])
+            self.http.get(SERVER, [nova])
+            self.assertEqual(silent, cloud.find_silent('server 1'))
+        self.assertEqual(0, self.clock.now)
+
     def test_it_is_away_from_the_beginning(self):
         """The client has no version of nova then."""
         for url in (NOVA, f'{NOVA}/'):

@@ -46,10 +46,13 @@ class ProgressTestCase(testtools.TestCase):
         for self.now in range(0, 250, 2):
             self.progress.wait(self.moves[0], 'its migration is running')
         expected = [
-            f'Move 1 (web): its migration is running, since {time}.'
+            f'Move 1 (web): its migration is running, for {time}.'
             for time in ('60 seconds', '2 minutes', '4 minutes')
         ]
         self.assertEqual(expected, self.said)
+        # Once something was said, another reason is said at once.
+        self.progress.wait(self.moves[0], 'nova has lost it')
+        self.assertIn('nova has lost it, for 4 minutes', self.said[-1])
 
     def test_times(self):
         for seconds, said in (

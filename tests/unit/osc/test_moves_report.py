@@ -9,6 +9,7 @@ import testtools
 
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.osc import moves_left
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_report
 from nova_ext_sched.osc.moves_plan import End
@@ -45,8 +46,8 @@ class ReportTestCase(testtools.TestCase):
         last = test_moves_step.make_move(None, 'cold', 3, why='device')
         moves = [*make_moves(2), last]
         plan = make_plan(moves, Result.MOVED, Result.FAILED)
-        moves[0].actual, moves[0].reason = 'cold', 'cold: it is stopped now'
-        moves[1].reason, moves[1].end = 'No\nhost.', End.FIX
+        moves[0].actual, moves[0].reason = 'cold', 'it is stopped now'
+        moves[1].reason, moves[1].end = 'No\nhost on b.', End.FIX
         moves[1].name = '[bold]x[/] :smile:\n'
         self.assertEqual(
             """\
@@ -54,7 +55,7 @@ class ReportTestCase(testtools.TestCase):
   1  failed
   1  not tried
   1  moved
-Move 2 ('[bold]x[/] :smile:\\n'): No host.
+Move 2 ('[bold]x[/] :smile:\\n'): No host on b.
 Fix that, then run the command again to continue.
 To continue without it: --skip SERVER, or --keep-going; or make a new plan:
   nova-ext-sched drain a --not-to b.
@@ -67,25 +68,74 @@ Not tried:
   3  web  a to a host that nova chooses (b), cold (has a device)
 
 Moved:
-  1  web  a to b, cold (cold: it is stopped now)
+  1  web  a to b, cold (it is stopped now)  server 1
 """,
             self.tell(plan, '1 host disabled: a.'),
         )
         self.assertEqual(
             (2, 'server 2', moves[1].name, 'a', 'b', 'live', 'failed')
-            + ('No\nhost.',),
+            + ('No\nhost on b.',),
             self.rows[1],
         )
 
     def test_an_evacuation_is_planned_without_not_to(self):
         """survive does not take it."""
         moves = [test_moves_step.make_move(method='evacuate')]
-        moves[0].end = End.FIX
+        moves[0].end, moves[0].reason = End.FIX, 'No room on b.'
         text = self.tell(make_plan(moves, Result.FAILED))
         self.assertIn(
             '\nTo continue without it: --skip SERVER, or --keep-going.\n', text
         )
         self.assertNotIn('--not-to', text)
+
+    @ddt.data(
+        (True, 'Compute host b could not be found.'),
+        (True, 'No room on b'),
+        (False, 'its live-migration failed'),
+        (False, 'No room on b.example.net'),
+        (False, 'No room on cmp-b'),
+    )
+    @ddt.unpack
+    def test_only_a_host_that_the_reason_names_is_left_out(self, named, why):
+        moves = make_moves(1)
+        moves[0].end, moves[0].reason = End.FIX, why
+        text = self.tell(make_plan(moves, Result.FAILED))
+        self.assertEqual(named, '--not-to b' in text)
+
+    def test_servers_in_error(self):
+        moves = make_moves(3)
+        for move in moves:
+            move.is_in_error, move.end = True, End.FIX
+        text = self.tell(make_plan(moves, *[Result.FAILED] * 3))
+        said = 'Nothing more was begun: 3 servers are in ERROR.'
+        self.assertIn(said, text)
+        moves[0].is_in_error = False
+        text = self.tell(make_plan(moves, *[Result.FAILED] * 3))
+        self.assertNotIn('Nothing more', text)
+
+    def test_each_fix_says_whose_it_is(self):
+        other = plan_format.Stranded('other', 'web', 'a', 'resume it')
+        plan = make_plan([], stranded=[LOST, LOST, other])
+        text = ' '.join(self.tell(plan).split())
+        self.assertIn('Fix for db, db: unrescue it. ', text)
+        self.assertIn('Fix for web: resume it.', text)
+
+    def test_what_is_on_hosts_that_are_to_be_empty(self):
+        left = [
+            moves_left.Left('new', 'app\n', 'a'),
+            moves_left.Left('old', '', 'a', 'its task is deleting'),
+        ]
+        made = moves_report.make(make_plan([]), 3, left=left)
+        stream = io.StringIO()
+        cli_report.write(stream, made.sections, 200)
+        text = stream.getvalue()
+        self.assertIn('old: its task is deleting.\n', text)
+        self.assertIn(
+            '1 server not in the plan is on a host that is to be empty: '
+            "'app\\n on a'. Make a new plan: nova-ext-sched drain a.",
+            text,
+        )
+        self.assertEqual(['new', 'old'], [row[1] for row in made.rows])
 
     @ddt.data(
         ([End.RUN_AGAIN], 'Run the command again to continue.'),
@@ -153,6 +203,7 @@ Moved:
         (3, [Result.MOVED, Result.NOT_TRIED]),
         (3, [Result.LEFT_OUT]),
         (3, [Result.PLANNED]),
+        (3, [Result.DELETING]),
         (1, [Result.FAILED, Result.NOT_TRIED]),
         (3, [Result.MOVED], [LOST]),
         # Its room is not given back.
@@ -165,6 +216,12 @@ Moved:
             move.held = held
         plan = make_plan(moves, *results, stranded=stranded)
         self.assertEqual(status, moves_report.find_status(plan))
+
+    def test_exit_status_by_what_is_left(self):
+        one = moves_left.Left('new', 'app', 'a')
+        for status, left in ((0, []), (3, [one]), (1, None)):
+            found = moves_report.find_status(make_plan([]), left)
+            self.assertEqual(status, found)
 
 
 class PlanTestCase(testtools.TestCase):

@@ -9,6 +9,7 @@ import ddt
 from openstack import exceptions
 import testtools
 
+from nova_ext_sched.osc import moves_again
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
@@ -60,6 +61,12 @@ class Cloud:
 
     def holds(self, own):
         return False
+
+    def wait_for_placement(self, uuid):
+        pass
+
+    def find_silent(self, uuid):
+        return []
 
     def find_reason(self, uuid):
         return 'why'
@@ -160,14 +167,27 @@ class RunTestCase(testtools.TestCase):
         self.assertMoved(expected, cloud, 1, 1, 1, 2, at_once=2)
         self.assertEqual('it is locked', self.moves[1].reason)
 
-    @ddt.data(None, make_server(task='deleting'))
-    def test_it_is_deleted_between_a_look_and_the_request(self, after):
+    def test_it_is_deleted_between_a_look_and_the_request(self):
         cloud = Cloud(server_1=REFUSED)
-        there = iter([make_server(), after])
+        there = iter([make_server(), make_server(task='deleting'), None])
         look = cloud.read_server
         cloud.read_server = lambda uuid: next(there, look(uuid))
         self.assertMoved('gone, moved', cloud, 1, 1)
         self.assertSaid('')
+
+    @ddt.data(
+        (('a', 'ACTIVE', 'deleting'), HELD, 'its task is deleting'),
+        (('a', 'SOFT_DELETED'), 0, 'it is deleted softly'),
+    )
+    @ddt.unpack
+    def test_a_deletion_that_does_not_end(self, shown, seconds, said):
+        """Its host is not free, and no move counts on that."""
+        cloud = self.show_first(Cloud(), make_server(*shown))
+        expected = 'being deleted, not tried, moved'
+        self.assertMoved(expected, cloud, 1, 1, 1, needs={2: [1]})
+        self.assertIn(said, self.moves[0].reason)
+        self.assertIn(self.clock.now, range(seconds, seconds + 9))
+        self.assertFalse(self.moves[0].is_over)
 
     def test_nova_does_not_answer(self):
         """For longer than it is asked again."""
@@ -197,11 +217,17 @@ class RunTestCase(testtools.TestCase):
     @ddt.data(
         (End.RUN_AGAIN, 'its task is image_snapshot',
          ('a', 'ACTIVE', 'image_snapshot')),
-        (End.FIX, 'it is on a in ERROR', ('a', 'ERROR')),
+        (End.FIX, 'it is on a in ERROR, power state Running. See the '
+         'nova-compute log of a. If its guest runs: openstack server set '
+         '--state active server 1', ('a', 'ERROR')),
+        (End.FIX, 'it is on a in ERROR, power state Running: its '
+         'live-migration failed (why). If its guest runs: openstack server '
+         'set --state active server 1', ('a', 'ERROR'), 'error'),
         (End.RUN_AGAIN, 'its live-migration was cancelled; it is on a',
          ('a',), 'cancelled'),
         (End.FIX, 'why', ('a',), 'error'),
-        (End.NEW_PLAN, 'No valid host was found. Why.', ('a',), 'error',
+        (End.NEW_PLAN, 'No valid host was found. Why: nova has no '
+         'nova-compute of b', ('a',), 'error',
          'No valid host was found. Why.'),
         (End.NEW_PLAN, 'it is on b in ERROR (why)', ('b', 'ERROR'), 'error'),
     )  # fmt: skip
@@ -283,7 +309,7 @@ class RunTestCase(testtools.TestCase):
         how = {'method': planned, 'why_cold': why, 'actual': planned}
         self.assertMoved('moved', cloud, 1, **how)
         self.assertEqual(method, self.moves[0].actual)
-        self.assertTrue(self.moves[0].reason.startswith(f'{method}: it '))
+        self.assertTrue(self.moves[0].reason.startswith('it '))
 
     @ddt.data('refused', 'failed')
     def test_a_server_that_runs_is_not_shut_down(self, how):
@@ -315,6 +341,23 @@ class RunTestCase(testtools.TestCase):
     def test_after_a_failure(self, keeps_going, needs, expected):
         cloud, how = Cloud(server_1=REFUSED), {'keeps_going': keeps_going}
         self.assertMoved(expected, cloud, 1, 1, 2, 3, needs=needs, how=how)
+
+    @ddt.data((2, 2), (3, 1), (4, 1))
+    @ddt.unpack
+    def test_three_servers_in_error_are_enough(self, number, begun):
+        """Whatever is to be kept going."""
+        cloud = Cloud()
+        look, broken = cloud.read_server, make_server(status='ERROR')
+        cloud.read_server = lambda uuid: (
+            broken if int(uuid[-1]) <= number else look(uuid)
+        )
+        how = {'how': {'keeps_going': True}}
+        results, _ = self.run_moves(cloud, 1, 1, 1, 1, 2, **how)
+        most = min(number, moves_run.MOST_IN_ERROR)
+        left = 'moved' if number < most + 1 and number < 3 else 'not tried'
+        self.assertEqual(
+            ', '.join(['failed'] * most + [left] * (5 - most)), results
+        )
 
     def test_servers_that_are_skipped(self):
         how = {'needs': {2: [1]}, 'how': {'skipped': ['server 1']}}
@@ -454,12 +497,106 @@ class RunTestCase(testtools.TestCase):
         self.assertEqual([], cloud.log)
 
     def test_what_nova_has_lost(self):
-        """A task without a migration."""
+        """A task without a migration: after two minutes that is said."""
         cloud = Cloud(server_1=10**9)
         cloud.read_migrations = lambda one: []
+        said = {}
         self.assertMoved('failed', cloud, 1)
         self.assertIn(self.clock.now, range(LOST, LOST + 9))
-        self.assertIn('its task is migrating', self.moves[0].reason)
+        self.assertSaid(
+            'its task is migrating, but nova has no migration of it. Check in '
+            'the nova-conductor log that the request was lost, then: '
+            'openstack server set --state active server 1',
+            End.FIX,
+        )
+        for call in self.progress.wait.call_args_list:
+            said.setdefault(call.args[1], 0)
+            said[call.args[1]] += moves_run.SECONDS
+        first, second, third = said.items()
+        self.assertEqual('its task is migrating', second[0])
+        self.assertIn(second[1], range(STALE, STALE + 9))
+        self.assertEqual(self.moves[0].reason, third[0])
+
+    # After which refusals nova is asked anew: what does not answer then, how
+    # often it is asked, and whether the move is made in the end.
+    @ddt.data(
+        ([[]], 2, True),
+        ([[], []], 2, False),
+        ([['placement'], []], 3, True),
+        ([['placement'], [], []], 3, False),
+        ([['nova'], ['nova'], ['nova']], 4, True),
+        ([['nova']] * 4, 4, False),
+    )
+    @ddt.unpack
+    def test_no_host_was_found(self, silent, asked, is_made):
+        cloud, answers, begin = Cloud(), iter(silent), Cloud.begin
+        looks, refusals = [], len(silent)
+
+        def fail(move):
+            looks.append(self.clock.now)
+            if len(looks) > refusals:
+                begin(cloud, move)
+
+        cloud.begin = fail
+        cloud.read_migrations = lambda uuid: [
+            make_migration(n, 'error') for n in range(1, len(looks) + 1)
+        ]
+        cloud.find_reason = lambda uuid: 'No valid host was found.'
+        cloud.find_silent = lambda uuid: next(answers)
+        self.assertMoved('moved' if is_made else 'failed', cloud, 1)
+        self.assertEqual(asked, len(looks))
+        for before, after in itertools.pairwise(looks):
+            self.assertIn(
+                after - before, range(moves_again.AGAIN, moves_again.AGAIN + 9)
+            )
+
+    @ddt.data('unanswered', 'stopped', 'another reason')
+    def test_a_refusal_that_is_final(self, why):
+        """nova may carry out the first request yet, or is right."""
+        after = 'SHUTOFF' if why == 'stopped' else 'ACTIVE'
+        cloud = self.show(
+            make_server(),
+            make_server(status=after),
+            [make_migration(status='error')],
+        )
+        if why == 'unanswered':
+            self.fail_first(cloud, UNANSWERED, arrives=True)
+        cloud.find_reason = lambda uuid: (
+            'CPU' if why == 'another reason' else 'No valid host was found.'
+        )
+        self.assertMoved('failed', cloud, 1)
+        self.assertEqual([1], cloud.log)
+
+    @ddt.data(True, False)
+    def test_it_comes_into_error_after_its_migration_ended(self, comes):
+        """nova-compute undoes it first; without a reason that is awaited."""
+        for status in ('cancelled', 'error'):
+            cloud, broken = Cloud(), make_server(status='ERROR')
+            self.clock.now = 0
+            cloud.read_server = lambda _, broken=broken: (
+                broken if comes and self.clock.now > 5 else make_server()
+            )
+            cloud.read_migrations = lambda _, cloud=cloud, status=status: (
+                [make_migration(status=status)] * bool(cloud.log)
+            )
+            cloud.find_reason = lambda _: ''
+            self.assertMoved('failed', cloud, 1)
+            said = self.moves[0].reason
+            self.assertEqual(comes, 'it is on a in ERROR' in said)
+            seconds = 6 if comes else moves_making.SETTLED
+            self.assertIn(self.clock.now, range(seconds, seconds + 5))
+            self.assertEqual(comes, self.moves[0].is_in_error)
+
+    def test_room_that_an_earlier_try_left(self):
+        cloud = Cloud()
+        cloud.read_migrations = lambda uuid: [
+            make_migration(1, 'error', uuid='first'),
+            *[make_migration(2, 'completed', uuid='second')] * bool(cloud.log),
+        ]
+        cloud.holds = lambda one: one.uuid == 'first'
+        self.assertMoved('moved', cloud, 1)
+        self.assertIn('allocation delete first', self.moves[0].held)
+        self.assertNotIn('second', self.moves[0].held)
 
     def test_time_in_which_services_were_away_does_not_count(self):
         cloud = Cloud(server_1=moves_making.LOST)

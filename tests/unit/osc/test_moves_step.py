@@ -60,11 +60,16 @@ class DecideTestCase(testtools.TestCase):
     # state), or None; of its migrations, and of the move.
     @ddt.data(
         (Step.GONE, None),
-        (Step.GONE, ('a', 'ACTIVE', 'deleting')),
-        (Step.GONE, ('a', 'ACTIVE', 'soft-deleting')),
-        (Step.GONE, ('a', 'SOFT_DELETED')),
+        (Step.GONE, ('a', 'DELETED')),
         (Step.GONE, (None, 'SHELVED_OFFLOADED')),
-        (Step.GONE, ('a', 'ACTIVE', 'deleting'), {'own': RUNNING}),
+        # It has its host until its deletion has ended.
+        (Step.DELETING, ('a', 'ACTIVE', 'deleting')),
+        (Step.DELETING, ('a', 'ACTIVE', 'soft-deleting')),
+        (Step.DELETING, ('a', 'SOFT_DELETED')),
+        (Step.DELETING, ('a', 'ACTIVE', 'deleting'), {'own': RUNNING}),
+        (Step.GONE, ('b', 'ACTIVE', 'deleting')),
+        (Step.GONE, ('a', 'ACTIVE', 'deleting'), EVACUATE),
+        (Step.GONE, (None, 'ERROR', 'deleting')),
         (Step.STOP, (None, 'UNKNOWN')),
         # A migration is under way.
         (Step.WAIT, ('a', 'ACTIVE', 'migrating'), {'own': RUNNING}),
@@ -113,9 +118,17 @@ class DecideTestCase(testtools.TestCase):
         (Step.CANCELLED, ('a',), {'begun': True, 'own': CANCELLED}),
         (Step.BEGIN, ('a',), {'own': CANCELLED}),
         (Step.BUSY, ('a', 'ACTIVE', 'image_snapshot')),
-        (Step.STOP, ('a', 'ERROR')),
-        # Its own failed there.
-        (Step.STOP, ('a', 'ERROR'), {'own': FAILED}),
+        (Step.BROKEN_AT_HOME, ('a', 'ERROR')),
+        # Its own failed there, in this run or before.
+        (Step.BROKEN_AT_HOME, ('a', 'ERROR'), {'own': FAILED}),
+        (Step.BROKEN_AT_HOME, ('a', 'ERROR'), {'own': FAILED, 'begun': True}),
+        (Step.BROKEN_AT_HOME, ('a', 'ERROR'),
+         {'own': CANCELLED, 'begun': True}),
+        (Step.BROKEN_AT_HOME, ('a', 'ERROR'), {'begun': True}),
+        (Step.BROKEN_AT_HOME, ('a', 'ERROR'), {**EVACUATE, 'begun': True}),
+        (Step.BUSY, ('a', 'ERROR', 'rebooting_hard')),
+        # nova may yet say that it is over.
+        (Step.WAIT, ('a', 'ERROR'), {'own': RUNNING, 'begun': True}),
         (Step.BEGIN, ('a', 'ACTIVE', 'powering-off'), EVACUATE),
         (Step.BEGIN, ('a', 'ERROR'), EVACUATE),
         (Step.BEGIN, ('a',)),
@@ -177,21 +190,16 @@ class OwnTestCase(testtools.TestCase):
     def test_what_is_left_of_a_run(self, row):
         expected, fields, move = (*row, {})[:3]
         one = make_migration(**fields)
-        own = moves_step.find_own(make_move(**move), [one], 'me', TIME)
-        self.assertEqual(one if expected else None, own)
+        own = moves_step.list_own(make_move(**move), [one], 'me', TIME)
+        self.assertEqual([one] * expected, own)
 
     def test_what_this_run_began(self):
         """Whatever the clocks say, and no other than that."""
         fields = {'created_at': '2026-11-27T00:00:00.000000'}
         old, new = (make_migration(id_, **fields) for id_ in (1, 2))
-        for found, expected in (([old], None), ([old, new], new)):
-            own = moves_step.find_own(make_move(), found, 'me', TIME, {1})
-            self.assertIs(expected, own)
-
-    def test_the_last_one(self):
-        found = [make_migration(1, 'error'), make_migration(2)]
-        own = moves_step.find_own(make_move(), found, 'me', TIME)
-        self.assertEqual(2, own.id)
+        for found, expected in (([old], []), ([old, new], [new])):
+            own = moves_step.list_own(make_move(), found, 'me', TIME, {1})
+            self.assertEqual(expected, own)
 
 
 @ddt.ddt
@@ -218,8 +226,12 @@ class CeasedTestCase(testtools.TestCase):
         (None, ('b', 'VERIFY_RESIZE'), FINISHED),
         (None, None, CONFIRMING),
         (None, ('a',), None),
+        (None, None, None),
+        (Ceased.UNHEARD, ('a', 'MIGRATING', 'migrating'), None),
+        (Ceased.UNHEARD, ('a', 'RESIZE', 'resize_prep'), None, [FAILED]),
+        (None, ('a', 'MIGRATING', 'migrating'), None, [FAILED, AWAY]),
     )
-    @ddt.unpack
-    def test_table(self, expected, shown, own):
+    def test_table(self, row):
+        expected, shown, own, others = (*row, [])[:4]
         found = shown and make_server(*shown)
-        self.assertEqual(expected, moves_step.find_ceased(own, found))
+        self.assertEqual(expected, moves_step.find_ceased(own, found, others))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is on the hosts that are to be empty, after the moves."""
+
+from collections.abc import Iterable
+import dataclasses
+import time
+
+from nova_ext_sched import messages
+from nova_ext_sched.osc import moves_cloud
+from nova_ext_sched.osc import moves_making
+from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_run
+from nova_ext_sched.osc import moves_step
+from nova_ext_sched.osc import moves_words
+
+
+@dataclasses.dataclass(frozen=True)
+class Left:
+    """A server on a host that is to be empty, of which no move tells.
+
+    :ivar why: why it is there, and what helps, if it is being deleted; empty
+        of one that came there after the plan was made
+    """
+
+    server: str
+    name: str
+    host: str
+    why: str = ''
+
+    @property
+    def shown(self) -> str:
+        """How people read it: its name, or without one its UUID."""
+        return messages.clean(self.name) or self.server
+
+
+def find(
+    plan: moves_plan.Plan, cloud: moves_cloud.Cloud, is_dry: bool
+) -> list[Left]:
+    """Return the servers on the hosts of a plan that it does not tell of.
+
+    A move that was not made tells of its server, and so does what the plan
+    could not move. A server that is being deleted has a minute to go.
+
+    :param is_dry: whether nothing is waited for
+    :raises Exception: one of :data:`.moves_cloud.ERRORS`
+    """
+    told = {one.server for one in plan.stranded}
+    told |= {
+        one.server for one in plan.moves if one.result not in moves_plan.OVER
+    }
+    began = time.monotonic()
+    while True:
+        there = [
+            one
+            for host in plan.to_be_empty
+            for one in cloud.read_servers_on(host)
+            if one.id not in told
+        ]
+        is_late = time.monotonic() - began > moves_making.HELD
+        if (
+            is_dry
+            or is_late
+            or not any(map(moves_words.may_be_gone_soon, there))
+        ):
+            break
+        time.sleep(moves_run.SECONDS)
+    return [
+        Left(
+            one.id,
+            one.name or '',
+            one.compute_host,
+            moves_words.say_deleting(one)
+            if moves_step.is_deleting(one)
+            else '',
+        )
+        for one in there
+    ]
+
+
+def say(plan: moves_plan.Plan, left: Iterable[Left]) -> list[str]:
+    """Return sentences on the servers that were found."""
+    said = [f'{one.shown}: {one.why}.' for one in left if one.why]
+    new = [one for one in left if not one.why]
+    if new:
+        number = messages.count('server', len(new))
+        named = messages.first_few(
+            [f'{one.name or one.server} on {one.host}' for one in new]
+        )
+        again = f': {messages.clean(plan.command, 1000)}' * bool(plan.command)
+        are = messages.agree(len(new), 'is', 'are')
+        said.append(
+            f'{number} not in the plan {are} on a host that is to be empty: '
+            f'{named}. Make a new plan{again}.'
+        )
+    return said
