@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Loading of filters from stevedore namespaces, all or nothing.
+"""Loading of filters and weighers from stevedore namespaces, all or nothing.
 
 stevedore's managers log and skip what fails to load, and their duplicate
 resolver misses duplicates that are not adjacent. A scheduler that silently
@@ -11,6 +11,7 @@ that names the plugin, the namespace and the cause.
 import collections
 from collections.abc import Callable
 from collections.abc import Sequence
+import inspect
 import typing
 
 from stevedore import named
@@ -19,6 +20,7 @@ from nova_ext_sched import exception
 
 HOST_FILTERS = 'nova_ext_sched.host_filters'
 REQUEST_FILTERS = 'nova_ext_sched.request_filters'
+WEIGHERS = 'nova_ext_sched.weighers'
 
 Check = Callable[[str, typing.Any], str | None]
 
@@ -79,3 +81,20 @@ def load(
             )
         plugins.append(plugin)
     return plugins
+
+
+def not_a_class(name: str, plugin: typing.Any, base: type) -> str | None:
+    """Check that a plugin is a subclass with the name of its entry point.
+
+    nova knows filters and weighers by class name. With two names an operator
+    would enable one and read the other in the log.
+
+    :returns: None if it is one, else what it is instead
+    """
+    if not inspect.isclass(plugin):
+        return f'an object of type {type(plugin).__name__}'
+    if not issubclass(plugin, base):
+        return f'the class {plugin.__qualname__}'
+    if plugin.__name__ != name:
+        return f'the class name {plugin.__name__!r}'
+    return None

@@ -199,20 +199,24 @@ class Policies(Table):
     """The policies, from their declarations."""
 
     def read(self):
-        yield 'Policy', 'What it does', 'Filters', 'Turned on by'
-        host_filters = plugins.load(
-            plugins.HOST_FILTERS, lambda name, plugin: None, ''
-        )
+        yield 'Policy', 'What it does', 'Filters and weigher', 'Turned on by'
         declared = {
-            one.name: one for cls in host_filters for one in cls.policies
+            one.name: one
+            for namespace in (plugins.HOST_FILTERS, plugins.WEIGHERS)
+            for cls in plugins.load(namespace, lambda *_: None, '')
+            for one in cls.policies
         }
         for name, policy in sorted(declared.items()):
-            stages = [policy.request_filter, policy.host_filter]
+            stages = [
+                policy.request_filter,
+                policy.host_filter,
+                policy.weigher,
+            ]
             yield (
                 f'``{name}``',
                 policy.summary,
                 ', '.join(f'``{one}``' for one in stages if one),
-                policy.turned_on_by or 'its filters',
+                policy.turned_on_by or 'naming it',
             )
 
 

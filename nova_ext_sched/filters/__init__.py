@@ -4,7 +4,6 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
-import inspect
 import typing
 
 import nova.conf
@@ -89,25 +88,17 @@ def classes_in_use() -> Classes:
 
 
 def _not_a_host_filter(name: str, plugin: typing.Any) -> str | None:
-    if not inspect.isclass(plugin):
-        return f'an object of type {type(plugin).__name__}'
-    if not issubclass(plugin, nova_filters.BaseHostFilter):
-        return f'the class {plugin.__qualname__}'
-    if plugin.__name__ != name:
-        # nova looks filters up by class name: with two names an operator
-        # would enable one filter and read the other in the log.
-        return f'the class name {plugin.__name__!r}'
-    return None
+    return plugins.not_a_class(name, plugin, nova_filters.BaseHostFilter)
 
 
 def declared_policies(
     host_filters: Iterable[type[nova_filters.BaseHostFilter]],
 ) -> list[declaration.Policy]:
-    """Return every policy of these host filters and of the request filters.
+    """Return every policy of host filters, request filters and weighers.
 
     What is enabled comes first, in the order in which the scheduler runs it.
     A filter that declares no policy is one by itself; nova's request filters
-    are none.
+    and weighers that declare none are none.
 
     :param host_filters: classes
     """
@@ -127,6 +118,10 @@ def declared_policies(
             policies += declared
         elif name not in [one.request_filter for one in policies]:
             policies.append(declaration.undeclared(request_filter=name))
+    for cls in weights.HostWeightHandler().get_matching_classes(
+        CONF.filter_scheduler.weight_classes
+    ):
+        policies += getattr(cls, 'policies', ())
     return list(dict.fromkeys(policies))
 
 

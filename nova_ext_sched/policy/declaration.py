@@ -3,9 +3,10 @@
 """What the scheduler and every tool know of a policy, said once.
 
 The module of a policy's decision has its declaration, and the filters of both
-stages refer to it. From there come the line at start, the status check, the
-constraints of ``explain``, the policies of ``audit`` and the tables of the
-documentation. A policy of another package declares itself in the same way.
+stages and the weigher refer to it. From there come the line at start, the
+status check, the constraints of ``explain``, the policies of ``audit`` and the
+tables of the documentation. A policy of another package declares itself in the
+same way.
 """
 
 from collections.abc import Callable
@@ -13,15 +14,18 @@ from collections.abc import Iterator
 import dataclasses
 import typing
 
+#: What the operator names in ``[filter_scheduler] weight_classes``.
+ALL_WEIGHERS = 'nova_ext_sched.weighers.all_weighers'
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Policy:
-    """A policy as operators know it, and the filters that obey it.
+    """A policy as operators know it, and the filters and weigher that obey it.
 
     :ivar name: as operators read and write it: ``isolation``
     :ivar summary: what it does, a sentence for the documentation
     :ivar refuses: how a count of the hosts that it refuses goes on, a verb in
-        the plural first: 3 ``are isolated``
+        the plural first: 3 ``are isolated``; empty if it refuses none
     :ivar lacks: how it goes on for hosts that are refused because they are in
         no aggregate that they would have to be in: 3 ``are in no failure
         domain``; if it is empty, ``refuses`` is said of these too
@@ -29,6 +33,10 @@ class Policy:
         request_filters`` names it; empty if it has none
     :ivar host_filter: its filter of stage 2, as ``[filter_scheduler]
         enabled_filters`` names it; empty if it has none
+    :ivar weigher: its weigher, as ``[nova_ext_sched] weighers`` names it;
+        empty if it has none
+    :ivar prefers: the hosts that its weigher prefers: ``hosts with the
+        largest free share``
     :ivar turned_on_by: the options that turn it on, for messages and the
         documentation; empty if its filters alone do
     :ivar turned_on: takes nova's configuration and returns whether it turns
@@ -38,6 +46,7 @@ class Policy:
     :ivar without_request_filter: what happens where it is on and its request
         filter is not named; empty if that is no mistake
     :ivar without_host_filter: likewise, where its host filter is not enabled
+    :ivar without_weigher: likewise, where its weigher is not named
     :ivar counts_group: whether it refuses hosts for the members of the
         request's server group that they hold
     :ivar closes: whether it closes hosts to all requests that do not ask for
@@ -46,20 +55,23 @@ class Policy:
 
     name: str
     summary: str = ''
-    refuses: str
+    refuses: str = ''
     lacks: str = ''
     request_filter: str = ''
     host_filter: str = ''
+    weigher: str = ''
+    prefers: str = ''
     turned_on_by: str = ''
     turned_on: Callable[[typing.Any], bool] | None = None
     by_hint: bool = False
     without_request_filter: str = ''
     without_host_filter: str = ''
+    without_weigher: str = ''
     counts_group: bool = False
     closes: bool = False
 
     def stages(self, conf: typing.Any) -> list[str]:
-        """Return its filters that nova.conf names: none, one or both.
+        """Return its filters and its weigher, as far as nova.conf names them.
 
         :param conf: nova's configuration with our options registered
         """
@@ -68,16 +80,19 @@ class Policy:
             found.append(self.request_filter)
         if self.host_filter in conf.filter_scheduler.enabled_filters:
             found.append(self.host_filter)
+        if self.weigher and self.weigher in named_weighers(conf):
+            found.append(self.weigher)
         return found
 
     def is_on(self, conf: typing.Any) -> bool:
         """Return whether the scheduler obeys it, by nova.conf.
 
         ======================  ===========  =====================  ========
-        nova.conf turns it on   by a hint    its filters are named  it is on
+        nova.conf turns it on   by a hint    its filters and its    it is on
+                                             weigher are named
         ======================  ===========  =====================  ========
-        yes                     any          one or both            yes
-        no                      yes          one or both            yes
+        yes                     any          at least one           yes
+        no                      yes          at least one           yes
         no                      no           any                    no
         any                     any          none                   no
         ======================  ===========  =====================  ========
@@ -104,6 +119,11 @@ class Policy:
                 '[filter_scheduler] enabled_filters',
                 self.without_host_filter,
             ),
+            (
+                self.weigher,
+                '[nova_ext_sched] weighers',
+                self.without_weigher,
+            ),
         ):
             if name and effect and name not in stages:
                 by = self.turned_on_by or ' and '.join(stages)
@@ -112,6 +132,26 @@ class Policy:
                     f'{option} does not have {name}: {effect}. Add {name} to '
                     f'{option}.'
                 )
+
+
+def named_weighers(conf: typing.Any) -> set[str]:
+    """Return the class names of the weighers of ours that nova.conf names.
+
+    ==============================  ======================================
+    a line of [filter_scheduler]    named
+    weight_classes
+    ==============================  ======================================
+    ``nova_ext_sched.weighers.all_  what ``[nova_ext_sched] weighers`` has
+    weighers``
+    the path of any class           that class
+    no line                         none
+    ==============================  ======================================
+    """
+    lines = conf.filter_scheduler.weight_classes
+    found = {line.rpartition('.')[2] for line in lines}
+    if ALL_WEIGHERS in lines:
+        found.update(conf.nova_ext_sched.weighers)
+    return found
 
 
 def undeclared(*, request_filter: str = '', host_filter: str = '') -> Policy:

@@ -66,6 +66,15 @@ import math
 import typing
 import zlib
 
+from nova_ext_sched.policy import declaration
+
+DECLARATION = declaration.Policy(
+    name='round-robin',
+    summary='Servers of a group take hosts and failure domains in turn.',
+    weigher='ServerGroupRoundRobinWeigher',
+    prefers='the host whose turn it is in the server group',
+)
+
 #: The domains of a host where the request has no limit for domains.
 ONE_DOMAIN = frozenset(('',))
 

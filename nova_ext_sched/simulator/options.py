@@ -19,7 +19,7 @@ from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched import plugins
 from nova_ext_sched import schema
-from nova_ext_sched.conf import round_robin
+from nova_ext_sched.conf import weighers as weigher_options
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.simulator import scenario
 
@@ -68,7 +68,10 @@ def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     lines = {
         'available_filters': [filters.NOVA_FILTERS, filters.ALL_FILTERS],
         'enabled_filters': default.enabled_filters,
-        'weight_classes': [*default.weight_classes, round_robin.ALL_WEIGHERS],
+        'weight_classes': [
+            *default.weight_classes,
+            weigher_options.ALL_WEIGHERS,
+        ],
     }
     scheduler = options.setdefault('filter_scheduler', {})
     available, enabled, weighers = (

@@ -2,24 +2,27 @@
 
 """Stage 3: weighers order the hosts that the filters left."""
 
+import typing
+
 import nova.conf
 from nova.scheduler import weights
 from oslo_log import log as logging
 
 from nova_ext_sched import conf
-from nova_ext_sched.weighers import round_robin
+from nova_ext_sched import plugins
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
 def all_weighers() -> list[type[weights.BaseHostWeigher]]:
-    """Return the weighers of the package.
+    """Return the weighers that ``[nova_ext_sched] weighers`` names.
 
     ``[filter_scheduler] weight_classes`` names this function; nova's
     HostManager calls it once when the scheduler starts, after
     :func:`nova_ext_sched.filters.all_filters`.
 
+    :raises nova_ext_sched.exception.PluginError: a plugin cannot be used
     :raises Exception: as :func:`nova_ext_sched.conf.check`
     """
     conf.register_opts(CONF)
@@ -37,4 +40,14 @@ def all_weighers() -> list[type[weights.BaseHostWeigher]]:
             'change while it fills, because nova does not say which hosts '
             'are full for the group. Add the line.'
         )
-    return [round_robin.ServerGroupRoundRobinWeigher]
+    return plugins.load(
+        plugins.WEIGHERS,
+        _not_a_weigher,
+        'a subclass of nova.scheduler.weights.BaseHostWeigher whose class '
+        "name is the entry point's name",
+        list(dict.fromkeys(CONF.nova_ext_sched.weighers)),
+    )
+
+
+def _not_a_weigher(name: str, plugin: typing.Any) -> str | None:
+    return plugins.not_a_class(name, plugin, weights.BaseHostWeigher)

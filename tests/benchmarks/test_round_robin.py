@@ -44,7 +44,7 @@ class RoundRobinTest(many_hosts.ManyHostsTestCase):
     options = {'request_filters': ['failure_domains']}
     weight_classes = (
         *many_hosts.ManyHostsTestCase.weight_classes,
-        conf.round_robin.ALL_WEIGHERS,
+        conf.weighers.ALL_WEIGHERS,
     )
 
     def setUp(self):

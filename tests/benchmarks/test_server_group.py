@@ -220,7 +220,7 @@ class ServerGroupTest(many_hosts.ManyHostsTestCase):
             enabled_filters=config.enabled_filters,
             weight_classes=[
                 'nova.scheduler.weights.all_weighers',
-                conf.round_robin.ALL_WEIGHERS,
+                conf.weighers.ALL_WEIGHERS,
             ],
         )
         request_filter.ALL_REQUEST_FILTERS[:] = self.plain_filters

@@ -30,6 +30,7 @@ from tests import distributions
 from tests import documentation
 from tests import samples
 from tests.functional import base
+from tests.functional import explain
 
 CONF = nova.conf.CONF
 
@@ -104,7 +105,7 @@ class StartTestCase(base.CloudTestCase):
             'Policies that are on: anti-affinity '
             '(ServerGroupAntiAffinityFilter), isolation (isolate_aggregates, '
             'IsolatedAggregatesFilter), failure-domain (failure_domains). '
-            'Off: reservation, aggregate-instance-type, blazar.',
+            'Off: reservation, aggregate-instance-type, blazar. Weighers: ',
             line,
         )
 
@@ -132,6 +133,39 @@ class ThirdPartyTestCase(base.CloudTestCase):
             self._get_provider_uuid_by_host('host2'), ['CUSTOM_THIRD_PARTY']
         )
         self._create_server(networks='none', expected_state='ERROR')
+
+
+class ThirdPartyWeigherTestCase(base.CloudTestCase):
+    """A weigher of another distribution, which nova.conf names."""
+
+    host_filters = ()
+    options = {'weighers': ['StarredWeigher']}
+    weights = {'host1': 100, 'host2': 1}
+    weigher_classes = ('nova_ext_sched.weighers.all_weighers',)
+
+    def setUp(self):
+        self.useFixture(distributions.Distributions()).install('third_party')
+        super().setUp()
+
+    def test_orders_the_hosts(self):
+        self.assertBootsOn('host1')
+        self.aggregate('stars', ['host2'], stars='1')
+        self.assertBootsOn('host2')
+        self.assertIn('starred (StarredWeigher)', self.stdlog.logger.output)
+        # It is the only one of the package.
+        names = [
+            type(one).__name__
+            for one in self.scheduler_service.manager.host_manager.weighers
+        ]
+        self.assertIn('StarredWeigher', names)
+        self.assertNotIn('ServerGroupRoundRobinWeigher', names)
+        self.assertIn(
+            'Without StarredWeigher (prefers hosts with the most stars) it '
+            'would be host1.',
+            explain.read('--flavor', self.flavor()).document['answer'][
+                'sentence'
+            ],
+        )
 
 
 class StartedByTheTestCase(

@@ -62,6 +62,7 @@ class DeclarationsTestCase(testtools.TestCase):
     @ddt.data(
         (plugins.REQUEST_FILTERS, 'request_filter', 'request_filters'),
         (plugins.HOST_FILTERS, 'host_filter', 'filters'),
+        (plugins.WEIGHERS, 'weigher', 'weighers'),
     )
     @ddt.unpack
     def test_filters_are_plugins_and_declare_their_policies(
@@ -101,11 +102,16 @@ class DeclarationsTestCase(testtools.TestCase):
         self.assertEqual(module.replace('_', '-'), policy.name)
         place = f'nova_ext_sched/policy/{module}.py'
         self.assertTrue(policy.summary.endswith('.'), f'{place}: summary')
-        self.assertTrue(policy.refuses, f'{place}: refuses')
+        filters = policy.request_filter or policy.host_filter
+        self.assertEqual(
+            (bool(filters), bool(policy.weigher)),
+            (bool(policy.refuses), bool(policy.prefers)),
+            f'{place}: refuses with a filter, prefers with a weigher',
+        )
 
     @ddt.data(*sorted(DECLARATIONS))
     def test_its_modules_have_tests(self, module):
-        for room in ('policy', 'request_filters', 'filters'):
+        for room in ('policy', 'request_filters', 'filters', 'weighers'):
             if (PACKAGE / room / f'{module}.py').exists():
                 path = ROOT / 'tests' / 'unit' / room / f'test_{module}.py'
                 self.assertTrue(path.exists(), f'{path} is missing')
@@ -163,8 +169,8 @@ class DeclarationsTestCase(testtools.TestCase):
     @ddt.data(*sorted(DECLARATIONS))
     def test_each_is_on_its_pages(self, module):
         policy = DECLARATIONS[module]
-        named = filter(None, (policy.request_filter, policy.host_filter))
-        stages = [f'``{name}``' for name in named]
+        named = (policy.request_filter, policy.host_filter, policy.weigher)
+        stages = [f'``{name}``' for name in named if name]
         self.assertTrue(
             any(
                 all(name in path.read_text() for name in stages)
@@ -174,12 +180,14 @@ class DeclarationsTestCase(testtools.TestCase):
             f'must have {" and ".join(stages)}',
         )
         name = re.escape(stages[-1])
+        # weight_classes names all weighers in one line.
+        is_filter = bool(policy.request_filter or policy.host_filter)
         for path, pattern in (
             (ROOT / 'README.rst', rf'^   \* - [^\n]*{name.strip("`")}'),
             # What a rollback takes out of nova.conf.
             (
                 PAGES / 'admin/operating.rst',
-                rf'^1\. In nova\.conf.*?{name}.*?^2\. ',
+                rf'^1\. In nova\.conf.*?{name * is_filter}.*?^2\. ',
             ),
         ):
             self.assertTrue(

@@ -8,6 +8,7 @@ import inspect
 from cliff import command as cliff_command
 from nova.api.validation.extra_specs import base as validators_base
 from nova.scheduler import filters as nova_filters
+from nova.scheduler import weights
 from osc_lib.command import command
 import testtools
 
@@ -22,6 +23,12 @@ NAMESPACES = {
         and plugin.__name__ == name
         and list(inspect.signature(plugin).parameters)
         == ['ctxt', 'request_spec']
+    ),
+    'nova_ext_sched.weighers': lambda name, plugin: (
+        inspect.isclass(plugin)
+        and issubclass(plugin, weights.BaseHostWeigher)
+        and plugin.__name__ == name
+        and plugin()
     ),
     'nova.api.extra_spec_validators': lambda name, plugin: (
         name.startswith('nova_ext_sched')

@@ -135,7 +135,7 @@ class Checks(upgradecheck.UpgradeCommands):
         enabled = CONF.filter_scheduler.enabled_filters
         for policy in filters.declared_policies(self._host_filters):
             name = policy.host_filter
-            if policy.is_on(CONF) and name not in enabled:
+            if policy.refuses and policy.is_on(CONF) and name not in enabled:
                 yield (
                     f'For servers with the hint the policy {policy.name} does '
                     f'not hold, because '
@@ -201,8 +201,8 @@ class Checks(upgradecheck.UpgradeCommands):
         except exception.PluginError as exc:
             return _failure(
                 f'nova-scheduler will not start: {exc}. Correct '
-                f'[nova_ext_sched] request_filters or reinstall the package '
-                f'that has the plugin.'
+                f'[nova_ext_sched] request_filters or weighers, or reinstall '
+                f'the package that has the plugin.'
             )
         except (ImportError, nova_exception.ClassNotFound) as exc:
             return _failure(

@@ -225,10 +225,12 @@ class Decider:
     """A weigher without which the scheduler may prefer another host.
 
     :ivar best: of the others, the one that has most then
+    :ivar prefers: what its policy prefers; empty if it declares none
     """
 
     weigher: str
     best: str
+    prefers: document.MayLack[str] = ''
 
 
 @dataclasses.dataclass

@@ -187,7 +187,12 @@ def _tell_deciders(explained: Document) -> str:
         if len(shown) > 1:
             few = messages.first_few(shown, _MOST_DECIDERS, str)
             return f'. It would be, without {few}'
-        return '. Without {weigher} it would be {best}'.format(**deciders[0])
+        # Records of old releases have no preference.
+        prefers = deciders[0].get('prefers')
+        which = f' (prefers {prefers})' if prefers else ''
+        return '. Without {weigher}{which} it would be {best}'.format(
+            **deciders[0], which=which
+        )
     return '; no single weigher decides it' if first['weights'] else ''
 
 

@@ -124,10 +124,13 @@ class Hosts:
         places = {place.uuid: place for place in self._matrix.order}
         # nova does not weigh a single host.
         for weigher in self._cloud.weighers if len(order) > 1 else ():
+            name = type(weigher).__name__
+            self._matrix.preferences[name] = ' and '.join(
+                one.prefers for one in getattr(weigher, 'policies', ())
+            )
             for one in self._cloud.weight_handler.get_weighed_objects(
                 [weigher], order, self._spec_obj
             ):
-                name = type(weigher).__name__
                 places[one.obj.uuid].weights[name] = one.weight
 
     def place(self, order: list[typing.Any]) -> None:

@@ -64,6 +64,7 @@ class Matrix:
     :ivar refusal: why nova-api does not begin the operation in the server's
         state; the hosts are those for when it does
     :ivar drawn: from how many of the best hosts nova draws one
+    :ivar preferences: what the policies of a weigher prefer, by its name
     :ivar unknown: UUIDs of hosts of which it is not known whether they have
         room
     :ivar unheld: what :func:`.orphaned.find` returned
@@ -88,6 +89,7 @@ class Matrix:
     shortage: str = ''
     refusal: str = ''
     drawn: int = 1
+    preferences: dict[str, str] = dataclasses.field(default_factory=dict)
     unknown: set[str] = dataclasses.field(default_factory=set)
     unheld: conclusion.Unheld | None = None
     elsewhere: list[conclusion.Stray] = dataclasses.field(default_factory=list)
@@ -327,7 +329,8 @@ class Matrix:
             }
             best = max(others, key=lambda one: without[one.host]).host
             if without[best] >= without[first.host]:
-                deciders.append(conclusion.Decider(weigher, best))
+                prefers = self.preferences.get(weigher, '')
+                deciders.append(conclusion.Decider(weigher, best, prefers))
         return deciders
 
     def _name(self, uuid: str) -> str:

@@ -279,6 +279,15 @@ class AnswerTestCase(testtools.TestCase):
         self.assertIn(uuid, str(last[-1].machine_readable()))
         self.assertIn(uuid, built['answer']['sentence'])
 
+    def test_what_the_weigher_that_decides_prefers(self):
+        found = make(2, order=[{'a': 2}, {'a': 1}])
+        found.preferences['a'] = 'hosts with room'
+        self.assertIn(
+            'The scheduler prefers host0, then host1. Without a (prefers '
+            'hosts with room) it would be host1.',
+            write_flat(found),
+        )
+
     @ddt.data(
         ({'a': (2, 1, 0), 'b': (0, 0.5, 1)}, '. Without a it would be host2',
          ('1', 'a', '2')),

@@ -7,7 +7,6 @@ import testtools
 
 from nova_ext_sched import conf
 
-OPTION = 'server_group_round_robin_weight_multiplier'
 ANTI_AFFINITY = 'ServerGroupAntiAffinityFilter'
 DOMAINS = 'FailureDomainFilter'
 NOVA = 'nova.scheduler.weights.all_weighers'
@@ -17,16 +16,14 @@ CLASS = 'nova_ext_sched.weighers.round_robin.ServerGroupRoundRobinWeigher'
 
 @ddt.ddt
 class ContradictionsTestCase(testtools.TestCase):
-    def find(self, enabled, weight_classes, subset=1, multiplier=1e5):
+    def find(self, enabled, weight_classes):
         conf.register_opts(nova.conf.CONF)
         config = self.useFixture(config_fixture.Config(nova.conf.CONF)).config
         config(
             group='filter_scheduler',
             enabled_filters=enabled,
             weight_classes=weight_classes,
-            host_subset_size=subset,
         )
-        config(group='nova_ext_sched', **{OPTION: multiplier})
         return conf.contradictions(nova.conf.CONF)
 
     @ddt.data(
@@ -44,8 +41,3 @@ class ContradictionsTestCase(testtools.TestCase):
 
     def test_nothing_to_assign(self):
         self.assertEqual([], self.find(['ComputeFilter'], [NOVA]))
-
-    def test_chance_beside_the_turns(self):
-        (found,) = self.find([ANTI_AFFINITY], [OURS], subset=8)
-        self.assertIn('host_subset_size is 8', found)
-        self.assertEqual([], self.find([ANTI_AFFINITY], [OURS], 8, 0))

@@ -22,6 +22,7 @@ from tests.unit.request_filters import base as test_base
 MEMBERS = [str(uuid.UUID(int=number)) for number in range(40)]
 TWO = {'max_server_per_host': '2'}
 UNREADABLE = {'max_server_per_host': 'x'}
+MULTIPLIER = 'server_group_round_robin_weight_multiplier'
 
 
 def get_places(ctxt, group, asked, on_fault=None):
@@ -186,7 +187,7 @@ class HostsTestCase(RoundRobinTestCase):
 
     def test_multiplier_of_an_aggregate(self):
         last = self.order(self.spec(0), self.states)[-1]
-        turned_round = base.aggregate('x', **{round_robin.MULTIPLIER: '-2'})
+        turned_round = base.aggregate('x', **{MULTIPLIER: '-2'})
         for state in self.states:
             if state.host == last:
                 state.aggregates = [turned_round]
@@ -196,7 +197,7 @@ class HostsTestCase(RoundRobinTestCase):
 
     def test_malformed_multiplier_of_an_aggregate(self):
         for value in ('y', 'nan', 'inf', '-inf', '1e400'):
-            state, item = self.states[0], {round_robin.MULTIPLIER: value}
+            state, item = self.states[0], {MULTIPLIER: value}
             state.aggregates = [base.aggregate(value, **item)]
             self.assertEqual(1e5, self.weigher.weight_multiplier(state))
             # nova warns of what is no number.

@@ -233,6 +233,10 @@ class DecidersTestCase(testtools.TestCase):
             found.prefer(uuid, weight).weights.update(w=weight, v=0.0)
         deciders = found.make_answer().deciders
         self.assertEqual([conclusion.Decider('w', 'h2')], deciders)
+        found.preferences['w'] = 'hosts with room'
+        deciders = found.make_answer().deciders
+        expected = conclusion.Decider('w', 'h2', 'hosts with room')
+        self.assertEqual([expected], deciders)
 
     def test_what_a_host_loses(self):
         """By a weigher that gives it less, not by one that gives it more."""
