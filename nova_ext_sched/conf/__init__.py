@@ -17,9 +17,14 @@ from nova_ext_sched.conf import blazar
 from nova_ext_sched.conf import failure_domain
 from nova_ext_sched.conf import isolation
 from nova_ext_sched.conf import misspelling
+from nova_ext_sched.conf import own_hosts
+from nova_ext_sched.conf import preferred_aggregates
+from nova_ext_sched.conf import relative_room
 from nova_ext_sched.conf import request_filters
 from nova_ext_sched.conf import reservation
 from nova_ext_sched.conf import round_robin
+from nova_ext_sched.conf import special_hosts
+from nova_ext_sched.conf import weighers
 
 GROUP = cfg.OptGroup(
     'nova_ext_sched',
@@ -34,7 +39,12 @@ _TOPICS = (
     aggregate_instance_type,
     failure_domain,
     blazar,
+    weighers,
     round_robin,
+    relative_room,
+    preferred_aggregates,
+    own_hosts,
+    special_hosts,
 )
 
 ALL_OPTS = [

@@ -47,6 +47,7 @@ from nova_ext_sched import request_state
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import round_robin
 from nova_ext_sched.queries import group_members
+from nova_ext_sched.weighers import room
 
 LOG_ONCE = log_once.LogOnce(__name__)
 
@@ -188,7 +189,7 @@ def _read_states(
     small: dict[str, int] = {}
     reported: dict[str, group_members.Places] = {}
     sent: dict[str, frozenset[str]] = {}
-    asked = _read_asked(spec_obj)
+    asked = room.read_asked(spec_obj)
     for state in _find_tight(states, asked, most):
         fits = _count_fitting(state, asked)
         if fits <= most:
@@ -312,22 +313,8 @@ def _count(
     return collections.Counter(itertools.chain.from_iterable(places.values()))
 
 
-def _read_asked(spec_obj: typing.Any) -> tuple[int, int, int]:
-    # vCPUs, MiB of memory, MiB of disk.
-    flavor = fields.get_field(spec_obj, 'flavor')
-    if not flavor:
-        return 0, 0, 0
-    vcpus, memory_mb, root_gb, ephemeral_gb, swap = (
-        fields.get_field(flavor, name) or 0
-        for name in ('vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
-    )
-    if fields.get_field(spec_obj, 'is_bfv'):
-        root_gb = 0
-    return vcpus, memory_mb, (root_gb + ephemeral_gb) * 1024 + swap
-
-
 def _find_tight(
-    states: Iterable[typing.Any], asked: tuple[int, int, int], most: float
+    states: Iterable[typing.Any], asked: room.Asked, most: float
 ) -> list[typing.Any]:
     # States where more servers than that may not fit, or some total is not
     # reported. In one pass, because most of thousands have room.
@@ -347,7 +334,7 @@ def _find_tight(
     ]
 
 
-def _count_fitting(state: typing.Any, asked: tuple[int, int, int]) -> float:
+def _count_fitting(state: typing.Any, asked: room.Asked) -> float:
     # How many more servers fit. A total of 0 is one that nobody reported.
     vcpus, memory_mb, disk_mb = asked
     fits = math.inf

@@ -15,12 +15,15 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.conf import blazar as blazar_options
+from nova_ext_sched.conf import weighers
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import preferred_aggregates
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.policy import slips
+from nova_ext_sched.policy import special_hosts
 
 Named = Mapping[str, Mapping[str, str]]
 
@@ -56,6 +59,7 @@ class OperatorsData(typing.NamedTuple):
                 yield from aggregate_instance_type.find_slips(name, metadata)
             yield from self._check_instance_types('aggregate ')
             yield from self._check_forced()
+        yield from self._check_preferences()
 
     def check_uses(self) -> Iterator[str]:
         """Yield what aggregates are not used for, and what would help."""
@@ -78,6 +82,14 @@ class OperatorsData(typing.NamedTuple):
                 f'{_INSTANCE_TYPE.host_filter} is not in [filter_scheduler] '
                 f'enabled_filters, so nothing is forced. Add the filter.'
             )
+        idle = weighers.find_idle(self.conf)
+        for name, metadata in sorted(self.aggregates.items()):
+            for option in sorted(metadata.keys() & idle):
+                yield (
+                    f'aggregate {messages.clean(name)} has {option}, but '
+                    f'[nova_ext_sched] weighers does not have its weigher, so '
+                    f'it has no effect.'
+                )
         group = blazar_options.GROUP.name
         pool = self.conf[group].aggregate_freepool_name
         if blazar.DECLARATION.is_on(self.conf) and pool not in self.aggregates:
@@ -130,6 +142,26 @@ class OperatorsData(typing.NamedTuple):
             yield from self._check_instance_types('flavor ')
             for decision in self._decide():
                 yield from decision.find_unmet(self.aggregates.values())
+
+    def _check_preferences(self) -> Iterator[str]:
+        """Yield what the weighers that are on cannot read."""
+        ours = self.conf.nova_ext_sched
+        for name, metadata in sorted(self.aggregates.items()):
+            faults: list[str] = []
+            if preferred_aggregates.DECLARATION.is_on(self.conf):
+                faults += preferred_aggregates.find_faults(
+                    metadata, ours.preference_key
+                )
+            if special_hosts.DECLARATION.is_on(self.conf):
+                faults.append(
+                    special_hosts.find_fault(metadata, ours.special_hosts_key)
+                )
+            yield from (
+                f'aggregate {messages.clean(name)}: {fault}; it counts for '
+                f'nothing'
+                for fault in faults
+                if fault
+            )
 
     @property
     def _items(self) -> Iterator[tuple[str, str, str, str]]:

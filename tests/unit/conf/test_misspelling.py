@@ -117,7 +117,7 @@ class MisspellingTestCase(ConfigurationTestCase):
             exception.InvalidValues, self.check, '[nova_ext_sched]; zzz = 1'
         )
         self.assertIn('expected one of the options enable_iso', str(error))
-        self.assertIn("_multiplier, got 'zzz'", str(error))
+        self.assertIn("weighers, got 'zzz'", str(error))
 
     @ddt.data(
         ('nova-ext-sched',),

@@ -24,7 +24,10 @@ FIRST = set(
     'placement_req_default_forbidden_member_prefix '
     'placement_req_required_member_prefix preemptible_aggregate '
     'project_id_key request_filters '
-    'server_group_round_robin_weight_multiplier'.split()
+    'server_group_round_robin_weight_multiplier weighers '
+    'relative_room_weight_multiplier preference_key '
+    'preferred_aggregates_weight_multiplier own_hosts_weight_multiplier '
+    'special_hosts_key special_hosts_weight_multiplier'.split()
 )
 
 SINCE = re.compile(r'^New in release (\d+\.\d+\.\d+)\.$', re.MULTILINE)

@@ -12,16 +12,32 @@ from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import own_hosts
+from nova_ext_sched.policy import preferred_aggregates
+from nova_ext_sched.policy import relative_room
 from nova_ext_sched.policy import reservation
+from nova_ext_sched.policy import round_robin
+from nova_ext_sched.policy import special_hosts
 
 REQUEST_FILTERS = '[nova_ext_sched] request_filters'
 ENABLED_FILTERS = '[filter_scheduler] enabled_filters'
+WEIGHERS = '[nova_ext_sched] weighers'
 
 
-def configuration(request_filters=(), host_filters=(), **options):
+def configuration(
+    request_filters=(), host_filters=(), weighers=(), lines=None, **options
+):
     ours = {option.dest: option.default for option in conf.ALL_OPTS}
-    ours |= {**options, 'request_filters': request_filters}
-    scheduler = types.SimpleNamespace(enabled_filters=host_filters)
+    ours |= {
+        **options,
+        'request_filters': request_filters,
+        'weighers': weighers,
+    }
+    if lines is None:
+        lines = [conf.weighers.ALL_WEIGHERS]
+    scheduler = types.SimpleNamespace(
+        enabled_filters=host_filters, weight_classes=lines
+    )
     return types.SimpleNamespace(
         nova_ext_sched=types.SimpleNamespace(**ours),
         filter_scheduler=scheduler,
@@ -62,6 +78,18 @@ TABLE = [
     (aggregate_instance_type, {}, False, False, False, ''),
     (anti_affinity, {}, False, True, True, ''),
     (anti_affinity, {}, False, False, False, ''),
+    # A weigher alone.
+    *(
+        (policy, {'weighers': weighers}, False, False, bool(weighers), '')
+        for policy in (
+            round_robin,
+            relative_room,
+            preferred_aggregates,
+            own_hosts,
+            special_hosts,
+        )
+        for weighers in ([], [policy.DECLARATION.weigher])
+    ),
 ]
 
 
@@ -110,6 +138,40 @@ class DeclarationsTestCase(testtools.TestCase):
             '[filter_scheduler] enabled_filters.',
             found,
         )
+
+    @ddt.data(
+        (['a.weighers.other'], ['Some'], False),
+        (['nova_ext_sched.weighers.all_weighers'], ['Some'], True),
+        (['nova_ext_sched.weighers.all_weighers'], [], False),
+        (['theirs.Some'], [], True),
+        ([], ['Some'], False),
+    )
+    @ddt.unpack
+    def test_a_weigher_is_named(self, lines, weighers, is_on):
+        policy = declaration.Policy(name='some', weigher='Some')
+        config = configuration(weighers=weighers, lines=lines)
+        self.assertIs(is_on, policy.is_on(config))
+        self.assertEqual(['Some'] * is_on, policy.stages(config))
+
+    def test_a_weigher_that_is_missed(self):
+        policy = declaration.Policy(
+            name='some',
+            refuses='are some',
+            host_filter='SomeFilter',
+            weigher='Some',
+            without_weigher='no host comes first',
+        )
+        self.assertEqual(
+            [
+                f'The policy some is turned on (by SomeFilter), but '
+                f'{WEIGHERS} does not have Some: no host comes first. Add '
+                f'Some to {WEIGHERS}.'
+            ],
+            [*policy.contradictions(configuration([], ['SomeFilter']))],
+        )
+        config = configuration([], ['SomeFilter'], ['Some'])
+        self.assertEqual([], [*policy.contradictions(config)])
+        self.assertEqual(['SomeFilter', 'Some'], policy.stages(config))
 
     def test_refusals_follow_a_number(self):
         for module in {row[0] for row in TABLE}:

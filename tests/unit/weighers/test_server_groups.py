@@ -18,6 +18,7 @@ from nova_ext_sched import request_state
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import round_robin
 from nova_ext_sched.queries import group_members
+from nova_ext_sched.weighers import room as weighers_room
 from nova_ext_sched.weighers import server_groups
 from tests import log_once
 from tests.unit.filters import base
@@ -176,7 +177,7 @@ class RoomTestCase(ServerGroupsTestCase):
         )
 
     def test_a_request_without_a_flavor_asks_for_nothing(self):
-        asked = server_groups._read_asked(objects.RequestSpec())
+        asked = weighers_room.read_asked(objects.RequestSpec())
         self.assertEqual((0, 0, 0), asked)
 
     @ddt.data(*SHORT)
@@ -192,7 +193,7 @@ class RoomTestCase(ServerGroupsTestCase):
         rule = data.draw(st.integers(1, 5), 'rule')
         host = state('a', **amounts)
         fits = server_groups._count_fitting(
-            host, server_groups._read_asked(request(**asked))
+            host, weighers_room.read_asked(request(**asked))
         )
         found = self.room(host, rule=rule, **asked)
         self.assertEqual({'a': min(rule, max(1, fits))}, found)

@@ -21,6 +21,13 @@ UNMET_BY_FLAVORS = (
 )
 
 
+class Group(types.SimpleNamespace):
+    """Options of a section, by name as oslo.config has them."""
+
+    def __iter__(self):
+        return iter(vars(self))
+
+
 def data(aggregates, flavors, enabled=(), **options):
     """Return data of a cloud where isolation is on."""
     ours = {
@@ -32,10 +39,17 @@ def data(aggregates, flavors, enabled=(), **options):
         'placement_req_default_forbidden_member_prefix': [],
         'force_metadata_check_ignored_keys': [],
         'request_filters': [],
+        'weighers': [],
+        'preference_key': 'preference',
+        'special_hosts_key': 'special',
+        'own_hosts_weight_multiplier': 1.0,
     }
     conf = {
-        'nova_ext_sched': types.SimpleNamespace(**ours | options),
-        'filter_scheduler': types.SimpleNamespace(enabled_filters=enabled),
+        'nova_ext_sched': Group(**ours | options),
+        'filter_scheduler': Group(
+            enabled_filters=enabled,
+            weight_classes=['nova_ext_sched.weighers.all_weighers'],
+        ),
         'blazar:physical:host': types.SimpleNamespace(
             aggregate_freepool_name='freepool'
         ),
@@ -237,6 +251,30 @@ class OperatorsDataTestCase(testtools.TestCase):
         aggregates['freepool'] = {}
         found = [*data(aggregates, {}, enabled).check_uses()]
         self.assertNotIn('BlazarFilter', ''.join(found))
+
+    def test_preferences(self):
+        aggregates = {
+            'a': {'preference': 'x', 'special': 'gpu'},
+            'b': {'preference': '1', 'special': 'VGPU'},
+        }
+        self.assertEqual([], [*data(aggregates, {}).check_aggregates()])
+        for weigher, said in (
+            (
+                'PreferredAggregatesWeigher',
+                'aggregate a: preference: expected',
+            ),
+            ('SpecialHostsWeigher', 'aggregate a: special: expected traits'),
+        ):
+            checked = data(aggregates, {}, weighers=[weigher])
+            [fault] = checked.check_aggregates()
+            self.assertTrue(fault.startswith(said), fault)
+
+    def test_a_multiplier_without_its_weigher(self):
+        aggregates = {'a': {'own_hosts_weight_multiplier': '5'}}
+        [use] = data(aggregates, {}).check_uses()
+        self.assertIn('aggregate a has own_hosts_weight_multiplier, but', use)
+        named = data(aggregates, {}, weighers=['OwnHostsWeigher'])
+        self.assertEqual([], [*named.check_uses()])
 
     def test_what_people_wrote_stays_on_its_line(self):
         name, key = 'm1\nfast', 'trait:\u2028'

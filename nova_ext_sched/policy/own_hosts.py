@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Own hosts first: hosts that are closed to others, before hosts for all.
+
+A weigher sees hosts that the request may use. Those of them that other
+requests may not use are its own:
+
+==============================================  =============================
+one of the host's aggregates has                own
+==============================================  =============================
+``trait:X=required``, and isolation is on       yes
+a key of a forbidden prefix, and reservation    yes
+is on
+a key of nova's tenants (``filter_tenant_id``), yes
+and AggregateMultiTenancyIsolation is enabled
+one of these, and what reads it is off          no
+none of these                                   no
+==============================================  =============================
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import reservation
+
+DECLARATION = declaration.Policy(
+    name='own-hosts',
+    summary="Requests that may use isolated, reserved or tenants' hosts go "
+    'there first.',
+    weigher='OwnHostsWeigher',
+    prefers='hosts that are closed to others',
+)
+
+#: How keys begin by which nova's AggregateMultiTenancyIsolation closes hosts.
+TENANTS = 'filter_tenant_id'
+
+
+@dataclasses.dataclass(frozen=True)
+class Closing:
+    """What closes hosts, by nova.conf.
+
+    :ivar isolation: whether traits do
+    :ivar tenants: whether nova's keys of tenants do
+    :ivar rules: of reservations
+    """
+
+    isolation: bool
+    tenants: bool
+    rules: reservation.Rules
+
+    def closes(self, metadata: Mapping[str, str]) -> bool:
+        """Return whether an aggregate is closed to some requests."""
+        if self.isolation and isolation.find_lacking(metadata, ()):
+            return True
+        if self.tenants and any(key.startswith(TENANTS) for key in metadata):
+            return True
+        # Bit 0: closed to a request without a key.
+        return bool(self.rules.request((), None).read(metadata) & 1)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from nova_ext_sched.weighers import own_hosts
+from tests.unit.weighers import preferences
+
+
+class OwnHostsWeigherTestCase(preferences.PreferenceTestCase):
+    weigher = own_hosts.OwnHostsWeigher
+
+    def setUp(self):
+        super().setUp()
+        self.states = [
+            self.host('open'),
+            self.host('isolated', **{'trait:CUSTOM_A': 'required'}),
+            self.host('reserved', **{'reservation:a': ''}),
+            self.host('tenant', filter_tenant_id='p'),
+        ]
+
+    def test_nothing_closes(self):
+        self.assertEqual([0, 0, 0, 0], self.weigh(self.states))
+
+    def test_what_is_on_closes(self):
+        self.set(enable_isolated_aggregate_filtering=True)
+        self.assertEqual([0, 1000, 0, 0], self.weigh(self.states))
+        self.set(
+            enable_isolated_aggregate_filtering=False,
+            placement_req_default_forbidden_member_prefix=['reservation:'],
+        )
+        self.assertEqual([0, 0, 1000, 0], self.weigh(self.states))
+        # Its filters are not named.
+        self.set(request_filters=[], own_hosts_weight_multiplier=5.0)
+        self.enable('AggregateMultiTenancyIsolation')
+        self.assertEqual([0, 0, 0, 5], self.weigh(self.states))
+
+    def test_isolation_of_nova(self):
+        self.config(
+            enable_isolated_aggregate_filtering=True, group='scheduler'
+        )
+        self.assertEqual([0, 1000, 0, 0], self.weigh(self.states))
