@@ -108,8 +108,10 @@ def compile_request(
         return _Uncompiled(exc.reason)
     except Exception as exc:
         reason = f'{fault}: {messages.say_error(exc)}'
-        log.warning(reason, key=type(exc).__name__)
-        return _Uncompiled(reason)
+        key = type(exc).__name__
+    # Not in the clause: oslo.log would append the exception, uncleaned.
+    log.warning(reason, key=key)
+    return _Uncompiled(reason)
 
 
 class ByAggregates:

@@ -85,20 +85,22 @@ def _read_required(spec_obj: typing.Any) -> set[str]:
     except Exception as exc:
         # Flavors and images are operators' and users' data: what nova cannot
         # read in them must not open a host.
-        tell = (
-            LOG_ONCE.info
-            if isolation_request.is_faulty_by_image(spec_obj)
-            else LOG_ONCE.warning
-        )
-        tell(
-            f'IsolatedAggregatesFilter rejects every isolated host, because '
-            f'it cannot read which traits flavor '
-            f'{messages.clean(fields.flavor_name(spec_obj))} and its image '
-            f'require: {messages.say_error(exc)}',
-            # Members write the images.
-            key=(fields.flavor_name(spec_obj), type(exc).__name__),
-        )
-        return set()
+        fault, kind = messages.say_error(exc), type(exc).__name__
+    # Not in the clause: oslo.log would append the exception, uncleaned.
+    tell = (
+        LOG_ONCE.info
+        if isolation_request.is_faulty_by_image(spec_obj)
+        else LOG_ONCE.warning
+    )
+    tell(
+        f'IsolatedAggregatesFilter rejects every isolated host, because it '
+        f'cannot read which traits flavor '
+        f'{messages.clean(fields.flavor_name(spec_obj))} and its image '
+        f'require: {fault}',
+        # Members write the images.
+        key=(fields.flavor_name(spec_obj), kind),
+    )
+    return set()
 
 
 def _judge_reservation(spec_obj: typing.Any) -> base.Judge:

@@ -60,7 +60,11 @@ class Outage:
         self._logged: dict[type, tuple[float, int]] = {}
 
     def failed(self, message: str, exc: BaseException) -> None:
-        """Log what a failure means, and its cause."""
+        """Log what a failure means, and its cause.
+
+        Not to be called in an ``except`` clause: oslo.log appends the
+        exception under way to what is logged there.
+        """
         now = timeutils.now()
         then, count = self._logged.get(type(exc), (-math.inf, 0))
         count += 1
@@ -70,13 +74,14 @@ class Outage:
             self._logger.debug('%s', text)
             return
         self._logged[type(exc)] = now, 0
+        expected = isinstance(exc, _WITHOUT_TRACEBACK)
+        if not expected:
+            # oslo.log appends the cause to a line that has a traceback.
+            text = message
         if count > 1:
             text += f' ({count} failures since the last line of this kind)'
         self._logger.log(
-            self._level,
-            '%s',
-            text,
-            exc_info=None if isinstance(exc, _WITHOUT_TRACEBACK) else exc,
+            self._level, '%s', text, exc_info=None if expected else exc
         )
 
 
@@ -121,10 +126,17 @@ def fail_closed(
             try:
                 return fn(ctxt, request_spec)
             except Exception as exc:
-                refusal = _report(name, ctxt, exc)
-                if refusal is exc:
-                    raise
-                raise refusal from exc
+                fault = exc
+            # Not in the clause: oslo.log would append the exception, as it
+            # is, to the line.
+            refusal = _report(name, ctxt, fault)
+            try:
+                if refusal is not fault:
+                    refusal.__cause__ = fault
+                raise refusal
+            finally:
+                # Their tracebacks would keep this frame, and the request.
+                del fault, refusal
 
         wrapper.policies = policies
         return wrapper

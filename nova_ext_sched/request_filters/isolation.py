@@ -129,8 +129,10 @@ def _get_known_traits(ctxt: typing.Any) -> frozenset[str]:
     except Exception as exc:
         # keystoneauth, JSON, configuration: whichever it is, the query for
         # candidates that follows meets it too and nova reports it.
-        OUTAGE.failed('The traits cannot be read from placement', exc)
-        return frozenset()
+        fault = exc
+    # Not in the clause: oslo.log would append the exception.
+    OUTAGE.failed('The traits cannot be read from placement', fault)
+    return frozenset()
 
 
 @base.cached(TRAITS_SECONDS)

@@ -293,16 +293,18 @@ def _ask(
         places = group_members.get_places(ctxt, group, uuids, _warn)
         return group_members.Members(places, {})
     except Exception as exc:
-        _warn(exc)
-        return group_members.Members({}, {})
+        fault = exc
+    # Not in the clause: oslo.log would append the exception, uncleaned.
+    _warn(fault)
+    return group_members.Members({}, {})
 
 
 def _warn(exc: Exception) -> None:
     LOG_ONCE.warning(
         f'Where servers of a server group go that nova-compute has not '
         f'claimed yet is not known, because nova or placement did not '
-        f'answer: {messages.clean(exc)}. Servers that are created at the same '
-        'time can choose the same host.',
+        f'answer: {messages.say_error(exc)}. Servers that are created at the '
+        'same time can choose the same host.',
         key=type(exc).__name__,
     )
 

@@ -29,10 +29,7 @@ import sqlalchemy as sa
 from nova_ext_sched import conf
 from nova_ext_sched import filters
 from nova_ext_sched.queries import sources
-from nova_ext_sched.request_filters import base as request_filters_base
-from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.simulator import fixtures as sim_fixtures
-from tests import log_once
 from tests.functional import openstackclient
 from tests.functional import shared  # noqa: F401
 
@@ -314,8 +311,6 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
                     f'nova.virt.{self.compute_driver}', self.driver
                 )
             )
-        self.useFixture(log_once.Forgotten(member_of))
-        request_filters_base.OUTAGES.clear()
         super().setUp()
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         self.queries = self._record_queries()

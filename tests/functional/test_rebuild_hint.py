@@ -12,8 +12,6 @@ import fixtures
 from nova.compute import api
 from nova.scheduler import utils
 
-from nova_ext_sched.filters import base as filters_base
-from tests import log_once
 from tests.functional import base
 from tests.functional import explain
 
@@ -64,7 +62,6 @@ class RebuildHintTestCase(base.CloudTestCase):
     weights = {'windows': 500, 'freepool': 400, 'forced': 300, 'a': 9, 'b': 8}
 
     def setUp(self):
-        self.useFixture(log_once.Forgotten(filters_base))
         super().setUp()
         # nova-compute's own check would hide what the scheduler decided.
         self.flags(group='workarounds', disable_group_policy_check_upcall=True)

@@ -18,6 +18,7 @@ from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import utils
 from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.filters import anti_affinity as anti_affinity_filter
@@ -32,11 +33,10 @@ from nova_ext_sched.request_filters import failure_domain
 from nova_ext_sched.request_filters import (
     isolation as isolation_request_filter,
 )
-from nova_ext_sched.request_filters import member_of
 from nova_ext_sched.request_filters import (
     reservation as reservation_request_filter,
 )
-from tests import log_once
+from tests import log_lines
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
@@ -65,6 +65,44 @@ class Records(logging.Handler):
         self.messages.append(record.getMessage())
 
 
+class CausesTestCase(testtools.TestCase):
+    """What looks at each line that any test logs."""
+
+    def setUp(self):
+        super().setUp()
+        self.causes = log_lines.Causes()
+        # None of those that look at this test.
+        self.log = logging.getLogger('nova_ext_sched_causes')
+        self.log.addHandler(self.causes)
+        self.addCleanup(self.log.removeHandler, self.causes)
+
+    def fails(self):
+        """Return whether what was logged says a cause twice."""
+        try:
+            self.causes.check()
+        except AssertionError as exc:
+            self.assertIn('cause: OSError: gone: OSError: gone', str(exc))
+            return True
+        return False
+
+    def test_inside_a_clause(self):
+        try:
+            raise OSError('gone')
+        except OSError:
+            self.log.info('cause: OSError: gone')
+            self.assertFalse(self.fails())
+            self.log.warning('cause: OSError: gone')
+        self.assertTrue(self.fails())
+
+    def test_outside_of_one(self):
+        fault = OSError('gone')
+        self.log.error('cause: OSError: gone')
+        self.log.error('cause', exc_info=fault)
+        self.assertFalse(self.fails())
+        self.log.error('cause: OSError: gone', exc_info=fault)
+        self.assertTrue(self.fails())
+
+
 class LogLinesTestCase(test_base.RequestFilterTestCase):
     def setUp(self):
         super().setUp()
@@ -77,9 +115,6 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         self.items = []
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_hosts', lambda _: {})
-        stage_1 = (member_of, isolation_request_filter)
-        stage_2 = (isolation_filter, anti_affinity_filter)
-        self.useFixture(log_once.Forgotten(*stage_1, *stage_2))
         self.set(
             enable_isolated_aggregate_filtering=True,
             max_forbidden_aggregates=1,

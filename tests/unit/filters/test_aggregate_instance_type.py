@@ -12,7 +12,6 @@ from nova.scheduler.filters import aggregate_instance_extra_specs
 
 from nova_ext_sched import conf
 from nova_ext_sched.filters import aggregate_instance_type
-from tests import log_once
 from tests.unit.filters import base
 from tests.unit.policy import test_expression
 from tests.unit.request_filters import base as test_base
@@ -43,7 +42,6 @@ class FilterTestCase(test_base.RequestFilterTestCase):
     def setUp(self):
         super().setUp()
         self.filter = aggregate_instance_type.AggregateInstanceTypeFilter()
-        self.useFixture(log_once.Forgotten(aggregate_instance_type))
 
     def passes(self, extra_specs, *metadata):
         """Return whether a host in aggregates with the metadata passes."""

@@ -15,7 +15,6 @@ from nova_ext_sched import request_state
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
-from tests import log_once
 from tests.unit.filters import base as test_base
 
 POLICY = declaration.Policy(name='bad', refuses='are bad')
@@ -105,7 +104,6 @@ class PolicyFilterTestCase(testtools.TestCase):
 
     def test_a_member_who_writes_the_hint(self):
         """One line for each project, and none that raises an alert."""
-        self.useFixture(log_once.Forgotten(base))
         for project in ('p', 'p', 'q\nq'):
             for cls in (OddFilter, OddOnRebuildFilter, IdleFilter):
                 of = {'project_id': project, 'instance_uuid': uuids.server}
@@ -200,7 +198,6 @@ class ByEachAggregateTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.output = self.useFixture(fixtures.FakeLogger())
-        self.useFixture(log_once.Forgotten(base))
         self.read = []
         red = test_base.aggregate('red', red='1')
         blue = test_base.aggregate('blue')

@@ -10,7 +10,6 @@ from nova import objects
 
 from nova_ext_sched import request_state
 from nova_ext_sched.filters import blazar
-from tests import log_once
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
@@ -61,7 +60,6 @@ class BlazarFilterTestCase(test_base.RequestFilterTestCase):
     @ddt.data('project_id', 'flavor')
     def test_a_request_that_cannot_be_read(self, field):
         """blazar-nova raises; every host is rejected, with one warning."""
-        self.useFixture(log_once.Forgotten(blazar))
         hints = {'reservation': ['mine']} if field == 'project_id' else {}
         spec = objects.RequestSpec(scheduler_hints=hints)
         for _ in range(2):

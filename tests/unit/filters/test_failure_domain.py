@@ -9,7 +9,6 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from nova_ext_sched import request_state
 from nova_ext_sched.filters import failure_domain
 from nova_ext_sched.policy import failure_domain as policy
-from tests import log_once
 from tests.unit.filters import base
 from tests.unit.request_filters import base as test_base
 
@@ -22,7 +21,6 @@ class FailureDomainFilterTestCase(test_base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(log_once.Forgotten(failure_domain))
         self.filter = failure_domain.FailureDomainFilter()
         a, b = (base.aggregate(name, failure_domain=name) for name in 'ab')
         comma = base.aggregate('comma', failure_domain='b, c')

@@ -23,7 +23,6 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         logger = fixtures.FakeLogger('', logging.INFO, FORM)
         self.output = self.useFixture(logger)
         self.spec = test_base.request_spec()
-        base.OUTAGES.clear()
 
     def refused(self, fault, reason='no aggregate'):
         """Return what is logged where a filter raises it.
@@ -71,7 +70,7 @@ class FailClosedTestCase(test_base.RequestFilterTestCase):
         self.assertIn(
             f'ERROR Request {self.ctxt.global_id} is refused, because '
             f'without the filter it could land on any host: refuse cannot '
-            f"decide: KeyError: 'lost'\n",
+            f'decide\nTraceback',
             logged,
         )
         self.assertEqual(1, logged.count('ERROR'))

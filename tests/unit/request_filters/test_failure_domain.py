@@ -11,7 +11,6 @@ from nova_ext_sched import request_state
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.request_filters import failure_domain
-from tests import log_once
 from tests.unit.request_filters import base
 
 DIFFERENT = {'different_failure_domain': ['true']}
@@ -36,7 +35,6 @@ class FailureDomainsTestCase(base.RequestFilterTestCase):
         self.enable(HOST_FILTER)
         self.hosts = {}
         self.asked = []
-        self.useFixture(log_once.Forgotten(failure_domain))
         self.replace('queries.aggregates.get_values', self.get_values)
         self.replace('queries.group_members.get_members', self.get_members)
 

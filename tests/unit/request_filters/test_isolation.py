@@ -12,9 +12,7 @@ from nova_ext_sched.queries import isolation as asked
 from nova_ext_sched.request_filters import (
     isolation as isolation_request_filter,
 )
-from nova_ext_sched.request_filters import member_of
 from tests import cached
-from tests import log_once
 from tests.unit.request_filters import base as test_base
 
 FILTER = 'IsolatedAggregatesFilter'
@@ -35,9 +33,6 @@ class FilterTestCase(test_base.RequestFilterTestCase):
         self.items = []
         self.known = set()
         self.asked = 0
-        self.useFixture(
-            log_once.Forgotten(isolation_request_filter, member_of)
-        )
         self.replace('queries.aggregates.get_metadata', lambda *_: self.items)
         self.replace('queries.aggregates.get_hosts', lambda _: {})
         self.replace('request_filters.isolation._read_traits', self.ask)
@@ -221,7 +216,6 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
         self.client = mock.Mock(get=self.get)
         client = 'queries.placement.report.report_client_singleton'
         self.replace(client, lambda: self.client)
-        self.useFixture(log_once.Forgotten(isolation_request_filter))
         read_traits = isolation_request_filter._read_traits
         self.useFixture(cached.Forgotten(read_traits))
 

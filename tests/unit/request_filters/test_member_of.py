@@ -11,7 +11,6 @@ from nova_ext_sched import request_state
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import member_of
-from tests import log_once
 from tests.unit.request_filters import base as test_base
 
 POLICY = isolation.DECLARATION
@@ -41,7 +40,6 @@ class MemberOfTestCase(test_base.RequestFilterTestCase):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(log_once.Forgotten(member_of))
         self.hosts, self.asked = dict(HOSTS), 0
         for path, replacement in (
             ('aggregates.get_uuids_by_hosts',
