@@ -4,6 +4,7 @@ import ddt
 import fixtures
 from nova import objects
 
+from nova_ext_sched import request_state
 from nova_ext_sched.filters import isolation
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
@@ -117,6 +118,26 @@ class IsolatedAggregatesFilterTestCase(test_base.RequestFilterTestCase):
             spec.flavor.extra_specs = {'r:a': '1'}
         found = self.passing(spec, a={'r:a': '1'}, b={'r:b': '1'}, plain={})
         self.assertEqual(expected, found)
+
+    @ddt.data(
+        ('isolation', True, False, ['b']),
+        ('isolation', False, True, ['a', 'b']),
+        ('reservation', False, True, ['b']),
+        ('reservation', True, False, ['a', 'b']),
+        ('blazar', True, True, ['a', 'b']),
+    )
+    @ddt.unpack
+    def test_what_stage_1_left_out(self, policy, isolates, reserves, passed):
+        """Each policy judges what its own query left out, and nobody else."""
+        prefixes = ['r:'] if reserves else []
+        self.set(
+            enable_isolated_aggregate_filtering=isolates,
+            placement_req_default_forbidden_member_prefix=prefixes,
+        )
+        spec = test_base.request_spec()
+        left_out = request_state.LeftOut({'a': 'new'})
+        request_state.of(spec).left_out[policy] = left_out
+        self.assertEqual(passed, self.passing(spec, a={}, b={}))
 
     def test_request_without_a_flavor_opens_no_isolated_host(self):
         spec = objects.RequestSpec()

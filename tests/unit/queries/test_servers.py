@@ -18,6 +18,13 @@ from tests import databases
 
 objects.register_all()
 
+#: Of cold moves and evacuations, and of live migrations besides.
+UNDER_WAY = (
+    'accepted pre-migrating migrating post-migrating finished confirming '
+    'reverting queued preparing running'
+).split()
+OVER = ('confirmed reverted error failed completed cancelled done').split()
+
 
 def server(uuid, host='h1', vm_state='active', **fields):
     return models.Instance(uuid=uuid, host=host, vm_state=vm_state, **fields)
@@ -165,21 +172,20 @@ class SelectsMixin:
         self.assertMoving('h1', 'h2')
 
     def test_both_ends_of_a_move(self):
-        for number, (status, deleted, expected) in enumerate(
-            [
-                ('accepted', 0, {'h1', 'h2'}),
-                ('running', 0, {'h1', 'h2'}),
-                ('finished', 0, {'h1', 'h2'}),
-                ('reverted', 0, {'h1'}),
-                ('confirmed', 0, {'h1'}),
-                ('completed', 0, {'h1'}),
-                ('error', 0, {'h1'}),
-                ('running', 7, {'h1'}),
-            ]
-        ):
-            uuid = getattr(uuids, f'moving{number}')
-            self.add(server(uuid), move(status, uuid=uuid, deleted=deleted))
-            self.assertEqual(expected, self.places(uuid)[uuid], status)
+        """Each status that nova writes, and one that only a later one may."""
+        expected = {
+            **dict.fromkeys(UNDER_WAY, {'h1', 'h2'}),
+            **dict.fromkeys(OVER, {'h1'}),
+            'new in nova': {'h1', 'h2'},
+        }
+        gone = move('running', uuid=uuids.deleted, deleted=7)
+        self.add(server(uuids.deleted), gone)
+        for status in expected:
+            uuid = getattr(uuids, status)
+            self.add(server(uuid), move(status, uuid=uuid))
+        moving = {getattr(uuids, one): on for one, on in expected.items()}
+        moving[uuids.deleted] = {'h1'}
+        self.assertEqual(moving, self.places(*moving))
 
     def test_host_and_both_ends_of_each_move(self):
         """Where records disagree, a member counts wherever it may be."""

@@ -160,6 +160,16 @@ class HostsTestCase(RoundRobinTestCase):
         self.assertEqual(first[:3], second[3:])
         self.assertNotEqual(first[0], second[0])
 
+    def test_hosts_that_filters_refused_have_their_slots(self):
+        """A scheduler that has no news of them would take another host."""
+        spec = self.spec(1)
+        first, second = self.circle[:2]
+        # A member holds it: no member under way is sent there.
+        self.hold(first, MEMBERS[0])
+        left = self.anti_affinity.filter_all(self.states, spec)
+        self.assertNotIn(first, base.names(left))
+        self.assertEqual(second, self.order(spec, left)[0])
+
     def test_each_node_that_was_refused_is_kept(self):
         """What fits on a host is the sum of its nodes."""
         nodes = [
