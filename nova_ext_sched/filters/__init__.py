@@ -18,6 +18,7 @@ from nova_ext_sched import plugins
 from nova_ext_sched import request_filters
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.queries import host_managers
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
     :raises Exception: as :func:`nova_ext_sched.conf.check`
     """
     global _asking
+    host_managers.remember()
     conf.register_opts(CONF)
     host_filters = plugins.load(
         plugins.HOST_FILTERS,

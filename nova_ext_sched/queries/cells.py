@@ -42,12 +42,15 @@ class Answers(typing.NamedTuple, typing.Generic[Found]):
 
 
 class Cells:
-    """Asks cells. A process has one such object, :data:`current`.
+    """Asks cells. A process has two such objects, :data:`current` among them.
 
     It may be used by many threads or greenlets at once.
+
+    :param seconds: how long an answer may take; None as :mod:`.joined` says
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float | None = None) -> None:
+        self._seconds = seconds
         self._cells: dict[str, _Cell] = {}
 
     def ask(
@@ -89,13 +92,13 @@ class Cells:
         if cell is None:
             mapping = objects.CellMapping.get_by_uuid(ctxt, uuid)
             # Another thread may have come first; its questions are the ones.
-            cell = self._cells.setdefault(uuid, _Cell(mapping))
+            cell = self._cells.setdefault(uuid, _Cell(mapping, self._seconds))
         return cell
 
 
 class _Cell(joined.Source):
-    def __init__(self, mapping: typing.Any) -> None:
-        super().__init__(_MOST_WANTED)
+    def __init__(self, mapping: typing.Any, seconds: float | None) -> None:
+        super().__init__(_MOST_WANTED, seconds)
         self.uuid: str = mapping.uuid
         self._mapping = mapping
 
@@ -123,3 +126,6 @@ class _Cell(joined.Source):
 
 
 current = Cells()
+
+#: Asks cells that are disabled: nobody waits long for what hardly matters.
+disabled = Cells(5)

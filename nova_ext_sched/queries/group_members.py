@@ -21,12 +21,12 @@ import threading
 import typing
 
 import cachetools
-from nova import objects
 
 from nova_ext_sched import fields
 from nova_ext_sched.policy import memo
 from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import cells
+from nova_ext_sched.queries import compute_hosts
 from nova_ext_sched.queries import servers
 from nova_ext_sched.queries import sources
 
@@ -177,9 +177,9 @@ def get_members(
 
     As :func:`get_places`. While members wait to be claimed, placement is
     asked about the last :data:`MOST_UNCLAIMED` of ``uuids``
-    (:mod:`.allocations`), and then the members' cells; while one that has an
-    allocation has no host there, each cell that nova may place servers in. A
-    cell that does not answer is a fault where such a member is left.
+    (:mod:`.allocations`), and then cells for the hosts of the nodes
+    (:mod:`.compute_hosts`). A cell that does not answer is a fault where a
+    member that has an allocation is left without a host.
 
     :raises Exception: as :func:`get_places`; what nova's report client raises
         where placement does not answer
@@ -188,7 +188,8 @@ def get_members(
     unclaimed = [uuid for uuid in uuids if None in places.get(uuid, ())]
     providers = allocations.get_providers(ctxt, unclaimed[-MOST_UNCLAIMED:])
     near = {cell for uuid in providers if (cell := cell_of.get(uuid))}
-    hosts = _get_hosts(ctxt, providers, near, on_fault)
+    hosts, faults = compute_hosts.find(ctxt, providers, near)
+    _tell(faults, on_fault)
     return Members(
         places,
         {
@@ -253,47 +254,3 @@ def _tell(faults: Iterable[Exception], on_fault: OnFault | None) -> None:
         if on_fault is None:
             raise fault
         on_fault(fault)
-
-
-def _get_hosts(
-    ctxt: typing.Any,
-    providers: Mapping[str, frozenset[str]],
-    near: Collection[str],
-    on_fault: OnFault | None,
-) -> dict[str, str]:
-    # The hosts of compute nodes: of the cells of the members, and, while one
-    # has no host there, of all cells where nova places servers now, because a
-    # member that conductor has to create yet has no cell.
-    hosts: dict[str, str] = {}
-    faults: list[Exception] = []
-
-    def find_missing() -> frozenset[str]:
-        # What members hold of which no host is known. Others hold devices, or
-        # what hosts share, besides: that is no compute node anywhere.
-        return frozenset().union(
-            *(held for held in providers.values() if held.isdisjoint(hosts))
-        )
-
-    def ask(asked: Iterable[str], nodes: Collection[str]) -> None:
-        answers = cells.current.ask(
-            ctxt, servers.select_compute_hosts, dict.fromkeys(asked, nodes)
-        )
-        hosts.update(answers.found)
-        faults.extend(answers.faults.values())
-
-    if nodes := find_missing():
-        ask(near, nodes)
-    if nodes := find_missing():
-        ask(
-            [
-                cell.uuid
-                # Not nova.context.CELLS, which is read once in a process.
-                for cell in objects.CellMappingList.get_all(ctxt)
-                if cell.uuid not in near
-                and not (cell.disabled or cell.is_cell0())
-            ],
-            nodes,
-        )
-        if find_missing():
-            _tell(faults, on_fault)
-    return hosts

@@ -90,10 +90,12 @@ class Source:
 
     :param most: how many things one question may ask for; a single request
         may ask for more
+    :param seconds: how long an answer may take; None for :data:`SECONDS`
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, seconds: float | None = None) -> None:
         self._most = most
+        self._seconds = seconds
         self._lock = threading.Lock()
         # Where nothing is under way, nothing waits.
         self._under_way: Question[typing.Any] | None = None
@@ -183,7 +185,7 @@ class Source:
         # Returns how many seconds the question under way has left.
         if self._under_way is None:
             return 0
-        seconds = self._under_way.sent + SECONDS - timeutils.now()
+        seconds = self._under_way.sent + self._limit() - timeutils.now()
         if seconds > 0:
             return seconds
         self._hanging.add(self._under_way)
@@ -194,8 +196,11 @@ class Source:
         self._waiting.clear()
         return 0
 
+    def _limit(self) -> float:
+        return SECONDS if self._seconds is None else self._seconds
+
     def _no_answer(self) -> Exception:
-        return self.fault(f'has not answered in {SECONDS} seconds')
+        return self.fault(f'has not answered in {self._limit()} seconds')
 
     def _work(self, question: Question[typing.Any] | None) -> None:
         while question is not None:

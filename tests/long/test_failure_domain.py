@@ -8,6 +8,7 @@ from unittest import mock
 
 from nova import utils
 from nova.compute import manager as compute_manager
+from nova.conductor import manager as conductor_manager
 
 from tests.functional import test_failure_domain
 
@@ -64,6 +65,36 @@ class CellsTest(test_failure_domain.FailureDomainsTestCase):
             ['a1', 'b1', None],
             self.hosts(self.create_group(), test_failure_domain.DIFFERENT, 3),
         )
+
+    def test_a_cell_that_was_just_disabled(self):
+        """nova-scheduler, which is not told, places a server there.
+
+        Conductor has not created it when the next one is placed. Rack a is
+        full then, and a1 the best host.
+        """
+        group = self.create_group()
+        mapping = self.cell_mappings['cell2']
+        mapping.disabled = True
+        mapping.save()
+        schedule = conductor_manager.ComputeTaskManager._schedule_instances
+        hosts = []
+
+        def schedule_two(*args, **kwargs):
+            selections = schedule(*args, **kwargs)
+            if not hosts:
+                hosts.append(selections[0][0].service_host)
+                hosts.extend(
+                    self.hosts(group, test_failure_domain.DIFFERENT, 1)
+                )
+            return selections
+
+        with mock.patch.object(
+            conductor_manager.ComputeTaskManager,
+            '_schedule_instances',
+            schedule_two,
+        ):
+            self.boot_in(group, test_failure_domain.DIFFERENT, host='a2')
+        self.assertEqual(['a2', 'b1'], hosts)
 
 
 class MoveTest(test_failure_domain.PairTestCase):

@@ -93,6 +93,12 @@ class CellsTestCase(testtools.TestCase):
         fault = self.cells._cells[uuids.one].fault('x')
         self.assertIn(f'of cell {uuids.one} (', str(fault))
 
+    def test_a_limit_of_its_own(self):
+        self.cells = cells.Cells(0.1)
+        [fault] = self.ask(uuids.silent).faults.values()
+        self.assertIn('not answered in 0.1 seconds', str(fault))
+        self.assertEqual(5, cells.disabled._seconds)
+
     def test_one_that_takes_no_connection(self):
         """It is asked again at once: nothing waits for it."""
         fault = db_exception.DBConnectionError('refused')

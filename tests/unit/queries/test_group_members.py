@@ -10,6 +10,7 @@ import testtools
 
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.queries import cells
+from nova_ext_sched.queries import compute_hosts
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.queries import servers
 
@@ -46,6 +47,8 @@ class GroupMembersTestCase(testtools.TestCase):
             ('group_members._known', group_members._Known()),
             ('servers.select_cells', self.select_cells),
             ('cells.current', mock.Mock(ask=self.ask)),
+            ('cells.disabled', mock.Mock(ask=self.ask)),
+            ('compute_hosts._absent', compute_hosts._Absent()),
             (
                 'allocations.report.report_client_singleton',
                 lambda: self.client,
@@ -115,6 +118,17 @@ class GetMembersTestCase(GroupMembersTestCase):
         self.assertEqual(allocated | {'booted': set()}, found.allocated)
         claimed = {'claimed': {'h1'}, 'moves': {'h1', 'h2'}}
         self.assertEqual(claimed | allocated, found.hosts)
+
+    def test_a_move_to_a_host_that_placement_alone_knows(self):
+        """It counts on the host that it leaves, too."""
+        self.places['moves'] = frozenset(['h1', None])
+        self.nodes['node of moves'] = 'h2'
+        self.assertEqual(
+            {'moves': {'h1', 'h2'}}, self.get_members('moves').hosts
+        )
+        # Placement has moved the allocation to the migration.
+        del self.nodes['node of moves']
+        self.assertEqual({'moves': {'h1'}}, self.get_members('moves').hosts)
 
     def test_moves_that_a_tool_counts(self):
         """They count for members that live."""
@@ -198,41 +212,6 @@ class CellsTestCase(GroupMembersTestCase):
         self.assertEqual({}, self.get_places('a'))
         self.assertEqual([('API', ['a']), FIRST, ('API', ['a'])], self.asked)
 
-    def test_hosts_of_nodes(self):
-        """In the cells where nova places servers, and in the member's."""
-        self.mapped |= {'a': 'd1', 'b': None}
-        self.places |= {'a': frozenset([None])}
-        a, b = ([f'device of {one}', f'node of {one}'] for one in 'ab')
-        both = sorted(a + b)
-        for nodes, expected in (
-            # Nobody has a host in the cell of a member.
-            ({}, [{'d1': both}, {'c1': both, 'c2': both}]),
-            # One has: the others are asked about the other.
-            ({'node of a': 'h'}, [{'d1': both}, {'c1': b, 'c2': b}]),
-            # What of a member is no compute node is asked about once.
-            ({'node of a': 'h', 'node of b': 'h'}, [{'d1': both}]),
-        ):
-            self.nodes.clear()
-            self.nodes |= nodes
-            self.assertEqual(expected, self.asked_for_hosts('a', 'b'))
-        # No cell is asked twice.
-        self.places |= {'c': frozenset([None])}
-        self.nodes.clear()
-        c = ['device of c', 'node of c']
-        self.assertEqual([{'c1': c}, {'c2': c}], self.asked_for_hosts('c'))
-        # A member that conductor has to create yet has no cell.
-        self.assertEqual([{'c1': b, 'c2': b}], self.asked_for_hosts('b'))
-
-    def asked_for_hosts(self, *members):
-        """Return what is asked of which cells, one after the other."""
-        self.asked.clear()
-        self.get_members(*members)
-        return [
-            {cell: sorted(nodes) for cell, nodes in by_cell.items()}
-            for select, by_cell in self.asked
-            if select is servers.select_compute_hosts
-        ]
-
     def test_a_cell_that_is_silent(self):
         self.mapped |= {'a': 'c1', 'b': 'c2', 'c': 'c2'}
         self.places |= dict.fromkeys('ab', frozenset('h'))
@@ -258,22 +237,11 @@ class CellsTestCase(GroupMembersTestCase):
         """It is a fault where a member with an allocation has no host."""
         self.mapped |= {'a': 'c1', 'b': None}
         self.places |= {'a': frozenset([None])}
-        self.nodes['node of a'] = 'h'
+        self.nodes |= {'node of a': 'h'}
         self.silent.add('c2')
-        faults = []
-        for members, nodes, expected in (
-            # A device is no compute node anywhere.
-            ('a', {}, {'a': {'h'}}),
-            ('ab', {'node of b': 'h'}, {'a': {'h'}, 'b': {'h'}}),
-            # Another cell that is asked at the same time has it.
-            ('b', {}, {'b': {'h'}}),
-        ):
-            self.nodes |= nodes
-            found = self.get_members(*members, on_fault=faults.append)
-            self.assertEqual(expected, found.allocated)
-        self.assertEqual([], faults)
-        del self.nodes['node of b']
+        self.assertEqual({'a': {'h'}}, self.get_members('a').allocated)
         self.assertRaises(type(FAULT), self.get_members, 'a', 'b')
+        faults = []
         found = self.get_members('a', 'b', on_fault=faults.append)
         self.assertEqual({'a': {'h'}, 'b': set()}, found.allocated)
         self.assertEqual([FAULT], faults)
@@ -281,6 +249,17 @@ class CellsTestCase(GroupMembersTestCase):
         self.client.get_allocs_for_consumer.side_effect = None
         self.client.get_allocs_for_consumer.return_value = {'allocations': {}}
         self.assertEqual({'b': set()}, self.get_members('b').allocated)
+
+    def test_which_cells_are_asked_for_the_hosts(self):
+        """First those of the members that placement is asked about."""
+        self.mapped |= {'on': 'c2', 'a': 'c1'}
+        self.places |= {'on': frozenset(['h']), 'a': frozenset([None])}
+        self.nodes['node of a'] = 'h'
+        self.get_members('on', 'a')
+        nodes = ['device of a', 'node of a']
+        self.assertEqual(
+            (servers.select_compute_hosts, {'c1': nodes}), self.asked[-1]
+        )
 
 
 class KnownTestCase(GroupMembersTestCase):
