@@ -142,7 +142,10 @@ def finish(
     """Return a report whose document has everything that was found."""
     return documents.finish(
         head,
-        [*remarks, *_count_deleted(made.deleted_meanwhile)],
+        [
+            *remarks,
+            *_count_left(made),
+        ],
         sections,
         rows,
         lambda: {**_describe(made), **more},
@@ -175,12 +178,20 @@ def find_status(stuck: Iterable[plans.Stuck]) -> int:
     return base.SOME_FOUND if causes else base.FINE
 
 
-def _count_deleted(deleted: Sequence[plans.Leaving]) -> Iterator[str]:
-    if number := len(deleted):
+def _count_left(
+    made: plans.Plan | plans.Rounds | plans.Outcome,
+) -> Iterator[str]:
+    """Yield how many servers have left while the plan was made."""
+    if number := len(made.deleted_meanwhile):
+        was = messages.agree(number, 'was', 'were')
+        being = messages.agree(number, 'is', 'are')
         yield (
-            f'{messages.count("server", number)} '
-            f'{messages.agree(number, "was", "were")} deleted meanwhile.'
+            f'{messages.count("server", number)} {was} deleted meanwhile, or '
+            f'{being} being deleted.'
         )
+    if isinstance(made, plans.Plan) and (number := len(made.moved_meanwhile)):
+        was = messages.agree(number, 'was', 'were')
+        yield f'{messages.count("server", number)} {was} moved meanwhile.'
 
 
 def list_moves(moves: Sequence[plans.Move]) -> report.Section:

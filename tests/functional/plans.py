@@ -140,7 +140,7 @@ class PlanTestCase(MovesMixin, audits.AuditTestCase):
         number = len(servers)
         noun, verb = ('server', 'was') if number == 1 else ('servers', 'were')
         self.assertIn(
-            f'{number} {noun} {verb} deleted meanwhile.',
+            f'{number} {noun} {verb} deleted meanwhile',
             document['answer']['sentence'],
         )
         self.assertEqual(

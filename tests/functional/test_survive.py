@@ -9,6 +9,7 @@ import pathlib
 from unittest import mock
 
 import fixtures
+from nova import context
 from nova import objects
 from nova.tests.functional.api import client
 from nova.virt import fake
@@ -268,4 +269,32 @@ class BuildTestCase(SurviveTestCase):
         self.assertEqual(
             [(server['id'], 'host2')],
             [(one['server'], one['to']) for one in failure['moves']],
+        )
+
+
+class LostHostTestCase(SurviveTestCase):
+    weights = {'host1': 200, 'host2': 100}
+
+    def test_a_host_without_a_nova_compute_in_nova(self):
+        """nova evacuates none of its servers: it cannot fail."""
+        server = self.boot(az='nova:host1')
+        self.computes['host1'].stop()
+        cell = self.cell_mappings['cell1']
+        ctxt = context.get_admin_context()
+        with context.target_cell(ctxt, cell) as cctxt:
+            objects.Service.get_by_compute_host(cctxt, 'host1').destroy()
+        document = self.survive()
+        self.assertIn(
+            '0 of 1 host can fail, one at a time; 1 cannot',
+            document['answer']['sentence'],
+        )
+        [failure] = document['failures']
+        [stuck] = failure['without_place']
+        self.assertEqual(
+            (server['id'], 'never evacuated'),
+            (stuck['server'], stuck['cause']),
+        )
+        self.assertIn('start nova-compute there', stuck['would_help'])
+        self.assertRaises(
+            client.OpenStackApiException, self.evacuate, server['id']
         )

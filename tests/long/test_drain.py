@@ -6,6 +6,7 @@ import contextlib
 import json
 from unittest import mock
 
+import fixtures
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 
@@ -13,6 +14,7 @@ from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
@@ -273,12 +275,42 @@ class DeletedTestCase(test_drain.DrainTestCase):
 
     def is_being_deleted(self):
         """Its port is gone before its task is, and its row is the last."""
-        for step in ('_cleanup_volumes', '_complete_deletion'):
-            server = self.boot(az='nova:host1', networks=self.networks)
-            plan = self.while_deleting(
-                server, step, lambda: self.plan('host1', by=drain.Drain)
-            )
-            self.assertDeleted([server], plan)
+        server, plan = self.plan_while_deleting('_complete_deletion')
+        self.assertDeleted([server], plan)
+        # Until its guest is gone it has its host.
+        server, plan = self.plan_while_deleting('_cleanup_volumes')
+        [held] = plan['without_place']
+        self.assertEqual(
+            (server['id'], 'it is being deleted', 'state'),
+            (held['server'], held['reason'], held['cause']),
+        )
+        self.assertEqual('wait until it is deleted', held['would_help'])
+        self.assertIn(
+            'The host will not be empty.', plan['answer']['sentence']
+        )
+        self.is_never_deleted()
+
+    def plan_while_deleting(self, step):
+        """Return a server, and a plan made at a step of its deletion."""
+        server = self.boot(az='nova:host1', networks=self.networks)
+        return server, self.while_deleting(
+            server, step, lambda: self.plan('host1', by=drain.Drain)
+        )
+
+    def is_never_deleted(self):
+        """What is named after an hour deletes it."""
+        server = self.boot(az='nova:host1', networks=self.networks)
+        with mock.patch('nova.compute.rpcapi.ComputeAPI.terminate_instance'):
+            self.api.delete_server(server['id'])
+        with fixtures.MonkeyPatch(f'{gone.__name__}.LONG', -1):
+            [held] = self.plan('host1', by=drain.Drain)['without_place']
+        self.assertIn('has not ended for an hour', held['reason'])
+        self.assertIn('openstack server set --state error', held['would_help'])
+        self.reset_state(server, 'error')
+        self._delete_server(server)
+        self.assertEqual(
+            [], self.plan('host1', by=drain.Drain)['without_place']
+        )
 
     def held_for_a_resize(self):
         server = self.boot(az='nova:host2')

@@ -126,7 +126,8 @@ class MaintainTestCase(RoundsTestCase):
         self.assertEqual(
             '6 of 6 hosts can be emptied, in 6 rounds. 1 move; no server '
             'moves twice. 1 server is still being built: run drain once the '
-            'hosts of a round are disabled. 1 server was deleted meanwhile.',
+            'hosts of a round are disabled. 1 server was deleted meanwhile, '
+            'or is being deleted.',
             plan['answer']['sentence'],
         )
         for name, server in (

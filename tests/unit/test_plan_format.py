@@ -35,6 +35,7 @@ HEAD = {
     'supposed': [SUPPOSED],
     'answer': {'sentence': 'x'},
     'deleted_meanwhile': [],
+    'moved_meanwhile': [],
     'topology': [],
     'services': {'a': 'uuid a', 'b': 'uuid b'},
     'faults': [],

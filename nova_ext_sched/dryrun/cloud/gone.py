@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that are deleted while a command looks at them.
+"""Servers that are deleted, or moved, while a command looks at them.
 
 What is read of one then fails in many ways, in nova, Neutron or Cinder, and
 none of them says that the server is gone. So a command asks nova's databases,
 before it answers, which of the servers that it would name are gone.
 
+A server is on its host, and placement counts it, until its deletion has ended.
+Where a request was lost, or nova-compute started anew in the middle, that is
+never. So what empties a host asks for those that are gone for good; everything
+else takes one for gone whose deletion has just begun.
+
 ==================================  ==============  =================
-a server's row                      deleted softly  gone
-                                    counts
+a server's row                      softly counts   gone
 ==================================  ==============  =================
 deleted, or vm_state deleted        any             yes
-task_state deleting                 any             yes
-vm_state soft-delete, or            yes             yes
-task_state soft-deleting
-the same                            no              no
+task_state deleting or              yes             yes
+soft-deleting, written in the last
+hour
+the same, written before that       any             no: it is stuck
+vm_state soft-delete, another task  yes             yes
+any of the three                    no              no
 any other                           any             no
 none, in cells that all answer      any             yes: archived
 none, and a cell does not answer    any             no: nobody knows
@@ -22,52 +28,99 @@ none, and a cell does not answer    any             no: nobody knows
 """
 
 from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Set
 import typing
 
 from nova.compute import task_states
 from nova.compute import vm_states
 from nova.db.main import api as main_db
 from nova.db.main import models
+from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.queries import servers
+
+#: Seconds without a sign after which a deletion has not just begun.
+LONG = 3600
+
+_DELETING = (task_states.DELETING, task_states.SOFT_DELETING)
+
+
+class Changed(typing.NamedTuple):
+    """What became of servers that were there before, by UUID.
+
+    :ivar gone: those that are
+    :ivar deleting: those that are being deleted and not gone; whether they
+        have been for long
+    :ivar hosts: the names of the hosts of all that are there
+    """
+
+    gone: Set[str]
+    deleting: Mapping[str, bool]
+    hosts: Mapping[str, str | None]
 
 
 def is_gone(row: typing.Any, softly: bool = True) -> bool:
     """Return whether a server is deleted, or is being deleted.
 
     :param row: of nova's table, or a nova Instance
-    :param softly: whether one counts that was deleted softly: its owner may
-        restore it, and it has its host until then
+    :param softly: whether one counts that has its host until its deletion has
+        ended, or until its owner restores it
     """
-    if row.deleted or row.task_state == task_states.DELETING:
+    if row.deleted or row.vm_state == vm_states.DELETED:
         return True
-    if row.vm_state == vm_states.SOFT_DELETED or (
-        row.task_state == task_states.SOFT_DELETING
-    ):
-        return softly
-    return bool(row.vm_state == vm_states.DELETED)
+    if row.task_state in _DELETING:
+        return softly and not _is_stuck(row)
+    return softly and bool(row.vm_state == vm_states.SOFT_DELETED)
 
 
-def find(
+def _is_stuck(row: typing.Any) -> bool:
+    written = row.updated_at or row.created_at
+    return bool(timeutils.is_older_than(written, LONG))
+
+
+def find(cloud: snapshot.Snapshot, uuids: Collection[str]) -> Set[str]:
+    """Return the servers that are gone, softly too.
+
+    :param uuids: of servers that were there before
+    """
+    return look(cloud, uuids).gone
+
+
+def look(
     cloud: snapshot.Snapshot, uuids: Collection[str], softly: bool = True
-) -> set[str]:
-    """Return the servers that are gone, as nova's databases have it now.
+) -> Changed:
+    """Return what became of servers, as nova's databases have it now.
 
     :param uuids: of servers that were there before
     :param softly: as in :func:`is_gone`
     """
     if not uuids:
-        return set()
-    lives: dict[str, bool] = {}
+        return Changed(frozenset(), {}, {})
+    seen: set[str] = set()
+    there: dict[str, typing.Any] = {}
     for rows in cloud.ask_cells(_select, uuids).values():
         for row in rows:
+            seen.add(row.uuid)
             # A move to another cell leaves a row in both cells for a while.
-            if not lives.get(row.uuid):
-                lives[row.uuid] = not is_gone(row, softly)
+            if not is_gone(row, softly):
+                there[row.uuid] = row
     unknown = bool(cloud.silent_cells)
-    return {uuid for uuid in uuids if not lives.get(uuid, unknown)}
+    return Changed(
+        {
+            uuid
+            for uuid in uuids
+            if uuid not in there and (uuid in seen or not unknown)
+        },
+        {
+            uuid: _is_stuck(row)
+            for uuid, row in there.items()
+            if row.task_state in _DELETING
+        },
+        {uuid: row.host for uuid, row in there.items()},
+    )
 
 
 @main_db.pick_context_manager_reader
@@ -81,6 +134,9 @@ def _select(context: typing.Any, uuids: Collection[str]) -> list[typing.Any]:
             instance.deleted,
             instance.vm_state,
             instance.task_state,
+            instance.host,
+            instance.updated_at,
+            instance.created_at,
         ).where(instance.uuid.in_(chunk))
         rows += context.session.execute(query)
     return rows

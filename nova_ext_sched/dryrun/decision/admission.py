@@ -11,8 +11,9 @@ nova raises                        the refusal
 =================================  ==========================================
 InstanceInvalidState, NotFound or  is lifted by another state of the server
 ServiceUnavailable                 or of its host (:data:`.refusals.STATE`)
-anything else: a vTPM, a share     is lifted by nothing that nova does to the
-                                   server as it is (``never evacuated``)
+anything else: a vTPM, a share;    is lifted by nothing that nova does to the
+of an evacuation, that it has no   server as it is (``never evacuated``)
+record of the host's nova-compute
 =================================  ==========================================
 """
 
@@ -26,6 +27,7 @@ from nova import objects
 from nova import servicegroup
 from nova.compute import api as compute_api
 from nova.compute import power_state
+from nova.compute import task_states
 from nova.compute import vm_states
 from nova.conductor.tasks import live_migrate
 from oslo_utils import timeutils
@@ -83,9 +85,11 @@ _BEFORE_EVACUATION = {
 # the guest's memory.
 _OFF = (power_state.SHUTDOWN, power_state.CRASHED)
 _START = 'start it (openstack server reboot --hard)'
+# Of a guest that the hypervisor no longer has, nova never learns anything.
 _SYNC = (
-    'wait until nova asks the hypervisor again ([DEFAULT] '
-    'sync_power_state_interval), or reboot it (openstack server reboot --hard)'
+    'reboot it (openstack server reboot --hard); or, if its guest runs, wait '
+    'until nova asks the hypervisor again ([DEFAULT] '
+    'sync_power_state_interval)'
 )
 
 # What lifts a refusal that no state lifts, by nova's exception.
@@ -164,6 +168,10 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             f'nova has no nova-compute of the name {host}, where it stands',
             f'start nova-compute there under that name ([DEFAULT] host = '
             f'{host}): the host was renamed, or its service was deleted',
+            # Once the host has failed, nothing can be started there.
+            cause=refusals.NEVER[operation]
+            if is_evacuated
+            else refusals.STATE,
         ) from exc
     except nova_exception.NovaException as exc:
         # Without the UUID, so that equal reasons are told once.
@@ -227,12 +235,24 @@ def say_how_to_end(log: str) -> str:
     return f'check in {log} whether it goes on, and if not, {_SET_STATE}'
 
 
+def say_how_to_delete(uuid: str, is_stuck: bool) -> str:
+    """Return what ends the deletion of a server."""
+    if not is_stuck:
+        return 'wait until it is deleted'
+    return (
+        f'delete it again (openstack server delete {uuid}); if that does '
+        f'nothing, openstack server set --state error {uuid}, then delete it'
+    )
+
+
 def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
     """Return what has to be done before nova migrates a server."""
     if attr == 'power_state':
         return _START if instance.power_state in _OFF else _SYNC
     long = _is_long(instance)
     if attr == 'task_state':
+        if state in (task_states.DELETING, task_states.SOFT_DELETING):
+            return say_how_to_delete(instance.uuid, long)
         if not long:
             return 'wait until that has ended'
         return say_how_to_end('the nova-compute log')

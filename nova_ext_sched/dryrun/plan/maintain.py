@@ -20,9 +20,10 @@ while which is empty another could  the same, where that is to be kept
 not fail that can today             (:mod:`.failover`)
 ==================================  =======================================
 
-A server that is being built or deleted keeps no host out of a round. One that
-is being built is like those that users create after the plan: once the host is
-disabled, drain moves it.
+A server that is being built or deleted keeps no host out of a round, unless
+nova has done nothing of that for an hour. One that is being built is like
+those that users create after the plan: once the host is disabled, drain moves
+it.
 """
 
 import collections
@@ -124,12 +125,20 @@ class Maintenance:
             for uuid, prepared in self._movables.items()
             if isinstance(prepared, Exception)
         }
-        return gone.find(self.cloud, refused, softly=False) | {
-            uuid
-            for uuid, prepared in refused.items()
-            if isinstance(prepared, admission.NotMovable)
-            and prepared.is_being_built
+        changed = gone.look(self.cloud, refused, softly=False)
+        passing = {
+            uuid for uuid, is_stuck in changed.deleting.items() if not is_stuck
         }
+        return (
+            changed.gone
+            | passing
+            | {
+                uuid
+                for uuid, prepared in refused.items()
+                if isinstance(prepared, admission.NotMovable)
+                and prepared.is_being_built
+            }
+        )
 
     def plan(self, most: int | None = None) -> plans.Rounds:
         """Return the rounds, and what cannot be emptied.
@@ -301,10 +310,21 @@ class Maintenance:
             *(server for one in kept for server in one.without_place),
             *self._passing,
         )
-        deleted = planner.find_gone(self.cloud, there, softly=False)
+        by_uuid = {one.server: one for one in there}
+        changed = gone.look(self.cloud, by_uuid.keys(), softly=False)
+        stuck_ = {uuid for uuid, long in changed.deleting.items() if long}
+        deleted = changed.gone | (changed.deleting.keys() - stuck_)
 
         def keep(among: Sequence[typing.Any]) -> list[typing.Any]:
             return [one for one in among if one.server not in deleted]
+
+        def name(held: Sequence[plans.Stuck]) -> list[plans.Stuck]:
+            return [
+                planner.make_deleting(one, True)
+                if one.server in stuck_
+                else one
+                for one in keep(held)
+            ]
 
         whole = [
             dataclasses.replace(one, moves=keep(one.moves)) for one in rounds
@@ -312,10 +332,10 @@ class Maintenance:
         return plans.Rounds(
             whole,
             [
-                dataclasses.replace(one, without_place=keep(one.without_place))
+                dataclasses.replace(one, without_place=name(one.without_place))
                 for one in kept
             ],
-            [*deleted.values()],
+            [plans.take_leaving(by_uuid[uuid]) for uuid in sorted(deleted)],
             self.cloud.services_of(plans.name_hosts(whole)),
             keep(self._passing),
         )

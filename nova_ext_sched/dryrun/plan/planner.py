@@ -128,6 +128,7 @@ def plan(
             room_for_last=rounds.room_for_last,
         ),
         softly=not goal.to_be_empty,
+        standing={one.server for one in goal.leaving},
     )
 
 
@@ -324,43 +325,73 @@ def compare_groups(
 
 
 def leave_out_gone(
-    cloud: snapshot.Snapshot, plan: _Plan, softly: bool = True
+    cloud: snapshot.Snapshot,
+    plan: _Plan,
+    softly: bool = True,
+    standing: Set[str] = frozenset(),
 ) -> _Plan:
-    """Return a plan without the servers that were deleted meanwhile.
+    """Return a plan without the servers that have left meanwhile.
 
     Its other moves are as valid: a server that is gone has left its host too,
     and comes to none.
 
-    :param softly: whether one that was deleted softly is gone
+    ====================================  ==============================
+    a server                              is of the plan
+    ====================================  ==============================
+    that is gone                          deleted_meanwhile
+    whose deletion has not ended, in a    without_place: nova does not
+    migration or without a place          move it
+    that was to leave a host, and is on   moved_meanwhile
+    another that is not to be empty
+    any other                             what it was
+    ====================================  ==============================
+
+    :param softly: as of :func:`.gone.look`
+    :param standing: UUIDs of servers on the hosts that they are to leave
     """
     there = (*plan.moves, *plan.without_place, *plan.mended_by_others)
-    deleted = find_gone(cloud, there, softly)
+    by_uuid = {one.server: one for one in there}
+    changed = gone.look(cloud, by_uuid.keys(), softly)
+    deleting = {
+        one.server: make_deleting(one, changed.deleting[one.server])
+        for one in (*plan.moves, *plan.without_place)
+        if one.server in changed.deleting
+        and getattr(one, 'method', '') != movable.EVACUATE
+    }
+    moved = {
+        uuid
+        for uuid in standing & changed.hosts.keys() & by_uuid.keys()
+        if changed.hosts[uuid] not in (by_uuid[uuid].host, *plan.to_be_empty)
+    } - deleting.keys()
+    left = changed.gone | moved | deleting.keys()
 
     def keep(among: Iterable[typing.Any]) -> list[typing.Any]:
-        return [one for one in among if one.server not in deleted]
+        return [one for one in among if one.server not in left]
+
+    def name(uuids: Iterable[str]) -> list[plans.Leaving]:
+        return [plans.take_leaving(by_uuid[uuid]) for uuid in sorted(uuids)]
 
     kept = dataclasses.replace(
         plan,
         moves=keep(plan.moves),
-        without_place=keep(plan.without_place),
+        without_place=[*keep(plan.without_place), *deleting.values()],
         mended_by_others=keep(plan.mended_by_others),
-        deleted_meanwhile=[*deleted.values()],
+        deleted_meanwhile=name(changed.gone),
+        moved_meanwhile=name(moved),
     )
     return dataclasses.replace(kept, services=cloud.services_of(kept.hosts))
 
 
-def find_gone(
-    cloud: snapshot.Snapshot,
-    there: Iterable[plans.Leaving],
-    softly: bool = True,
-) -> dict[str, plans.Leaving]:
-    """Return the servers that were deleted meanwhile, by UUID.
+def make_deleting(one: plans.Leaving, is_stuck: bool) -> plans.Stuck:
+    """Return a server that has its host until its deletion ends.
 
-    :param softly: whether one that was deleted softly is gone
+    :param is_stuck: whether nova has done nothing for long
     """
-    by_uuid = {one.server: one for one in there}
-    names = [field.name for field in dataclasses.fields(plans.Leaving)]
-    return {
-        uuid: plans.Leaving(*(getattr(by_uuid[uuid], name) for name in names))
-        for uuid in sorted(gone.find(cloud, by_uuid.keys(), softly))
-    }
+    return plans.Stuck(
+        **vars(plans.take_leaving(one)),
+        reason='its deletion has not ended for an hour'
+        if is_stuck
+        else 'it is being deleted',
+        cause=plans.STATE,
+        would_help=admission.say_how_to_delete(one.server, is_stuck),
+    )

@@ -45,6 +45,12 @@ def make_leaving(instance: typing.Any, host: str) -> Leaving:
     return Leaving(instance.uuid, name, instance.project_id, host, [])
 
 
+def take_leaving(one: Leaving) -> Leaving:
+    """Return of a server what is known of all that must leave."""
+    names = [field.name for field in dataclasses.fields(Leaving)]
+    return Leaving(*(getattr(one, name) for name in names))
+
+
 @dataclasses.dataclass(frozen=True)
 class Move(Leaving):
     """The move of a server.
@@ -147,6 +153,8 @@ class Plan:
     :ivar groups: server groups that are closer together after the moves
     :ivar deleted_meanwhile: servers that were deleted, or were being deleted,
         while the plan was made; they are nothing else of it
+    :ivar moved_meanwhile: servers that were moved away while the plan was
+        made; they are nothing else of it
     :ivar to_be_empty: hosts that drain was asked about
     :ivar services: by which the cloud is known: the UUID of nova-compute, by
         host, of each host that is to be empty, fails, or is one of a move
@@ -160,6 +168,7 @@ class Plan:
     mended_by_others: list[Leaving] = dataclasses.field(default_factory=list)
     groups: list[Group] = dataclasses.field(default_factory=list)
     deleted_meanwhile: list[Leaving] = dataclasses.field(default_factory=list)
+    moved_meanwhile: list[Leaving] = dataclasses.field(default_factory=list)
     to_be_empty: list[str] = dataclasses.field(default_factory=list)
     services: dict[str, str] = dataclasses.field(default_factory=dict)
     room_for_last: int | None = None

@@ -180,7 +180,7 @@ class SurvivalTestCase(testtools.TestCase):
         deleted = [plan_cases.make_leaving(number) for number in (1, 2)]
         lines = self.tell([], remarks=['More.'], deleted=deleted)
         said = ['No host holds a server.', 'More.']
-        said.append('2 servers were deleted meanwhile.')
+        said.append('2 servers were deleted meanwhile, or are being deleted.')
         self.assertEqual(said, lines)
         self.assertEqual(0, self.made.status)
         document = self.made.document()

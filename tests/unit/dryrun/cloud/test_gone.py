@@ -2,21 +2,32 @@
 
 """Which rows are of servers that are gone; nova deletes in functional."""
 
+import datetime
 import types
 
 from nova.compute import task_states
 from nova.compute import vm_states
+from oslo_utils import timeutils
 import testtools
 
 from nova_ext_sched.dryrun.cloud import gone
 
 
-def make_row(vm_state=vm_states.ACTIVE, task_state=None, deleted=0):
+def make_row(vm_state=vm_states.ACTIVE, task_state=None, deleted=0, seconds=0):
+    """Return a row that was written some seconds ago."""
+    written = timeutils.utcnow() - datetime.timedelta(seconds=seconds)
     return types.SimpleNamespace(
-        uuid='a', vm_state=vm_state, task_state=task_state, deleted=deleted
+        uuid='a',
+        vm_state=vm_state,
+        task_state=task_state,
+        deleted=deleted,
+        host='host1',
+        updated_at=None,
+        created_at=written,
     )
 
 
+HOUR = gone.LONG + 60
 THERE, DELETED = make_row(), make_row(deleted=7)
 SOFT = make_row(vm_states.SOFT_DELETED)
 
@@ -27,12 +38,18 @@ class IsGoneTestCase(testtools.TestCase):
             # If one counts that was deleted softly, and if not.
             (DELETED, True, True),
             (make_row(vm_states.DELETED), True, True),
-            (make_row(task_state=task_states.DELETING), True, True),
-            # Of one that is deleted for good.
+            # It has its host until its deletion has ended.
+            (make_row(task_state=task_states.DELETING), True, False),
             (make_row(vm_states.SOFT_DELETED, task_states.DELETING), True,
-             True),
+             False),
             (SOFT, True, False),
             (make_row(task_state=task_states.SOFT_DELETING), True, False),
+            # It is stuck.
+            (make_row(task_state=task_states.DELETING, seconds=HOUR), False,
+             False),
+            (make_row(task_state=task_states.SOFT_DELETING, seconds=HOUR),
+             False, False),
+            (make_row(vm_states.SOFT_DELETED, seconds=HOUR), True, False),
             # It is not softly deleted any more.
             (make_row(vm_states.SOFT_DELETED, None, deleted=7), True, True),
             (THERE, False, False),
@@ -58,7 +75,8 @@ class FindTestCase(testtools.TestCase):
         cells = [*enumerate(answers)]
         silent = {n: 'away' for n, rows in cells if rows is None}
         cloud = types.SimpleNamespace(ask_cells=ask_cells, silent_cells=silent)
-        return gone.find(cloud, {'a'}, **kwargs) == {'a'}
+        self.seen = gone.look(cloud, {'a'}, **kwargs)
+        return self.seen.gone == {'a'}
 
     def test_cells(self):
         for expected, *answers in (
@@ -75,6 +93,18 @@ class FindTestCase(testtools.TestCase):
         ):
             self.assertIs(expected, self.find(*answers))
         self.assertFalse(self.find([SOFT], softly=False))
+
+    def test_what_is_there(self):
+        """Its host, and for how long it is being deleted."""
+        for task, seconds, deleting in (
+            (None, HOUR, {}),
+            (task_states.DELETING, 0, {'a': False}),
+            (task_states.SOFT_DELETING, HOUR, {'a': True}),
+        ):
+            row = make_row(task_state=task, seconds=seconds)
+            self.assertFalse(self.find([row], softly=False))
+            self.assertEqual(deleting, self.seen.deleting)
+            self.assertEqual({'a': 'host1'}, self.seen.hosts)
 
     def test_nothing_is_asked_about_none(self):
         self.assertEqual(set(), gone.find(None, []))

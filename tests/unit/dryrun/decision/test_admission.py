@@ -160,8 +160,8 @@ class AskTestCase(testtools.TestCase):
             ('PAUSED', None, '', ''),
             ('SHUTDOWN', False, 'shutdown', 'start it'),
             ('CRASHED', False, 'crashed', 'start it'),
-            ('NOSTATE', True, 'pending', 'wait until nova asks'),
-            ('SUSPENDED', True, 'suspended', 'or reboot it'),
+            ('NOSTATE', True, 'pending', 'reboot it (openstack'),
+            ('SUSPENDED', True, 'suspended', 'or, if its guest runs, wait'),
         ):
             power = getattr(power_state, name)
             instance = make_instance(ACTIVE, power=power)
@@ -235,7 +235,10 @@ class AskTestCase(testtools.TestCase):
             refused = self.ask(operation, make_instance(ACTIVE), raises=gone)
             self.assertEqual(said, str(refused))
             self.assertIn('([DEFAULT] host = host1): ', refused.first)
-            self.assertEqual('state', refused.cause)
+            # Once the host has failed, nothing can be started there.
+            is_never = operation == 'evacuate'
+            cause = 'never evacuated' if is_never else 'state'
+            self.assertEqual(cause, refused.cause)
 
     def test_the_host_is_down(self):
         rebooting = f'of the server: {SET_ACTIVE}. Then evacuate it'

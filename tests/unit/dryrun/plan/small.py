@@ -23,6 +23,7 @@ from nova.compute import power_state
 import nova.conf
 from nova.scheduler.filters import affinity_filter
 from oslo_serialization import jsonutils
+from oslo_utils import timeutils
 import testtools
 
 from nova_ext_sched import conf
@@ -152,6 +153,8 @@ class Small(fixtures.Fixture):
     :ivar held: what holds hosts besides their servers: of each its server and
         its host
     :ivar deleted: the servers that are gone meanwhile
+    :ivar deleting: those whose deletion has not ended, and whether it is stuck
+    :ivar now_on: the hosts to which servers were moved meanwhile
     :ivar policy: that of server groups
     :ivar change: is called with a cloud before a plan is made
     """
@@ -163,6 +166,7 @@ class Small(fixtures.Fixture):
         )
         self.filter, self.request_filters = LabelFilter(99), []
         self.held, self.deleted, self.policy = [], set(), GROUP
+        self.deleting, self.now_on = {}, {}
         self.asked_softly, self.change = set(), lambda cloud: None
 
     def _setUp(self):
@@ -180,7 +184,7 @@ class Small(fixtures.Fixture):
             (f'{reader}.count', lambda _: {'cell1': self.counts}),
             (f'{reader}.find', lambda _, uuid: self._store(uuid)),
             (f'{reader}.read_on', self._read_on),
-            (f'{gone.__name__}.find', self._find_gone),
+            (f'{gone.__name__}.look', self._find_gone),
             (f'{request.__name__}.get_image', mock.Mock()),
             (f'{request.__name__}.get_flavor', self._get_flavor),
             (f'{request.__name__}.build', lambda *_: self.coming(*_)),
@@ -282,6 +286,7 @@ class Small(fixtures.Fixture):
             task_state=None,
             locked=False,
             launched_at=datetime.datetime(2025, 1, 1),
+            updated_at=timeutils.utcnow(),
             image_ref='',
             system_metadata={},
             get_network_info=list,
@@ -341,7 +346,14 @@ class Small(fixtures.Fixture):
 
     def _find_gone(self, _, servers, softly=True):
         self.asked_softly.add(softly)
-        return self.deleted & {*servers}
+        there = {*servers} - self.deleted
+        on = {uuid: one.host for uuid, one in self.servers.items()}
+        on |= self.now_on
+        return gone.Changed(
+            self.deleted & {*servers},
+            {uuid: self.deleting[uuid] for uuid in there & {*self.deleting}},
+            {uuid: on[uuid] for uuid in there & on.keys()},
+        )
 
     def _ask(self, operation, _, instance):
         kind = self.servers[instance.uuid].kind
@@ -437,7 +449,7 @@ class Paper:
 
 # What plans have, field by field, in the tests' own words.
 _LEAVING = 'uuid name project at violated'
-_PLAN = 'moves stuck mended closer gone empty services last'
+_PLAN = 'moves stuck mended closer gone moved empty services last'
 _WORDS = {
     plans.Leaving: _LEAVING,
     plans.Move: f'{_LEAVING} to expected how batch why needed',

@@ -144,6 +144,21 @@ class MaintainTestCase(small.TestCase):
             moves = [one.moves for one in found.rounds]
             self.assertEqual(expected, [*map(small.say, moves)])
 
+    def test_a_deletion_that_does_not_end(self):
+        """It has an hour; then it keeps its host out of a round."""
+        cloud = 'a=4 y=1:shelved; b=4'
+        self.small.deleting = {'y': False}
+        found = self.small.maintain(cloud)
+        self.assertEqual('y', small.name(found.gone))
+        self.assertEqual(['a', 'b'], [one.on[0] for one in found.rounds])
+        self.small.deleting = {'y': True}
+        found = self.small.maintain(cloud)
+        self.assertEqual(
+            ([], ['b']), (found.gone, [one.on[0] for one in found.rounds])
+        )
+        [stuck] = found.kept[0].stuck
+        self.assertIn('openstack server delete y', stuck.helps)
+
     @ddt.data(('domain', 'ac bd'), ('zone', 'ab cd'))
     @ddt.unpack
     def test_hosts_of_a_round_have_something_in_common(self, by, rounds):

@@ -72,6 +72,28 @@ class PlannerTestCase(PlanTestCase):
         self.assertEqual('b' not in gone, bool(made.services))
         self.assertEqual({True}, self.small.asked_softly)
 
+    def test_servers_whose_deletion_has_not_ended(self):
+        """They have their hosts, whatever nova would do with them."""
+        self.small.deleting = {'a': False, 'b': True}
+        made = self.small.drain('h1=9 a=1 b=1:shelved c=1; h2=9', 'h1')
+        self.assertEqual('c:h2', small.say(made.moves))
+        self.assertEqual('a:state b:state', small.say(made.stuck))
+        waits, again = (one.helps for one in made.stuck)
+        self.assertEqual('wait until it is deleted', waits)
+        self.assertIn('openstack server delete b); if that', again)
+        self.assertEqual([], made.gone)
+
+    def test_servers_that_were_moved_meanwhile(self):
+        """Beside an applier; another host that is to be empty is none."""
+        self.small.now_on = {'a': 'h3', 'b': 'h3', 'c': 'h2'}
+        cloud = 'h1=9 a=1 b=1:shelved c=1 d=1; h2=9; h3=9'
+        made = self.small.drain(cloud, 'h1', 'h2')
+        self.assertEqual(
+            ('c:h3 d:h3', 'a b'),
+            (small.say(made.moves), small.name(made.moved)),
+        )
+        self.assertEqual([], made.stuck)
+
     def test_nobody_is_asked_to_give_up_a_policy(self):
         cloud = 'h1=4 a=2/1; h2=4'
         for made, helps in (
