@@ -118,7 +118,7 @@ class Maintenance:
         for held in occupants.migrating:
             self._migrating.setdefault(held.host, []).append(held)
 
-    def _find_passing(self) -> set[str]:
+    def _find_passing(self) -> Set[str]:
         """Return the servers that are being built, or being deleted."""
         refused = {
             uuid: prepared
