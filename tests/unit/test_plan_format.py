@@ -35,12 +35,12 @@ HEAD = {
     'supposed': [SUPPOSED],
     'answer': {'sentence': 'x'},
     'deleted_meanwhile': [],
-    'moved_meanwhile': [],
     'topology': [],
     'services': {'a': 'uuid a', 'b': 'uuid b'},
     'faults': [],
 }
 DRAIN = HEAD | {
+    'moved_meanwhile': [],
     'moves': [MOVE, COLD],
     'without_place': [STUCK],
     'mended_by_others': [],
