@@ -261,6 +261,7 @@ def make_moves(
     return [
         {
             **move,
+            'turn': turns[move['server']],
             'needs': sorted(
                 turns[uuid] for uuid in move['needs'] if uuid in turns
             ),

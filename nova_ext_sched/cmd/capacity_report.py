@@ -28,7 +28,13 @@ FORMAT = 2
 SCHEMA = (
     'What nova-ext-sched capacity prints with -f json and -f yaml',
     FORMAT,
-    (answer.Tally, documents.Hosts, heading.Heading, documents.Asked),
+    (
+        answer.Tally,
+        documents.Said,
+        documents.Hosts,
+        heading.Heading,
+        documents.Asked,
+    ),
 )
 
 #: What the document has of the hosts.
@@ -118,6 +124,7 @@ def make(
         rows,
         lambda: {
             **heading.make(FORMAT),
+            'answer': {'sentence': sentence},
             **dataclasses.asdict(tally),
             'topology': [*hosts],
         },

@@ -59,11 +59,12 @@ def plan(
         made = drain.make(cloud, emptied, advance, not_to)
         # Of a cell that answered at first, some servers are known.
         unread = drain.find_unread(cloud, emptied) - made.sources
+        made = drain.judge_hosts(cloud, made, unread)
         hosts = topology.make_documents(cloud)
         return report.add_map(
             plan_report.make(
                 made,
-                drain.say_hosts(cloud, emptied, made, unread),
+                drain.say_hosts(emptied, made, unread),
                 cloud.faults,
                 bool(unread),
                 hosts,

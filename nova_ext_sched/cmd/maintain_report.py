@@ -60,9 +60,16 @@ def make_rounds(
         remarks,
         sections,
         [
-            (turn, *row)
-            for turn, one in enumerate(rounds, 1)
-            for row in plan_report.make_rows(one.moves)
+            *(
+                (turn, *row)
+                for turn, one in enumerate(rounds, 1)
+                for row in plan_report.make_rows(one.moves)
+            ),
+            *(
+                ('', *row)
+                for host in kept
+                for row in plan_report.make_stuck_rows(host.without_place)
+            ),
         ],
         planned,
         hosts,

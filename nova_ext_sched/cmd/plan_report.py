@@ -2,7 +2,6 @@
 
 """What people and programs read of a plan."""
 
-import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ COLUMNS = (
     'Policies',
     'To',
     'Method',
+    'Cause',
 )
 
 
@@ -110,7 +110,7 @@ def make(
         head or _sum_up(plan, not_judged),
         remarks,
         sections,
-        list(make_rows(plan.moves)),
+        [*make_rows(plan.moves), *make_stuck_rows(plan.without_place)],
         plan,
         hosts,
         faults,
@@ -144,6 +144,7 @@ def finish(
         head,
         [
             *remarks,
+            *_count_paused(made),
             *_count_left(made),
         ],
         sections,
@@ -176,6 +177,24 @@ def find_status(stuck: Iterable[plans.Stuck]) -> int:
     if plans.FAULT in causes:
         return base.FAULT
     return base.SOME_FOUND if causes else base.FINE
+
+
+def _count_paused(
+    made: plans.Plan | plans.Rounds | plans.Outcome,
+) -> Iterator[str]:
+    """Yield how many servers are moved while their guests are paused."""
+    parts: Sequence[plans.Plan | plans.Round] = ()
+    if isinstance(made, plans.Plan):
+        parts = [made]
+    elif isinstance(made, plans.Rounds):
+        parts = made.rounds
+    number = sum(move.paused for part in parts for move in part.moves)
+    if number:
+        yield (
+            f'{messages.count("moved server", number)} '
+            f'{messages.agree(number, "is", "are")} paused: moved live once '
+            'more without a resume between, a guest can be lost.'
+        )
 
 
 def _count_left(
@@ -229,8 +248,9 @@ def list_moves(moves: Sequence[plans.Move]) -> report.Section:
 
 
 def _list_move(turn: int, one: plans.Move, host: str = '') -> report.Line:
+    method = f'{one.method} (paused)' if one.paused else one.method
     return report.Line(
-        f'{host}{_to(one)}, {one.method}', turn, one.name, uuid=one.server
+        f'{host}{_to(one)}, {method}', turn, one.name, uuid=one.server
     )
 
 
@@ -287,14 +307,12 @@ def say_of_those_read(faults: Sequence[str]) -> str:
 
 def count_causes(stuck: Iterable[plans.Stuck]) -> str:
     """Return the causes, each with its number where there are several."""
-    causes = collections.Counter(
-        (one.cause_then or one.cause)
-        + f' ({one.name_of_cause})' * bool(one.name_of_cause)
-        for one in stuck
-    ).most_common(_MOST_CAUSES)
+    causes = plans.count_causes(stuck)[:_MOST_CAUSES]
     return ', '.join(
-        cause if len(causes) == 1 else f'{cause} {count}'
-        for cause, count in causes
+        one.cause
+        + f' ({one.name})' * bool(one.name)
+        + f' {one.servers}' * (len(causes) > 1)
+        for one in causes
     )
 
 
@@ -334,6 +352,25 @@ def make_rows(
             report.Cell(move.policies),
             move.to or '',
             move.method,
+            '',
+        )
+
+
+def make_stuck_rows(
+    stuck: Iterable[plans.Stuck],
+) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of servers that cannot be moved: without a turn."""
+    for one in stuck:
+        yield (
+            '',
+            one.server,
+            one.name,
+            one.project,
+            one.host,
+            report.Cell(one.policies),
+            '',
+            '',
+            ', '.join(filter(None, (one.cause, one.cause_then))),
         )
 
 

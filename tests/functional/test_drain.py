@@ -62,7 +62,7 @@ class StoryTestCase(DrainTestCase):
     weights = {f'host{n}': 700 - n for n in range(1, 7)}
 
     def test_two_of_six_hosts(self):
-        """Two policies and a group; a server failed, one is resized."""
+        """Two policies and a group; one failed, one is resized, one paused."""
         # Each is asked about by itself.
         self.patch(drain, '_HOSTS_AT_ONCE', 1)
         required = {'trait:CUSTOM_WINDOWS': 'required'}
@@ -86,6 +86,7 @@ class StoryTestCase(DrainTestCase):
             for host in ('host2', 'host3')
         )
         self.act(stopped, 'os-stop', 'SHUTOFF')
+        self.act(leased, 'pause', 'PAUSED')
         self.reset_state(failed, 'error')
         self.resize(resized, other, 'host2')
         plan = self.drain('host1', 'host2')
@@ -119,7 +120,22 @@ class StoryTestCase(DrainTestCase):
                 for one in plan['moves']
             },
         )
-        self.assertIn('0 of 2 hosts are empty', plan['answer']['sentence'])
+        self.assertEqual(
+            [leased['id']],
+            [one['server'] for one in plan['moves'] if one['paused']],
+        )
+        sentence = plan['answer']['sentence']
+        self.assertIn('1 moved server is paused', sentence)
+        self.assertIn('0 of 2 hosts are empty', sentence)
+        self.assertEqual(
+            [['host1', 'host2']] * 3,
+            [
+                plan[name]
+                for name in ('to_be_empty', 'not_empty_after', 'still_enabled')
+            ],
+        )
+        turns = [one['turn'] for one in plan['moves']]
+        self.assertEqual([*range(1, len(turns) + 1)], turns)
         # What audit finds is what stood wrong before: the servers that stay.
         self.assertEqual(
             {failed['id'], resized['id']},

@@ -20,9 +20,11 @@ MOVE = SERVER | {
     'why_cold': '',
     'batch': 1,
     'needs': [],
+    'paused': False,
+    'turn': 1,
 }
 COLD = MOVE | {'to': None, 'method': 'cold', 'why_cold': 'stopped'}
-COLD['needs'] = [1]
+COLD |= {'needs': [1], 'turn': 2}
 STUCK = SERVER | {'name': 'db', 'reason': 'why', 'would_help': 'x'}
 STUCK |= {'cause': 'VCPU', 'name_of_cause': '', 'cause_then': ''}
 STRANDED = plan_format.Stranded(UUID, 'db', 'a', 'x')
@@ -46,6 +48,8 @@ DRAIN = HEAD | {
     'mended_by_others': [],
     'groups': [],
     'to_be_empty': ['a'],
+    'not_empty_after': ['a'],
+    'still_enabled': [],
     'room_for_last': None,
 }
 FAILURE = {
@@ -54,6 +58,7 @@ FAILURE = {
     'hosts': ['a', 'c'],
     'moves': [MOVE | {'method': 'evacuate'}],
     'without_place': [STUCK],
+    'causes': [{'cause': 'VCPU', 'name': '', 'servers': 1}],
 }
 SURVIVE = HEAD | {'lose': 'domain', 'failures': [FAILURE]}
 SURVIVE |= {'flavors': [], 'remarks': []}

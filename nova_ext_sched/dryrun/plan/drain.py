@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
+import dataclasses
 import functools
 import typing
 
@@ -108,32 +109,46 @@ def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
     return hosts - read if silent else frozenset()
 
 
+def judge_hosts(
+    cloud: snapshot.Snapshot, plan: plans.Plan, unread: Set[str]
+) -> plans.Plan:
+    """Return a plan with what becomes of the hosts that are to be empty.
+
+    :param unread: what :func:`find_unread` returned
+    """
+    hosts = {*plan.to_be_empty}
+    open_ = {
+        state.host
+        for state in cloud.states.values()
+        if state.host in hosts and not state.service.get('disabled')
+    }
+    stays = hosts & ({one.host for one in plan.without_place} | unread)
+    return dataclasses.replace(
+        plan,
+        not_empty_after=sorted(stays, key=messages.in_order),
+        still_enabled=sorted(open_, key=messages.in_order),
+    )
+
+
 def say_hosts(
-    cloud: snapshot.Snapshot,
-    hosts: Set[str],
-    plan: plans.Plan,
-    unread: Set[str],
+    hosts: Set[str], plan: plans.Plan, unread: Set[str]
 ) -> Iterator[str]:
     """Yield sentences on hosts that are to be empty.
 
     :param hosts: names
-    :param plan: what :func:`make` returned
+    :param plan: what :func:`judge_hosts` returned
     :param unread: what :func:`find_unread` returned
     """
-    empty = hosts - unread - {one.host for one in plan.without_place}
+    empty = hosts - {*plan.not_empty_after}
     some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')
     if len(hosts) > 1:
         yield f'{some} empty after these moves.'
     elif not unread:
         yield f'The host will {"" if empty else "not "}be empty.'
     yield from say_unread(unread)
-    open_ = {
-        messages.clean(state.host)
-        for state in cloud.states.values()
-        if state.host in hosts and not state.service.get('disabled')
-    }
+    open_ = plan.still_enabled
     if open_:
-        names = messages.first_few(sorted(open_, key=messages.in_order))
+        names = messages.first_few(open_)
         verb = messages.agree(len(open_), 'is', 'are')
         yield f'{names} {verb} still enabled and can get new servers.'
 

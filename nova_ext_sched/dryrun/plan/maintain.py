@@ -20,6 +20,9 @@ while which is empty another could  the same, where that is to be kept
 not fail that can today             (:mod:`.failover`)
 ==================================  =======================================
 
+No paused server moves twice, which may end its guest: it goes to hosts that
+have had their turn alone.
+
 A server that is being built or deleted keeps no host out of a round, unless
 nova has done nothing of that for an hour. One that is being built is like
 those that users create after the plan: once the host is disabled, drain moves
@@ -282,14 +285,32 @@ class Maintenance:
         places = self._places
         remaining = [*self._on.get(host, {}).values()]
         moves: list[plans.Move] = []
-        for hosts in (self._pending | barred, barred):
+        for hosts, is_last in (
+            (self._pending | barred, True),
+            (barred, False),
+        ):
             places.bar(hosts | self._not_to)
-            if remaining and len(places.barred) < len(self.cloud.states):
-                made, remaining = planner.try_(
-                    places, trial, remaining, self._movables, places.estimate
+            staying = [
+                one
+                for one in remaining
+                if not (is_last or self._moves_twice(one))
+            ]
+            going = [one for one in remaining if one not in staying]
+            if going and len(places.barred) < len(self.cloud.states):
+                made, going = planner.try_(
+                    places, trial, going, self._movables, places.estimate
                 )
                 moves += _go_on(moves, batches.number(made, self._movables))
+            remaining = [*going, *staying]
         return moves, remaining
+
+    def _moves_twice(self, server: plans.Leaving) -> bool:
+        """Return whether nothing speaks against a second move of a server.
+
+        A guest that is paused may end with that.
+        """
+        prepared = self._movables[server.server]
+        return isinstance(prepared, Exception) or not prepared.is_paused
 
     def _explain(self, host: str) -> list[plans.Stuck]:
         """Return why a host cannot be emptied, after all rounds."""
@@ -299,7 +320,20 @@ class Maintenance:
             explainer = stuck.StuckExplainer(
                 self._places, self._movables, self._policies, trial
             )
-            without_place = explainer.explain(remaining)
+            without_place = explainer.explain(
+                filter(self._moves_twice, remaining)
+            )
+        without_place += [
+            plans.Stuck(
+                **vars(one),
+                reason='it is paused, and no host whose turn is over takes it',
+                cause=plans.STATE,
+                would_help='resume it (openstack server unpause '
+                f'{one.server})',
+            )
+            for one in remaining
+            if not self._moves_twice(one)
+        ]
         return [*without_place, *self._migrating.get(host, ())]
 
     def _leave_out_gone(

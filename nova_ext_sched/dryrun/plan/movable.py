@@ -75,6 +75,7 @@ class Movable(typing.Protocol):
     :ivar spec_obj: the nova RequestSpec of its move
     :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
     :ivar why_cold: as of :class:`.plan_format.Move`
+    :ivar is_paused: whether nova moves it live while its guest is paused
     :ivar like: what it has in common with others; None where it is like none
     """
 
@@ -82,6 +83,7 @@ class Movable(typing.Protocol):
     spec_obj: typing.Any
     method: str
     why_cold: str
+    is_paused: bool
     like: Like | None
 
     @property
@@ -143,6 +145,9 @@ class Migration:
         self.uuid = instance.uuid
         self.method = method
         self.why_cold = why_cold
+        self.is_paused: bool = (
+            method == LIVE and instance.vm_state == vm_states.PAUSED
+        )
         self.spec_obj = spec_obj
         self.node: str = node
         self._at_first = node, claims.read_taken(instance)
@@ -228,6 +233,7 @@ class Evacuation:
 
     method = EVACUATE
     why_cold = plan_format.NOT_COLD
+    is_paused = False
 
     def __init__(
         self,

@@ -262,6 +262,7 @@ class _Rounds:
             expected=target.host,
             method=prepared.method,
             why_cold=prepared.why_cold,
+            paused=prepared.is_paused,
         )
 
     def _count(self, prepared: movable.Movable) -> int:

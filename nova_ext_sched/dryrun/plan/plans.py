@@ -2,6 +2,7 @@
 
 """A plan: moves, one after the other, and what has no place."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -69,6 +70,9 @@ class Move(Leaving):
     :ivar needs: turns of the moves before it without which it may not be
         possible: they leave its host, are of its group, or go where nova
         chooses
+    :ivar paused: whether its guest is paused while nova moves it live: QEMU
+        7.2 ends such a guest if it is moved a second time before it is resumed
+    :ivar turn: its place in the order, from 1, which ``needs`` names
     """
 
     to: str | None
@@ -77,6 +81,8 @@ class Move(Leaving):
     batch: plan_format.Turn = 1
     why_cold: plan_format.WhyCold = plan_format.NOT_COLD
     needs: typing.Annotated[Sequence[str], plan_format.TURNS] = ()
+    paused: bool = False
+    turn: plan_format.Turn = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +161,10 @@ class Plan:
         while the plan was made; they are nothing else of it
     :ivar moved_meanwhile: servers that were moved away while the plan was
         made; they are nothing else of it
-    :ivar to_be_empty: hosts that drain was asked about
+    :ivar to_be_empty: hosts that the moves are to empty
+    :ivar not_empty_after: those of them that are not empty after the moves, or
+        of which nobody knows
+    :ivar still_enabled: those of them that can get new servers
     :ivar services: by which the cloud is known: the UUID of nova-compute, by
         host, of each host that is to be empty, fails, or is one of a move
     :ivar room_for_last: hosts that the last server could go to when its turn
@@ -170,6 +179,8 @@ class Plan:
     deleted_meanwhile: list[Leaving] = dataclasses.field(default_factory=list)
     moved_meanwhile: list[Leaving] = dataclasses.field(default_factory=list)
     to_be_empty: list[str] = dataclasses.field(default_factory=list)
+    not_empty_after: list[str] = dataclasses.field(default_factory=list)
+    still_enabled: list[str] = dataclasses.field(default_factory=list)
     services: dict[str, str] = dataclasses.field(default_factory=dict)
     room_for_last: int | None = None
 
@@ -274,6 +285,29 @@ class Rounds:
 
 
 @dataclasses.dataclass(frozen=True)
+class Cause:
+    """Why servers have no place, and how many.
+
+    :ivar cause: in a word: of one that nova does not move as it is, why it has
+        no place even then
+    :ivar name: what is counted within it, such as an aggregate; empty where
+        nothing is
+    """
+
+    cause: str
+    name: str
+    servers: int
+
+
+def count_causes(stuck: Iterable[Stuck]) -> list[Cause]:
+    """Return the causes of servers that have no place, the most first."""
+    counts = collections.Counter(
+        (one.cause_then or one.cause, one.name_of_cause) for one in stuck
+    )
+    return [Cause(*named, count) for named, count in counts.most_common()]
+
+
+@dataclasses.dataclass(frozen=True)
 class Failure:
     """Hosts that fail at once, and where their servers would go.
 
@@ -282,6 +316,8 @@ class Failure:
     :ivar without_place: servers that cannot be placed
     :ivar room_for_last: hosts that the last server could go to when its turn
         came, about; null where nobody knows
+    :ivar causes: of the servers that cannot be placed: how many there are of
+        each cause, with the name of what is counted within it
     """
 
     failure: str
@@ -289,6 +325,7 @@ class Failure:
     moves: list[Move]
     without_place: list[Stuck]
     room_for_last: int | None = None
+    causes: list['Cause'] = dataclasses.field(default_factory=list)
 
     @property
     def servers(self) -> int:

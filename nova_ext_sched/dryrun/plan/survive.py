@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
+import dataclasses
 import gc
 
 from nova_ext_sched import messages
@@ -148,6 +149,9 @@ class Survival:
             plan.moves,
             plan.without_place,
             plan.room_for_last,
+        )
+        failure = dataclasses.replace(
+            failure, causes=plans.count_causes(failure.lost)
         )
         stuck = {server.server for server in plan.without_place}
         return failure, spare.Evacuated(name, hosts, movables, stuck)

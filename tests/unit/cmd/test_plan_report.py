@@ -38,6 +38,20 @@ class SentenceTestCase(testtools.TestCase):
         self.assertEqual(expected, said)
 
 
+class PausedTestCase(testtools.TestCase):
+    def test_they_are_named(self):
+        moves = [
+            dataclasses.replace(plan_cases.make_move(n), paused=n == 1)
+            for n in (1, 2)
+        ]
+        made = plan_report.make(plan_cases.make_plan(moves), [], [])
+        said = '1 moved server is paused: moved live once more without a'
+        self.assertIn(said, made.sentence)
+        [first, second] = made.sections[-1].rows
+        self.assertIn('live (paused)', str(first))
+        self.assertNotIn('paused', str(second))
+
+
 class StuckTestCase(testtools.TestCase):
     def test_of_the_first_hosts(self):
         stuck = {
@@ -123,7 +137,12 @@ class ReportTestCase(testtools.TestCase):
 
     def test_rows(self):
         self.assertEqual(
-            [(1, 'host1', 'host2', 'live'), (2, 'host1', '', 'cold')],
+            [
+                (1, 'host1', 'host2', 'live', ''),
+                (2, 'host1', '', 'cold', ''),
+                # One that cannot be moved.
+                ('', 'host1', '', '', 'VCPU'),
+            ],
             [(row[0], row[4], *row[6:]) for row in self.made.rows],
         )
 
@@ -137,6 +156,8 @@ class ReportTestCase(testtools.TestCase):
             )
         )
         expected = dataclasses.asdict(plan_cases.FULL)
+        for turn, move in enumerate(expected['moves'], 1):
+            move['turn'] = turn
         self.assertEqual(
             json.loads(json.dumps(expected)),
             {key: document[key] for key in expected},

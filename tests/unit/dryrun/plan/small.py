@@ -47,6 +47,8 @@ LABEL, GROUP = 'LabelFilter', 'anti-affinity'
 # A host or a server: its name and CPUs; where they are, label, group and kind.
 _WORD = re.compile(r'(\w+)=(\d+)(?:/(\d+))?(?:\+(\w+))?(?::(\w+))?')
 # Of servers that do not run as others the power state.
+# What nova moves live.
+_LIVE = ('live', 'paused')
 _POWER = {'stopped': 'SHUTDOWN', 'crashed': 'CRASHED', 'pending': 'NOSTATE'}
 
 
@@ -359,7 +361,7 @@ class Small(fixtures.Fixture):
         kind = self.servers[instance.uuid].kind
         if isinstance(kind, Exception):
             raise kind
-        is_live = operation == 'live-migrate' and kind != 'live'
+        is_live = operation == 'live-migrate' and kind not in _LIVE
         if is_live or kind == 'shelved':
             helps = 'unshelve it' if kind == 'shelved' else ''
             raise admission.NotMovable(
@@ -449,10 +451,10 @@ class Paper:
 
 # What plans have, field by field, in the tests' own words.
 _LEAVING = 'uuid name project at violated'
-_PLAN = 'moves stuck mended closer gone moved empty services last'
+_PLAN = 'moves stuck mended closer gone moved empty stays open services last'
 _WORDS = {
     plans.Leaving: _LEAVING,
-    plans.Move: f'{_LEAVING} to expected how batch why needed',
+    plans.Move: f'{_LEAVING} to expected how batch why needed paused turn',
     plans.Stuck: f'{_LEAVING} said cause helps of_cause then',
     plans.Group: 'uuid name hosts before racks racks_before',
     plans.Plan: _PLAN,
@@ -460,7 +462,8 @@ _WORDS = {
     plans.Round: 'on moves closer',
     plans.NotEmptied: 'on stuck lost',
     plans.Rounds: 'rounds kept gone services built',
-    plans.Failure: 'name on moves stuck last',
+    plans.Failure: 'name on moves stuck last causes',
+    plans.Cause: 'cause name number',
     plans.FlavorRoom: 'id name fit is_more may_come worse said cause',
     plans.Outcome: 'failed spares gone remarks faults services topology',
 }

@@ -144,6 +144,22 @@ class MaintainTestCase(small.TestCase):
             moves = [one.moves for one in found.rounds]
             self.assertEqual(expected, [*map(small.say, moves)])
 
+    def test_a_paused_server_moves_once(self):
+        """A second move may end its guest."""
+        for cloud, rounds, moves in (
+            ('a=4 x=1:paused; b=4', 'b a', ['', 'x:b']),
+            ('a=4 x=1; b=4 y=1:paused', 'a b', ['x:b', 'x:a y:a']),
+            # Each would go where another has to go away again.
+            ('a=4 x=1:paused; b=4 y=1:paused', '', []),
+        ):
+            found = self.small.maintain(cloud)
+            self.assertEqual(rounds, small.say_rounds(found))
+            said = [small.say(one.moves) for one in found.rounds]
+            self.assertEqual(moves, [*map(sort, said)])
+        [stuck] = found.kept[0].stuck
+        self.assertIn('it is paused, and no host whose turn', stuck.said)
+        self.assertEqual('resume it (openstack server unpause x)', stuck.helps)
+
     def test_a_deletion_that_does_not_end(self):
         """It has an hour; then it keeps its host out of a round."""
         cloud = 'a=4 y=1:shelved; b=4'
@@ -205,3 +221,7 @@ class MaintainTestCase(small.TestCase):
             cloud.states[name].service = {'disabled': True}
             [said] = maintain.say_rounds(cloud, hosts, found)
             self.assertEqual(f'{expected} no server until enabled.', said)
+
+
+def sort(words):
+    return ' '.join(sorted(words.split()))
