@@ -3,7 +3,9 @@
 """What a drain says of groups, states, and cells that are down."""
 
 import contextlib
+import datetime
 import json
+import time
 from unittest import mock
 
 import fixtures
@@ -16,6 +18,7 @@ from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
@@ -238,6 +241,30 @@ class PlanTestCase(test_drain.DrainTestCase):
                 self.assertEqual(1, status)
                 self.assertEqual(said, ' '.join(text.split())[: len(said)])
                 self.assertIn('cell1', text)
+
+
+class LostTestCase(test_drain.DrainTestCase):
+    weights = {'host1': 200, 'host2': 100}
+
+    def test_a_live_migration_that_nova_lost(self):
+        """The server itself fills the host to which it was to go."""
+        server = self.boot(az='nova:host1', flavor=self.flavor(vcpu=6))
+        with mock.patch(
+            'nova.compute.rpcapi.ComputeAPI.live_migration'
+        ) as cast:
+            self.act(
+                server, 'os-migrateLive', host='host2', block_migration='auto'
+            )
+            while not cast.called:
+                time.sleep(0.1)
+        self.reset_state(server, 'active')
+        [stuck] = self.plan('host1', by=drain.Drain)['without_place']
+        self.assertEqual('VCPU', stuck['cause'])
+        self.assertIn('It holds room on host2 itself', stuck['reason'])
+        clearing = datetime.timedelta(seconds=-1)
+        with fixtures.MonkeyPatch(f'{stray.__name__}.CLEARING', clearing):
+            [stuck] = self.plan('host1', by=drain.Drain)['without_place']
+        self.assertIn('allocation delete', stuck['would_help'])
 
 
 class DeletedTestCase(test_drain.DrainTestCase):

@@ -4,10 +4,12 @@
 
 from nova.tests import fixtures as nova_fixtures
 
+from nova_ext_sched.cmd import survive as survive_command
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import planner
+from tests.functional import explain
 from tests.functional import keystone
 from tests.functional import plans
 from tests.functional import test_survive
@@ -88,6 +90,20 @@ class CellsTestCase(test_survive.EvacuationMixin, plans.PlanTestCase):
         # Two on host1; the next takes the room of one of them on host2.
         flavor = self.flavor(vcpu=5)
         self.assertEqual((2, 8, 'host1'), self.count_spare(flavor))
+
+    def test_a_disabled_host_of_another_cell_is_no_cause(self):
+        hints = self.group(limit=1)
+        for host in ('host1', 'host2'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        self.set_service('host3', status='disabled')
+        found = explain.ask(
+            survive_command.Survive, 'survive', '--host', 'host1'
+        )
+        [failure] = found.plan['failures']
+        [cause] = failure['causes']
+        self.assertEqual(
+            ('anti-affinity', 1), (cause['cause'], cause['servers'])
+        )
 
 
 class DeletedTestCase(test_survive.SurviveTestCase):

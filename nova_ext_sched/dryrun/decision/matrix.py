@@ -397,11 +397,11 @@ class Matrix:
         :attr:`ranked`: where no host is large enough, every host counts for
         that. One that the request does not want counts for that alone,
         because nothing else could open it. One that is disabled counts for
-        that for every request.
+        that for every request that looks in its cell.
         """
         chosen = {
             uuid: refusals.DISABLED
-            if refusals.DISABLED in causes
+            if refusals.DISABLED in causes and refusals.ELSEWHERE not in causes
             else self._unwanted.get(uuid) or min(causes, key=self.ranked.index)
             for uuid, causes in self.causes.items()
         }

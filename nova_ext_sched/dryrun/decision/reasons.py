@@ -56,7 +56,7 @@ REQUESTED_HOST = declaration.Policy(
     name='requested host', refuses='are not the requested host'
 )
 CELL = declaration.Policy(
-    name='requested cell', refuses='are not in the requested cell'
+    name=refusals.ELSEWHERE, refuses='are not in the requested cell'
 )
 DOWN = declaration.Policy(name='service that is down', refuses='are down')
 

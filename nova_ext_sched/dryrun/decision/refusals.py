@@ -29,8 +29,12 @@ NEVER = {
 }
 
 #: The cause of a host whose service is disabled. Whatever else refuses such a
-#: host, it counts for this: it has one name for all requests.
+#: host, but another cell, it counts for this: it has one name for requests.
 DISABLED = 'disabled service'
+
+#: The cause of a host that is in another cell than nova looks in. Whatever
+#: else is so of such a host is no matter of this request.
+ELSEWHERE = 'requested cell'
 
 #: The label of what nothing else is said of.
 OTHER = 'other'

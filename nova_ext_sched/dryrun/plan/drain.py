@@ -58,7 +58,10 @@ def make(
     places = destinations.Destinations(cloud)
     advance(total=len(occupants.leaving))
     prepare = functools.partial(departures.prepare, places)
-    return planner.plan(places, goal, prepare, advance)
+    made = planner.plan(places, goal, prepare, advance)
+    return dataclasses.replace(
+        made, without_place=holders.name_own(cloud, made.without_place)
+    )
 
 
 class Occupants(typing.NamedTuple):

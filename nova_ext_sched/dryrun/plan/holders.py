@@ -3,9 +3,11 @@
 """Servers that hold hosts, and stand on others."""
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import typing
 
 from nova.db.main import api as main_db
@@ -141,6 +143,42 @@ class Holders:
                 cause=plans.STATE,
                 would_help=would_help,
             )
+
+
+def name_own(
+    cloud: snapshot.Snapshot, stuck: Iterable[plans.Stuck]
+) -> list[plans.Stuck]:
+    """Return servers without a place, with the room that they hold elsewhere.
+
+    Where nova lost a live migration, the server itself fills the host that it
+    was to go to.
+
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    return [_name_own(cloud, one) for one in stuck]
+
+
+def _name_own(cloud: snapshot.Snapshot, one: plans.Stuck) -> plans.Stuck:
+    is_asked = one.cause not in (plans.FAULT, plans.NOT_KNOWN)
+    if one.is_refused or one.is_never_moved or not is_asked:
+        return one
+    holds = cloud.providers.get_consumer(one.server).get('allocations', {})
+    away = {
+        uuid: {one.server: holds[uuid]}
+        for uuid in holds.keys() & cloud.hosts.keys()
+        if cloud.hosts[uuid].host != one.host
+    }
+    if not away:
+        return one
+    names = messages.first_few(
+        sorted({cloud.hosts[uuid].host for uuid in away})
+    )
+    remedies = dict.fromkeys(found.remedy for found in stray.find(cloud, away))
+    return dataclasses.replace(
+        one,
+        reason=f'{one.reason}. It holds room on {names} itself',
+        would_help='; '.join(remedies) or one.would_help,
+    )
 
 
 def _say_what_ends(migration: typing.Any, down: Sequence[str]) -> str:

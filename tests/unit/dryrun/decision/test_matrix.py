@@ -22,6 +22,7 @@ KINDS = {
     # What the request does not want, and what is closed to plain ones.
     'N': refusal('host', 'are not named', rank=refusals.UNWANTED),
     'C': refusal('isolation', 'are isolated', rank=refusals.CLOSED),
+    'E': refusal(refusals.ELSEWHERE, 'are not', rank=refusals.UNWANTED),
     # What stands in the way.
     'I': refusal('isolation', 'are isolated'),
     'F': refusal('VCPU', 'are full'),
@@ -124,6 +125,9 @@ class MatrixTestCase(testtools.TestCase):
             # One that is disabled for that, for every request.
             ('1D 1N+23F', {'D': 1, 'F': 2}),
             ('1D 1C+23F', {'D': 1, 'F': 2}),
+            # But not of another cell: it is no host of the request.
+            ('1D 1E+23F', {'E': 1, 'F': 2}),
+            ('12E 123D 45F', {'E': 2, 'D': 1, 'F': 2}),
             ('1D 123F', {'D': 1, 'F': 2}),
         ):
             found = dict(read(text).count_reasons())
