@@ -60,15 +60,15 @@ class RunTest(testtools.RunTest):
 
         self.case.addOnException(add_log)
         log_lines.forget()
-        lines = log_lines.Causes()
-        self.case.addCleanup(lines.check)
+        causes = log_lines.CAUSES
+        causes.begin()
+        self.case.addCleanup(causes.check)
         logging.root.addHandler(handler)
-        lines.logger.addHandler(lines)
         try:
             return super().run(result)
         finally:
             logging.root.removeHandler(handler)
-            lines.logger.removeHandler(lines)
+            causes.end()
 
 
 testtools.TestCase.run_tests_with = RunTest

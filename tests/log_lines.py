@@ -49,7 +49,6 @@ class Causes(logging.Handler):
 
     def __init__(self):
         super().__init__(logging.WARNING)
-        self.logger = logging.getLogger('nova_ext_sched')
         self._formatter = formatters.ContextFormatter(
             '%(message)s', config=cfg.CONF
         )
@@ -67,7 +66,20 @@ class Causes(logging.Handler):
         if says_twice:
             self._faults.append(line)
 
+    def begin(self):
+        """Look at what the package logs from now on."""
+        self._faults.clear()
+        logging.getLogger('nova_ext_sched').addHandler(self)
+
     def check(self):
         """Fail if there are any."""
         if self._faults:
             raise AssertionError('\n'.join(self._faults))
+
+    def end(self):
+        """Look no more."""
+        logging.getLogger('nova_ext_sched').removeHandler(self)
+
+
+#: Of the test that runs.
+CAUSES = Causes()

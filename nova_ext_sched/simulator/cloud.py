@@ -341,18 +341,18 @@ def _make_flavor(declared: scenario.Flavor) -> str:
 
     From there on it refuses some extra specs.
     """
+    faults = []
     for key, value in declared.extra_specs.items():
         try:
             validators.validate(key, value)
         except nova_exception.ValidationError as exc:
-            LOG.warning(
-                'Flavor %(flavor)s: nova-api accepts its extra spec only '
-                'below microversion 2.86: %(reason)s',
-                {
-                    'flavor': messages.quoted(declared.name),
-                    'reason': messages.clean(exc.format_message()),
-                },
-            )
+            faults.append(messages.clean(exc.format_message()))
+    for fault in faults:
+        LOG.warning(
+            'Flavor %(flavor)s: nova-api accepts its extra spec only '
+            'below microversion 2.86: %(reason)s',
+            {'flavor': messages.quoted(declared.name), 'reason': fault},
+        )
     flavor = flavors.create(
         declared.name,
         declared.memory_mb,

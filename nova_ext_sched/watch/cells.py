@@ -71,15 +71,18 @@ class WatchedCells:
 
     def _refresh(self) -> None:
         self._until = timeutils.now() + REFRESH_SECONDS
+        fault = ''
         try:
             ctxt = nova_context.get_admin_context()
             self._mappings = objects.CellMappingList.get_all(ctxt)
         except Exception as exc:
             # The cells that were read before still have refusals.
+            fault = messages.say_error(exc)
+        if fault:
             LOG.warning(
                 'The cells cannot be read from the API database '
                 '([api_database] connection): %s',
-                messages.say_error(exc),
+                fault,
             )
         self.names = {
             one.uuid: messages.clean(one.name or one.uuid)

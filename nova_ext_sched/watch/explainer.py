@@ -210,8 +210,7 @@ class Explainer:
         except _GONE as exc:
             return Explained(reason='gone', detail=str(exc))
         except _CONFIGURATION as exc:
-            LOG.error('nova.conf cannot be used: %s', messages.say_error(exc))
-            return Explained(reason='configuration', detail=str(exc))
+            fault = exc
         except AWAY as exc:
             raise Unavailable(messages.say_error(exc)) from exc
         except Exception as exc:
@@ -220,6 +219,9 @@ class Explainer:
                 {'id': messages.clean(refusal.name)},
             )
             return Explained(reason='error', detail=messages.say_error(exc))
+        # Not in the clause: oslo.log would append the exception.
+        LOG.error('nova.conf cannot be used: %s', messages.say_error(fault))
+        return Explained(reason='configuration', detail=str(fault))
 
     def _explain(self, refusal: refusals.Refusal) -> Explained:
         ctxt = process.context()

@@ -72,10 +72,13 @@ class Recorder:
         failing = base.Outage(__name__)
         with contextlib.suppress(interrupt.Stop):
             while True:
+                fault = None
                 try:
                     self.turn()
                 except Exception as exc:
-                    failing.failed('Refusals cannot be recorded yet', exc)
+                    fault = exc
+                if fault:
+                    failing.failed('Refusals cannot be recorded yet', fault)
                 with self.signals.allowed():
                     time.sleep(interval)
 
@@ -135,13 +138,15 @@ class Recorder:
                 return explainer.Explained(
                     reason='unavailable', detail=str(exc)
                 )
-            # One line of the log for each outage.
-            if not self._problem:
-                LOG.warning('Refusals cannot be explained yet: %s', exc)
-            self._problem = str(exc)
-            return None
-        self._failures = 0
-        return answer
+            problem = str(exc)
+        else:
+            self._failures = 0
+            return answer
+        # One line of the log for each outage.
+        if not self._problem:
+            LOG.warning('Refusals cannot be explained yet: %s', problem)
+        self._problem = problem
+        return None
 
     def _count(
         self, refusal: refusals.Refusal, answer: explainer.Explained
