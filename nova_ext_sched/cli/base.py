@@ -3,11 +3,13 @@
 """What all commands share: how they end, and how they read arguments."""
 
 import argparse
+from collections.abc import Mapping
 from collections.abc import Sequence
 import logging
 import os
 import shlex
 import sys
+import types
 
 from cliff import command
 from oslo_config import cfg
@@ -60,6 +62,9 @@ class Command(command.Command):
     #: Command lines at the end of its help, without the program and its name.
     examples: Sequence[str] = ()
 
+    #: What is said of options that it does not have, by their names.
+    hints: Mapping[str, str] = types.MappingProxyType({})
+
     #: What the command ends with; set by ``take_action``.
     status = FINE
 
@@ -80,6 +85,7 @@ class Command(command.Command):
         parser.examples = [
             f'{prog_name} {one}'.rstrip() for one in self.examples
         ]
+        parser.hints = self.hints
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -3,9 +3,13 @@
 """The help of commands, and what they say of wrong usage."""
 
 import argparse
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import types
 import typing
+
+from nova_ext_sched import messages
 
 #: Groups of options that many commands have; they come behind a command's own,
 #: and before those of cliff's formatters.
@@ -17,14 +21,19 @@ OTHERS = 'Others'
 
 _USAGE = 2
 
+# How argparse begins to name options that there are not.
+_UNKNOWN = 'unrecognized arguments: '
+
 
 class Parser(argparse.ArgumentParser):
     """What :func:`improve` adds to the parsers of cliff.
 
     :ivar examples: command lines, for the end of the help
+    :ivar hints: what is said of options that there are not, by their names
     """
 
     examples: Sequence[str] = ()
+    hints: Mapping[str, str] = types.MappingProxyType({})
 
     def add_argument_group(
         self, *args: typing.Any, **kwargs: typing.Any
@@ -59,9 +68,22 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> typing.NoReturn:
         """Say what is wrong with the usage, then where to look."""
-        self.exit(
-            _USAGE, f"{self.prog}: {message}\nSee '{self.prog} --help'.\n"
-        )
+        said = [f'{self.prog}: {message}', *self._hint(message)]
+        self.exit(_USAGE, '\n'.join([*said, f"See '{self.prog} --help'.", '']))
+
+    def _hint(self, message: str) -> Iterator[str]:
+        """Yield what may be meant by options that there are not."""
+        before, unknown, words = message.partition(_UNKNOWN)
+        if before or not unknown:
+            return
+        for word in words.split():
+            name = word.partition('=')[0]
+            if name in self.hints:
+                yield self.hints[name]
+            elif name.startswith('--'):
+                known = self._option_string_actions
+                if near := messages.nearest(name, known, 1):
+                    yield f'Did you mean {near}?'
 
 
 def improve(parser: argparse.ArgumentParser) -> Parser:

@@ -24,6 +24,12 @@ NAMESPACE = 'nova_ext_sched.commands'
 _USAGE = 2
 _MOVED = ('--config-file', '--config-dir')
 
+# What some look for here, and its command.
+_ELSEWHERE = {
+    'status': 'nova-ext-sched-status upgrade check',
+    'version': 'nova-ext-sched --version',
+}
+
 # cliff's exit status where it is interrupted.
 _INTERRUPTED = 130
 
@@ -56,6 +62,14 @@ def _run(argv: list[str]) -> int:
             f'nova-ext-sched: the Python package {exc.name} is missing. '
             'Install the extra that has it: '
             + messages.install_extra('commands'),
+            file=sys.stderr,
+        )
+        return _USAGE
+
+    if argv and argv[0] in _ELSEWHERE:
+        print(
+            f'nova-ext-sched: there is no command {argv[0]}. Use: '
+            f'{_ELSEWHERE[argv[0]]}',
             file=sys.stderr,
         )
         return _USAGE

@@ -206,6 +206,33 @@ def mask(name: str, value: str) -> str:
     return messages.without_secrets(value)
 
 
+def add_named(
+    parser: typing.Any, name: str, help_: str, dest: str = ''
+) -> None:
+    """Add an option that can be repeated, and the same as an argument.
+
+    :param parser: argparse's, or a group of it
+    :param name: of the option, without dashes
+    :param dest: the name in the arguments; by default that of the option
+    """
+    parser.add_argument(
+        f'--{name}',
+        metavar=name.upper(),
+        dest=dest or name,
+        action='append',
+        default=[],
+        help=f'{help_} (repeatable)',
+    )
+    parser.add_argument(
+        dest or name,
+        metavar=name.upper(),
+        nargs='*',
+        action='extend',
+        default=[],
+        help=f'the same as --{name}',
+    )
+
+
 def add_not_to(parser: typing.Any) -> None:
     """Add ``--not-to``, which names hosts that get no server of a plan."""
     parser.add_argument(

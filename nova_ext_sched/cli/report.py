@@ -266,14 +266,25 @@ class Lister(base.Command, lister.Lister):
         """Write the file of ``--output``; return the exit status."""
         path, made = getattr(parsed_args, 'output', None), self._report
         # Where the command failed, the file of an earlier run stays.
-        if path is None or made is None or made.document is None:
+        if made is None or made.document is None:
             return status
-        text = json.dumps(made.document(), indent=2) + '\n'
-        try:
-            files.write(path, text)
-        except OSError as exc:
-            return self._fail_to_write('--output', path, exc)
+        if path is not None:
+            text = json.dumps(made.document(), indent=2) + '\n'
+            try:
+                files.write(path, text)
+            except OSError as exc:
+                return self._fail_to_write('--output', path, exc)
+        if said := self.say_next(parsed_args, made):
+            print(said, file=sys.stderr)
         return status
+
+    def say_next(self, parsed_args: argparse.Namespace, made: Report) -> str:
+        """Return where the answer was written, and how to go on with it.
+
+        :returns: sentences; empty where there is nothing to say
+        """
+        path = getattr(parsed_args, 'output', None)
+        return f'Written to {messages.clean(path)}.' if path else ''
 
     def say_cloud(self) -> str:
         """Return which cloud it is about; empty where that is not known."""

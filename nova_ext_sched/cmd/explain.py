@@ -55,7 +55,7 @@ class Explain(scheduler.Lister):
     )
     purpose = cli_help.LOOK
     examples = (
-        '--server web-1',
+        'web-1',
         '--server web-1 --operation live-migrate --host cmp-0101',
         '--flavor m1.small --image ubuntu --project shop',
     )
@@ -63,19 +63,7 @@ class Explain(scheduler.Lister):
     has_map = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        what = parser.add_mutually_exclusive_group()
-        what.add_argument(
-            '--server',
-            metavar='SERVER',
-            help='name or UUID of an existing server, even one that never '
-            'landed; nova has stored its request',
-        )
-        what.add_argument(
-            '--recorded',
-            metavar='REQUEST_OR_SERVER',
-            help='a refusal that watch recorded: the ID of its request '
-            '(req-...) or the UUID of its server',
-        )
+        _add_what(parser)
         parser.add_argument(
             '--operation',
             choices=tuple(_OF_OPERATIONS),
@@ -140,6 +128,31 @@ class Explain(scheduler.Lister):
             parsed_args.all,
             by_host=bool(parsed_args.host or parsed_args.hosts),
         )
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    """Add what names a server, or a refusal that was recorded."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        '--server',
+        metavar='SERVER',
+        help='name or UUID of an existing server, even one that never '
+        'landed; nova has stored its request',
+    )
+    what.add_argument(
+        'server',
+        metavar='SERVER',
+        nargs='?',
+        # None would take the place of the option's value.
+        default=argparse.SUPPRESS,
+        help='the same as --server',
+    )
+    what.add_argument(
+        '--recorded',
+        metavar='REQUEST_OR_SERVER',
+        help='a refusal that watch recorded: the ID of its request '
+        '(req-...) or the UUID of its server',
+    )
 
 
 def explain(

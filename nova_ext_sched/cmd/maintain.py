@@ -85,6 +85,12 @@ class Maintain(plan_command.Planner):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         return self.ask(plan, parsed_args)
 
+    def say_how_to_apply(self, parsed_args: argparse.Namespace) -> str:
+        """See the base; apply takes one round."""
+        if parsed_args.round is None:
+            return 'To carry out the first round, add --round 1.'
+        return super().say_how_to_apply(parsed_args)
+
 
 def plan(
     parsed_args: argparse.Namespace, advance: progress.Advance

@@ -26,6 +26,7 @@ class Mend(plan_command.Planner):
     )
 
     label = 'Judging servers'
+    apply_with = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         options.add_selection(parser)

@@ -3,6 +3,9 @@
 """What the commands share that plan moves."""
 
 import argparse
+from collections.abc import Sequence
+import pathlib
+import shlex
 import typing
 
 from nova_ext_sched.cli import help as cli_help
@@ -24,17 +27,45 @@ class Planner(scheduler.Lister):
     purpose = cli_help.PLAN
     columns = plan_report.COLUMNS
 
+    #: Options with which openstack move plan apply carries the plan out.
+    apply_with: Sequence[str] = ('--disable',)
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add what all of these have."""
         report.add_output(parser)
         options.add_not_to(parser)
 
+    def say_next(
+        self, parsed_args: argparse.Namespace, made: report.Report
+    ) -> str:
+        """See the base; of moves, how to carry them out."""
+        said = super().say_next(parsed_args, made)
+        if not made.rows:
+            return said
+        if parsed_args.output:
+            return f'{said} {self.say_how_to_apply(parsed_args)}'
+        if not self.is_text(parsed_args):
+            return said
+        return 'To carry it out, write the plan to a file: add --output FILE.'
+
+    def say_how_to_apply(self, parsed_args: argparse.Namespace) -> str:
+        """Return how to carry out the plan that was written."""
+        return say_how_to_apply(parsed_args.output, *self.apply_with)
+
+
+def say_how_to_apply(path: pathlib.Path, *options: str) -> str:
+    """Return the command that carries out a plan.
+
+    :param path: its file
+    :param options: of the command
+    """
+    command = ['openstack', 'move', 'plan', 'apply', str(path), *options]
+    return f'Where the OpenStackClient runs: {shlex.join(command)}'
+
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:
     """Add what names hosts that are to be empty."""
-    parser.add_argument(
-        'hosts', metavar='HOST', nargs='*', help='a host to empty'
-    )
+    options.add_named(parser, 'host', 'a host to empty', 'hosts')
     add_choice(parser, 'all hosts')
 
 

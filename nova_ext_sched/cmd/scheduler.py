@@ -117,6 +117,11 @@ class Lister(Command, report.Lister):
 
     label: str
     has_map = True
+    hints = dict.fromkeys(
+        ('--dry-run', '--apply', '--yes'),
+        'This command changes nothing. A plan is carried out by: openstack '
+        'move plan apply PLAN',
+    )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import metrics
+from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import plan_command
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd import survive_report
@@ -52,8 +54,10 @@ class Survive(metrics.Command, scheduler.Lister):
             help='what fails as a whole: a host or a failure domain (default: '
             'host)',
         )
+        options.add_named(
+            parser, 'host', 'lose only this host, or its failure domains'
+        )
         for name, meaning in (
-            ('host', 'lose only this host, or its failure domains'),
             (
                 'aggregate',
                 'lose only hosts of this aggregate (name, UUID or ID)',
@@ -101,6 +105,18 @@ class Survive(metrics.Command, scheduler.Lister):
             parsed_args,
             lambda by: survive_report.draw(outcome, by, of_all),
         )
+
+    def say_next(
+        self, parsed_args: argparse.Namespace, made: report.Report
+    ) -> str:
+        """See the base; apply carries out one failure."""
+        said = super().say_next(parsed_args, made)
+        moving = [one for one in self._outcome.failures if one.moves]
+        if not (parsed_args.output and moving):
+            return said
+        if len(self._outcome.failures) > 1:
+            return f'{said} To carry out one failure, name it with --host.'
+        return f'{said} {plan_command.say_how_to_apply(parsed_args.output)}'
 
     def measure(self) -> Iterator[metrics.Figure]:
         outcome = self._outcome

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import dataclasses
 import enum
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
+from nova_ext_sched.cli import base
 
 
 class Result(enum.StrEnum):
@@ -89,18 +89,19 @@ class Plan(plan_format.Plan):
         A host may have lost its nova-compute since; no other has its UUID.
 
         :param uuids: the UUID of each nova-compute of a cloud, by host
-        :raises exception.InvalidValue: it is another cloud
+        :raises base.UsageError: it is another cloud
         """
         there = self.services.keys() & uuids.keys()
         other = [h for h in there if self.services[h] != uuids[h]]
         if other or ((self.services or self.moves) and not there):
-            host = min(other or self.services, default='')
-            raise exception.InvalidValue(
-                where=f'services.{host} of the plan',
-                expected=f'a plan of this cloud, in which nova-compute of the '
-                f'host has the UUID {uuids.get(host)}',
-                got=self.services.get(host),
-            )
+            host = messages.clean(min(other or self.services, default=''))
+            if other:
+                why = f'nova-compute of {host} has another UUID here'
+            elif host:
+                why = f'there is no host {host} here'
+            else:
+                why = 'it names no host'
+            raise base.UsageError(f'This plan is for another cloud: {why}.')
 
 
 def read(text: str, where: str) -> Plan:

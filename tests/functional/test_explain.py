@@ -343,7 +343,7 @@ class MatrixTestCase(ExplainTestCase):
         """It ends with status 2, and says what was expected."""
         for args, expected in (
             ([], 'Name a request: --server SERVER for an existing server'),
-            (['--flavor', 'absent'], 'the ID or name of a flavor, got'),
+            (['--flavor', 'absent'], 'There is no flavor absent.'),
             (['--server', 'absent'], 'There is no server absent.'),
             (['--server', uuids.absent], 'UUID of an existing server, got'),
             (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'say which'),

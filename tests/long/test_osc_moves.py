@@ -298,7 +298,7 @@ class HostsTest(test_osc_moves.ApplyTestCase):
         plan = self.drain()
         other = {**plan, 'services': {'host9': plan['services']['host1']}}
         self.apply(other, status=2)
-        self.assertIn('expected a plan of this cloud', self.said)
+        self.assertIn('This plan is for another cloud: ', self.said)
         self.openstack.user = openstackclient.READER
         self.apply(plan, status=1)
         self.assertIn('ForbiddenException: 403', self.said)

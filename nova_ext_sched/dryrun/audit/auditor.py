@@ -36,7 +36,7 @@ class Auditor:
     :param hosts: the hosts to look at; None for all
     :param project: the ID of the project to look at; None for all
     :ivar totals: the servers judged so far, counted
-    :raises exception.InvalidValue: a name is not that of a policy that is on
+    :raises exception.UnknownName: no enabled policy has a name
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class Policies:
     :param names: the policies to judge by; empty for all that are on
     :ivar names: the names of the policies, in the scheduler's order
     :ivar on: all policies that are on, by their names
-    :raises exception.InvalidValue: a name is not that of a policy that is on
+    :raises exception.UnknownName: no enabled policy has a name
     """
 
     def __init__(
@@ -104,11 +104,12 @@ class Policies:
             if policy.host_filter in available and policy.is_on(CONF)
         }
         if off := sorted(set(names) - self.on.keys()):
-            raise exception.InvalidValue(
-                where='--policy',
-                expected=f'a policy that is on ({", ".join(self.on) or "none"}'
-                f'; --option judges as if another were)',
-                got=', '.join(map(messages.clean, off)),
+            raise exception.UnknownName(
+                'enabled policy',
+                off[0],
+                self.on,
+                place=f' (enabled: {", ".join(self.on) or "none"}; --option '
+                'judges as if another were)',
             )
         self.names = [name for name in self.on if not names or name in names]
         enabled = {type(one): one for one in cloud.filter_obj_map.values()}

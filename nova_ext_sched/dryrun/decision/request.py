@@ -144,7 +144,7 @@ def get_flavor(ctxt: typing.Any, wanted: typing.Any) -> typing.Any:
     """Return a nova Flavor.
 
     :param wanted: its ID or name, or it
-    :raises question.InvalidQuestion: there is none
+    :raises exception.UnknownName: there is none
     """
     if isinstance(wanted, objects.Flavor):
         return wanted
@@ -156,9 +156,8 @@ def get_flavor(ctxt: typing.Any, wanted: typing.Any) -> typing.Any:
             nova_exception.FlavorNotFoundByName,
         ):
             continue
-    raise question.InvalidQuestion(
-        where='--flavor', expected='the ID or name of a flavor', got=wanted
-    )
+    known = objects.FlavorList.get_all(ctxt)
+    raise exception.UnknownName('flavor', wanted, [one.name for one in known])
 
 
 def get_image(

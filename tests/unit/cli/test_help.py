@@ -82,19 +82,32 @@ class HelpTestCase(testtools.TestCase):
 @ddt.ddt
 class UsageTestCase(testtools.TestCase):
     @ddt.data(
-        (('--wrong',), 'unrecognized arguments: --wrong'),
         (('--round-size', '0'), 'argument --round-size: expected a number'),
+        (('-q8',), 'unrecognized arguments: -q8'),
+        (
+            ('--rund=1',),
+            'unrecognized arguments: --rund=1',
+            'Did you mean --round?',
+        ),
+        (
+            ('--dry-run',),
+            'unrecognized arguments: --dry-run',
+            'This command changes nothing. A plan is carried out by: ',
+        ),
     )
-    @ddt.unpack
-    def test_reason_first(self, argv, reason):
-        """Two lines, and none of them lists the options."""
+    def test_reason_first(self, case):
+        """A few lines, and none of them lists the options."""
+        argv, reason, *hints = case
         parser = make_parser('maintain', dict(COMMANDS)['maintain'])[1]
         with contextlib.redirect_stderr(io.StringIO()) as said:
             error = self.assertRaises(SystemExit, parser.parse_args, argv)
         self.assertEqual(2, error.code)
-        first, second = said.getvalue().splitlines()
+        first, *hinted, last = said.getvalue().splitlines()
         self.assertIn(f'nova-ext-sched maintain: {reason}', first)
-        self.assertEqual("See 'nova-ext-sched maintain --help'.", second)
+        self.assertEqual("See 'nova-ext-sched maintain --help'.", last)
+        self.assertEqual(len(hints), len(hinted))
+        for line, hint in zip(hinted, hints, strict=True):
+            self.assertTrue(line.startswith(hint), line)
 
 
 class PurposesTestCase(testtools.TestCase):

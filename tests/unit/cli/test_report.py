@@ -388,6 +388,7 @@ class ListerTestCase(commands.CommandTestCase):
         path = folder / 'plan.json'
         text = self.run_command('--output', path, kind=Output)
         self.assertEqual('A text of words that people read\n', text)
+        self.assertEqual(f'Written to {path}.\n', self.err)
         written = path.read_text()
         self.assertEqual(DOCUMENT, json.loads(written))
         self.run_command('--output', path, kind=Failing, status=base.FAULT)

@@ -7,7 +7,7 @@ import json
 import ddt
 import testtools
 
-from nova_ext_sched import exception
+from nova_ext_sched.cli import base
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc.moves_plan import Result
 from tests.unit import test_plan_format
@@ -46,17 +46,19 @@ class CloudTestCase(testtools.TestCase):
         read(DRAIN).check_cloud(found)
 
     @ddt.data(
-        (DRAIN, {}),
-        (DRAIN, {'c': 'uuid a'}),
-        (DRAIN, {'a': 'another', 'b': 'uuid b'}),
-        # It does not say of which cloud it is.
-        (DRAIN | {'services': {}}, {'a': 'uuid a'}),
+        (DRAIN, {}, 'there is no host a here'),
+        (DRAIN, {'c': 'uuid a'}, 'there is no host a here'),
+        (
+            *(DRAIN, {'a': 'another', 'b': 'uuid b'}),
+            'nova-compute of a has another UUID here',
+        ),
+        (DRAIN | {'services': {}}, {'a': 'uuid a'}, 'it names no host'),
     )
     @ddt.unpack
-    def test_another(self, document, found):
+    def test_another(self, document, found, why):
         check = read(document).check_cloud
-        exc = self.assertRaises(exception.InvalidValue, check, found)
-        self.assertIn('expected a plan of this cloud', str(exc))
+        exc = self.assertRaises(base.UsageError, check, found)
+        self.assertEqual(f'This plan is for another cloud: {why}.', str(exc))
 
     def test_a_plan_of_nothing(self):
         empty = DRAIN | {'moves': [], 'to_be_empty': [], 'services': {}}

@@ -119,12 +119,16 @@ class NamesTestCase(PoliciesTestCase):
     def test_names(self, enabled, wanted, expected):
         self.assertEqual(expected, self.make(enabled, wanted).names)
 
-    @ddt.data('isolation', 'isolatoin')
-    def test_what_is_off_or_unknown(self, name):
+    @ddt.data(('isolation', ''), ('quite', ' Did you mean quiet?'))
+    @ddt.unpack
+    def test_what_is_off_or_unknown(self, name, more):
         asked = self.make, ['QuietFilter'], [name]
-        error = self.assertRaises(exception.InvalidValue, *asked)
-        self.assertIn('expected a policy that is on (quiet;', str(error))
-        self.assertIn(f"got '{name}'", str(error))
+        error = self.assertRaises(exception.UnknownName, *asked)
+        self.assertEqual(
+            f'There is no enabled policy {name} (enabled: quiet; --option '
+            f'judges as if another were).{more}',
+            str(error),
+        )
 
 
 @ddt.ddt
