@@ -36,8 +36,8 @@ class Capacity(metrics.Command, scheduler.Lister):
     purpose = cli_help.LOOK
     examples = (
         '',
-        '--flavor m1.small --by zone',
-        '--flavor m1.small --aggregate-host windows cmp-0101',
+        'm1.small --by zone',
+        'm1.small --aggregate-host windows cmp-0101',
     )
     label = 'Counting servers of flavors'
 
@@ -47,13 +47,10 @@ class Capacity(metrics.Command, scheduler.Lister):
     _is_complete: bool
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            '--flavor',
-            metavar='FLAVOR',
-            action='append',
-            default=[],
-            help='name or ID of a flavor (repeatable); by default each that '
-            'is not disabled',
+        options.add_named(
+            parser,
+            'flavor',
+            'name or ID of a flavor; by default each that is not disabled',
         )
         options.add_server(parser)
         listed = parser.add_mutually_exclusive_group()
@@ -127,9 +124,14 @@ class Capacity(metrics.Command, scheduler.Lister):
     ) -> None:
         """Keep what is counted.
 
-        To people each of several flavors is said as soon as it is counted.
+        Where no progress bar is shown, people read each of several flavors
+        as soon as it is counted.
         """
-        is_said = len(parsed_args.flavor) != 1 and self.is_text(parsed_args)
+        is_said = (
+            len(parsed_args.flavor) != 1
+            and self.is_text(parsed_args)
+            and not sys.stderr.isatty()
+        )
         told: set[str] = set()
         for counted in count(parsed_args, advance):
             self._found, self._hosts, self._is_complete = counted

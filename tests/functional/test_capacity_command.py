@@ -76,11 +76,11 @@ class CommandTestCase(capacity.CapacityTestCase):
         self.assertEqual(0, answer.status, answer.err)
         self.assertEqual(
             [
-                ('small', 30),
-                ('large', 6),
                 ('huge', 0),
                 ('none', 0),
                 ('odd', 0),
+                ('large', 6),
+                ('small', 30),
             ],
             [(one['name'], one['servers']) for one in answer.flavors],
         )
@@ -97,8 +97,8 @@ class CommandTestCase(capacity.CapacityTestCase):
         self.assertEqual(
             [
                 ['Flavor', 'Servers', 'Hosts', 'Limiting factors'],
-                ['large', '6', '3', '["VCPU on 3 hosts"]'],
                 ['huge', '0', '0', '["3 are too small (VCPU)"]'],
+                ['large', '6', '3', '["VCPU on 3 hosts"]'],
             ],
             list(csv.reader(io.StringIO(answer.out))),
         )

@@ -138,7 +138,7 @@ class Tally:
     :ivar request: what else was asked of each server
     :ivar hosts: every compute node
     :ivar by: what the groups are
-    :ivar flavors: the most room first; each number is that flavor's alone, if
+    :ivar flavors: the least room first; each number is that flavor's alone, if
         nothing else is created
     :ivar remarks: what could not be seen
     """

@@ -20,9 +20,7 @@ from nova_ext_sched.dryrun.fit import answer
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.fit import number
 
-_Ranked = typing.TypeVar(
-    '_Ranked', answer.RoomOnHost, answer.RoomInGroup, answer.RoomForFlavor
-)
+_Ranked = typing.TypeVar('_Ranked', answer.RoomOnHost, answer.RoomInGroup)
 
 
 def build(
@@ -47,7 +45,9 @@ def build(
         wanted.server_group,
         [list(pair) for pair in wanted.hints],
     )
-    return answer.Tally(asked, hosts, by, _rank(flavors, 'name'), [*remarks])
+    return answer.Tally(
+        asked, hosts, by, sorted(flavors, key=_rank_flavor), [*remarks]
+    )
 
 
 @dataclasses.dataclass
@@ -193,8 +193,14 @@ def _say(fit: number.Fit) -> tuple[int | None, bool]:
     )
 
 
+def _rank_flavor(flavor: answer.RoomForFlavor) -> tuple[bool, bool, int, str]:
+    """Return a key: the least room first, what was not counted last."""
+    is_unknown = flavor.servers is None and not flavor.unlimited
+    return is_unknown, flavor.unlimited, flavor.servers or 0, flavor.name
+
+
 def _rank(rooms: Iterable[_Ranked], name: str) -> list[_Ranked]:
-    """Return flavors, hosts or groups, the most room first.
+    """Return hosts or groups, the most room first.
 
     :param name: the field that decides between those of as much
     """
