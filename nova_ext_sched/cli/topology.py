@@ -47,6 +47,7 @@ _NARROWEST, _WIDEST = 10, 60
 _LEVELS = '▁▂▃▄▅▆▇█'
 _PLAIN_LEVELS = 'ABCDEFGH'
 _MOST_COUNTED = 9
+_MORE = '+'
 
 
 class Sign(typing.NamedTuple):
@@ -87,27 +88,29 @@ COUNTED = '1-9'
 LEVELLED = f'{_LEVELS[0]}-{_LEVELS[-1]}'
 
 
-def count(number: int, most: int) -> Sign:
+def count(number: int) -> Sign:
     """Return the sign of a host with so many of what is bad.
 
-    The number itself where no host has more than nine; else its ninth of the
-    most of all hosts.
+    ======  ====
+    number  sign
+    ======  ====
+    1 to 9  it
+    more    ``+``
+    ======  ====
     """
-    if most > _MOST_COUNTED:
-        number = -(-number * _MOST_COUNTED // most)
-    return Sign(str(number), style=terminal.BAD_COUNT, entry=COUNTED)
+    shown = str(number) if number <= _MOST_COUNTED else _MORE
+    return Sign(shown, style=terminal.BAD_COUNT, entry=COUNTED)
 
 
 def count_all(numbers: Mapping[str, int]) -> dict[str, Sign]:
     """Return the signs of hosts by how many each has of what is bad."""
-    most = max(numbers.values(), default=0)
-    return {host: count(one, most) for host, one in numbers.items()}
+    return {host: count(number) for host, number in numbers.items()}
 
 
 def say_counted(numbers: Mapping[str, int], what: str) -> str:
     """Return what :func:`count_all` shows, for the legend."""
-    most = max(numbers.values(), default=0)
-    return what if most <= _MOST_COUNTED else f'1 to {most} {what}'
+    has_more = max(numbers.values(), default=0) > _MOST_COUNTED
+    return what + f' ({_MORE}: {_MOST_COUNTED + 1} or more)' * has_more
 
 
 def level(number: float, most: float) -> Sign:

@@ -185,7 +185,7 @@ class DrawTestCase(testtools.TestCase):
         sign = {'title': 'host7: Found 3', 'class': 'bad_count'}
         self.assertEqual(1, read.count('i', **sign))
         self.assertEqual(41, read.count('tr'))
-        self.assertIn('rack0··9··12', read.text.replace('\n', ''))
+        self.assertIn('rack0··+··12', read.text.replace('\n', ''))
         self.assertIn('1-9 servers found', read.text)
         self.assertIn('· nothing', read.text)
 

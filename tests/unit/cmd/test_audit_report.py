@@ -215,4 +215,4 @@ class MapTestCase(ReportTestCase):
         counts = self.auditing.totals.by_host
         self.assertEqual({'host1': 12}, counts)
         made = report.draw([], counts, None)
-        self.assertEqual('9', made.signs['host1'].shown)
+        self.assertEqual('+', made.signs['host1'].shown)
