@@ -27,6 +27,12 @@ LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
 STOPPED, DEVICE, REFUSED = 'stopped', 'device', 'refused'
 NOT_COLD = ''
 
+#: Why nova shuts down a server that runs to move it, of one and of several.
+SHUT_DOWN = {
+    DEVICE: ('has a device', 'have a device'),
+    REFUSED: ('cannot be live-migrated', 'cannot be live-migrated'),
+}
+
 #: What types cannot say of the fields of moves, in the words of JSON schema.
 Method = typing.Annotated[str, {'enum': [LIVE, COLD, EVACUATE]}]
 WhyCold = typing.Annotated[str, {'enum': [NOT_COLD, STOPPED, DEVICE, REFUSED]}]
@@ -239,6 +245,14 @@ class Plan:
     supposed: Sequence[Supposed] = ()
     command: str = ''
     room_on: Sequence[str] = ()
+
+
+def shuts_down(move: typing.Any) -> bool:
+    """Return whether nova shuts down a running server to move it.
+
+    :param move: has the ``method`` and ``why_cold`` of the document
+    """
+    return move.method == COLD and move.why_cold != STOPPED
 
 
 def make_supposed(

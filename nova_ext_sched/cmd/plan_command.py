@@ -40,7 +40,8 @@ class Planner(scheduler.Lister):
     ) -> str:
         """See the base; of moves, how to carry them out."""
         said = super().say_next(parsed_args, made)
-        if not made.rows:
+        # Servers that stay have rows without a turn.
+        if not any(row[0] for row in made.rows):
             return said
         if parsed_args.output:
             return f'{said} {self.say_how_to_apply(parsed_args)}'
@@ -60,7 +61,7 @@ def say_how_to_apply(path: pathlib.Path, *options: str) -> str:
     :param options: of the command
     """
     command = ['openstack', 'move', 'plan', 'apply', str(path), *options]
-    return f'Where the OpenStackClient runs: {shlex.join(command)}'
+    return f'Where the OpenStackClient runs:\n  {shlex.join(command)}'
 
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Sequence
 from collections.abc import Set
+import dataclasses
 import typing
 
 from nova_ext_sched.cli import terminal
@@ -14,6 +15,8 @@ from nova_ext_sched.dryrun.plan import plans
 # The signs of a host that is to be empty, and of one that servers leave.
 _EMPTY = topology.Sign('e', style=terminal.GOOD)
 _LEFT = topology.Sign('m', style=terminal.GOOD)
+# The sign of a host that fails, and finds a host for each of its servers.
+_FAILS = topology.Sign('f', style=terminal.GOOD)
 
 
 def draw_moves(
@@ -50,4 +53,28 @@ def draw_moves(
         },
         by,
         terminal.GOOD,
+    )
+
+
+def draw_failure(
+    failure: plans.Failure,
+    hosts: Sequence[dict[str, typing.Any]],
+    by: str | None,
+) -> topology.Map:
+    """Return the map of where the servers of a failure are restarted."""
+    drawn = draw_moves(
+        plans.Plan(moves=failure.moves, without_place=failure.without_place),
+        frozenset(),
+        hosts,
+        by,
+    )
+    failing = {
+        host: _FAILS
+        for host in failure.hosts
+        if drawn.signs.get(host, _LEFT) == _LEFT
+    }
+    return dataclasses.replace(
+        drawn,
+        signs={**drawn.signs, **failing},
+        legend={_FAILS.shown: 'fails', **drawn.legend},
     )

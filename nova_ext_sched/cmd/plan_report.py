@@ -2,6 +2,7 @@
 
 """What people and programs read of a plan."""
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -29,8 +30,20 @@ COLUMNS = (
     'Policies',
     'To',
     'Method',
+    'Shut Down',
     'Cause',
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Moving(documents.Said):
+    """What plans of migrations have besides what was planned.
+
+    :ivar shut_down: UUIDs of the running servers that are shut down for their
+        move, in the order of the moves
+    """
+
+    shut_down: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +61,9 @@ SCHEMA = (
     'What nova-ext-sched mend, drain, make-room, maintain and survive print '
     'with -f json and -f yaml',
     plan_format.FORMAT,
-    (plans.Plan, documents.Said, *documents.COMMON),
-    (plans.Room, documents.Said, *documents.COMMON),
-    (plans.Rounds, documents.Said, *documents.COMMON),
+    (plans.Plan, Moving, *documents.COMMON),
+    (plans.Room, Moving, *documents.COMMON),
+    (plans.Rounds, Moving, *documents.COMMON),
     (plans.Outcome, Survival, *documents.COMMON),
 )
 
@@ -59,6 +72,8 @@ NO_NAMES = cli_names.Names()
 # The most moves that people see, and the most hosts that they leave.
 _MOST_MOVES = 20
 _MOST_SOURCES = 5
+# The most hosts that people see in a table of where servers go.
+_MOST_HOSTS_SHOWN = 10
 # So many moves from one host are below its name.
 _SHORTEST_RUN = 4
 # The most servers without a place that people see, the most reasons, and the
@@ -90,9 +105,7 @@ def make(
     :param names: of server groups
     :param head: the first sentence, where it is another
     """
-    sections = []
-    if plan.moves:
-        sections.append(list_moves(plan.moves))
+    sections = [*list_moves(plan.moves)]
     if plan.without_place:
         sections.append(
             list_stuck('Cannot be moved:', plan.without_place, names)
@@ -137,17 +150,25 @@ def finish(
     faults: Sequence[str],
     status: int,
     first: report.Section | None = None,
-    **more: str,
+    **more: object,
 ) -> report.Report:
-    """Return a report whose document has everything that was found."""
+    """Return a report whose document has everything that was found.
+
+    The running servers that a plan shuts down are in its first sentence, and
+    are listed before all else.
+    """
+    shut_down = [*_number_shut_down(made)]
+    moves = [move for _, move in shut_down]
+    if not isinstance(made, plans.Outcome):
+        more = {**more, 'shut_down': [move.server for move in moves]}
     return documents.finish(
-        head,
+        head + _say_shut_down(moves, '. ' if ';' in head else '; '),
         [
             *remarks,
             *_count_paused(made),
             *_count_left(made),
         ],
-        sections,
+        [*_list_shut_down(shut_down), *sections],
         rows,
         lambda: {**_describe(made), **more},
         format_=plan_format.FORMAT,
@@ -156,6 +177,74 @@ def finish(
         status=status,
         first=first,
     )
+
+
+def _get_parts(
+    made: plans.Plan | plans.Rounds | plans.Outcome,
+) -> Sequence[plans.Plan | plans.Round]:
+    """Return what has migrations of running servers: not failures."""
+    if isinstance(made, plans.Plan):
+        return [made]
+    return made.rounds if isinstance(made, plans.Rounds) else ()
+
+
+def _number_shut_down(
+    made: plans.Plan | plans.Rounds | plans.Outcome,
+) -> Iterator[tuple[int, plans.Move]]:
+    """Yield the moves that shut down a running server, with their turns.
+
+    Each round counts its turns from 1, as its own plan does.
+    """
+    for part in _get_parts(made):
+        for turn, move in enumerate(part.moves, 1):
+            if plan_format.shuts_down(move):
+                yield turn, move
+
+
+def _say_shut_down(moves: Sequence[plans.Move], joint: str) -> str:
+    """Return what follows the first sentence of a plan with such moves.
+
+    :param joint: stands between
+    """
+    if not moves:
+        return ''
+    servers = {move.server: move.why_cold for move in moves}
+    number = len(servers)
+    causes = collections.Counter(servers.values()).most_common()
+    why = ', '.join(
+        (
+            messages.agree(number, 'it', 'they')
+            if len(causes) == 1
+            else str(count)
+        )
+        + f' {messages.agree(count, *plan_format.SHUT_DOWN[cause])}'
+        for cause, count in causes
+    )
+    return (
+        f'{joint}{messages.count("running server", number)} '
+        f'{messages.agree(number, "is", "are")} shut down for it ({why})'
+    )
+
+
+def _list_shut_down(
+    numbered: Sequence[tuple[int, plans.Move]],
+) -> list[report.Section]:
+    """Return the section of running servers that a plan shuts down, if any.
+
+    :param numbered: the moves, with their turns
+    """
+    lines = [
+        report.Line(
+            f'{move.host} {_to(move)}: it '
+            + plan_format.SHUT_DOWN[move.why_cold][0],
+            turn,
+            move.name,
+            uuid=move.server,
+        )
+        for turn, move in numbered
+    ]
+    title = 'Running servers that are shut down:'
+    return [report.Section(title, lines, _MOST_SERVERS, 'move')] * bool(lines)
 
 
 def _describe(made: typing.Any) -> dict[str, typing.Any]:
@@ -183,12 +272,9 @@ def _count_paused(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
     """Yield how many servers are moved while their guests are paused."""
-    parts: Sequence[plans.Plan | plans.Round] = ()
-    if isinstance(made, plans.Plan):
-        parts = [made]
-    elif isinstance(made, plans.Rounds):
-        parts = made.rounds
-    number = sum(move.paused for part in parts for move in part.moves)
+    number = sum(
+        move.paused for part in _get_parts(made) for move in part.moves
+    )
     if number:
         yield (
             f'{messages.count("moved server", number)} '
@@ -213,7 +299,42 @@ def _count_left(
         yield f'{messages.count("server", number)} {was} moved meanwhile.'
 
 
-def list_moves(moves: Sequence[plans.Move]) -> report.Section:
+def list_moves(moves: Sequence[plans.Move]) -> Iterator[report.Section]:
+    """Yield the moves in their order; of many, first where servers go."""
+    if len(moves) > _MOST_MOVES:
+        yield _count_by_host(moves)
+    if moves:
+        yield _list_in_order(moves)
+
+
+def _count_by_host(moves: Sequence[plans.Move]) -> report.Section:
+    """Return how many servers each host gets, the most first."""
+    methods: dict[str, collections.Counter[str]] = {}
+    for move in moves:
+        counted = methods.setdefault(move.expected, collections.Counter())
+        counted[move.method] += 1
+    used = [
+        method
+        for method in (
+            plan_format.LIVE,
+            plan_format.COLD,
+            plan_format.EVACUATE,
+        )
+        if any(counted[method] for counted in methods.values())
+    ]
+    rows = [
+        (messages.clean(host), counted.total())
+        + tuple(counted[method] for method in used)
+        for host, counted in sorted(
+            methods.items(),
+            key=lambda item: (-item[1].total(), messages.in_order(item[0])),
+        )
+    ]
+    heads = ('To', 'Servers', *map(str.capitalize, used))
+    return report.Section('', rows, _MOST_HOSTS_SHOWN, 'host', columns=heads)
+
+
+def _list_in_order(moves: Sequence[plans.Move]) -> report.Section:
     """Return the moves in their order; those from one host after its name.
 
     Where hosts take turns, each move names its own.
@@ -352,6 +473,9 @@ def make_rows(
             report.Cell(move.policies),
             move.to or '',
             move.method,
+            plan_format.SHUT_DOWN[move.why_cold][0]
+            if plan_format.shuts_down(move)
+            else '',
             '',
         )
 
@@ -368,6 +492,7 @@ def make_stuck_rows(
             one.project,
             one.host,
             report.Cell(one.policies),
+            '',
             '',
             '',
             ', '.join(filter(None, (one.cause, one.cause_then))),

@@ -16,6 +16,7 @@ from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import plan_map
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun.plan import plans
 
@@ -82,12 +83,29 @@ def _say_how_many(
     of_those_read = plan_report.say_of_those_read(outcome.faults)
     if not failures:
         return f'No {noun} holds a server{of_those_read}'
+    if len(failures) == 1 and not bad and not of_those_read:
+        return _say_one_can_fail(failures[0])
     head = (
         f'{len(failures) - len(bad)} of '
         f'{messages.count(noun, len(failures))} can fail, one at a time'
         f'{of_those_read}'
     )
     return f'{head}; {len(bad)} cannot' if bad else head
+
+
+def _say_one_can_fail(failure: plans.Failure) -> str:
+    """Return what becomes of the servers of the only failure."""
+    servers, moving = failure.servers, len(failure.moves)
+    if servers == moving == 1:
+        of_servers = 'its server'
+    elif servers == moving:
+        of_servers = f'all {servers} of its servers'
+    else:
+        of_servers = f'{moving} of its {messages.count("server", servers)}'
+    return (
+        f'{messages.clean(failure.failure)} can fail: {of_servers} can be '
+        'restarted elsewhere'
+    )
 
 
 def _make_sections(
@@ -105,11 +123,11 @@ def _make_sections(
     if bad or (failures and all_):
         yield _list_tightest(failures, noun)
     elif len(failures) > 1:
-        yield _name_tightest(failures, noun)
+        yield _name_tightest(failures, noun, len(outcome.topology))
     if outcome.flavors:
         yield _list_flavors(outcome.flavors, noun)
     if len(failures) == 1 and failures[0].moves:
-        yield plan_report.list_moves(failures[0].moves)
+        yield from plan_report.list_moves(failures[0].moves)
     if bad:
         yield plan_report.list_first_stuck(
             'Cannot be placed, from',
@@ -196,12 +214,18 @@ def _rank_tight(one: plans.Failure) -> tuple[typing.Any, ...]:
 
 
 def _name_tightest(
-    failures: Sequence[plans.Failure], noun: str
+    failures: Sequence[plans.Failure], noun: str, hosts: int
 ) -> report.Section:
-    one = min(failures, key=_rank_tight)
-    text = f'The tightest is {messages.clean(one.failure)}'
-    if (left := one.room_for_last) is not None:
+    """Return the failure that leaves its last server the fewest hosts.
+
+    :param hosts: how many there are
+    """
+    tightest = min(failures, key=_rank_tight)
+    text = f'The tightest is {messages.clean(tightest.failure)}'
+    if (left := tightest.room_for_last) is not None:
         text += f': {messages.count("choice", left)} for its last server'
+        if 0 < hosts - len(tightest.hosts) <= left:
+            text = 'None is tight'
     return report.Section(f'{text} (--all lists every {noun}).', apart=False)
 
 
@@ -252,9 +276,13 @@ def _list_flavors(
 def draw(outcome: plans.Outcome, by: str | None, of_all: bool) -> topology.Map:
     """Return the map of servers that cannot be placed, and of what is left.
 
+    Of one failure, it shows where its servers go.
+
     :param of_all: whether each host of the cloud was to fail
     """
     failures = outcome.failures
+    if len(failures) == 1:
+        return plan_map.draw_failure(failures[0], outcome.topology, by)
     most = max((one.room_for_last or 0 for one in failures), default=0)
     signs = {
         host: topology.level(one.room_for_last, most)

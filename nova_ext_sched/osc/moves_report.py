@@ -37,9 +37,18 @@ NOT_IN_PLAN = 'not in the plan'
 # Why a move is cold.
 _WHY = {
     plan_format.STOPPED: 'stopped',
-    plan_format.DEVICE: 'has a device',
-    plan_format.REFUSED: 'nova does not live-migrate it',
+    **{why: said for why, (said, _) in plan_format.SHUT_DOWN.items()},
 }
+
+# How moves are counted before they are made, in this order.
+_STOPPED = 'cold of servers that are stopped'
+_SHUTS_DOWN = 'cold of running servers'
+_KINDS = (
+    plan_format.LIVE,
+    plan_format.EVACUATE,
+    _STOPPED,
+    _SHUTS_DOWN,
+)
 
 _OLD = datetime.timedelta(days=1)
 
@@ -170,14 +179,29 @@ def say_plan(plan: moves_plan.Plan, cloud: str) -> list[str]:
 
     :param cloud: its name
     """
-    methods = collections.Counter(one.method for one in plan.moves)
+    shut_down = [*filter(plan_format.shuts_down, plan.moves)]
+    kinds = collections.Counter(map(_say_kind, plan.moves))
     number = messages.count('move', len(plan.moves))
-    parts = ', '.join(f'{one} {methods[one]}' for one in sorted(methods))
+    parts = ', '.join(f'{kinds[one]} {one}' for one in _KINDS if kinds[one])
     sources = messages.first_few(
         sorted({one.host for one in plan.moves}, key=messages.in_order)
     )
     text = f'{number} ({parts}) from {sources}' if plan.moves else number
-    return [f'{text}.', f'Planned {plan.time}, for {cloud}.']
+    lines = [f'{text}.']
+    if shut_down:
+        names = messages.first_few([one.shown for one in shut_down])
+        verb = messages.agree(len(shut_down), 'is', 'are')
+        lines.append(
+            f'{messages.count("running server", len(shut_down))} {verb} shut '
+            f'down: {names}.'
+        )
+    return [*lines, f'Planned {plan.time}, for {cloud}.']
+
+
+def _say_kind(move: moves_plan.Move) -> str:
+    if plan_format.shuts_down(move):
+        return _SHUTS_DOWN
+    return _STOPPED if move.method == plan_format.COLD else move.method
 
 
 def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:

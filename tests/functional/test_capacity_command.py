@@ -150,7 +150,7 @@ class CommandTestCase(capacity.CapacityTestCase):
 
     def usage(self):
         for args, message in (
-            (['--flavor', 'gone'], "ID or name of a flavor, got 'gone'"),
+            (['--flavor', 'gone'], 'There is no flavor gone.'),
             (['--image', 'x'], 'There is no image x'),
             (['--server-group', 'x'], 'There is no server group x'),
             (['-c', 'Gone'], 'no column Gone'),

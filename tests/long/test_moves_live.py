@@ -23,6 +23,8 @@ class LiveMixin(base.PluginMixin):
         host = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
         found = explain.ask(drain.Drain, 'drain', host).plan
         self.kinds = [one['method'] for one in found['moves']]
+        self.said = found['answer']['sentence']
+        self.shut_down = found['shut_down']
         moved = super()._live_migrate(server, *args, **kwargs)
         self.assertEqual(['live'], self.kinds, found)
         return moved
@@ -50,3 +52,9 @@ class SRIOVTestCase(
         """nova refuses it: its alias is not ``live_migratable``."""
         super().test_live_migrate_server_with_VF_legacy()
         self.assertEqual(['cold'], self.kinds)
+        self.assertIn(
+            '1 of 1 server can be moved; 1 running server is shut down for '
+            'it (it has a device).',
+            self.said,
+        )
+        self.assertEqual(1, len(self.shut_down))

@@ -44,6 +44,7 @@ HEAD = {
 DRAIN = HEAD | {
     'moved_meanwhile': [],
     'moves': [MOVE, COLD],
+    'shut_down': [],
     'without_place': [STUCK],
     'mended_by_others': [],
     'groups': [],

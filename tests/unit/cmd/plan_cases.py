@@ -13,9 +13,15 @@ def make_leaving(number, name='db', class_=plans.Leaving, **kwargs):
     )
 
 
-def make_move(number, kind='live', name='web', to='host2'):
+def make_move(number, kind='live', name='web', to='host2', why=''):
     return make_leaving(
-        number, name, plans.Move, to=to, expected='host2', method=kind
+        number,
+        name,
+        plans.Move,
+        to=to,
+        expected='host2',
+        method=kind,
+        why_cold=why or ('device' if kind == 'cold' else ''),
     )
 
 

@@ -15,7 +15,7 @@ from nova_ext_sched.dryrun.plan import plans
 from tests.unit.cmd import plan_cases
 
 HINT = 'To carry it out, write the plan to a file: add --output FILE.'
-APPLY = 'Where the OpenStackClient runs: openstack move plan apply'
+APPLY = 'Where the OpenStackClient runs:\n  openstack move plan apply'
 
 
 @ddt.ddt
@@ -26,11 +26,13 @@ class NextStepTestCase(testtools.TestCase):
         command._outcome = plans.Outcome(
             [plan_cases.make_failure(row) for row in rows], [], [], [], []
         )
+        rows = [[turn.strip()] for turn in rows]
         return command.say_next(parsed, report.Report('', [], rows))
 
     @ddt.data(
         (mend.Mend, '', 'a', HINT),
         (mend.Mend, '', '', ''),
+        (mend.Mend, '', ' ', ''),
         (mend.Mend, '-f json', 'a', ''),
         (mend.Mend, '--output p', '', 'Written to p.'),
         (mend.Mend, '--output p', 'a', f'Written to p. {APPLY} p'),

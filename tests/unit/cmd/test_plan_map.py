@@ -27,6 +27,17 @@ class MapTestCase(testtools.TestCase):
             ('▁-█', 'gets 1 server'), [*made.explain(made.signs.values())]
         )
 
+    def test_a_failure(self):
+        """Its own host fails, unless servers of it have no place."""
+        for causes, shown in ((['VCPU'], '1'), ([], 'f')):
+            failure = plan_cases.make_failure('host1', *causes)
+            made = plan_map.draw_failure(failure, [], None)
+            self.assertEqual({'host2': 1}, made.numbers)
+            self.assertEqual(
+                {'host1': shown, 'host2': '█'},
+                {host: sign.shown for host, sign in made.signs.items()},
+            )
+
     def test_moves_after_which_no_host_is_empty(self):
         """A host that servers leave may get others, and lack a place."""
         other = dataclasses.replace(plan_cases.make_move(2), host='host3')

@@ -52,6 +52,61 @@ class PausedTestCase(testtools.TestCase):
         self.assertNotIn('paused', str(second))
 
 
+@ddt.ddt
+class ShutDownTestCase(testtools.TestCase):
+    @ddt.data(
+        # Why moves are cold, servers that stay, and what follows the answer.
+        ('stopped', '', ''),
+        ('device', '',
+         '; 1 running server is shut down for it (it has a device)'),
+        ('device stopped device', 'VCPU',
+         '. 2 running servers are shut down for it (they have a device)'),
+        ('refused device device', '',
+         '; 3 running servers are shut down for it (2 have a device, '
+         '1 cannot be live-migrated)'),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_answer(self, whys, causes, expected):
+        moves = [
+            plan_cases.make_move(turn, 'cold', why=why)
+            for turn, why in enumerate(whys.split())
+        ]
+        stuck = [plan_cases.make_stuck(9, cause=one) for one in causes.split()]
+        made = plan_report.make(plan_cases.make_plan(moves, stuck), [], [])
+        self.assertTrue(
+            made.sentence.endswith(
+                (f' moved{expected}.', f': {causes}{expected}.')
+            ),
+            made.sentence,
+        )
+        self.assertEqual(
+            [move.server for move in moves if move.why_cold != 'stopped'],
+            made.document()['shut_down'],
+        )
+
+    def test_listed_first_with_the_reason(self):
+        made = plan_report.make(
+            plan_cases.make_plan(
+                [
+                    plan_cases.make_move(1),
+                    plan_cases.make_move(2, 'cold', 'db', to=None),
+                ]
+            ),
+            [],
+            [],
+        )
+        uuid = plan_cases.UUID.format(2)
+        self.assertEqual(
+            [
+                'Running servers that are shut down:',
+                '  2  db  host1 to a host that nova chooses (host2 now): it '
+                f'has a device  {uuid}',
+            ],
+            reading.read_lines(made.sections[1:], 120)[:2],
+        )
+        self.assertEqual(['', 'has a device'], [row[8] for row in made.rows])
+
+
 class StuckTestCase(testtools.TestCase):
     def test_of_the_first_hosts(self):
         stuck = {
@@ -75,7 +130,7 @@ class ReportTestCase(testtools.TestCase):
         lines = reading.read_lines(self.made, 110)
         for said in (
             ['Two of three.', GONE]
-            + ['Cell a is silent.', '', 'Moves, in order:'],
+            + ['Cell a is silent.', '', 'Running servers that are shut down:'],
             [
                 '  2  web  host1 to a host that nova chooses (host2 now), '
                 f'cold  {plan_cases.UUID.format(2)}'
@@ -104,6 +159,28 @@ class ReportTestCase(testtools.TestCase):
             uuid = plan_cases.UUID.format(turn + 5)
             self.assertEqual(f'    {turn}  web  to host2, live  {uuid}', line)
         self.assertEqual('  from host2, 6 servers:', lines[8])
+
+    def test_many_moves(self):
+        """A table says where they go, before the first of them."""
+        moves = [
+            dataclasses.replace(
+                plan_cases.make_move(turn, 'cold' if turn > 18 else 'live'),
+                expected='host10' if turn % 3 else 'host9',
+            )
+            for turn in range(21)
+        ]
+        made = plan_report.make(plan_cases.make_plan(moves), [], [])
+        lines = reading.read_lines(made.sections[-2:], 110)
+        self.assertEqual(
+            [
+                'To      Servers  Live  Cold',
+                'host10       14    12     2',
+                'host9         7     7     0',
+                '',
+                'Moves, in order:',
+            ],
+            lines[:5],
+        )
 
     def test_equal_reasons_are_told_once(self):
         """Some servers of each are seen, whichever has the most."""
@@ -143,7 +220,7 @@ class ReportTestCase(testtools.TestCase):
                 # One that cannot be moved.
                 ('', 'host1', '', '', 'VCPU'),
             ],
-            [(row[0], row[4], *row[6:]) for row in self.made.rows],
+            [(row[0], row[4], *row[6:8], row[9]) for row in self.made.rows],
         )
 
     def test_document(self):
@@ -152,7 +229,7 @@ class ReportTestCase(testtools.TestCase):
         self.assertEqual(['Cell a is silent.'], document['faults'])
         self.assertTrue(
             document['answer']['sentence'].endswith(
-                f'moves. Two of three. {GONE}'
+                f'(it has a device). Two of three. {GONE}'
             )
         )
         expected = dataclasses.asdict(plan_cases.FULL)

@@ -76,7 +76,7 @@ class SurvivalTestCase(testtools.TestCase):
         (
             [['state']],
             [
-                '1 of 1 host can fail, one at a time.',
+                'a can fail: 1 of its 2 servers can be restarted elsewhere.',
                 'nova would not evacuate 1 server in its state.',
             ],
             True,
@@ -149,6 +149,36 @@ class SurvivalTestCase(testtools.TestCase):
         self.assertEqual(
             ['Host', 'b', 'a'], [line.split()[0] for line in lines[2:]]
         )
+
+    @ddt.data((1, 'its server'), (2, 'all 2 of its servers'))
+    @ddt.unpack
+    def test_one_host(self, servers, said):
+        failure = dataclasses.replace(
+            plan_cases.make_failure('cmp-3'),
+            moves=[
+                plan_cases.make_move(turn, 'evacuate')
+                for turn in range(servers)
+            ],
+        )
+        [first, *_] = self.tell([failure])
+        self.assertEqual(
+            f'cmp-3 can fail: {said} can be restarted elsewhere.', first
+        )
+
+    @ddt.data(
+        (1, 'The tightest is b: 1 choice for its last server'),
+        (2, 'None is tight'),
+    )
+    @ddt.unpack
+    def test_hosts_of_which_none_is_tight(self, room, said):
+        outcome = plans.Outcome(
+            [make_roomy('a', 2), make_roomy('b', room)],
+            *([], [], [], []),
+            topology=[{'host': name} for name in 'abc'],
+        )
+        made = survive_report.make(outcome, 'host')
+        lines = reading.read_lines(made)
+        self.assertEqual(f'{said} (--all lists every host).', lines[1])
 
     def test_the_tightest(self):
         """Those that cost servers, then by room, then as people count."""

@@ -226,11 +226,17 @@ Moved:
 
 class PlanTestCase(testtools.TestCase):
     def test_what_is_shown_before(self):
-        moves = make_moves(3)
-        moves[2].method, moves[2].host = 'cold', 'c'
+        moves = make_moves(5)
+        for move, why in zip(
+            moves[2:], ('stopped', 'device', 'refused'), strict=True
+        ):
+            move.method, move.why_cold, move.host = 'cold', why, 'c'
+        moves[3].name, moves[4].name = 'db-1', 'db-2'
         self.assertEqual(
             [
-                '3 moves (cold 1, live 2) from a, c.',
+                '5 moves (2 live, 1 cold of servers that are stopped, 2 cold '
+                'of running servers) from a, c.',
+                '2 running servers are shut down: db-1, db-2.',
                 'Planned 2026-11-27T01:00:00Z, for lab.',
             ],
             moves_report.say_plan(make_plan(moves), 'lab'),
