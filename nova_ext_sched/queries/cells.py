@@ -62,7 +62,7 @@ class Cells:
         """Ask cells at the same time, and wait for their answers.
 
         :param select: called with a nova RequestContext of the cell and what
-            to ask it about, as :meth:`.joined.Source.join` says
+            to ask it about, as :meth:`.joined.Database.join` says
         :param uuids: what to ask about, by UUID of the cell
         :raises nova.exception.CellMappingNotFound: there is no such cell;
             what the API database or its driver raises
@@ -96,7 +96,7 @@ class Cells:
         return cell
 
 
-class _Cell(joined.Source):
+class _Cell(joined.Database):
     def __init__(self, mapping: typing.Any, seconds: float | None) -> None:
         super().__init__(_MOST_WANTED, seconds)
         self.uuid: str = mapping.uuid

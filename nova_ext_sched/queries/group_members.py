@@ -181,8 +181,7 @@ def get_members(
     (:mod:`.compute_hosts`). A cell that does not answer is a fault where a
     member that has an allocation is left without a host.
 
-    :raises Exception: as :func:`get_places`; what nova's report client raises
-        where placement does not answer
+    :raises Exception: as :func:`get_places`, and :func:`.placement.get`
     """
     places, cell_of = _look_up(ctxt, group, uuids, on_fault)
     unclaimed = [uuid for uuid in uuids if None in places.get(uuid, ())]

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One question for all requests that ask the same of one source.
+"""One question for all requests that ask the same of one cell's database.
 
-A source is the database of a cell, or placement. It is asked one question at
-a time, by a thread of its own:
+Whatever has a limit here has it because a select takes milliseconds, and a
+thread that waits for a silent database is lost. Placement is asked otherwise
+(:mod:`.gets`). A database is asked one question at a time, by a thread of its
+own:
 
 ==============================  =============================================
 a request that comes            what it gets
@@ -12,14 +14,15 @@ while nothing is asked          an answer to its own question
 while a question is under way   an answer to the next one, which asks for what
                                 all requests want that came meanwhile: the
                                 answer is never older than the request
-while the source is silent      a fault, at once
+while the database is silent    a fault, at once
 ==============================  =============================================
 
 So a burst takes few questions, and no request is refused for having waited:
-the limit of a question counts from when it is sent.
+the limit of a question counts from when it is sent. Nobody waits for another
+cell.
 
 ==============================  =============================================
-a source                        what follows
+a database                      what follows
 ==============================  =============================================
 answers, or fails               the next request asks it
 has not answered in 30 seconds  all requests that wait for it get a fault. It
@@ -43,11 +46,11 @@ from oslo_utils import timeutils
 
 from nova_ext_sched import messages
 
-#: How long an answer may take, in seconds. A source that is well takes
+#: How long an answer may take, in seconds. A database that is well takes
 #: milliseconds; a process whose threads all compute takes seconds to read it.
 SECONDS = 30
 
-#: How long a silent source is left alone, in seconds.
+#: How long a silent database is left alone, in seconds.
 AGAIN = 60
 
 #: The same where some threads wait for it already.
@@ -59,7 +62,7 @@ _MOST_HANGING = 10
 
 Found = typing.TypeVar('Found')
 
-#: Reads something of servers, or of other things with UUIDs.
+#: Reads something of servers, or of compute nodes.
 Select = Callable[[typing.Any, Collection[str]], Mapping[str, Found]]
 
 
@@ -85,8 +88,8 @@ class Question(typing.Generic[Found]):
         self.ended.set()
 
 
-class Source:
-    """What is asked. It may be used by many threads or greenlets at once.
+class Database:
+    """A cell's. It may be used by many threads or greenlets at once.
 
     :param most: how many things one question may ask for; a single request
         may ask for more
@@ -107,11 +110,11 @@ class Source:
     def call(
         self, ctxt: typing.Any, select: Select[Found], wanted: Collection[str]
     ) -> Mapping[str, Found]:
-        """Ask the source; a subclass says how."""
+        """Ask the database; a subclass says how."""
         raise NotImplementedError
 
     def fault(self, what: str) -> Exception:
-        """Return an error that says what is wrong with the source."""
+        """Return an error that says what is wrong with the database."""
         raise NotImplementedError
 
     def join(

@@ -1,28 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the request filters ask placement, through nova's own client."""
+"""What nova-scheduler asks placement besides nova's own questions."""
 
+from collections.abc import Collection
+import threading
 import typing
 from urllib import parse
 
+from keystoneauth1 import exceptions as ks_exc
 from nova import exception as nova_exception
 from nova.scheduler.client import report
 
 from nova_ext_sched import messages
+from nova_ext_sched.queries import gets
 
-# The first that has traits; aggregates and names of providers are older.
+# The first that has traits; aggregates, allocations and names of providers
+# are older.
 _MICROVERSION = '1.6'
+
+# No connection, or one that was closed; keystone may be what is away.
+_AWAY = (ks_exc.ConnectionError, ks_exc.DiscoveryFailure)
+
+# Of a load balancer whose placement restarts, and of one that is too busy.
+_AWAY_STATUSES = (502, 503, 504)
+
+
+class _Client:
+    # nova's client, another than nova's own: that one keeps ten connections,
+    # and closes with a warning of urllib3 what is used beyond.
+
+    def __init__(self) -> None:
+        self._client: report.SchedulerReportClient | None = None
+        self._lock = threading.Lock()
+
+    def send(self, ctxt: typing.Any, url: str) -> typing.Any:
+        # Raises gets.Away where it may be answered later.
+        try:
+            response = self._open().get(
+                url, version=_MICROVERSION, global_request_id=ctxt.global_id
+            )
+        except _AWAY as exc:
+            raise _away(messages.say_error(exc)) from exc
+        except ks_exc.HttpError as exc:
+            # keystone's.
+            if exc.http_status in _AWAY_STATUSES:
+                raise _away(messages.say_error(exc)) from exc
+            raise
+        except ks_exc.EndpointNotFound:
+            # As nova does: a new client reads the catalog anew.
+            self._client = None
+            raise
+        if response.status_code == 200:
+            return response.json()
+        said = (
+            f'status {response.status_code}: {messages.clean(response.text)}'
+        )
+        if response.status_code in _AWAY_STATUSES:
+            raise _away(said)
+        raise nova_exception.NovaException(said)
+
+    def _open(self) -> report.SchedulerReportClient:
+        with self._lock:
+            if self._client is None:
+                self._client = report.SchedulerReportClient()
+            return self._client
+
+
+def _away(why: str) -> gets.Away:
+    return gets.Away(f'Placement does not answer: {why}')
+
+
+_client = _Client()
+
+#: The GETs without whose answers a request is refused.
+current = gets.Gets(_client.send)
+
+# Without their answers a request goes another way, at once.
+_helpful = gets.Gets(_client.send, seconds=0)
+
+
+def get(ctxt: typing.Any, urls: Collection[str]) -> dict[str, typing.Any]:
+    """Return what placement answers, by URL.
+
+    :raises gets.Away: placement was away for too long
+    :raises Exception: keystoneauth, JSON, configuration, or another status;
+        so do the other functions here
+    """
+    return current.ask(ctxt, urls) if urls else {}
 
 
 def get_traits(ctxt: typing.Any) -> frozenset[str]:
-    """Return the names of all traits that placement knows.
-
-    :raises Exception: keystoneauth, JSON, configuration, or another status;
-        so does the other function here
-    """
+    """Return the names of all traits that placement knows."""
     # One request for all of them: some hundred names, and a few of the
     # operator's.
-    return frozenset(_get(ctxt, '/traits')['traits'])
+    url = '/traits'
+    return frozenset(_helpful.ask(ctxt, [url])[url]['traits'])
 
 
 def get_aggregates_of_node(ctxt: typing.Any, node: str) -> frozenset[str]:
@@ -35,22 +107,13 @@ def get_aggregates_of_node(ctxt: typing.Any, node: str) -> frozenset[str]:
         none
     """
     url = '/resource_providers'
-    named = _get(ctxt, f'{url}?{parse.urlencode({"name": node})}')
+    [named] = get(ctxt, [f'{url}?{parse.urlencode({"name": node})}']).values()
+    urls = [
+        f'{url}/{provider["uuid"]}/aggregates'
+        for provider in named['resource_providers']
+    ]
     return frozenset(
         aggregate
-        for provider in named['resource_providers']
-        for aggregate in _get(ctxt, f'{url}/{provider["uuid"]}/aggregates')[
-            'aggregates'
-        ]
+        for answer in get(ctxt, urls).values()
+        for aggregate in answer['aggregates']
     )
-
-
-def _get(ctxt: typing.Any, url: str) -> typing.Any:
-    response = report.report_client_singleton().get(
-        url, version=_MICROVERSION, global_request_id=ctxt.global_id
-    )
-    if response.status_code != 200:
-        raise nova_exception.NovaException(
-            f'status {response.status_code}: {messages.clean(response.text)}'
-        )
-    return response.json()

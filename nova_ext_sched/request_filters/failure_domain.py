@@ -49,9 +49,12 @@ def failure_domains(ctxt: typing.Any, request_spec: typing.Any) -> bool:
     host forced at boot              the same; nova asks no host filter, so
                                      that a host in no domain is accepted and
                                      the request's own servers do not count
-    the API database, placement or   no host
-    a cell that has members does
-    not answer
+    the API database or a cell that  no host
+    has members does not answer
+    placement is slow or hangs       it waits
+    placement is away for long, or   no host
+    answers with an error
+    (:mod:`.gets`)
     rebuild                          nova does not ask
     ===============================  =======================================
 

@@ -227,8 +227,7 @@ class LogLinesTestCase(test_base.RequestFilterTestCase):
         request = utils.ResourceRequest
         with mock.patch.object(request, 'from_request_spec', fault):
             isolation_filter.IsolatedAggregatesFilter().filter_all([], spec)
-        report = placement.report
-        with mock.patch.object(report, 'report_client_singleton', fault):
+        with mock.patch.object(placement._client, '_open', fault):
             isolation_request_filter._get_known_traits(self.ctxt)
         self.assertOneLineEach()
 

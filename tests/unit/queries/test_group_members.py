@@ -20,6 +20,9 @@ FAULT = nova_exception.CellTimeout('silent')
 #: The cell where a member may be is asked.
 FIRST = (servers.select_places, {'c1': ['a']})
 
+#: What a member holds something of.
+HELD = ('node', 'device')
+
 
 def group(*members):
     return objects.InstanceGroup(uuid=uuids.group, members=list(members))
@@ -39,9 +42,11 @@ class GroupMembersTestCase(testtools.TestCase):
         self.mapped, self.places, self.nodes = {}, {}, {}
         self.silent = set()
         self.asked = []
-        self.client = mock.Mock()
-        self.client.get_allocs_for_consumer.side_effect = lambda ctxt, uuid: {
-            'allocations': {f'node of {uuid}': {}, f'device of {uuid}': {}}
+        self.placement = mock.Mock()
+        self.placement.ask.side_effect = lambda ctxt, urls: {
+            url: {'allocations': {f'{what} of {uuid}': {} for what in HELD}}
+            for url in urls
+            for uuid in [url.removeprefix('/allocations/')]
         }
         for name, replacement in (
             ('group_members._known', group_members._Known()),
@@ -49,10 +54,7 @@ class GroupMembersTestCase(testtools.TestCase):
             ('cells.current', mock.Mock(ask=self.ask)),
             ('cells.disabled', mock.Mock(ask=self.ask)),
             ('compute_hosts._absent', compute_hosts._Absent()),
-            (
-                'allocations.report.report_client_singleton',
-                lambda: self.client,
-            ),
+            ('placement.current', self.placement),
         ):
             path = f'nova_ext_sched.queries.{name}'
             self.useFixture(fixtures.MonkeyPatch(path, replacement))
@@ -146,7 +148,7 @@ class GetMembersTestCase(GroupMembersTestCase):
         self.assertEqual([], self.asked)
         self.places |= {'on': frozenset(['h1'])}
         self.get_members('on')
-        self.client.get_allocs_for_consumer.assert_not_called()
+        self.placement.ask.assert_not_called()
 
     def test_bound(self):
         """Placement is asked about the newest ones."""
@@ -159,7 +161,7 @@ class GetMembersTestCase(GroupMembersTestCase):
         self.assertEqual(set(names[-most:]), set(found.hosts))
 
     def test_placement_does_not_answer(self):
-        self.client.get_allocs_for_consumer.side_effect = ZeroDivisionError
+        self.placement.ask.side_effect = ZeroDivisionError
         self.places |= {'a': frozenset([None])}
         self.assertRaises(ZeroDivisionError, self.get_members, 'a')
 
@@ -246,8 +248,9 @@ class CellsTestCase(GroupMembersTestCase):
         self.assertEqual({'a': {'h'}, 'b': set()}, found.allocated)
         self.assertEqual([FAULT], faults)
         # One that placement gave no host yet.
-        self.client.get_allocs_for_consumer.side_effect = None
-        self.client.get_allocs_for_consumer.return_value = {'allocations': {}}
+        self.placement.ask.side_effect = lambda ctxt, urls: dict.fromkeys(
+            urls, {'allocations': {}}
+        )
         self.assertEqual({'b': set()}, self.get_members('b').allocated)
 
     def test_which_cells_are_asked_for_the_hosts(self):

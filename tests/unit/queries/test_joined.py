@@ -17,7 +17,7 @@ class Silent(Exception):
     pass
 
 
-class Database(joined.Source):
+class Database(joined.Database):
     """Answers when the test lets it.
 
     :ivar asked: the context of each question, and what it was about

@@ -8,7 +8,6 @@ The databases are real, and slow.
 from concurrent import futures
 import contextlib
 import time
-from unittest import mock
 
 import fixtures
 from nova import context
@@ -21,8 +20,8 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
 from nova_ext_sched import request_state
-from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import cells
+from nova_ext_sched.queries import gets
 from nova_ext_sched.queries import group_members
 from nova_ext_sched.queries import joined
 from nova_ext_sched.queries import servers
@@ -120,7 +119,7 @@ class BurstTestCase(base.RequestFilterTestCase):
     def test_placement(self):
         """Each asks about the 50 newest members that are under way.
 
-        Each answer takes 0.02 s; eight requests go to placement at once.
+        Each answer takes 0.02 s; ten requests go to placement at once.
         """
         self.insert_members(vm_state='building')
         node = models.ComputeNode.__table__
@@ -129,18 +128,12 @@ class BurstTestCase(base.RequestFilterTestCase):
         self.insert(self.cell, models.ComputeNode, [row])
         asked = []
 
-        def get(ctxt, uuid):
-            asked.append(uuid)
+        def send(ctxt, url):
+            asked.append(url.removeprefix('/allocations/'))
             time.sleep(0.02)
             return {'allocations': {uuids.node: {}, uuids.device: {}}}
 
-        client = mock.Mock(get_allocs_for_consumer=get)
-        self.replace(
-            'queries.allocations.report.report_client_singleton',
-            lambda: client,
-        )
-        placement = allocations._Placement(100)
-        self.replace('queries.allocations._placement', placement)
+        self.replace('queries.placement.current', gets.Gets(send))
         for forbidden, members in self.burst():
             self.assertEqual({uuids.rack}, set(forbidden))
             self.assertEqual({*MEMBERS[-50:]}, {*members.hosts})

@@ -214,8 +214,7 @@ class KnownTraitsTestCase(test_base.RequestFilterTestCase):
         self.asked = 0
         self.status = 200
         self.client = mock.Mock(get=self.get)
-        client = 'queries.placement.report.report_client_singleton'
-        self.replace(client, lambda: self.client)
+        self.replace('queries.placement._client._client', self.client)
         read_traits = isolation_request_filter._read_traits
         self.useFixture(cached.Forgotten(read_traits))
 
