@@ -170,7 +170,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class Cell(cliff_columns.FormattableColumn[typing.Any]):
+class Cell(cliff_columns.FormattableColumn):
     """A cell of several values: a text for people, a value for programs.
 
     :param text: by default the values, one after the other

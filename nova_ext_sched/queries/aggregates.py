@@ -40,7 +40,7 @@ class HostValue(typing.NamedTuple):
 
 
 def _read(
-    context: typing.Any, query: sa.Select, **parameters: typing.Any
+    context: typing.Any, query: sa.sql.Select, **parameters: typing.Any
 ) -> Sequence[typing.Any]:
     with sources.current.open_aggregates(context) as session:
         return session.execute(query, parameters).all()
@@ -88,7 +88,7 @@ def get_by_name_or_value(
 # To make the statement takes longer than to execute it. It goes by options;
 # what members write is a parameter, and is not kept.
 @functools.lru_cache(maxsize=16)
-def _name_or_value_query(key: str, prefixes: tuple[str, ...]) -> sa.Select:
+def _name_or_value_query(key: str, prefixes: tuple[str, ...]) -> sa.sql.Select:
     metadata = _METADATA.c
     begins = [_begins_with(metadata.value, prefix) for prefix in prefixes]
     return _select_items(isouter=True).where(
@@ -107,7 +107,7 @@ def _begins_with(text: typing.Any, prefix: str) -> typing.Any:
 
 
 @functools.lru_cache(maxsize=16)
-def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
+def _metadata_query(prefixes: tuple[str, ...]) -> sa.sql.Select:
     key = sa.func.ltrim(_METADATA.c.key)
     return _select_items().where(
         sa.or_(
@@ -119,7 +119,9 @@ def _metadata_query(prefixes: tuple[str, ...]) -> sa.Select:
     )
 
 
-def _select_items(*columns: typing.Any, isouter: bool = False) -> sa.Select:
+def _select_items(
+    *columns: typing.Any, isouter: bool = False
+) -> sa.sql.Select:
     one, metadata = _AGGREGATES.c, _METADATA.c
     return (
         sa.select(one.uuid, one.name, metadata.key, metadata.value, *columns)
@@ -188,7 +190,7 @@ _hosts: weakref.WeakKeyDictionary[
 
 
 @functools.cache
-def _values_query(of_hosts: bool) -> sa.Select:
+def _values_query(of_hosts: bool) -> sa.sql.Select:
     member = _MEMBERS.c
     joined = member.aggregate_id == _AGGREGATES.c.id
     if of_hosts:
@@ -214,7 +216,7 @@ def get_uuids_by_hosts(
     return {uuid for (uuid,) in _read(context, query)}
 
 
-def _select_hosts(*columns: typing.Any) -> sa.Select:
+def _select_hosts(*columns: typing.Any) -> sa.sql.Select:
     return (
         sa.select(_AGGREGATES.c.uuid, *columns)
         .select_from(_AGGREGATES)

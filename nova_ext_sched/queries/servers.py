@@ -26,7 +26,7 @@ from nova_ext_sched.queries import sources
 _CHUNK = 1000
 
 # The UUIDs that a statement is about.
-_UUIDS: sa.BindParameter[str] = sa.bindparam('uuids', expanding=True)
+_UUIDS: typing.Any = sa.bindparam('uuids', expanding=True)
 
 #: The statuses of a migration that nova counts as ended
 #: (nova.db.main.api.migration_get_in_progress_by_host_and_node), besides that
@@ -69,7 +69,7 @@ def in_chunks(uuids: Collection[str]) -> Iterator[list[str]]:
 
 
 def _execute(
-    session: typing.Any, statement: sa.Select, uuids: Collection[str]
+    session: typing.Any, statement: sa.sql.Select, uuids: Collection[str]
 ) -> Iterator[typing.Any]:
     connection = session.connection()
     for chunk in in_chunks(uuids):

@@ -135,7 +135,9 @@ _MODELS: Mapping[str, typing.Any] = {
 }
 
 
-def _select(kind: str, after: Mapping[str, int] | None) -> Iterator[sa.Select]:
+def _select(
+    kind: str, after: Mapping[str, int] | None
+) -> Iterator[sa.sql.Select]:
     model = _MODELS[kind]
     label = sa.literal(kind).label('kind')
     if after is not None:
@@ -145,7 +147,7 @@ def _select(kind: str, after: Mapping[str, int] | None) -> Iterator[sa.Select]:
     yield sa.select(label, sa.func.max(model.id), *nothing)
 
 
-def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.Select:
+def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.sql.Select:
     fault = models.InstanceFault
     return sa.select(
         label,
@@ -164,7 +166,7 @@ def _is_refusal(words: typing.Any) -> typing.Any:
     )
 
 
-def _select_events(label: typing.Any, is_after: typing.Any) -> sa.Select:
+def _select_events(label: typing.Any, is_after: typing.Any) -> sa.sql.Select:
     event, action = models.InstanceActionEvent, models.InstanceAction
     return (
         sa.select(

@@ -28,7 +28,7 @@ def count(asked):
 
     session.Session.request = counting_request
 
-    @sa.event.listens_for(sa.Engine, 'before_cursor_execute')
+    @sa.event.listens_for(sa.engine.Engine, 'before_cursor_execute')
     def record(connection, cursor, statement, *args):
         # The command's own database, of what it supposes, is in memory.
         if connection.engine.url.database:

@@ -25,7 +25,9 @@ def share_compiled_statements():
     dialect, so those of one class must be equal.
     """
     cache = sa.util.LRUCache(5000)
-    sa.Engine._compiled_cache = property(lambda _: cache, lambda *_: None)
+    sa.engine.Engine._compiled_cache = property(
+        lambda _: cache, lambda *_: None
+    )
     sqlite.dialect.__eq__ = lambda self, other: type(self) is type(other)
     sqlite.dialect.__hash__ = lambda self: hash(type(self))
 

@@ -155,11 +155,11 @@ class StatementsTest(test_watch.WatchTestCase):
             if statement != 'BEGIN' and ' services' not in statement:
                 statements.append((connection.engine, statement))
 
-        sa.event.listen(sa.Engine, 'before_cursor_execute', listen)
+        sa.event.listen(sa.engine.Engine, 'before_cursor_execute', listen)
         try:
             yield
         finally:
-            sa.event.remove(sa.Engine, 'before_cursor_execute', listen)
+            sa.event.remove(sa.engine.Engine, 'before_cursor_execute', listen)
 
 
 class MembersTest(test_watch.WatchTestCase):

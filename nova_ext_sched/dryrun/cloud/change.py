@@ -75,7 +75,7 @@ class OtherState(sources.Sources):
     """
 
     def __init__(
-        self, engine: sa.Engine, moved: Mapping[str, sources.Places]
+        self, engine: sa.engine.Engine, moved: Mapping[str, sources.Places]
     ) -> None:
         self._engine = engine
         self._moved = moved
@@ -120,7 +120,7 @@ _QUERIES = {
 
 @contextlib.contextmanager
 def used(
-    engine: sa.Engine, moved: Mapping[str, sources.Places]
+    engine: sa.engine.Engine, moved: Mapping[str, sources.Places]
 ) -> Iterator[None]:
     """Let the scheduler's code read another state, as :class:`OtherState`.
 
@@ -320,7 +320,7 @@ _LIKE_ITS_DATABASE: dict[str, Callable[[typing.Any, object], object]] = {
 
 def copy_aggregates(
     aggregates: Iterable[typing.Any], dialect: str = 'sqlite'
-) -> sa.Engine:
+) -> sa.engine.Engine:
     """Return a database in memory that has some aggregates.
 
     :param aggregates: nova Aggregate objects
@@ -329,7 +329,7 @@ def copy_aggregates(
     """
     engine = sa.create_engine(
         'sqlite://',
-        poolclass=sa.StaticPool,
+        poolclass=sa.pool.StaticPool,
         connect_args={'check_same_thread': False},
     )
     if dialect in _LIKE_ITS_DATABASE:
