@@ -526,10 +526,11 @@ class ZoneTestCase(ExplainTestCase):
         asked = ('--server', server['id'], '--operation', 'migrate')
         answer = explain.read(*asked)
         self.assertEqual(3, answer.status)
+        can_unpin = api_version_request.max_api_version() >= UNPINS
         self.assertEqual(
             [
-                'put host2, host3 into the zone az1, or unpin the server '
-                '(microversion 2.104)'
+                'put host2, host3 into the zone az1'
+                + ', or unpin the server (microversion 2.104)' * can_unpin
             ],
             [one['act'] for one in answer.document['answer']['freed']],
         )
@@ -547,7 +548,7 @@ class ZoneTestCase(ExplainTestCase):
         self.assertEqual(['host3'], explain.read(*asked).order)
         self.remove_host('z', 'host3')
         self.assertEqual([], explain.read(*asked).order)
-        if api_version_request.max_api_version() < UNPINS:
+        if not can_unpin:
             self.skipTest('this release of nova unpins no server')
         self.api.api_put(
             f'/servers/{server["id"]}',

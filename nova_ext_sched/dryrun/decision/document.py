@@ -29,6 +29,9 @@ FORMAT = 2
 # nova pins servers to the zone that they were created in.
 _ZONE = 'availability zone'
 
+# The microversion from which on nova-api takes a server out of its zone.
+_UNPINS = '2.104'
+
 _FLAVOR = ('name', 'vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
 
 # The most names of a reason, hosts of the order, and weighers that are shown.
@@ -123,9 +126,17 @@ def make_answer(judged: matrix.Matrix, of_server: bool) -> conclusion.Answer:
     said = *judged.faults, head, ', '.join(why), *judged.remarks
     answer.sentence = _join(*said)
     for one in answer.freed:
-        if one.cause == _ZONE and of_server:
-            one.act += ', or unpin the server (microversion 2.104)'
+        if one.cause == _ZONE and of_server and _can_unpin():
+            one.act += f', or unpin the server (microversion {_UNPINS})'
     return answer
+
+
+def _can_unpin() -> bool:
+    """Return whether this nova's API takes a server out of its zone."""
+    from nova.api.openstack import api_version_request
+
+    unpins = api_version_request.APIVersionRequest(_UNPINS)
+    return bool(unpins <= api_version_request.max_api_version())
 
 
 def tell(explained: Document) -> tuple[str, list[str]]:
