@@ -216,6 +216,19 @@ class DistributionTestCase(unittest.TestCase):
         }
         self.assertEqual(set(), tracked - set(names))
 
+    def test_wheel_of_a_tree_without_git_holds_the_same(self):
+        """As from a tarball of the source, or in a Debian package."""
+        tree, dist = folder() / 'tree', folder() / 'of-tree'
+        ignored = shutil.ignore_patterns('.*', '*.egg-info', '__pycache__')
+        shutil.copytree(ROOT, tree, ignore=ignored)
+        python = sys.executable
+        run(python, '-m', 'build', '-w', '-o', dist, tree, cwd=folder())
+        held = []
+        for path in (built()[1], *dist.glob('*.whl')):
+            with zipfile.ZipFile(path) as wheel:
+                held.append({n for n in wheel.namelist() if '-info' not in n})
+        self.assertEqual(*held)
+
     def test_sdist_holds_the_source_and_no_names_of_people(self):
         with tarfile.open(built()[0]) as sdist:
             names = {name.partition('/')[2] for name in sdist.getnames()}
