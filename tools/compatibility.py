@@ -92,7 +92,7 @@ def record(row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument(
-        'environment', help='nova31, nova31-day or nova31-deployment, up to 34'
+        'environment', help='nova31, nova31-day or nova31-deployment, 29 to 34'
     )
     parser.add_argument('python', help='3.11, 3.12 or 3.13')
     args = parser.parse_args()

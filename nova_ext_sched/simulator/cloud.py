@@ -206,7 +206,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self._clients[project] = client.TestOpenStackClient(
                 # An administrator by nova's policies.
                 'admin',
-                self.api_fixture.base_url,
+                self.api_fixture.api.base_url,
                 project,
                 ['reader', 'member', 'admin'],
             )

@@ -39,7 +39,7 @@ class IsolationListTest(many_hosts.ManyHostsTestCase):
         )
         client = self.useFixture(
             openstackclient.OpenStackClient(
-                self.api_fixture.base_url,
+                self.api_fixture.api.base_url,
                 {'placement': self.placement.fixture.endpoint},
             )
         )

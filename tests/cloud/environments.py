@@ -30,6 +30,15 @@ CACHE = pathlib.Path(
 #: The major releases that belong to a release of nova. neutron says only how
 #: old its library may be.
 RELEASES = {
+    '29': {
+        'cinder': 24,
+        'glance': 28,
+        'keystone': 25,
+        'neutron': 24,
+        'neutron-lib': 3,
+        'nova': 29,
+        'openstack-placement': 11,
+    },
     '31': {
         'cinder': 26,
         'glance': 30,

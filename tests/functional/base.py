@@ -265,7 +265,7 @@ class PluginMixin:
         """Return an OpenStackClient of this cloud's users."""
         return self.useFixture(
             openstackclient.OpenStackClient(
-                self.api_fixture.base_url,
+                self.api_fixture.api.base_url,
                 {'placement': self.placement.fixture.endpoint},
             )
         )

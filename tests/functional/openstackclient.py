@@ -37,7 +37,7 @@ class OpenStackClient(fixtures.Fixture):
     only the log-in is replaced: nova's functional API takes the user from
     headers, and placement's from a token.
 
-    :param compute: URL of nova's API (``base_url`` of nova's OSAPIFixture)
+    :param compute: URL of nova's API (``api.base_url`` of nova's OSAPIFixture)
     :param others: endpoints of other services by type, for example
         ``{'placement': 'http://...'}``
     :param microversion: ``--os-compute-api-version``

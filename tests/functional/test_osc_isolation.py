@@ -419,7 +419,7 @@ class RefusedTest(IsolationTestCase):
     def placement_is_down(self):
         self.useFixture(
             openstackclient.OpenStackClient(
-                self.api_fixture.base_url,
+                self.api_fixture.api.base_url,
                 {'placement': 'http://127.0.0.1:1/placement'},
             )
         )

@@ -131,7 +131,7 @@ class FormatsTestCase(plans.PlanTestCase):
         self.isolate('windows', ['host2'], 'CUSTOM_WINDOWS')
         self.openstack = self.useFixture(
             openstackclient.OpenStackClient(
-                self.api_fixture.base_url, microversion='2.68'
+                self.api_fixture.api.base_url, microversion='2.68'
             )
         )
 

@@ -43,9 +43,9 @@ LANGUAGES = set(
 )
 
 # Environments of tox whose kind .ci/run runs on another release of nova, as
-# nova34 and nova31-day; and those that run the same tests once more, or are no
+# nova34 and nova29-day; and those that run the same tests once more, or are no
 # tests: it has to end in time.
-NOT_IN_CI = {'nova31', 'py312-nova31', 'benchmarks', 'cover'}
+NOT_IN_CI = {'nova29', 'py312-nova29', 'benchmarks', 'cover'}
 
 # Commands of other projects: that they exist is not ours to test. mail-me
 # stands for what the reader has.
@@ -266,7 +266,7 @@ class DocumentationTestCase(testtools.TestCase):
         'nova-ext-sched explain --servers UUID',
         'nova-ext-sched-simulate windows_licensing',
         'nova-ext-sched-status upgrade check --yaml',
-        'tox -e nova30',
+        'tox -e nova28',
         "pip install 'nova-ext-sched[simulator]'",
         "pip install '.[test]'",
         'pip install -c missing.txt .',

@@ -28,13 +28,14 @@ from nova_ext_sched.cmd.status import operators_data
 
 CONF = nova.conf.CONF
 
-#: nova's releases that the package supports: 2025.1 to 2026.2.
-OLDEST = 31
+#: nova's releases that the package supports: 2024.1 to 2026.2.
+OLDEST = 29
 NEWEST = 34
 
 #: The release of each nova from which on nova-api drops scheduler hints that
-#: begin with ``_nova``. Those before let members write them.
-MENDED = {31: '31.3.1', 32: '32.2.1', 33: '33.0.2'}
+#: begin with ``_nova``. Those before let members write them. No nova 29 or 30
+#: was mended.
+MENDED = {29: '31.3.1', 30: '31.3.1', 31: '31.3.1', 32: '32.2.1', 33: '33.0.2'}
 
 #: What nova's queries for candidates need, and so ours.
 PLACEMENT = '1.36'

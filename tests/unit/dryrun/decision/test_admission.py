@@ -15,6 +15,7 @@ from oslo_utils import timeutils
 import testtools
 
 from nova_ext_sched.dryrun.decision import admission
+from tests import releases
 
 objects.register_all()
 
@@ -181,7 +182,7 @@ class AskTestCase(testtools.TestCase):
         for requester, specs, is_live in (
             # A port's, and others.
             ('port', {}, True),
-            (None, {'live_migratable': 'true'}, True),
+            (None, {'live_migratable': 'true'}, releases.MOVES_DEVICES),
             (None, {'live_migratable': 'false'}, False),
             (None, {}, False),
         ):
@@ -192,7 +193,8 @@ class AskTestCase(testtools.TestCase):
             refused = self.ask('live-migrate', instance)
             self.assertEqual(is_live, refused is None)
             if refused:
-                self.assertIn('live-migratable devices', str(refused))
+                why = 'live-migratable devices|non-VIF related PCI requests'
+                self.assertRegex(str(refused), why)
                 self.assertEqual('never live-migrated', refused.cause)
                 self.assertFalse(refused.may_run)
             self.assertIsNone(self.ask('migrate', instance))
