@@ -16,6 +16,7 @@ from nova_ext_sched.conf import aggregate_instance_type
 from nova_ext_sched.conf import blazar
 from nova_ext_sched.conf import failure_domain
 from nova_ext_sched.conf import isolation
+from nova_ext_sched.conf import licences
 from nova_ext_sched.conf import misspelling
 from nova_ext_sched.conf import own_hosts
 from nova_ext_sched.conf import preferred_aggregates
@@ -45,6 +46,7 @@ _TOPICS = (
     preferred_aggregates,
     own_hosts,
     special_hosts,
+    licences,
 )
 
 ALL_OPTS = [

@@ -63,6 +63,7 @@ Possible values:
 * ``PreferredAggregatesWeigher``: by a number in the metadata of aggregates.
 * ``OwnHostsWeigher``: hosts that are closed to others first.
 * ``SpecialHostsWeigher``: hosts with special devices last.
+* ``LicencesWeigher``: servers with a licence share few hosts.
 * The name of a weigher of another package.
 
 Each weigher has a multiplier. For those of this package it is an option of

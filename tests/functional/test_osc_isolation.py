@@ -4,9 +4,6 @@
 
 import json
 
-import fixtures
-from keystoneauth1 import token_endpoint
-from nova import utils as nova_utils
 from nova.api import auth
 from oslo_utils.fixture import uuidsentinel
 import webob.exc
@@ -112,14 +109,7 @@ class IsolationTestCase(base.CloudTestCase):
 
     def check(self):
         """Return what the status check says of the traits."""
-        get_ksa_adapter = nova_utils.get_ksa_adapter
-        token = token_endpoint.Token(self.placement.fixture.endpoint, 'admin')
-        with fixtures.MockPatchObject(
-            nova_utils,
-            'get_ksa_adapter',
-            lambda service: get_ksa_adapter(service, ksa_auth=token),
-        ):
-            return test_status.run_check('Traits of hosts')
+        return test_status.ask_placement(self.placement, 'Traits of hosts')
 
     def sync(self, *arguments, status=0):
         """Run sync; return its rows without the column Provider."""

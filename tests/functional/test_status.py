@@ -10,6 +10,7 @@ import fixtures
 from keystoneauth1 import token_endpoint
 from nova import context as nova_context
 from nova import objects
+from nova import utils as nova_utils
 from nova.tests import fixtures as nova_fixtures
 from oslo_config import fixture as config_fixture
 from oslo_db import exception as db_exception
@@ -36,6 +37,21 @@ def run_check(name):
         status_checks.Checks()
     )
     return result.code, result.details
+
+
+def ask_placement(placement, name):
+    """Return the code and the details of a check that asks placement.
+
+    :param placement: of a nova that runs
+    """
+    get_ksa_adapter = nova_utils.get_ksa_adapter
+    token = token_endpoint.Token(placement.fixture.endpoint, 'admin')
+    with fixtures.MockPatchObject(
+        nova_utils,
+        'get_ksa_adapter',
+        lambda service: get_ksa_adapter(service, ksa_auth=token),
+    ):
+        return run_check(name)
 
 
 class StatusTestCase(test_base.BaseTestCase):
@@ -334,13 +350,21 @@ class DataTest(DataTestCase):
 
     def test_placement_does_not_answer(self):
         auth = start_placement(self)
-        self.assertCheck('Traits of hosts', SUCCESS)
-        auth.token = 'nobody'
-        self.assertCheck(
-            'Traits of hosts',
-            WARNING,
-            'Not checked, because placement cannot be read.',
+        self.ours(weighers=['RelativeRoomWeigher', 'SpecialHostsWeigher'])
+        self.config.config(
+            group='filter_scheduler',
+            weight_classes=[conf.weighers.ALL_WEIGHERS],
         )
+        checks = ('Traits of hosts', 'Room of hosts', 'Special hosts')
+        for check in checks:
+            self.assertCheck(check, SUCCESS)
+        auth.token = 'nobody'
+        for check in checks:
+            self.assertCheck(
+                check,
+                WARNING,
+                'Not checked, because placement cannot be read.',
+            )
 
     def test_the_statement_is_not_shown(self):
         self.useFixture(

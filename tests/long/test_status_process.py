@@ -110,7 +110,7 @@ class CommandTest(test_base.BaseTestCase):
         option = 'enable_isolated_aggregate_filtering'
         fine = self.run_page(script, '')
         self.assertEqual(0, fine.returncode, fine.stdout)
-        self.assertEqual(9, fine.stdout.count('Result: Success'))
+        self.assertEqual(11, fine.stdout.count('Result: Success'))
         self.assertIn('\nsystemctl restart nova-scheduler\n', fine.stdout)
 
         warning = self.run_page(script, f'[nova_ext_sched]\n{option} = True')

@@ -2,12 +2,14 @@
 
 """The checks of ``nova-ext-sched-status upgrade check``."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import functools
 import importlib.metadata
 import re
+import typing
 
 from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
@@ -25,6 +27,10 @@ from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.status import leftovers
 from nova_ext_sched.cmd.status import operators_data
+from nova_ext_sched.cmd.status import room
+from nova_ext_sched.cmd.status import special
+from nova_ext_sched.policy import relative_room
+from nova_ext_sched.policy import special_hosts
 
 CONF = nova.conf.CONF
 
@@ -97,6 +103,35 @@ def _refuse(unknown: Sequence[str]) -> upgradecheck.Result:
         f'no line of available_filters has. Correct the name or add '
         f'the line.'
     )
+
+
+def _propose(sentences: Iterable[str]) -> upgradecheck.Result:
+    # The operator may know better.
+    return upgradecheck.Result(
+        upgradecheck.Code.SUCCESS, _warnings(sentences).details
+    )
+
+
+def _ask_placement(
+    find: Callable[[typing.Any, typing.Any], Iterable[str]],
+    conclude: Callable[[Iterable[str]], upgradecheck.Result] = _warnings,
+) -> upgradecheck.Result:
+    """Return what is found with placement.
+
+    :param find: takes a nova RequestContext and an adapter for placement
+    :param conclude: makes a result of what it yields
+    """
+    try:
+        adapter = nova_utils.get_ksa_adapter('placement')
+        adapter.default_microversion = PLACEMENT
+        return conclude(find(nova_context.get_admin_context(), adapter))
+    except (
+        ks_exc.ClientException,
+        nova_exception.NovaException,
+        ValueError,
+        LookupError,
+    ):
+        return _warning('Not checked, because placement cannot be read.')
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -302,23 +337,31 @@ class Checks(upgradecheck.UpgradeCommands):
             return _SUCCESS
         if isinstance(self._data, Exception):
             return _NOT_CHECKED
-        try:
-            adapter = nova_utils.get_ksa_adapter('placement')
-            adapter.default_microversion = PLACEMENT
-            return _warnings(
-                leftovers.find(
-                    nova_context.get_admin_context(),
-                    adapter,
-                    self._aggregates_read,
-                )
+        return _ask_placement(
+            lambda ctxt, adapter: leftovers.find(
+                ctxt, adapter, self._aggregates_read
             )
-        except (
-            ks_exc.ClientException,
-            nova_exception.NovaException,
-            ValueError,
-            LookupError,
-        ):
-            return _warning('Not checked, because placement cannot be read.')
+        )
+
+    def _room(self) -> upgradecheck.Result:
+        if not relative_room.DECLARATION.is_on(CONF):
+            return _SUCCESS
+        return _ask_placement(room.find)
+
+    def _special_hosts(self) -> upgradecheck.Result:
+        if not special_hosts.DECLARATION.is_on(CONF):
+            return _SUCCESS
+        if isinstance(self._data, Exception):
+            return _NOT_CHECKED
+        return _ask_placement(
+            lambda ctxt, adapter: special.find(
+                ctxt,
+                adapter,
+                self._aggregates_read,
+                CONF.nova_ext_sched.special_hosts_key,
+            ),
+            _propose,
+        )
 
     _upgrade_checks = (
         ('Release of nova', _nova_release),
@@ -330,4 +373,6 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Metadata of aggregates', _aggregates),
         ('Extra specs of flavors', _flavors),
         ('Traits of hosts', _traits),
+        ('Room of hosts', _room),
+        ('Special hosts', _special_hosts),
     )

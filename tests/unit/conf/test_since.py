@@ -27,7 +27,8 @@ FIRST = set(
     'server_group_round_robin_weight_multiplier weighers '
     'relative_room_weight_multiplier preference_key '
     'preferred_aggregates_weight_multiplier own_hosts_weight_multiplier '
-    'special_hosts_key special_hosts_weight_multiplier'.split()
+    'special_hosts_key special_hosts_weight_multiplier '
+    'licence_traits licence_os_types licences_weight_multiplier'.split()
 )
 
 SINCE = re.compile(r'^New in release (\d+\.\d+\.\d+)\.$', re.MULTILINE)

@@ -12,6 +12,7 @@ from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import licences
 from nova_ext_sched.policy import own_hosts
 from nova_ext_sched.policy import preferred_aggregates
 from nova_ext_sched.policy import relative_room
@@ -47,6 +48,7 @@ def configuration(
 ISOLATING = {'enable_isolated_aggregate_filtering': True}
 REQUIRING = {'placement_req_required_member_prefix': ['a:']}
 FORBIDDING = {'placement_req_default_forbidden_member_prefix': ['a:']}
+LICENSING = {'licence_os_types': ['windows']}
 SPREADING = {'max_server_per_failure_domain': 2}
 
 # Policy, options that turn it on, whether its request filter is named and its
@@ -90,6 +92,16 @@ TABLE = [
         )
         for weighers in ([], [policy.DECLARATION.weigher])
     ),
+    (licences, LICENSING, False, False, False, 'weigher'),
+    (
+        licences,
+        LICENSING | {'weighers': ['LicencesWeigher']},
+        False,
+        False,
+        True,
+        '',
+    ),
+    (licences, {'weighers': ['LicencesWeigher']}, False, False, False, ''),
 ]
 
 
@@ -113,6 +125,7 @@ class DeclarationsTestCase(testtools.TestCase):
             for stage, option, name in (
                 ('request', REQUEST_FILTERS, policy.request_filter),
                 ('host', ENABLED_FILTERS, policy.host_filter),
+                ('weigher', WEIGHERS, policy.weigher),
             )
             if stage in missing
         ]
