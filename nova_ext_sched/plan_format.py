@@ -19,6 +19,9 @@ from nova_ext_sched import schema
 #: Changes when a reader of the document must change.
 FORMAT = 3
 
+#: What the reason of a host begins with that is disabled for a plan.
+DISABLED_FOR = 'nova-ext-sched: '
+
 #: How nova moves a server.
 LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
 

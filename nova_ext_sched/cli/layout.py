@@ -64,6 +64,8 @@ class Line(typing.NamedTuple):
     :ivar name: of a server, as a user wrote it; it stands before the text, as
         much of it as has room
     :ivar notes: paragraphs below it
+    :ivar commands: commands of a shell below it, which never wrap, so that
+        they can be pasted
     :ivar style: of the label
     :ivar uuid: of the server; it ends the line where all lines have room for
         it and where another has this name, and begins that of one without
@@ -77,6 +79,7 @@ class Line(typing.NamedTuple):
     style: str = ''
     uuid: str = ''
     below: 'Section | None' = None
+    commands: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,6 +269,12 @@ def _lay_lines(
         yield from _wrap(text, width, indent, label, label_style=line.style)
         for note in line.notes:
             yield from _wrap(note, width, indent + 2)
+        for command in line.commands:
+            yield rich_text.Text(
+                ' ' * (indent + 2) + disarm(command),
+                no_wrap=True,
+                overflow='ignore',
+            )
         if line.below:
             below = dataclasses.replace(line.below, indent=indent + 2)
             yield from below.lay(width)

@@ -180,6 +180,10 @@ def _draw_lines(rows: Sequence[str | layout.Line]) -> Iterator[str]:
         parts += [
             f'<div class="note">{_say(note)}</div>' for note in line.notes
         ]
+        parts += [
+            f'<div class="note"><code>{_say(command)}</code></div>'
+            for command in line.commands
+        ]
         if line.below:
             parts.append(_draw_section(line.below, {}))
         parts.append('</td>')

@@ -22,6 +22,7 @@ from nova_ext_sched.cmd import documents
 from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.policy import act
 
 Document = document.Document
 
@@ -55,9 +56,9 @@ _LEFT = COLUMNS.index('Left')
 # The fields of the document that the columns show.
 _CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
 
-# The most reasons, causes and hints that are shown.
+# The most reasons, acts and hints that are shown.
 _MOST_REASONS = 8
-_MOST_CAUSES = 5
+_MOST_ACTS = 5
 _MOST_HINTS = 5
 # The most hosts that each have a line of their own. Of more, those of which
 # the same is to be said share a line.
@@ -88,7 +89,7 @@ def make(
         else _list(explained, all_)
     )
     told = _name_group(explained)
-    sections = [*_tell_answer(told), *_tell_request(told['request'])]
+    sections = [*_tell_answer(told, all_), *_tell_request(told['request'])]
     if by_host:
         sections += _tell_hosts(told, all_)
     elif len(rows) > 1:
@@ -124,7 +125,11 @@ def _name_group(explained: Document) -> Document:
         if isinstance(value, list):
             return [put_into(one) for one in value]
         if isinstance(value, dict):
-            return {key: put_into(one) for key, one in value.items()}
+            return {
+                # A command has what members have named by its ID.
+                key: one if key == 'commands' else put_into(one)
+                for key, one in value.items()
+            }
         return value
 
     return typing.cast(Document, put_into(explained)) | {
@@ -161,7 +166,7 @@ def _list_verdicts(
             yield by['stage'], by['constraint'], one['verdict'], one['reason']
 
 
-def _tell_answer(explained: Document) -> Iterator[report.Section]:
+def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
     answer, end = explained['answer'], explained['answer']['end']
     if late := answer.get('late'):
         yield report.Section(f'{late}.')
@@ -181,7 +186,7 @@ def _tell_answer(explained: Document) -> Iterator[report.Section]:
         style=terminal.ANSWER,
     )
     if not answer['left'] and not end:
-        yield from _tell_freed(explained)
+        yield from _tell_helps(explained, all_)
     # Records of old releases have none.
     if unheld := explained.get('unheld'):
         yield report.Section(f'{unheld["sentence"]}.')
@@ -201,28 +206,49 @@ def _get_faults(explained: Document) -> Sequence[str]:
     return explained.get('faults', ())
 
 
-def _tell_freed(explained: Document) -> Iterator[report.Section]:
-    """Yield what to lift, and which flavor would fit."""
-    freed = explained['answer']['freed']
+def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
+    """Yield what would help, and which flavor would fit.
+
+    What changes a policy is told where nothing else helps, or with ``--all``.
+    """
+    answer = explained['answer']
+    # Records of old releases have none.
+    advice = answer.get('advice', [])
+    repairs = [one for one in advice if one['kind'] == act.REPAIR]
+    others = [one for one in advice if one['kind'] == act.POLICY]
     capacities = {
         one['capacity']['resource']: one['capacity']
         for one in explained['constraints']
         if one['capacity'] and one['capacity']['fits']
     }
-    title = 'Hosts that one change alone would free:'
-    if not freed:
-        title = 'No single change frees a host'
+    for title, told, shows_commands in (
+        ('What helps:', repairs, True),
+        ('What would change a policy:', others, all_),
+    ):
+        if told and (told is repairs or all_ or not repairs):
+            yield report.Section(
+                title,
+                [_say_act(one, shows_commands) for one in told],
+                _MOST_ACTS,
+                'act',
+            )
+    if unasked := answer.get('unasked'):
+        yield report.Section(
+            f'This request does not ask for {unasked}; that is as configured.',
+            apart=False,
+        )
+    if freed := [one for one in answer['freed'] if 'act' in one]:
+        # Those of old releases, which nobody tried.
+        yield report.Section(
+            'Hosts that one change alone would free:',
+            [report.Line(one['act'], one['hosts']) for one in freed],
+            _MOST_ACTS,
+            'cause',
+        )
+    elif answer['hosts'] and not advice:
+        title = 'No change that was tried frees a host'
         title += '; a smaller flavor would fit.' if capacities else '.'
-    yield report.Section(
-        title,
-        [
-            # Records of old releases have no act.
-            report.Line(one.get('act', one['cause']), one['hosts'])
-            for one in freed
-        ],
-        _MOST_CAUSES,
-        'cause',
-    )
+        yield report.Section(title, apart=False)
     for resource, capacity in capacities.items():
         others = ' and others' * (capacity['fits'] > 1)
         yield report.Section(
@@ -232,6 +258,20 @@ def _tell_freed(explained: Document) -> Iterator[report.Section]:
             f'{_amount(resource, capacity["requested"])} requested.',
             apart=False,
         )
+
+
+def _say_act(advice: Document, shows_commands: bool) -> report.Line:
+    """Return an act with what it brings, and the commands that do it."""
+    then = 'not tried'
+    if advice['hosts'] is not None:
+        takes = messages.agree(advice['hosts'], 'takes', 'take')
+        then = f'then {messages.count("host", advice["hosts"])} {takes} it'
+    if advice['admits']:
+        then += f'; lets in {advice["admits"]}'
+    return report.Line(
+        f'{advice["act"]} ({then})',
+        commands=advice['commands'] if shows_commands else (),
+    )
 
 
 def _amount(resource: str, number: int) -> str:

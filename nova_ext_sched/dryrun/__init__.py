@@ -17,6 +17,8 @@ fork       the cloud as it would be, as long as a block runs
 likeness   what requests, or hosts, have in common that get the same answer
 silent     said of a cell whose database does not answer
 stranded   said of a server that finds no host when its own fails
+act        what somebody can do so that a host takes a request; it is tried
+overlay    a change laid over a cloud that was already read
 stuck      said of a server that must leave its host and has no place
 orphaned   said of an allocation that no server and no migration has
 stray      said of an allocation whose server stands on another host

@@ -63,6 +63,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from nova_ext_sched import messages
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import aggregate_instance_rule
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import force_metadata_check
@@ -76,6 +77,20 @@ DECLARATION = declaration.Policy(
     'aggregates.',
     refuses='have aggregates that do not match the flavor',
     host_filter='AggregateInstanceTypeFilter',
+    acts=(
+        act.Act(
+            act.POLICY,
+            'take {hosts} out of {names}',
+            act.LEAVES,
+            admits='flavors that do not match its metadata',
+        ),
+        act.Act(
+            act.POLICY,
+            'put {hosts} into {names}',
+            act.JOINS,
+            admits='all flavors that match its metadata',
+        ),
+    ),
 )
 
 SCOPE = 'aggregate_instance_extra_specs'

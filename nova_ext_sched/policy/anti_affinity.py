@@ -34,6 +34,7 @@ import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
@@ -46,6 +47,13 @@ DECLARATION = declaration.Policy(
     refuses='are full for the server group',
     host_filter='ServerGroupAntiAffinityFilter',
     counts_group=True,
+    acts=(
+        act.Act(
+            act.REPAIR,
+            'move a server of the group away from {hosts}',
+            act.AWAY,
+        ),
+    ),
 )
 
 #: The policies that ask for different hosts; the second is a wish.

@@ -60,6 +60,7 @@ import typing
 from oslo_utils import strutils
 
 from nova_ext_sched import messages
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
@@ -71,6 +72,23 @@ DECLARATION = declaration.Policy(
     refuses='are managed by Blazar',
     lacks='are in no pool that the request names',
     closes=True,
+    acts=(
+        act.Act(
+            act.POLICY,
+            'remove {hosts} from Blazar',
+            act.LEAVES,
+            admits='requests without a lease',
+            # Blazar would put it back.
+            by_command=False,
+        ),
+    ),
+    acts_lacking=(
+        act.Act(
+            act.POLICY,
+            'add {hosts} to a reservation that the request names',
+            by_command=False,
+        ),
+    ),
     request_filter='blazar_reservations',
     host_filter=HOST_FILTER,
     # The request filter does nothing without the host filter.

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 import dataclasses
 import typing
 
+from nova_ext_sched.policy import act
+
 #: What the operator names in ``[filter_scheduler] weight_classes``.
 ALL_WEIGHERS = 'nova_ext_sched.weighers.all_weighers'
 
@@ -49,6 +51,9 @@ class Policy:
     :ivar without_weigher: likewise, where its weigher is not named
     :ivar counts_group: whether it refuses hosts for the members of the
         request's server group that they hold
+    :ivar acts: what lets a host that it refuses take a request; those without
+        names are for the aggregate that refuses it
+    :ivar acts_lacking: the same where a host is refused for what it is not in
     :ivar closes: whether it closes hosts to all requests that do not ask for
         them: why others have no host is told before
     """
@@ -69,6 +74,8 @@ class Policy:
     without_weigher: str = ''
     counts_group: bool = False
     closes: bool = False
+    acts: tuple[act.Act, ...] = ()
+    acts_lacking: tuple[act.Act, ...] = ()
 
     def stages(self, conf: typing.Any) -> list[str]:
         """Return its filters and its weigher, as far as nova.conf names them.

@@ -63,6 +63,7 @@ from oslo_utils import strutils
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import amount
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
@@ -80,6 +81,21 @@ DECLARATION = declaration.Policy(
     'a server group.',
     refuses='are in a full failure domain',
     lacks='are in no failure domain',
+    acts=(
+        act.Act(
+            act.REPAIR,
+            'move a server of the group out of the failure domain of {hosts}',
+            act.AWAY,
+        ),
+    ),
+    acts_lacking=(
+        act.Act(
+            act.POLICY,
+            'put {hosts} into {names}',
+            act.JOINS,
+            admits='servers that are spread over failure domains',
+        ),
+    ),
     request_filter='failure_domains',
     host_filter=HOST_FILTER,
     turned_on_by=f'[nova_ext_sched] {LIMIT}',

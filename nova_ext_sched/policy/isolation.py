@@ -39,6 +39,7 @@ import re
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import slips
 from nova_ext_sched.policy import verdict
@@ -49,6 +50,14 @@ DECLARATION = declaration.Policy(
     'that require these traits.',
     refuses='are isolated',
     closes=True,
+    acts=(
+        act.Act(
+            act.POLICY,
+            'take {hosts} out of {names}',
+            act.LEAVES,
+            admits='requests that do not require its traits',
+        ),
+    ),
     request_filter='isolate_aggregates',
     host_filter='IsolatedAggregatesFilter',
     turned_on_by='[nova_ext_sched] enable_isolated_aggregate_filtering',

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import typing
 
+from nova_ext_sched.policy import act
+
 Metadata = Mapping[str, str | None]
 
 #: Name and metadata.
@@ -30,6 +32,8 @@ class Verdict(typing.NamedTuple):
         aggregate of it is to blame (:attr:`.declaration.Policy.lacks`)
     :ivar by_hint: whether a scheduler hint alone asks for that, which a member
         of a project wrote, and nothing of the operator's
+    :ivar acts: what lets the host take the request; without any, what the
+        policy declares (:attr:`.declaration.Policy.acts`)
     """
 
     passes: bool
@@ -37,6 +41,7 @@ class Verdict(typing.NamedTuple):
     aggregate: str = ''
     lacks: bool = False
     by_hint: bool = False
+    acts: tuple[act.Act, ...] = ()
 
 
 PASS = Verdict(True)
@@ -48,8 +53,9 @@ def reject(
     aggregate: str = '',
     lacks: bool = False,
     by_hint: bool = False,
+    acts: tuple[act.Act, ...] = (),
 ) -> Verdict:
-    return Verdict(False, reason, aggregate, lacks, by_hint)
+    return Verdict(False, reason, aggregate, lacks, by_hint, acts)
 
 
 class Resolution(typing.NamedTuple):

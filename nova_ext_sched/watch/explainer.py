@@ -27,10 +27,12 @@ from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import advice
 from nova_ext_sched.dryrun.decision import build
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.policy import act
 from nova_ext_sched.watch import bound
 from nova_ext_sched.watch import interrupt
 from nova_ext_sched.watch import metrics
@@ -84,6 +86,10 @@ REASONS = ('retries', 'limit', 'gone', 'unavailable', 'configuration', 'error')
 _CANNOT_DECIDE = re.compile(r'\w+ cannot decide')
 
 Document = dict[str, typing.Any]
+
+# How long what would help is tried: not while other refusals wait.
+_TRIED = advice.Bounds(2, 0.2)
+_UNTRIED = advice.Bounds(0, 0)
 
 
 class Unavailable(Exception):
@@ -187,6 +193,8 @@ class Explainer:
     most: int
 
     def __post_init__(self) -> None:
+        #: Whether other refusals wait for theirs.
+        self.others_wait = False
         self._now = 0.0
         self._begun: list[float] = []
         self._shared: cachetools.TTLCache[str, Explained] = (
@@ -249,7 +257,10 @@ class Explainer:
         self._begun.append(self._now)
         try:
             with self.figures.explanations.time(), self.signals.allowed():
-                explained = _ask(self.asked, ctxt, refusal, stored)
+                explained = _ask(
+                    *(self.asked, ctxt, refusal, stored),
+                    _UNTRIED if self.others_wait else _TRIED,
+                )
             explained = bound.shorten(explained)
         except AWAY:
             # It is tried again, and must not count for this minute.
@@ -309,6 +320,7 @@ def _ask(
     ctxt: typing.Any,
     refusal: refusals.Refusal,
     spec_obj: typing.Any,
+    bounds: advice.Bounds,
 ) -> Document:
     given: dict[str, typing.Any] = {}
     if refusal.operation == 'boot':
@@ -326,12 +338,18 @@ def _ask(
     )
     with snapshot.read(asked=asked) as cloud:
         try:
-            explained = explanation.explain(cloud, wanted, closely=False)
+            explained = explanation.explain(
+                cloud, wanted, closely=False, bounds=bounds
+            )
         except question.InvalidQuestion as exc:
             raise _Gone(str(exc)) from exc
         # A service that is away now may have been there when nova refused.
         if isinstance(explained.matrix.failure, AWAY):
             raise explained.matrix.failure
+        for one in explained.matrix.advice:
+            if one.kind == act.POLICY:
+                # Nobody is to run it unread.
+                one.commands = []
         return explained.make_document(detailed=[])
 
 

@@ -100,6 +100,7 @@ class Recorder:
         # Refusals that have waited before come behind all others.
         rows.sort(key=lambda row: row.name in self._since)
         self.figures.waiting.set(len(rows))
+        self.explaining.others_wait = len(rows) > 1
         # Before the first record: they never lack more than one.
         self.sink.note(self.feed.positions)
         for row in rows:

@@ -56,6 +56,11 @@ class Answer(Output):
         return self.document['constraints']
 
     @property
+    def acts(self):
+        """What would help, the best first."""
+        return [one['act'] for one in self.document['answer']['advice']]
+
+    @property
     def order(self):
         return [one['host'] for one in self.document['order']]
 

@@ -63,6 +63,14 @@ class QuietTestCase(audits.AuditTestCase):
                 for one in document['answer']['freed']
             ],
         )
+        # It brings its own act.
+        self.assertEqual(
+            [
+                'take host1, host2 out of library',
+                'take host3 out of windows',
+            ],
+            answer.acts,
+        )
         quiet = [
             one
             for one in document['constraints']

@@ -188,6 +188,11 @@ class Fork:
             before._known.pop(consumer, None)
 
     @property
+    def places(self) -> Mapping[str, sources.Places]:
+        """The places where servers count that came or moved, by UUID."""
+        return self._places
+
+    @property
     def touched(self) -> Iterable[str]:
         """UUIDs of the hosts that are other than before this fork."""
         return self._states.keys()
@@ -335,6 +340,20 @@ class Fork:
         for one in self._cloud.nodes_of(self._cloud.states[source].host):
             self._own(one).instances.pop(uuid, None)
         self._places[uuid] = frozenset()
+
+    def free(self, consumer: str, node: str) -> None:
+        """Let what no server holds any more be gone from placement.
+
+        :param node: UUID of the compute node that has more room then
+        """
+        client = self._cloud.client
+        self._read_held(node)
+        held = client.get_allocs_for_consumer(self._ctxt, consumer)
+        if allocations := held['allocations']:
+            client.delete_allocation_for_instance(self._ctxt, consumer)
+            # The host is another than before, for those who kept an answer.
+            self._own(node)
+            self._note_vacated(node, allocations)
 
     def _free(
         self,

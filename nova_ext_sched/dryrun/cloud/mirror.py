@@ -2,14 +2,18 @@
 
 """Placement's aggregates after a change of nova's that is not made.
 
-nova-api mirrors in placement which hosts an aggregate holds. Where a query's
-``member_of`` names an aggregate that would change, placement is asked without
-that parameter, and hosts are taken out of its answer here.
+nova-api mirrors in placement which hosts an aggregate holds, and nova-compute
+whether it is disabled. Where a query names an aggregate or a trait that would
+change, placement is asked without that parameter, and hosts are taken out of
+its answer here.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
+import re
 import types
 import typing
 from urllib import parse
@@ -22,18 +26,97 @@ from nova_ext_sched.dryrun.cloud import query
 #: Whether an aggregate would hold a host: by UUID, and name of the host.
 Changes = dict[str, dict[str, bool]]
 
+#: Whether a provider would have a trait: by trait, and UUID of the provider.
+Traits = dict[str, dict[str, bool]]
+
 _PROVIDERS = '/resource_providers'
+# The parameters of a query that name traits, with the suffix of their group.
+_TRAITS = re.compile(r'(root_)?required(.*)')
+
+# A parameter, whether it forbids the trait, and the trait.
+_Wanted = tuple[re.Match[str], bool, str]
 
 
 class MirroringClient(placement.ReportClient):
     """nova's client of placement, as if nova-api had mirrored a change."""
 
     changes: typing.ClassVar[Changes] = {}
+    traits: typing.ClassVar[Traits] = {}
 
     def get(
         self, url: str, *args: typing.Any, **kwargs: typing.Any
     ) -> typing.Any:
         """Ask placement; see the base class."""
+        url, wanted = self._take_traits(url)
+        if not wanted:
+            return self._get_by_aggregates(url, *args, **kwargs)
+        path, _, text = url.partition('?')
+        asked = parse.parse_qsl(text)
+        limits = [int(value) for key, value in asked if key == 'limit']
+        rest = [one for one in asked if one[0] != 'limit']
+        response = self._get_by_aggregates(
+            f'{path}?{parse.urlencode(rest)}', *args, **kwargs
+        )
+        if response.status_code != 200:
+            return response
+        body = response.json()
+        having = [
+            (match, forbids, self._find_having(trait))
+            for match, forbids, trait in wanted
+        ]
+        if path == _PROVIDERS:
+            body['resource_providers'] = [
+                one
+                for one in body['resource_providers']
+                if all(
+                    (one['uuid'] in found) != forbids
+                    for _, forbids, found in having
+                )
+            ]
+        else:
+            _narrow_by_traits(body, having, *limits)
+        return types.SimpleNamespace(status_code=200, json=lambda: body)
+
+    def _take_traits(self, url: str) -> tuple[str, list[_Wanted]]:
+        """Return a URL without the traits that would change, and these."""
+        path, _, text = url.partition('?')
+        rest: list[tuple[str, str]] = []
+        wanted: list[_Wanted] = []
+        for key, value in parse.parse_qsl(text) if self.traits else ():
+            match = _TRAITS.fullmatch(key)
+            if match is None or value.startswith(('in:', '!in:')):
+                rest.append((key, value))
+                continue
+            items = value.split(',')
+            same = [one for one in items if one.lstrip('!') not in self.traits]
+            wanted += [
+                (match, one.startswith('!'), one.lstrip('!'))
+                for one in items
+                if one not in same
+            ]
+            rest += [(key, ','.join(same))] * bool(same)
+        if not wanted:
+            return url, wanted
+        return f'{path}?{parse.urlencode(rest)}', wanted
+
+    def _find_having(self, trait: str) -> set[str]:
+        """Return the providers that would have a trait, by UUID."""
+        found = super().get(
+            f'{_PROVIDERS}?{parse.urlencode({"required": trait})}',
+            version=report.SAME_SUBTREE_VERSION,
+        )
+        # Placement answers 400 to a trait that it does not know.
+        known = found.json() if found.status_code == 200 else {}
+        providers = {
+            one['uuid'] for one in known.get('resource_providers', ())
+        }
+        for uuid, has in self.traits[trait].items():
+            (providers.add if has else providers.discard)(uuid)
+        return providers
+
+    def _get_by_aggregates(
+        self, url: str, *args: typing.Any, **kwargs: typing.Any
+    ) -> typing.Any:
         path, _, text = url.partition('?')
         asked = parse.parse_qsl(text)
         parts = [
@@ -101,6 +184,15 @@ def _narrow(
         for request in body['allocation_requests']
         if all(fits(roots[uuid]) for uuid in request['allocations'])
     ][:limit]
+    _keep(body, requests, roots)
+
+
+def _keep(
+    body: dict[str, typing.Any],
+    requests: list[typing.Any],
+    roots: Mapping[str, str],
+) -> None:
+    """Leave of candidates some requests, and the providers in their trees."""
     kept = {roots[uuid] for one in requests for uuid in one['allocations']}
     body['allocation_requests'] = requests
     body['provider_summaries'] = {
@@ -110,12 +202,53 @@ def _narrow(
     }
 
 
+def _narrow_by_traits(
+    body: dict[str, typing.Any],
+    having: Collection[tuple[re.Match[str], bool, set[str]]],
+    limit: int | None = None,
+) -> None:
+    """Leave of candidates those whose providers have, or lack, traits.
+
+    Of a group, the providers that it takes something of; of a tree, its root.
+    """
+    roots = {
+        uuid: summary['root_provider_uuid']
+        for uuid, summary in body['provider_summaries'].items()
+    }
+
+    def fits(request: typing.Any) -> bool:
+        for match, forbids, found in having:
+            if match[1]:
+                named = {roots[uuid] for uuid in request['allocations']}
+            else:
+                named = {*request['mappings'].get(match[2], ())}
+            if named.isdisjoint(found) != forbids:
+                return False
+        return True
+
+    requests = [one for one in body['allocation_requests'] if fits(one)]
+    _keep(body, requests[:limit], roots)
+
+
 @contextlib.contextmanager
-def used(changes: Changes) -> Iterator[None]:
-    """Let every client of this process answer as if hosts had changed."""
-    before = MirroringClient.changes
-    MirroringClient.changes = changes
+def used(changes: Changes, traits: Traits | None = None) -> Iterator[None]:
+    """Let every client of this process answer as if hosts had changed.
+
+    What is changed already stays so, unless it changes again.
+    """
+    before = MirroringClient.changes, MirroringClient.traits
+    MirroringClient.changes = _merge(before[0], changes)
+    MirroringClient.traits = _merge(before[1], traits or {})
     try:
         yield
     finally:
-        MirroringClient.changes = before
+        MirroringClient.changes, MirroringClient.traits = before
+
+
+def _merge(
+    before: dict[str, dict[str, bool]], more: dict[str, dict[str, bool]]
+) -> dict[str, dict[str, bool]]:
+    return {
+        key: {**before.get(key, {}), **more.get(key, {})}
+        for key in before.keys() | more.keys()
+    }

@@ -404,11 +404,15 @@ class Providers:
         # Any provider of the tree may have it, or one that is shared.
         params = [(key, part.value)]
         if part.key == 'group':
-            params = parse.parse_qsl(part.value.partition(': ')[2])
+            params = part.group
         found = self._ask(*params)
         return hosts.difference(
             found.values(), *(self.served.get(uuid, ()) for uuid in found)
         )
+
+    def find_fitting(self, params: Iterable[tuple[str, str]]) -> Set[str]:
+        """Return the providers that satisfy parameters, by UUID."""
+        return self._ask(*params).keys()
 
     def get_givers(
         self, host: str, bounds: Iterable[query.Part] = ()
@@ -482,6 +486,16 @@ class Providers:
                 members = ('member_of', f'in:{",".join(aggregates)}')
                 served[uuid] = {*self._ask(members).values()}
         return served
+
+    def find_known(self, traits: Collection[str]) -> set[str]:
+        """Return those of some traits that placement knows."""
+        url = f'/traits?name=in:{parse.quote(",".join(sorted(traits)))}'
+        return {*self._get(url).get('traits', ())}
+
+    def get_traits(self, uuid: str) -> set[str]:
+        """Return the traits of a provider itself."""
+        url = f'/resource_providers/{uuid}/traits'
+        return {*self._get(url).get('traits', ())}
 
     def get_allocations(self, uuid: str) -> dict[str, typing.Any]:
         """Return the allocations of a provider by consumer."""

@@ -30,6 +30,7 @@ from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import base
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
@@ -90,16 +91,85 @@ class Refused:
 
     def judge(self) -> verdict.Verdict:
         """Return what the filter compared; it passes where nobody knows."""
-        text = ''
+        text, name = '', type(self.filter).__name__
+        acts: tuple[act.Act, ...] = ()
         try:
-            text = _COMPARES[type(self.filter).__name__](self)
+            if name in _OF_AGGREGATES:
+                # It may be asked how it judges the host in others.
+                if self.filter.host_passes(self.host, self.spec):
+                    return verdict.PASS
+                acts = _MOVES
+            elif option := _OPTIONS.get(name):
+                acts = (self._raise(*option),)
+            elif hint := HINTS.get(name):
+                acts = (_WITHOUT_HINT.named(hint),)
+            text = _COMPARES[name](self)
         except Exception as exc:
             # The filter did not raise: nova's answer stands, without words.
             LOG.debug('No reason is known: %s', messages.say_error(exc))
-        return verdict.reject(text) if text else verdict.PASS
+        return verdict.reject(text, acts=acts) if text else verdict.PASS
+
+    def _raise(self, option: str, amount: str) -> act.Act:
+        """Return the act of an option that is to allow one more.
+
+        :param amount: the field of the HostState that has reached it
+        """
+        value = getattr(self.host, amount) + 1
+        return act.Act(
+            act.POLICY,
+            f'raise [filter_scheduler] {option} in nova.conf to {value}',
+            act.OPTION,
+            (f'filter_scheduler.{option}', str(value)),
+            by_command=False,
+        )
 
 
 _Compare = Callable[[Refused], str]
+
+# nova's filters that judge a host by its aggregates alone.
+_OF_AGGREGATES = (
+    'AggregateInstanceExtraSpecsFilter',
+    'AggregateImagePropertiesIsolation',
+    'AggregateMultiTenancyIsolation',
+    'AggregateTypeAffinityFilter',
+)
+_MOVES = (
+    act.Act(
+        act.POLICY,
+        'take {hosts} out of {names}',
+        act.LEAVES,
+        admits='requests that it is closed to',
+    ),
+    act.Act(
+        act.POLICY,
+        'put {hosts} into {names}',
+        act.JOINS,
+        admits='requests that it is for',
+    ),
+)
+# The option of each that compares a number, and what it compares.
+_OPTIONS = {
+    'NumInstancesFilter': ('max_instances_per_host', 'num_instances'),
+    'AggregateNumInstancesFilter': (
+        'max_instances_per_host',
+        'num_instances',
+    ),
+    'IoOpsFilter': ('max_io_ops_per_host', 'num_io_ops'),
+    'AggregateIoOpsFilter': ('max_io_ops_per_host', 'num_io_ops'),
+}
+#: The hint that each reads.
+HINTS = {
+    'SameHostFilter': 'same_host',
+    'DifferentHostFilter': 'different_host',
+    'SimpleCIDRAffinityFilter': 'build_near_host_ip',
+    'JsonFilter': 'query',
+}
+_WITHOUT_HINT = act.Act(
+    act.REPAIR,
+    'ask without the hint {names}',
+    act.REQUEST,
+    by_command=False,
+)
 
 # By the names of nova's filters.
 _COMPARES: dict[str, _Compare] = {}

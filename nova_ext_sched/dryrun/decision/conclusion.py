@@ -235,14 +235,33 @@ class Decider:
 
 @dataclasses.dataclass
 class Freed:
-    """A cause that is the only one to refuse some hosts.
-
-    :ivar act: what to do on which hosts
-    """
+    """A cause that is the only one to refuse some hosts."""
 
     cause: str
     hosts: document.Positive
-    act: document.MayLack[str]
+
+
+@dataclasses.dataclass
+class Advice:
+    """What somebody can do so that hosts take the request.
+
+    :ivar kind: ``repair``: it restores what is declared already, or changes
+        the request alone; ``policy``: it changes what is declared
+    :ivar act: what to do, on which hosts
+    :ivar hosts: how many hosts take the request then, by a trial; null where
+        it was not tried
+    :ivar admits: who may use the hosts then besides; empty for a repair
+    :ivar commands: what does it, one after the other, as a shell takes them;
+        empty where no command does
+    :ivar causes: what it lifts
+    """
+
+    kind: typing.Annotated[str, {'enum': ['repair', 'policy']}]
+    act: str
+    hosts: int | None
+    admits: str
+    commands: list[str]
+    causes: list[str]
 
 
 @dataclasses.dataclass
@@ -268,6 +287,11 @@ class Answer:
         counts as disabled for every request
     :ivar freed: where no host is left: each cause that lifted alone would free
         hosts. A host that is too small is freed by nothing
+    :ivar advice: where no host is left: what would help, those that were
+        tried first, repairs before what changes a policy. Records of old
+        releases have none
+    :ivar unasked: where hosts are closed to requests such as this one: what it
+        does not ask for; else empty
     :ivar end: the constraint that ended the request before hosts were judged
     :ivar shortage: why not every instance finds a host, though hosts are left;
         else empty
@@ -295,6 +319,10 @@ class Answer:
     refusal: document.MayLack[str]
     drawn: document.MayLack[document.Positive]
     late: document.MayLack[str] = ''
+    advice: document.MayLack[list[Advice]] = dataclasses.field(
+        default_factory=list
+    )
+    unasked: document.MayLack[str] = ''
 
 
 @dataclasses.dataclass(frozen=True)

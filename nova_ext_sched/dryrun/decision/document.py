@@ -26,12 +26,6 @@ Document = dict[str, typing.Any]
 #: Changes when a reader of the document must change.
 FORMAT = 2
 
-# nova pins servers to the zone that they were created in.
-_ZONE = 'availability zone'
-
-# The microversion from which on nova-api takes a server out of its zone.
-_UNPINS = '2.104'
-
 _FLAVOR = ('name', 'vcpus', 'memory_mb', 'root_gb', 'ephemeral_gb', 'swap')
 
 # The most names of a reason, hosts of the order, and weighers that are shown.
@@ -101,7 +95,7 @@ def build(
     :param detailed: UUIDs of the hosts to list; None for all
     :param topology: what :func:`..cloud.topology.make_documents` returned
     """
-    answer = make_answer(judged, bool(request.get('server')))
+    answer = make_answer(judged)
     return {
         **heading.make(FORMAT),
         'request': request,
@@ -110,11 +104,10 @@ def build(
     }
 
 
-def make_answer(judged: matrix.Matrix, of_server: bool) -> conclusion.Answer:
+def make_answer(judged: matrix.Matrix) -> conclusion.Answer:
     """Return the answer of an explanation, with its sentence.
 
     :param judged: all constraints are in
-    :param of_server: whether a server exists that is asked about
     """
     answer = judged.make_answer()
     head, why = tell(
@@ -125,18 +118,7 @@ def make_answer(judged: matrix.Matrix, of_server: bool) -> conclusion.Answer:
     )
     said = *judged.faults, head, ', '.join(why), *judged.remarks
     answer.sentence = _join(*said)
-    for one in answer.freed:
-        if one.cause == _ZONE and of_server and _can_unpin():
-            one.act += f', or unpin the server (microversion {_UNPINS})'
     return answer
-
-
-def _can_unpin() -> bool:
-    """Return whether this nova's API takes a server out of its zone."""
-    from nova.api.openstack import api_version_request
-
-    unpins = api_version_request.APIVersionRequest(_UNPINS)
-    return bool(unpins <= api_version_request.max_api_version())
 
 
 def tell(explained: Document) -> tuple[str, list[str]]:

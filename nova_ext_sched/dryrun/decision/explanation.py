@@ -14,6 +14,7 @@ A script asks as the commands do, once nova has nova-scheduler's nova.conf
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
@@ -22,12 +23,14 @@ import typing
 from nova import exception as nova_exception
 from nova.scheduler import utils
 
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.decision import advice
 from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import document
@@ -39,6 +42,7 @@ from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server
+from nova_ext_sched.dryrun.decision import trial
 
 UNITS = 'min_unit, max_unit or step_size'
 
@@ -82,12 +86,14 @@ def explain(
     asked: question.Question,
     advance: progress.Advance = progress.silent,
     closely: bool = True,
+    bounds: advice.Bounds | None = advice.DEFAULT,
 ) -> Explanation:
     """Ask the scheduler's code a question; see :func:`schedule`.
 
     :param advance: called after each constraint
     :param closely: whether to ask nova-api, too, and to look for allocations
         that nobody has, and for why nova-scheduler may have decided otherwise
+    :param bounds: how long what would help is tried; None for not at all
     :raises question.InvalidQuestion: something that is named does not exist,
         or contradicts itself
     :raises reasons.FilterFailed: a filter raised what nova does not expect
@@ -101,12 +107,78 @@ def explain(
         asked.server,
         existing.name if existing else None,
     )
+    stored = under_way.spec_obj.obj_clone() if bounds else None
     schedule(under_way)
+    if bounds:
+        advise(under_way, stored, bounds, _describe(asked, under_way))
     if closely:
         full = orphaned.find_full(judged)
         judged.unheld, judged.elsewhere = orphaned.find(cloud, full)
         remarks.add(under_way, asked.operation, existing)
     return Explanation(described, judged)
+
+
+def advise(
+    under_way: asking.Asking,
+    stored: typing.Any,
+    bounds: advice.Bounds,
+    described: Sequence[str] = (),
+) -> None:
+    """Note what would help, if a request that was judged has no host.
+
+    :param under_way: all constraints are in
+    :param stored: the nova RequestSpec as it was before
+    :param described: as of :class:`.trial.Trials`
+    """
+    judged = under_way.matrix
+    if judged.remaining or judged.end:
+        return
+    cloud = under_way.cloud
+
+    def ask(without: Collection[str]) -> int:
+        spec_obj = stored.obj_clone()
+        trial.leave_out(spec_obj, without)
+        again = asking.start(cloud, whole=False)
+        schedule(asking.Asking(cloud, under_way.ctxt, spec_obj, again))
+        if again.unknown and not again.order:
+            raise trial.Untried
+        return 0 if again.shortage else len(again.order)
+
+    trials = trial.Trials(
+        cloud, ask, fields.get_field(stored, 'instance_group'), described
+    )
+    judged.advice = advice.find(judged, trials, bounds)
+
+
+def _describe(
+    asked: question.Question, under_way: asking.Asking
+) -> tuple[str, ...]:
+    """Return the options of make-room that describe a new server.
+
+    Each has its value in one word, which is no option whatever a member wrote.
+    Nothing is returned of a server that exists, or that has an image of its
+    own.
+    """
+    if asked.server is not None or isinstance(asked.image, Mapping):
+        return ()
+    flavor = fields.get_field(under_way.spec_obj.flavor, 'flavorid')
+    named = {
+        'flavor': flavor,
+        'count': asked.instances,
+        'project': asked.project,
+        'availability-zone': asked.availability_zone,
+        'server-group': asked.server_group,
+        'image': asked.image,
+    }
+    pairs = [
+        *(('image-property', one) for one in asked.image_properties),
+        *(('hint', one) for one in asked.hints),
+    ]
+    return (
+        *(f'--{name}={value}' for name, value in named.items() if value),
+        *(f'--{name}={key}={value}' for name, (key, value) in pairs),
+        *('--boot-from-volume',) * asked.boot_from_volume,
+    )
 
 
 def schedule(under_way: asking.Asking) -> None:

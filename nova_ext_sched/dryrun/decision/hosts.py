@@ -264,7 +264,11 @@ class Hosts:
     def _apply_filter(self, host_filter: typing.Any) -> None:
         judged = self._list_remaining()
         refused = reasons.ask_filter(
-            host_filter, self._spec_obj, judged, self._matrix.whole
+            host_filter,
+            self._spec_obj,
+            judged,
+            self._matrix.whole,
+            self._cloud.aggs_by_id.values(),
         )
         others = [
             state
@@ -287,7 +291,9 @@ class Hosts:
             request_state.states[aside] = dataclasses.replace(
                 noted, group=group
             )
-            for states, found in _ask_each(host_filter, aside, others):
+            for states, found in _ask_each(
+                host_filter, aside, others, self._cloud
+            ):
                 refused |= found
                 judged += states
         self._matrix.add(
@@ -299,7 +305,10 @@ class Hosts:
 
 
 def _ask_each(
-    host_filter: typing.Any, spec_obj: typing.Any, states: list[typing.Any]
+    host_filter: typing.Any,
+    spec_obj: typing.Any,
+    states: list[typing.Any],
+    cloud: snapshot.Snapshot,
 ) -> Iterator[tuple[list[typing.Any], dict[str, refusals.Refusal]]]:
     """Yield hosts that a filter judged, and why it refuses some of them.
 
@@ -308,12 +317,18 @@ def _ask_each(
     judged.
     """
     try:
-        yield states, reasons.ask_filter(host_filter, spec_obj, states)
+        known = cloud.aggs_by_id.values()
+        yield (
+            states,
+            reasons.ask_filter(
+                host_filter, spec_obj, states, aggregates=known
+            ),
+        )
     except reasons.FilterFailed as exc:
         LOG.debug('%d hosts are not judged: %s', len(states), exc)
         if len(states) > 1:
             for state in states:
-                yield from _ask_each(host_filter, spec_obj, [state])
+                yield from _ask_each(host_filter, spec_obj, [state], cloud)
 
 
 def _count_drawn(weights: Sequence[float]) -> int:

@@ -72,6 +72,7 @@ class Matrix:
     :ivar faults: sentences about cells that did not answer: the figures lack
         their hosts
     :ivar remarks: sentences about what could not be seen besides
+    :ivar advice: what :func:`.advice.find` returned
     """
 
     names: Mapping[str, str]
@@ -95,6 +96,7 @@ class Matrix:
     elsewhere: list[conclusion.Stray] = dataclasses.field(default_factory=list)
     faults: list[str] = dataclasses.field(default_factory=list)
     remarks: list[str] = dataclasses.field(default_factory=list)
+    advice: list[conclusion.Advice] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.remaining = {*self.names}
@@ -170,7 +172,7 @@ class Matrix:
             they are disabled
         """
         copied = copy.copy(self)
-        copied.order = []
+        copied.order, copied.advice = [], []
         copied.constraints = [copy.copy(one) for one in self.constraints]
         copied.remaining = {*self.remaining, *without}
         copied.unknown = self.unknown.difference(without)
@@ -253,6 +255,7 @@ class Matrix:
             cause = label = refusals.STATE
         elif reasons:
             cause, label = reasons[0].cause, reasons[0].label
+        is_found = bool(self.remaining or self.end)
         return conclusion.Answer(
             sentence='',
             finds_host=self.finds_host,
@@ -263,7 +266,9 @@ class Matrix:
             cause=cause,
             label=label,
             reasons=reasons,
-            freed=[] if self.remaining or self.end else self.count_freed(),
+            freed=[] if is_found else self.count_freed(),
+            advice=self.advice,
+            unasked='' if is_found else self._find_unasked(),
             end=self.end,
             shortage=self.shortage,
             refusal=self.refusal,
@@ -364,31 +369,29 @@ class Matrix:
         }
 
     def count_freed(self) -> list[conclusion.Freed]:
-        """Return each cause that would free hosts, and what to do.
+        """Return each cause that would free hosts, with their number.
 
         It is the only one that refuses them. The one that frees most comes
         first. A host that a filter could not be asked about counts as one
         that passes it. Nothing frees a host that is too small.
         """
-        freed: dict[str, dict[str, set[refusals.Refusal]]] = {}
-        for uuid, cause in self._only.items():
-            freed.setdefault(cause, {})[uuid] = {
-                refusal
-                for column in self.columns
-                for refusal in column.refused.get(uuid, ())
-            }
+        freed = collections.Counter(self._only.values())
         return [
-            conclusion.Freed(
-                cause,
-                len(freed[cause]),
-                refusals.say_act(
-                    set().union(*freed[cause].values()),
-                    map(self._name, freed[cause]),
-                ),
-            )
+            conclusion.Freed(cause, freed[cause])
             for cause in self.ranked
             if cause in freed
         ]
+
+    def _find_unasked(self) -> str:
+        """Return what closes hosts that this request does not ask for."""
+        closed = {
+            refusal.name
+            for column in self.columns
+            for refused in column.refused.values()
+            for refusal in refused
+            if refusal.rank == refusals.CLOSED and refusal.name
+        }
+        return messages.first_few(sorted(closed))
 
     def count_reasons(self) -> list[tuple[refusals.Refusal, int]]:
         """Return why hosts are refused, with causes; each host counts once.

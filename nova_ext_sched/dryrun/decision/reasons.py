@@ -9,6 +9,7 @@ compared.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,18 +26,30 @@ import os_resource_classes
 from nova_ext_sched import exception
 from nova_ext_sched import fields
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import comparison
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.filters import base
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import verdict
 
 AVAILABILITY_ZONE = declaration.Policy(
     name='availability zone',
     refuses='are not in the availability zone',
     request_filter='map_az_to_placement_aggregate',
+    acts=(
+        act.Act(
+            act.REPAIR,
+            'ask for no availability zone',
+            act.REQUEST,
+            ('availability_zone',),
+            by_command=False,
+        ),
+    ),
 )
 DISABLED = declaration.Policy(
     name=refusals.DISABLED,
@@ -50,15 +63,56 @@ TENANT = declaration.Policy(
     request_filter='require_tenant_aggregate',
     host_filter='AggregateMultiTenancyIsolation',
     closes=True,
+    acts=(
+        act.Act(
+            act.POLICY,
+            'take {hosts} out of {names}',
+            act.LEAVES,
+            admits='all projects',
+        ),
+    ),
 )
 # Of no filter: HostManager itself compares names, and in_tree of the query.
 REQUESTED_HOST = declaration.Policy(
-    name='requested host', refuses='are not the requested host'
+    name='requested host',
+    refuses='are not the requested host',
+    acts=(
+        act.Act(
+            act.REPAIR,
+            'ask for no host',
+            act.REQUEST,
+            ('host',),
+            by_command=False,
+        ),
+    ),
 )
 CELL = declaration.Policy(
     name=refusals.ELSEWHERE, refuses='are not in the requested cell'
 )
-DOWN = declaration.Policy(name='service that is down', refuses='are down')
+DOWN = declaration.Policy(
+    name='service that is down',
+    refuses='are down',
+    acts=(
+        act.Act(
+            act.REPAIR,
+            'start nova-compute on {hosts}',
+            act.RUNS,
+            by_command=False,
+        ),
+    ),
+)
+FENCED = dataclasses.replace(
+    DOWN,
+    acts=(
+        act.Act(
+            act.POLICY,
+            'evacuate {hosts}, or lift the forced state when it is known to '
+            'be well',
+            act.RUNS,
+            by_command=False,
+        ),
+    ),
+)
 
 #: nova's own policies of two stages.
 NOVA = (AVAILABILITY_ZONE, DISABLED, TENANT)
@@ -68,6 +122,11 @@ UNMAPPED = refusals.Refusal(
     'are in no cell mapping',
     'cell mapping',
     detail='run nova-manage cell_v2 discover_hosts',
+    acts=(
+        act.Act(
+            act.REPAIR, 'run nova-manage cell_v2 discover_hosts', act.MAPPED
+        ),
+    ),
 )
 
 #: Why nova-scheduler passes over a compute node.
@@ -75,7 +134,53 @@ NO_SERVICE = refusals.Refusal(
     'have no nova-compute service record',
     'service record',
     detail='restart nova-compute there',
+    acts=(
+        act.Act(
+            act.REPAIR, 'restart nova-compute on {hosts}', by_command=False
+        ),
+    ),
 )
+
+# The microversion from which on nova-api takes a server out of its zone.
+_UNPINS = '2.104'
+
+#: What takes the zone out of the request of a server that there is.
+UNPIN = AVAILABILITY_ZONE.acts[0]._replace(
+    words=f'unpin the server from its zone (microversion {_UNPINS})'
+)
+
+#: What lets hosts take what is for aggregates and traits.
+PUT_INTO = act.Act(
+    act.POLICY,
+    'put {hosts} into {names}',
+    act.JOINS,
+    admits='all requests for it',
+)
+TAKE_OUT = act.Act(
+    act.POLICY,
+    'take {hosts} out of {names}',
+    act.LEAVES,
+    admits='requests that it is closed to',
+)
+GIVE_TRAIT = act.Act(
+    act.POLICY,
+    'give {hosts} the trait {names}',
+    act.GETS_TRAIT,
+    admits='all requests that require it',
+)
+TAKE_TRAIT = act.Act(
+    act.POLICY,
+    'take the trait {names} from {hosts}',
+    act.LOSES_TRAIT,
+    admits='all requests that forbid it',
+)
+_ENABLE = 'enable {hosts}, where nova-compute disabled itself'
+_ENABLE_MEANT = 'enable {hosts}, if meant to take servers again'
+# nova.compute.manager: when the driver's connection is lost, and after too
+# many builds that failed.
+_BY_NOVA = 'AUTO: '
+# The most aggregates that hosts are tried in.
+_MOST_TRIED = 100
 
 #: What nova-compute gives its provider while the service is disabled.
 DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
@@ -149,6 +254,9 @@ class Reasons:
             resource = value.partition(':')[0]
             return refusal_by_resource(f'lack {resource}', resource)
         zone = fields.get_field(self.spec_obj, 'availability_zone')
+        acts: tuple[act.Act, ...] = policy.acts if policy else ()
+        if policy is AVAILABILITY_ZONE and not snapshot.is_boot(self.spec_obj):
+            acts = (UNPIN,) * _can_unpin()
         if policy is AVAILABILITY_ZONE and zone:
             kind = f'are not in the availability zone {messages.clean(zone)}'
         elif part.key == 'member_of':
@@ -160,7 +268,19 @@ class Reasons:
         else:
             kind = f'lack the trait {value}'
             kind += '' if known else ', which placement does not know'
-        return refusals.Refusal(kind, policy.name if policy else '')
+        acts += self._find_acts(part)
+        return refusals.Refusal(kind, policy.name if policy else '', acts=acts)
+
+    def _find_acts(self, part: query.Part) -> tuple[act.Act, ...]:
+        """Return what lets hosts satisfy a part, besides its policy's acts."""
+        if part.key == 'member_of':
+            known = self.name_aggregates(part)
+            return (PUT_INTO.named(known[0]),) if known else ()
+        trait = part.value.removeprefix('!')
+        # Others are the driver's, which gives and takes them anew.
+        if not trait.startswith('CUSTOM_') or part.key == 'group':
+            return ()
+        return ((TAKE_TRAIT if part.forbids else GIVE_TRAIT).named(trait),)
 
     def forbidding(
         self,
@@ -179,16 +299,28 @@ class Reasons:
         policy = policy or declaration.Policy(
             name='',
             refuses=f'are in an aggregate that {messages.clean(name)} forbids',
+            acts=(TAKE_OUT,),
         )
         judge = self._find_judge(policy)
         refused = {}
         for uuid in uuids:
-            first = self.find_aggregates(uuid, part)[0]
+            closing = self.find_aggregates(uuid, part)
             # The policy's own words about a host that is in this one alone.
-            host = types.SimpleNamespace(host=None, aggregates=[first])
-            detail = judge(host).reason if judge else ''
-            shown = fields.aggregate_name(first)
-            refused[uuid] = refusal(policy, shown, detail)
+            details = [
+                judge(
+                    types.SimpleNamespace(host=None, aggregates=[one])
+                ).reason
+                for one in closing
+                if judge
+            ]
+            names = tuple(map(fields.aggregate_name, closing))
+            acts = tuple(
+                one.named(*names) if one.supposes == act.LEAVES else one
+                for one in policy.acts
+            )
+            refused[uuid] = refusal(
+                policy, _join(names), '; '.join(details), acts=acts
+            )
         return refused
 
     def find_aggregates(self, uuid: str, part: query.Part) -> list[typing.Any]:
@@ -200,6 +332,12 @@ class Reasons:
             (one for one in mine if one.uuid.lower() in named),
             key=fields.aggregate_name,
         )
+
+    def name_aggregates(self, part: query.Part) -> tuple[str, ...]:
+        """Return the names of the aggregates of a part that nova has."""
+        names = self._names_by_uuid
+        known = (one.lower() for one in part.aggregates)
+        return tuple(sorted(names[one] for one in known if one in names))
 
     def _find_judge(
         self, policy: declaration.Policy
@@ -216,6 +354,14 @@ class Reasons:
         return messages.first_few(
             sorted(names.get(uuid.lower(), uuid) for uuid in part.aggregates)
         )
+
+
+def _can_unpin() -> bool:
+    """Return whether this nova's API takes a server out of its zone."""
+    from nova.api.openstack import api_version_request
+
+    unpins = api_version_request.APIVersionRequest(_UNPINS)
+    return bool(unpins <= api_version_request.max_api_version())
 
 
 def policy_of_request_filter(
@@ -248,12 +394,14 @@ def ask_filter(
     spec_obj: typing.Any,
     states: Sequence[typing.Any],
     whole: bool = True,
+    aggregates: Collection[typing.Any] = (),
 ) -> dict[str, refusals.Refusal]:
     """Return why a host filter refuses hosts, by UUID, as far as it says.
 
     :param host_filter: whoever wrote it
     :param states: nova HostStates
     :param whole: whether to say why
+    :param aggregates: nova Aggregates that a host may be put into
     :raises FilterFailed: it raises what nova does not expect
     """
     try:
@@ -262,7 +410,7 @@ def ask_filter(
         if not whole or not refused:
             return {state.uuid: _REFUSED for state in refused}
         policy = policy_of_host_filter(host_filter)
-        explain = _make_explainer(host_filter, spec_obj, policy)
+        explain = _make_explainer(host_filter, spec_obj, policy, aggregates)
         found = {}
         for state in refused:
             # All of them: to lift one would not free a host that others
@@ -304,7 +452,10 @@ class _CopiedForNuma(request_spec.RequestSpec):
 
 
 def _make_explainer(
-    host_filter: typing.Any, spec_obj: typing.Any, policy: declaration.Policy
+    host_filter: typing.Any,
+    spec_obj: typing.Any,
+    policy: declaration.Policy,
+    aggregates: Collection[typing.Any],
 ) -> Callable[[typing.Any], list[refusals.Refusal]]:
     """Return what says by which policies a filter refuses a HostState.
 
@@ -316,17 +467,134 @@ def _make_explainer(
         return lambda state: [
             disabled(state.service)
             if state.service['disabled']
-            else refusal(DOWN)
+            else refusal(FENCED if state.service.get('forced_down') else DOWN)
         ]
     if isinstance(host_filter, base.PolicyFilter):
         decisions = list(host_filter.decisions(spec_obj))
     else:
         decisions = list(comparison.decisions(host_filter, spec_obj, policy))
+    known = sorted(aggregates, key=fields.aggregate_name)
+    blamed = _Blamed(known)
     return lambda state: [
-        refusal(policy, found.aggregate, found.reason, found.lacks)
+        _refuse(policy, judge, found, state, blamed)
         for policy, judge in decisions
         if not (found := judge(state)).passes
     ]
+
+
+def _refuse(
+    policy: declaration.Policy,
+    judge: base.Judge,
+    found: verdict.Verdict,
+    state: typing.Any,
+    blamed: '_Blamed',
+) -> refusals.Refusal:
+    """Return a refusal by a verdict, with all aggregates that are to blame.
+
+    :param found: what ``judge`` said of the HostState
+    """
+    declared = policy.acts_lacking if found.lacks else policy.acts
+    names = {
+        one.supposes: blamed.find(one.supposes, policy, judge, state)
+        for one in found.acts or declared
+        if one.supposes in (act.LEAVES, act.JOINS)
+    }
+    acts = tuple(
+        one.named(*names.get(one.supposes, ()))
+        for one in found.acts or declared
+        if one.names or one.supposes not in names or names[one.supposes]
+    )
+    closing = names.get(act.LEAVES) if found.aggregate else ()
+    return refusal(
+        policy,
+        _join(closing or [found.aggregate]),
+        found.reason,
+        found.lacks,
+        acts,
+    )
+
+
+@dataclasses.dataclass
+class _Blamed:
+    """Finds the aggregates to leave or to join, once for hosts in the same.
+
+    :param known: those that may be joined, in the order in which they are said
+    """
+
+    known: Sequence[typing.Any]
+
+    def __post_init__(self) -> None:
+        self._found: dict[typing.Any, list[str]] = {}
+
+    def find(
+        self,
+        supposed: str,
+        policy: declaration.Policy,
+        judge: base.Judge,
+        state: typing.Any,
+    ) -> list[str]:
+        """Return the names of aggregates.
+
+        :param supposed: :data:`.act.LEAVES` or :data:`.act.JOINS`
+        """
+        # Objects that hosts share, as long as the states hold them.
+        key = supposed, policy.name, *map(id, state.aggregates)
+        if key not in self._found:
+            self._found[key] = (
+                _find_closing(judge, state)
+                if supposed == act.LEAVES
+                else _find_opening(judge, state, self.known)
+            )
+        return self._found[key]
+
+
+def _find_closing(judge: base.Judge, state: typing.Any) -> list[str]:
+    """Return the aggregates without which a host passes; none if it doesn't.
+
+    The fewest where one is enough, or where the policy says of each alone
+    whether it is to blame.
+    """
+    remaining, names = [*state.aggregates], list[str]()
+    while remaining:
+        for one in remaining:
+            others = [other for other in remaining if other is not one]
+            if _judge_in(judge, state, others).passes:
+                return [*names, fields.aggregate_name(one)]
+        blamed = _judge_in(judge, state, remaining).aggregate
+        if blamed not in map(fields.aggregate_name, remaining):
+            break
+        names.append(blamed)
+        remaining = [
+            one for one in remaining if fields.aggregate_name(one) != blamed
+        ]
+    return []
+
+
+def _find_opening(
+    judge: base.Judge, state: typing.Any, known: Sequence[typing.Any]
+) -> list[str]:
+    """Return the first aggregate with which a host passes; none if none."""
+    mine = [one.uuid for one in state.aggregates]
+    for one in known[:_MOST_TRIED]:
+        if (
+            one.uuid not in mine
+            and _judge_in(judge, state, [*state.aggregates, one]).passes
+        ):
+            return [fields.aggregate_name(one)]
+    return []
+
+
+def _judge_in(
+    judge: base.Judge, state: typing.Any, aggregates: list[typing.Any]
+) -> verdict.Verdict:
+    """Judge a host as if it were in these aggregates and no other."""
+    other = copy.copy(state)
+    other.aggregates = aggregates
+    return judge(other)
+
+
+def _join(names: Sequence[str]) -> str:
+    return ' and '.join(map(messages.clean, names))
 
 
 def refusal(
@@ -334,13 +602,17 @@ def refusal(
     aggregate: str = '',
     detail: str = '',
     lacks: bool = False,
+    acts: tuple[act.Act, ...] | None = None,
 ) -> refusals.Refusal:
     """Return a refusal by a policy; see :class:`.refusals.Refusal`.
 
     :param aggregate: its name, or what else is counted within the kind, as
         the operator wrote it
     :param lacks: whether the host is refused for what it is not in
+    :param acts: by default those that the policy declares
     """
+    if acts is None:
+        acts = policy.acts_lacking if lacks else policy.acts
     rank = refusals.IN_THE_WAY
     if policy in (REQUESTED_HOST, CELL):
         rank = refusals.UNWANTED
@@ -354,6 +626,7 @@ def refusal(
         # Nothing lets a server leave its cell, or its group.
         lifts=policy not in (CELL, comparison.KEPT),
         rank=rank,
+        acts=acts,
     )
 
 
@@ -364,16 +637,35 @@ def disabled(service: Mapping[str, typing.Any]) -> refusals.Refusal:
     """
     # By an operator, or by nova-compute ("AUTO: ...").
     why = service.get('disabled_reason') or ''
-    return refusal(DISABLED, why, messages.clean(why))
+    acts = [act.Act(act.POLICY, _ENABLE_MEANT, act.RUNS, by_command=False)]
+    if why.startswith(_BY_NOVA):
+        acts = [act.Act(act.REPAIR, _ENABLE, act.RUNS)]
+    elif why.startswith(plan_format.DISABLED_FOR):
+        # It is being emptied: nothing is to be done about it.
+        acts = []
+    return refusal(DISABLED, why, messages.clean(why), acts=tuple(acts))
 
 
 def refusal_by_resource(
-    kind: str, resource: str, lifts: bool = True
+    kind: str,
+    resource: str,
+    lifts: bool = True,
+    acts: tuple[act.Act, ...] = (),
 ) -> refusals.Refusal:
-    """Return a refusal by a resource class; see :class:`.refusals.Refusal`."""
+    """Return a refusal by a resource class; see :class:`.refusals.Refusal`.
+
+    :param acts: those of hosts that are full
+    """
     is_known = resource in os_resource_classes.STANDARDS
     label = '' if is_known else 'custom resource'
-    return refusals.Refusal(kind, resource, lifts=lifts, label=label)
+    return refusals.Refusal(
+        kind,
+        resource,
+        lifts=lifts,
+        label=label,
+        acts=acts,
+        is_full=bool(acts),
+    )
 
 
 def cause_of(part: query.Part) -> str:

@@ -32,6 +32,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import declaration
 
 _SYNC = 'run nova-manage placement sync_aggregates'
@@ -42,6 +43,14 @@ _ENABLED = refusals.Refusal(
     'are enabled in nova, but disabled in placement (trait '
     f'{reasons.DISABLED_TRAIT}): restart nova-compute there',
     'disabled in placement',
+    acts=(
+        act.Act(
+            act.REPAIR,
+            'restart nova-compute on {hosts}',
+            act.RUNS,
+            by_command=False,
+        ),
+    ),
 )
 
 
@@ -83,7 +92,8 @@ def _judge_missing(
     for uuid in uuids:
         host = words.cloud.hosts[uuid].host
         if mine := words.find_aggregates(uuid, part):
-            name = messages.clean(fields.aggregate_name(mine[0]))
+            names = tuple(map(fields.aggregate_name, mine))
+            name = messages.clean(names[0])
             where = f'aggregate {name}'
             if policy is reasons.AVAILABILITY_ZONE and zone:
                 where = f'availability zone {messages.clean(zone)}'
@@ -93,6 +103,15 @@ def _judge_missing(
                 refusals.Refusal(
                     f'are in {where} in nova, but not in placement: {remedy}',
                     'aggregate missing in placement',
+                    acts=(
+                        act.Act(
+                            act.REPAIR,
+                            remedy,
+                            act.MIRRORED,
+                            names,
+                            by_command=remedy == _SYNC,
+                        ),
+                    ),
                 ),
             )
 
@@ -112,5 +131,14 @@ def _judge_left_over(
                     f'{refuses} in placement, but in no such aggregate in '
                     f'nova: {_SET}',
                     'aggregate left in placement',
+                    acts=(
+                        act.Act(
+                            act.REPAIR,
+                            _SET,
+                            act.MIRRORED,
+                            words.name_aggregates(part),
+                            by_command=False,
+                        ),
+                    ),
                 ),
             )

@@ -3,7 +3,6 @@
 """Why hosts are refused, in words that can be counted."""
 
 import collections
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ import dataclasses
 import typing
 
 from nova_ext_sched import document
-from nova_ext_sched import messages
+from nova_ext_sched.policy import act
 
 #: What stands in a request's way is told first, as disabled hosts do; then
 #: what is closed to all that do not ask for it, as isolated hosts are; then
@@ -58,6 +57,8 @@ class Refusal(typing.NamedTuple):
         some of, where words must be few, in the labels of metrics; empty for
         any other cause
     :ivar rank: :data:`IN_THE_WAY`, :data:`CLOSED` or :data:`UNWANTED`
+    :ivar acts: what lets the host take the request; empty where nobody knows
+    :ivar is_full: whether the host would have room if it were empty
     """
 
     phrase: str
@@ -68,7 +69,20 @@ class Refusal(typing.NamedTuple):
     lifts: bool = True
     label: str = ''
     rank: int = IN_THE_WAY
+    acts: tuple[act.Act, ...] = ()
+    is_full: bool = False
 
+
+#: What gives a host room again that claims have filled.
+ROOM = (
+    act.Act(act.REPAIR, 'free {names} on {hosts}', act.ROOM),
+    act.Act(
+        act.REPAIR,
+        'add a host like {hosts}',
+        act.ANOTHER,
+        by_command=False,
+    ),
+)
 
 #: Why a host is refused that the request leaves out.
 IGNORED = Refusal(
@@ -127,115 +141,11 @@ def full(resources: Sequence[str]) -> Refusal:
     :param resources: the classes of which it has too little
     """
     return Refusal(
-        f'are full ({", ".join(resources)})', ' and '.join(resources)
+        f'are full ({", ".join(resources)})',
+        ' and '.join(resources),
+        acts=ROOM,
+        is_full=True,
     )
-
-
-# What to do about refusals, by the beginning of their phrase: ``{rest}`` is
-# what follows it, ``{names}`` what is counted within it, aggregates for
-# example.
-_ACTS = (
-    ('are disabled', 'enable {hosts}'),
-    ('are down', 'start nova-compute on {hosts}'),
-    ('are enabled in nova, but disabled', 'restart nova-compute on {hosts}'),
-    ('are not in the availability zone ', 'put {hosts} into the zone {rest}'),
-    ('are in none of the aggregates ', 'put {hosts} into one of {rest}'),
-    ('are isolated', 'take {hosts} out of {names}'),
-    ('are isolated', 'take {hosts} out of the isolated aggregates'),
-    ('are reserved', 'take {hosts} out of {names}'),
-    ('are reserved', 'take {hosts} out of the reserved aggregates'),
-    (
-        'are in no aggregate that the request names',
-        'put {hosts} into an aggregate that the request names',
-    ),
-    ('are managed by Blazar', 'remove {hosts} from Blazar'),
-    (
-        'are in no pool that the request names',
-        'add {hosts} to a reservation that the request names',
-    ),
-    (
-        'are for other projects',
-        'let the project use the aggregates of {hosts}',
-    ),
-    ('are in an aggregate that ', 'take {hosts} out of {names}'),
-    (
-        'have aggregates that do not match the flavor',
-        'change the flavor, or the metadata of {names}',
-    ),
-    (
-        'have aggregates that do not match the flavor',
-        'change the flavor, or the aggregates of {hosts}',
-    ),
-    (
-        'are full for the server group',
-        'move a server of the group away from {hosts}',
-    ),
-    (
-        'are in a full failure domain',
-        'move a server of the group out of the failure domain of {hosts}',
-    ),
-    ('are in no failure domain', 'put {hosts} into a failure domain'),
-    ('are not where the server group is', 'move the server group to {hosts}'),
-    ('are not the requested host', 'request {hosts} instead, or no host'),
-    ('are full (', 'free {cause} on {hosts}'),
-    ('lack the trait ', 'give {hosts} the trait {rest}'),
-    ('have the forbidden trait ', 'take the trait {rest} from {hosts}'),
-    ('lack a provider for group ', 'give {hosts} a provider for group {rest}'),
-    ('lack ', 'free {rest} on {hosts}'),
-    (
-        'have no resource provider in placement',
-        'restart nova-compute on {hosts}',
-    ),
-    ('have no nova-compute service', 'restart nova-compute on {hosts}'),
-    ('are in no cell mapping', 'run nova-manage cell_v2 discover_hosts'),
-    ('are in a disabled cell', 'enable the cell of {hosts}'),
-    (
-        'are cut off by max_placement_results',
-        'raise [scheduler] max_placement_results in nova.conf',
-    ),
-    ('get no candidates: ', 'correct the request, which placement refuses'),
-)
-# A phrase that has one of these after a colon says itself what to do.
-_REMEDIES = ('run', 'use')
-# Where somebody wrote what nobody can read; the detail says where.
-_FAULT = 'cannot be read'
-# For filters of other packages, which do not say what they want.
-_ELSE = 'make {cause} accept {hosts}'
-_MOST_HOSTS = 3
-
-
-def say_act(refused: Collection[Refusal], hosts: Iterable[str]) -> str:
-    """Return what to do, so that one cause refuses hosts no more.
-
-    :param refused: the refusals, of one cause; not empty
-    :param hosts: names
-    """
-    first = min(refused)
-    for verb in _REMEDIES:
-        _, is_remedy, remedy = first.phrase.rpartition(f': {verb} ')
-        if is_remedy:
-            return f'{verb} {remedy}'
-    if _FAULT in first.detail:
-        return f'repair what {first.cause} cannot read'
-    names = sorted({one.name for one in refused if one.name})
-    for start, act in _ACTS:
-        if first.phrase.startswith(start) and (names or '{names}' not in act):
-            break
-    else:
-        start, act = '', _ELSE
-    return act.format(
-        hosts=messages.first_few(
-            sorted(hosts, key=messages.in_order), _MOST_HOSTS
-        ),
-        rest=first.phrase.removeprefix(start),
-        names=messages.first_few(names, _MOST_HOSTS, str),
-        cause=first.cause,
-    )
-
-
-def is_full(refusal: Refusal) -> bool:
-    """Return whether claims leave no room: see :func:`full`."""
-    return refusal.phrase.startswith('are full (')
 
 
 def singular(kind: str) -> str:

@@ -133,6 +133,23 @@ def explain(
     return _refuse(resource, rooms, details), capacity, free
 
 
+def find_without(
+    providers: placement.Providers,
+    part: query.Part,
+    classes: Collection[str],
+    hosts: Collection[str],
+) -> set[str]:
+    """Return the hosts that have nothing of a resource class.
+
+    :param hosts: UUIDs; the others as of :func:`explain`
+    """
+    resource = part.value.partition(':')[0]
+    has: dict[str, bool] = {}
+    for uuid, _, inventory in _read(providers, resource, classes, hosts):
+        has[uuid] = has.get(uuid, False) or inventory is not None
+    return {uuid for uuid, one in has.items() if not one}
+
+
 def _find_largest(inventory: Mapping[str, int], units: _Units) -> int:
     """Return the most that one server could get of an inventory now."""
     most = min(units.max_unit, inventory['capacity'] - inventory['used'])
@@ -176,6 +193,7 @@ def _refuse(
             text.format(resource),
             resource,
             lifts=room in (_Room.FULL, _Room.UNKNOWN),
+            acts=refusals.ROOM if room == _Room.FULL else (),
         )
         for room, text in _WORDS.items()
     }

@@ -108,4 +108,4 @@ class Newcomers:
         )
         if self._places.barred:
             judged = self._places.without_barred(judged)
-        return document.make_answer(judged, of_server=False)
+        return document.make_answer(judged)

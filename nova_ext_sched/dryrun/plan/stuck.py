@@ -5,21 +5,31 @@
 from collections.abc import Collection
 from collections.abc import Iterable
 import dataclasses
+import time
 import typing
 
+from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.decision import advice
+from nova_ext_sched.dryrun.decision import command
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import trial
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.policy import act
 
-# The most causes of which it is told what lifting them would free.
+# The most acts that are told.
 _MOST_HELPS = 3
+# For all servers of a plan together.
+_MOST_TRIES = 6
+_MOST_SECONDS = 1.0
 
 # The cause where nova-conductor refuses all hosts that the scheduler leaves.
 _HYPERVISOR = 'hypervisor'
@@ -59,6 +69,11 @@ class StuckExplainer:
     movables: movable.Movables
     never_given_up: Collection[str]
     future: fork.Fork
+
+    def __post_init__(self) -> None:
+        # What would help servers of which the requests are alike.
+        self._advised: dict[int, list[conclusion.Advice]] = {}
+        self._tries, self._seconds = _MOST_TRIES, _MOST_SECONDS
 
     def explain(self, leaving: Iterable[plans.Leaving]) -> list[plans.Stuck]:
         """Return servers with the reasons.
@@ -104,7 +119,7 @@ class StuckExplainer:
             raise
         except Exception as exc:
             return _Why(messages.say_error(exc), plans.FAULT)
-        why = self._read(judged)
+        why = self._read(judged, prepared)
         if not remaining:
             if not judged.unknown:
                 return why
@@ -143,15 +158,12 @@ class StuckExplainer:
             raise prepared
         return judged, [], ''
 
-    def _read(self, judged: matrix.Matrix) -> _Why:
+    def _read(
+        self, judged: matrix.Matrix, prepared: movable.Movable | Exception
+    ) -> _Why:
         """Return what refuses all hosts, as explain says it."""
-        # Every server of a plan exists.
-        answer = document.make_answer(judged, of_server=True)
-        acts = [
-            freed.act
-            for freed in answer.freed
-            if freed.cause not in self.never_given_up
-        ]
+        answer = document.make_answer(judged)
+        helps = self._advise(judged, prepared)
         cause = answer.cause or _HYPERVISOR
         names = (
             name.name
@@ -163,5 +175,59 @@ class StuckExplainer:
             answer.sentence.rstrip('.'),
             cause,
             next(names, ''),
-            ', or '.join(acts[:_MOST_HELPS]),
+            say_helps(helps),
         )
+
+    def _advise(
+        self, judged: matrix.Matrix, prepared: movable.Movable | Exception
+    ) -> list[conclusion.Advice]:
+        """Return what would help a server; those that are alike share it."""
+        if isinstance(prepared, Exception):
+            return []
+        like = prepared.like
+        shared = like.shared if like and like.is_whole else None
+        key = id(shared or prepared)
+        if key in self._advised:
+            return self._advised[key]
+        stored = shared.spec_obj if shared else prepared.spec_obj
+        cloud = self.places.cloud
+        here = cloud.hosts[prepared.node].host if prepared.node else None
+
+        def ask(without: Collection[str]) -> int:
+            spec_obj = stored.obj_clone()
+            spec_obj.instance_uuid = prepared.uuid
+            trial.leave_out(spec_obj, without)
+            again, remaining = self.places.judge(spec_obj)
+            if again.unknown and not remaining:
+                raise trial.Untried
+            self._tries -= 1
+            return sum(one.host != here for one in remaining)
+
+        begun = time.process_time()
+        self._advised[key] = advice.find(
+            judged,
+            trial.Trials(
+                cloud, ask, fields.get_field(stored, 'instance_group')
+            ),
+            advice.Bounds(self._tries, self._seconds),
+            self.never_given_up,
+        )
+        self._seconds -= time.process_time() - begun
+        return self._advised[key]
+
+
+def say_helps(found: Iterable[conclusion.Advice]) -> str:
+    """Return what would help, for one line; empty where nothing does.
+
+    What changes a policy is said where nothing else helps, and its command is
+    not.
+    """
+    found = list(found)
+    repairs = [one for one in found if one.kind == act.REPAIR]
+    said = []
+    for one in (repairs or found)[:_MOST_HELPS]:
+        text = one.act if one.hosts is not None else f'{one.act} (not tried)'
+        if one.commands and repairs:
+            text += f': {command.join(one.commands)}'
+        said.append(text)
+    return ', or '.join(said)

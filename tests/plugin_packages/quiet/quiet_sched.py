@@ -12,6 +12,7 @@ from oslo_utils import strutils
 
 from nova_ext_sched import fields
 from nova_ext_sched.filters import base
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
@@ -40,6 +41,14 @@ QUIET = declaration.Policy(
     without_request_filter='placement is not asked to leave quiet hosts out',
     without_host_filter='no filter checks what placement returned before '
     'the metadata of an aggregate changed',
+    acts=(
+        act.Act(
+            act.POLICY,
+            'take {hosts} out of {names}',
+            act.LEAVES,
+            admits='flavors that are not quiet',
+        ),
+    ),
 )
 
 

@@ -131,9 +131,9 @@ class AnswerTestCase(testtools.TestCase):
         text = write_flat(cloud(), server=SERVER, server_name='db-1')
         for said in (
             f'To create server db-1 ({SERVER}): No host: 0 of 300 hosts ',
-            'No single change frees a host; a smaller flavor would fit. A '
-            'flavor of at most 8192 MB would fit 1 host, host212; 9999 MB '
-            'requested. ',
+            'No change that was tried frees a host; a smaller flavor would '
+            'fit. A flavor of at most 8192 MB would fit 1 host, host212; '
+            '9999 MB requested. ',
             'flavor large: 4 VCPU, 9999 MB, 12 GB of disk extra specs '
             'trait:X=required project project ',
             ' 100 are isolated (windows3 15, windows4 15, windows0 14 and 4 '
@@ -192,8 +192,8 @@ class AnswerTestCase(testtools.TestCase):
         )
         built = build(found)
         self.assertIn(
-            'Hosts that one change alone would free:\n'
-            '  3  free DISK_GB on host1, host2, host3\n'
+            'No change that was tried frees a host; a smaller flavor would '
+            'fit.\n'
             'A flavor of at most 39 GB of disk would fit 1 host, host1; 50 '
             'GB of disk\n  requested.\n',
             reading.read(report.make(built)),
@@ -213,7 +213,6 @@ class AnswerTestCase(testtools.TestCase):
         kind = 'are full (VCPU)'
         refuse(found, '0', kind, 'VCPU', capacity=amount, free={'0': 0})
         text = write(found)
-        self.assertIn('  1  free VCPU on host0\n\n', text)
         self.assertNotIn('would fit', text)
 
     @ddt.data((False, 1), (True, 4))
@@ -409,9 +408,6 @@ class AnswerTestCase(testtools.TestCase):
         text = write(found)
         self.assertIn(
             '  1 is refused by F07\n  and 4 more reasons (--all', text
-        )
-        self.assertIn(
-            '  1  make F04 accept host4\n  and 7 more causes (--all', text
         )
 
     @ddt.data(

@@ -22,6 +22,7 @@ from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import question
@@ -242,8 +243,9 @@ class ExplainerTestCase(testtools.TestCase):
             raise self.problem
         return 'new'
 
-    def ask(self, context, refusal, stored):
+    def ask(self, context, refusal, stored, bounds):
         self.asked.append(refusal.server)
+        self.bounds = bounds
         with self.signals.allowed():
             pass
         if self.problem:
@@ -251,6 +253,12 @@ class ExplainerTestCase(testtools.TestCase):
         request = {'server': refusal.server, 'flavor': stored}
         lists = {'constraints': [], 'order': [{}] * 1000, 'remarks': []}
         return {'request': request, 'answer': {}, **lists}
+
+    def test_what_helps_is_tried_while_nobody_waits(self):
+        for others_wait, expected in ((False, 2), (True, 0)):
+            self.explainer.others_wait = others_wait
+            self.explain('busy' if others_wait else 'idle')
+            self.assertEqual(expected, self.bounds.tries)
 
     def explain(self, server, operation='boot', message='No valid host was '):
         refusal = refusals.Refusal(
@@ -434,15 +442,17 @@ class AskTestCase(testtools.TestCase):
             path = f'nova_ext_sched.{name}'
             self.useFixture(fixtures.MonkeyPatch(path, replacement))
 
-    def explain(self, *given, closely):
+    def explain(self, *given, closely, bounds):
         if self.problem:
             raise self.problem
-        self.asked += [*given, closely]
+        self.asked += [*given, closely, bounds]
         return self.found
 
     def ask(self, operation):
         self.refusal = refuse(operation)
-        return explainer._ask('cells', 'context', self.refusal, self.spec)
+        return explainer._ask(
+            *('cells', 'context', self.refusal, self.spec), 'bounds'
+        )
 
     def test_what_is_gone(self):
         """What else is invalid is of nova.conf."""
@@ -452,6 +462,15 @@ class AskTestCase(testtools.TestCase):
         ):
             self.problem = kind(where='x', expected='', got='')
             self.assertRaises(expected, self.ask, 'migrate')
+
+    def test_what_changes_a_policy_has_no_command(self):
+        advice = [
+            conclusion.Advice(kind, 'do', 1, '', ['openstack'], [])
+            for kind in ('repair', 'policy')
+        ]
+        self.found.matrix.advice = advice
+        self.ask('migrate')
+        self.assertEqual([['openstack'], []], [one.commands for one in advice])
 
     def test_a_filter_whose_database_is_away(self):
         self.found.matrix.failure = db_exception.DBError()

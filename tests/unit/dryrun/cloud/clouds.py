@@ -246,7 +246,7 @@ class Cloud(snapshot.Snapshot):
         self.aggregates_copy = change.copy_aggregates(())
         self.states, self.hosts = {}, {}
         self._contexts = {'cell1': CCTXT}
-        self._read_at = test_snapshot.timeutils.utcnow()
+        self.read_at = test_snapshot.timeutils.utcnow()
         self._hosts = {'cell1': snapshot._Hosts([], [], {})}
         for host in hosts:
             self.add_node(host)

@@ -112,3 +112,89 @@ class ReportClientTestCase(testtools.TestCase):
         with mock.patch.object(self, 'answer', return_value=response):
             found = self.get(*asked, a={'host1': True})
         self.assertIs(response, found)
+
+
+# The providers that have a trait: pf is below host1.
+HAVING = {'A': {'host1'}, 'B': {'host2', 'pf'}}
+
+
+class TraitsTestCase(testtools.TestCase):
+    """What placement answers where providers would have other traits."""
+
+    def get(self, path, traits, *asked):
+        client = object.__new__(mirror.MirroringClient)
+        with (
+            mock.patch.object(placement.ReportClient, 'get', self.answer),
+            mirror.used({}, traits),
+        ):
+            return client.get(f'{path}?{parse.urlencode(asked)}').json()
+
+    def answer(self, url, version=None):
+        path, _, text = url.partition('?')
+        found = {*ROOTS}
+        for key, value in parse.parse_qsl(text):
+            self.assertEqual('required', key)
+            for one in value.split(','):
+                having = HAVING.get(one.lstrip('!'), set())
+                found = found - having if one[0] == '!' else found & having
+        body = {'resource_providers': [{'uuid': one} for one in found]}
+        if path == '/allocation_candidates':
+            made_of = ('host1', 'pf'), ('host2',), ('host3',)
+            body = {
+                'allocation_requests': [
+                    {
+                        'allocations': dict.fromkeys(one),
+                        'mappings': {'': [one[0]], '1': [one[-1]]},
+                    }
+                    for one in made_of
+                ],
+                'provider_summaries': {
+                    u: {'root_provider_uuid': ROOTS[u]} for u in ROOTS
+                },
+            }
+        return types.SimpleNamespace(status_code=200, json=lambda: body)
+
+    def test_providers(self):
+        for value, traits, expected in (
+            ('A', {'A': {'host3': True}}, {'host1', 'host3'}),
+            ('A', {'A': {'host1': False}}, set()),
+            ('NEW', {'NEW': {'host3': True}}, {'host3'}),
+            (
+                '!B',
+                {'B': {'host2': False}},
+                {'host1', 'host2', 'host3', 'disk'},
+            ),
+            # Beside one that does not change.
+            ('B,A', {'A': {'host2': True}}, {'host2'}),
+        ):
+            asked = '/resource_providers', traits, ('required', value)
+            found = self.get(*asked)['resource_providers']
+            self.assertEqual(expected, {one['uuid'] for one in found})
+
+    def test_candidates(self):
+        for key, value, traits, expected in (
+            # Of the providers of the group; or of the roots alone.
+            ('required', 'A', {'A': {'host3': True}}, ['host1', 'host3']),
+            ('required1', 'A', {'A': {'pf': True}}, ['host1']),
+            ('required1', 'A', {'A': {'host3': True}}, ['host3']),
+            ('root_required', 'A', {'A': {'host2': True}}, ['host1', 'host2']),
+            ('root_required', '!B', {'B': {'host2': False}},
+             ['host1', 'host2', 'host3']),
+            ('root_required', '!B', {'B': {'host3': True}}, ['host1']),
+        ):  # fmt: skip
+            asked = '/allocation_candidates', traits, (key, value)
+            body = self.get(*asked)
+            found = [
+                [*one['allocations']][0] for one in body['allocation_requests']
+            ]
+            self.assertEqual(expected, found)
+            self.assertEqual(
+                {ROOTS[one] for one in found},
+                {ROOTS[one] for one in body['provider_summaries']},
+            )
+
+    def test_a_limit(self):
+        asked = ('required', 'A'), ('limit', '1')
+        traits = {'A': {'host3': True}}
+        body = self.get('/allocation_candidates', traits, *asked)
+        self.assertEqual(1, len(body['allocation_requests']))

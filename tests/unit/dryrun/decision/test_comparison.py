@@ -288,7 +288,7 @@ class ComparisonTestCase(testtools.TestCase):
         for name, request, host, detail in REFUSED:
             found = self.explain(name, request, host)
             words = WORDS.get(name, (f'are refused by {name}', name))
-            expected = refusals.Refusal(*words, '', detail)
+            expected = refusals.Refusal(*words, '', detail, acts=found.acts)
             if 'Tenancy' in name:
                 expected = expected._replace(rank=refusals.CLOSED)
             self.assertEqual(expected, found)

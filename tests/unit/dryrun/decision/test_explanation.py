@@ -88,7 +88,7 @@ class ExplainTestCase(testtools.TestCase):
     def explain(self, closely=False, **asked):
         self.matrix = matrix.Matrix({})
         asked = self.cloud, question.Question(**asked)
-        found = explanation.explain(*asked, closely=closely)
+        found = explanation.explain(*asked, closely=closely, bounds=None)
         self.assertIs(self.matrix, found.matrix)
 
     def test_what_is_held_and_not_given_any_more(self):

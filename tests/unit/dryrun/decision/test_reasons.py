@@ -3,6 +3,7 @@
 import types
 from unittest import mock
 
+import ddt
 from nova import objects
 import nova.conf
 from nova.scheduler import filters
@@ -117,8 +118,9 @@ class ReasonsTestCase(testtools.TestCase):
              'request names no reservation'),
             # Another filter's: not isolated, whatever its traits.
             ('h1', 'theirs', '!in:u1', theirs, '', 'windows', ''),
-            # The first by name, of those that the part names.
-            ('h1', 'theirs', '!in:u1,U2', theirs, '', "'gpu\\n'", ''),
+            # All of those that the part names.
+            ('h1', 'theirs', '!in:u1,U2', theirs, '',
+             "'gpu\\n' and windows", ''),
         ):  # fmt: skip
             part = query.Part('member_of', value)
             policy = reasons.policy_of_request_filter(function(name), FILTERS)
@@ -179,6 +181,7 @@ class ComputeFilter(PlainFilter):
 LACKING = refusals.Refusal('lack a good one', 'good', '', 'no good one')
 
 
+@ddt.ddt
 class ExplainFilterTestCase(testtools.TestCase):
     def explain(self, host_filter, *metadata, **fields):
         aggregates = (
@@ -218,8 +221,30 @@ class ExplainFilterTestCase(testtools.TestCase):
         ):
             service = {'disabled': disabled}
             found = self.explain(ComputeFilter(), service=service)
-            expected = refusals.Refusal(*expected, rank=refusals.IN_THE_WAY)
-            self.assertEqual(expected, found)
+            self.assertEqual(tuple(expected), found[:4])
+
+    @ddt.data(
+        # Who disabled it; whether that is to be enabled by the command.
+        ('', [('policy', False)]),
+        ('broken disk', [('policy', False)]),
+        ('AUTO: Connection to libvirt lost: 1', [('repair', True)]),
+        ('nova-ext-sched: being emptied, by the plan of x', []),
+        ('nova-ext-sched: making room, by the plan of x', []),
+    )
+    @ddt.unpack
+    def test_who_disabled_a_service(self, reason, expected):
+        found = reasons.disabled({'disabled_reason': reason})
+        acts = [(one.kind, one.by_command) for one in found.acts]
+        self.assertEqual(expected, acts)
+
+    def test_a_service_that_is_forced_down(self):
+        service = {'disabled': False, 'forced_down': True}
+        found = self.explain(ComputeFilter(), service=service)
+        found = refusals.Refusal(*found)
+        self.assertEqual(
+            [('policy', False)],
+            [(one.kind, one.by_command) for one in found.acts],
+        )
 
 
 QUIET = declaration.Policy(

@@ -39,6 +39,8 @@ from nova_ext_sched.dryrun.plan import maintain
 from nova_ext_sched.dryrun.plan import mend
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import survive
+from nova_ext_sched.policy import act
+from nova_ext_sched.policy import declaration
 from tests.unit.dryrun.cloud import clouds
 
 conf.register_opts(nova.conf.CONF)
@@ -118,6 +120,14 @@ class LabelFilter(clouds.KnownFilter):
     """Takes so many servers, of the host's label."""
 
     __module__ = 'nova.x'
+    policies = (
+        declaration.Policy(
+            name=LABEL,
+            refuses=f'are refused by {LABEL}',
+            host_filter=LABEL,
+            acts=(act.Act(act.REPAIR, 'label {hosts}'),),
+        ),
+    )
 
     def host_passes(self, host_state, spec_obj):
         passes = super().host_passes(host_state, spec_obj)

@@ -99,7 +99,7 @@ class PlannerTestCase(PlanTestCase):
         for made, helps in (
             (self.small.mend(cloud), ''),
             # nova.conf has no such policy.
-            (self.small.drain(cloud, 'h1'), f'make {LABEL} accept h2:nodeh2'),
+            (self.small.drain(cloud, 'h1'), 'label h2:nodeh2 (not tried)'),
         ):
             [one] = made.stuck
             self.assertEqual((LABEL, helps), (one.cause, one.helps))

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A change laid over a cloud that was already read.
+
+What acts suppose is tried several at a time on one reading: nothing of nova's
+databases is read again, and of placement only what the change may answer
+otherwise. It may be laid within a fork, and nothing of it is left at its end.
+"""
+
+import collections
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import inspect
+import typing
+
+from nova.db.api import api as api_db
+
+from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import mirror
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.queries import aggregates
+
+if typing.TYPE_CHECKING:
+    from nova_ext_sched.dryrun.cloud import snapshot
+
+#: The trait of a provider while its nova-compute is disabled.
+DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
+
+
+@dataclasses.dataclass(frozen=True)
+class Overlay:
+    """What would be other; by default nothing.
+
+    Hosts, aggregates and providers are named as nova has them.
+
+    :ivar options: of nova.conf, as of :class:`.change.Change`
+    :ivar joins: aggregates by UUID, each with a host that it gets
+    :ivar leaves: the same, with a host that it loses
+    :ivar mirrored: hosts of which placement has the same aggregates as nova
+        of those with these UUIDs
+    :ivar running: hosts whose nova-compute is enabled and up
+    :ivar mapped: hosts that a cell mapping has
+    :ivar traits: traits, each with the UUID of a provider, and whether it has
+        it
+    """
+
+    options: tuple[tuple[str, str], ...] = ()
+    joins: tuple[tuple[str, str], ...] = ()
+    leaves: tuple[tuple[str, str], ...] = ()
+    mirrored: tuple[tuple[str, str], ...] = ()
+    running: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
+    traits: tuple[tuple[str, str, bool], ...] = ()
+
+    def with_(self, other: 'Overlay') -> 'Overlay':
+        """Return both changes in one."""
+        mine, more = vars(self), vars(other)
+        return Overlay(
+            **{key: (*mine[key], *more[key]) for key in mine.keys()}
+        )
+
+
+#: No change.
+NONE = Overlay()
+
+
+@contextlib.contextmanager
+def laid(cloud: 'snapshot.Snapshot', wanted: Overlay) -> Iterator[None]:
+    """Let a cloud answer as it would after a change, while the block runs.
+
+    :param cloud: it, or the fork that is open, is otherwise as it was
+    :raises exception.InvalidValue: an option does not exist
+    """
+    if wanted == NONE:
+        yield
+        return
+    replaced: dict[str, typing.Any] = {}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(change.made(change.Change(wanted.options)))
+        if wanted.joins or wanted.leaves:
+            replaced |= _change_aggregates(cloud, wanted)
+            stack.enter_context(_reading(cloud, replaced['aggregates_copy']))
+        stack.enter_context(mirror.used(*_find_mirrored(cloud, wanted)))
+        if wanted.mapped:
+            replaced['unmapped'] = cloud.unmapped - {*wanted.mapped}
+        replaced['providers'] = placement.Providers(cloud.client)
+        replaced['states'] = _change_states(cloud, wanted, replaced)
+        stack.enter_context(_replacing(cloud, replaced))
+        yield
+
+
+@contextlib.contextmanager
+def _replacing(
+    cloud: 'snapshot.Snapshot', replaced: Mapping[str, typing.Any]
+) -> Iterator[None]:
+    """Let attributes of a cloud have other values.
+
+    What is computed of aggregates is computed anew where they change.
+    """
+    known: dict[str, typing.Any] = cloud.__dict__
+    computed = {'zones'} if 'aggs_by_id' in replaced else set[str]()
+    kept = {
+        key: known.pop(key) for key in computed.union(replaced) if key in known
+    }
+    known.update(replaced)
+    try:
+        yield
+    finally:
+        for key in computed.union(replaced):
+            known.pop(key, None)
+        known.update(kept)
+
+
+@contextlib.contextmanager
+def _reading(cloud: 'snapshot.Snapshot', copied: typing.Any) -> Iterator[None]:
+    """Let the scheduler's code read other aggregates, and none it keeps.
+
+    :param copied: as of :func:`.change.used`
+    """
+    moved = cloud.supposed.places if cloud.supposed else {}
+    before = aggregates.get_metadata
+    aggregates.get_metadata = inspect.unwrap(before)
+    try:
+        with change.used(copied, moved):
+            yield
+    finally:
+        aggregates.get_metadata = before
+
+
+def _change_aggregates(
+    cloud: 'snapshot.Snapshot', wanted: Overlay
+) -> dict[str, typing.Any]:
+    """Return the attributes of a cloud whose aggregates have other hosts."""
+    by_uuid = {one.uuid: one for one in cloud.aggs_by_id.values()}
+    for changes, gets in ((wanted.joins, True), (wanted.leaves, False)):
+        for uuid, host in changes:
+            one = by_uuid[uuid].obj_clone()
+            others = {*one.hosts} - {host}
+            one.hosts = sorted(others | {host} if gets else others)
+            by_uuid[uuid] = one
+    host_map = collections.defaultdict[str, set[int]](set)
+    for one in by_uuid.values():
+        for host in one.hosts:
+            host_map[host].add(one.id)
+    dialect = api_db.get_engine().dialect.name
+    return {
+        'aggs_by_id': {one.id: one for one in by_uuid.values()},
+        'host_aggregates_map': host_map,
+        'aggregates_copy': change.copy_aggregates(by_uuid.values(), dialect),
+    }
+
+
+def _find_mirrored(
+    cloud: 'snapshot.Snapshot', wanted: Overlay
+) -> tuple[mirror.Changes, mirror.Traits]:
+    """Return what placement would answer otherwise."""
+    changes: mirror.Changes = {}
+    traits: mirror.Traits = {}
+    hosts = {one.uuid: one.hosts for one in cloud.aggs_by_id.values()}
+    for uuid, host in wanted.mirrored:
+        changes.setdefault(uuid, {})[host] = host in hosts.get(uuid, ())
+    for found, holds in ((wanted.joins, True), (wanted.leaves, False)):
+        for uuid, host in found:
+            changes.setdefault(uuid, {})[host] = holds
+    for trait, provider, has in wanted.traits:
+        traits.setdefault(trait, {})[provider] = has
+    for host in wanted.running:
+        for node in cloud.nodes_of(host):
+            traits.setdefault(DISABLED_TRAIT, {})[node] = False
+    return changes, traits
+
+
+def _change_states(
+    cloud: 'snapshot.Snapshot',
+    wanted: Overlay,
+    replaced: Mapping[str, typing.Any],
+) -> dict[str, typing.Any]:
+    """Return the HostStates by UUID; those that change are copies."""
+    states = dict(cloud.states)
+    by_id = replaced.get('aggs_by_id', {})
+    host_map = replaced.get('host_aggregates_map', {})
+    changed = {host for _, host in (*wanted.joins, *wanted.leaves)}
+    for host in changed.union(wanted.running):
+        for node in cloud.nodes_of(host):
+            if node not in states:
+                continue
+            states[node] = state = claims.copy_state(states[node])
+            if host in changed:
+                state.aggregates = [by_id[one] for one in host_map[host]]
+            if host in wanted.running:
+                service = state.service
+                heartbeat = service.get('last_seen_up')
+                zone = heartbeat.tzinfo if heartbeat else None
+                state.service = {
+                    **service,
+                    'disabled': False,
+                    'forced_down': False,
+                    # As old as the hosts are that were read.
+                    'last_seen_up': cloud.read_at.replace(tzinfo=zone),
+                }
+    return states

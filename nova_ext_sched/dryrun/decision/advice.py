@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What would help a request that no host takes: acts that were tried.
+
+Refusals bring their acts. Those of the causes that refuse a host are put
+together, for all hosts of which the same is to be done, and tried
+(:mod:`.trial`). One after which no host takes the request is not said.
+
+===========================================  ================================
+a host                                       what is tried
+===========================================  ================================
+that one cause refuses                       each of its acts
+that two causes refuse                       one act of each, together, where
+                                             no single act helps
+that lacks several resource classes          room of all of them, as one
+that nothing lifts (too small), that more    nothing
+refuse, or of which a cause has no act
+===========================================  ================================
+
+Repairs come before what would change a policy, then what is done to most
+hosts. What there was no time to try comes last, and says so.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import itertools
+import logging
+import time
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.decision import command
+from nova_ext_sched.dryrun.decision import conclusion
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import orphaned
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.decision import trial
+from nova_ext_sched.policy import act
+
+LOG = logging.getLogger(__name__)
+
+#: The cause under which hosts are full, whatever they lack.
+_FULL = 'room'
+_MOST_HOSTS = 3
+# The most that are put into one act: each host is a command.
+_MOST_DONE = 20
+_KINDS = (act.REPAIR, act.POLICY)
+_LATE = {act.ROOM: 1, act.ANOTHER: 2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """How long acts are tried.
+
+    :ivar tries: the most acts that are tried
+    :ivar seconds: of CPU, after which no further one is begun
+    """
+
+    tries: int = 12
+    seconds: float = 0.8
+
+
+#: What a command that asks one question may take.
+DEFAULT = Bounds()
+
+
+@dataclasses.dataclass
+class _Way:
+    """Acts that are done together, and the causes that they lift."""
+
+    steps: tuple[trial.Step, ...]
+    causes: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        kinds = {one.act.kind for one in self.steps}
+        return act.POLICY if act.POLICY in kinds else act.REPAIR
+
+    @property
+    def rank(self) -> tuple[int, int, int, int, str]:
+        hosts = {uuid for one in self.steps for uuid in one.hosts}
+        untried = any(one.act.supposes == act.NOTHING for one in self.steps)
+        return (
+            untried,
+            _KINDS.index(self.kind),
+            # Whose room it is nobody has said yet; a host has to be bought.
+            max(_LATE.get(one.act.supposes, 0) for one in self.steps),
+            -len(hosts),
+            self.steps[0].act.words,
+        )
+
+
+def find(
+    judged: matrix.Matrix,
+    trials: trial.Trials,
+    bounds: Bounds = DEFAULT,
+    without: Collection[str] = (),
+) -> list[conclusion.Advice]:
+    """Return what would help a request that no host takes.
+
+    :param judged: all constraints are in, each was asked about each host
+    :param without: causes that nobody is asked to give up
+    """
+    if judged.remaining or judged.end:
+        return []
+    ways = list(_list_ways(judged, without))
+    until = time.process_time() + bounds.seconds
+    left = bounds.tries
+    found: list[conclusion.Advice] = []
+    # Pairs are only for where nothing single helps.
+    for number in (1, 2):
+        rows = [one for one in ways if len(one.steps) == number]
+        for way in sorted(rows, key=lambda one: one.rank):
+            hosts = None
+            if left > 0 and time.process_time() < until:
+                hosts, was_tried = _try(way, trials)
+                left -= was_tried
+                if hosts == 0:
+                    continue
+            found.append(_make(way, hosts, judged, trials))
+        if any(one.hosts for one in found):
+            break
+    return sorted(
+        found, key=lambda one: (one.hosts is None, _KINDS.index(one.kind))
+    )
+
+
+def _try(way: _Way, trials: trial.Trials) -> tuple[int | None, bool]:
+    """Return how many hosts take the request then, and whether it was asked.
+
+    :returns: None for the number where nobody knows
+    """
+    try:
+        return trials.count(way.steps), True
+    except trial.Untried:
+        # A server of the group that cannot move is no advice.
+        away = any(one.act.supposes == act.AWAY for one in way.steps)
+        return (0 if away else None), False
+    except Exception as exc:
+        # The answer stands without.
+        LOG.debug('An act was not tried: %s', messages.say_error(exc))
+        return None, True
+
+
+def _list_ways(
+    judged: matrix.Matrix, without: Collection[str]
+) -> Iterator[_Way]:
+    """Yield acts that may let hosts take a request."""
+    lacking = orphaned.find_full(judged)
+    hosts: dict[tuple[tuple[str, act.Act], ...], list[str]] = {}
+    for uuid, refused in _list_refused(judged):
+        causes: dict[str, list[refusals.Refusal]] = {}
+        for one in refused:
+            cause = _FULL if one.is_full else one.cause
+            causes.setdefault(cause, []).append(one)
+        if len(causes) > 2 or not causes.keys().isdisjoint(without):
+            continue
+        choices = [
+            [(cause, one) for one in _combine(cause, found, lacking.get(uuid))]
+            for cause, found in causes.items()
+        ]
+        for chosen in itertools.product(*choices):
+            hosts.setdefault(chosen, []).append(uuid)
+    for chosen, uuids in _keep_least_room(hosts).items():
+        uuids.sort(key=lambda one: messages.in_order(judged.names[one]))
+        steps = tuple(
+            trial.Step(made, tuple(uuids), _amounts(made, uuids, lacking))
+            for _, made in chosen
+        )
+        yield _Way(steps, tuple(cause for cause, _ in chosen))
+
+
+def _list_refused(
+    judged: matrix.Matrix,
+) -> Iterator[tuple[str, list[refusals.Refusal]]]:
+    """Yield the hosts that something could free, with what refuses them."""
+    found: dict[str, list[refusals.Refusal]] = {}
+    fixed = set()
+    for column in judged.columns:
+        for uuid, refused in column.refused.items():
+            found.setdefault(uuid, []).extend(refused)
+            if not refused[0].lifts:
+                fixed.add(uuid)
+    for uuid in sorted(found.keys() - fixed, key=judged.names.__getitem__):
+        yield uuid, found[uuid]
+
+
+def _combine(
+    cause: str,
+    refused: Sequence[refusals.Refusal],
+    lacking: dict[str, int] | None,
+) -> list[act.Act]:
+    """Return the acts against one cause of one host."""
+    if cause == _FULL:
+        amounts = [
+            trial.say_amount(name, number)
+            for name, number in (lacking or {}).items()
+        ]
+        classes = {
+            name for one in refused for name in one.cause.split(' and ')
+        }
+        names = tuple(amounts or sorted(classes))
+        return [
+            one.named(*names) if one.supposes == act.ROOM else one
+            for one in refusals.ROOM
+        ]
+    return act.combine(itertools.chain(*(one.acts for one in refused)))
+
+
+def _keep_least_room(
+    hosts: dict[tuple[tuple[str, act.Act], ...], list[str]],
+) -> dict[tuple[tuple[str, act.Act], ...], list[str]]:
+    """Leave of the hosts to be freed those that lack least."""
+    room = [
+        chosen
+        for chosen in hosts
+        if len(chosen) == 1 and chosen[0][1].supposes == act.ROOM
+    ]
+    kept = sorted(
+        room,
+        key=lambda one: (
+            len(one[0][1].names),
+            -len(hosts[one]),
+            one[0][1].names,
+        ),
+    )
+    for chosen in kept[1:]:
+        del hosts[chosen]
+    return hosts
+
+
+def _amounts(
+    made: act.Act, uuids: Sequence[str], lacking: orphaned.Lacking
+) -> tuple[tuple[str, int], ...]:
+    if made.supposes != act.ROOM:
+        return ()
+    return tuple(lacking.get(uuids[0], {}).items())
+
+
+def _make(
+    way: _Way,
+    hosts: int | None,
+    judged: matrix.Matrix,
+    trials: trial.Trials,
+) -> conclusion.Advice:
+    commands: list[str] | None = []
+    for step in way.steps:
+        made = command.make(step, trials, _MOST_DONE)
+        commands = (
+            None if commands is None or made is None else commands + made
+        )
+    return conclusion.Advice(
+        kind=way.kind,
+        act=', and '.join(_say(one, judged, trials) for one in way.steps),
+        hosts=hosts,
+        admits='; '.join(
+            dict.fromkeys(
+                one.act.admits for one in way.steps if one.act.admits
+            )
+        ),
+        commands=commands or [],
+        causes=[*way.causes],
+    )
+
+
+def _say(step: trial.Step, judged: matrix.Matrix, trials: trial.Trials) -> str:
+    made, uuids = step.act, step.hosts
+    if made.supposes == act.AWAY and step in trials.moved:
+        uuids = (trials.moved[step][1],)
+    if made.supposes == act.ANOTHER:
+        uuids = uuids[:1]
+    names = [messages.clean(judged.names[uuid]) for uuid in uuids]
+    return made.words.replace(
+        '{names}',
+        messages.first_few(made.names, _MOST_HOSTS, messages.clean),
+    ).replace('{hosts}', messages.first_few(names, _MOST_HOSTS, str))

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands that do an act, as a shell takes them.
+
+Every word is quoted. What belongs to a member of a project stands by its UUID.
+A word that holds control characters, or that a program could take for an
+option, makes no command: operators can name a host ``--help``.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import shlex
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.decision import trial
+from nova_ext_sched.policy import act
+
+_OPENSTACK = 'openstack'
+_OF_TRAITS = (
+    _OPENSTACK,
+    '--os-placement-api-version',
+    '1.6',
+)
+
+#: The words of a command; those of others come after an option's name.
+Words = tuple[str, ...]
+
+
+class _NoCommand(Exception):
+    """No command does it safely."""
+
+
+def make(
+    step: trial.Step, trials: trial.Trials, most: int
+) -> list[str] | None:
+    """Return what does an act, a command a line; None where none does.
+
+    :param most: the most hosts
+    """
+    if not step.act.by_command or len(step.hosts) > most:
+        return None
+    find = _COMMANDS.get(step.act.supposes)
+    if find is None:
+        return None
+    try:
+        return list(dict.fromkeys(map(shlex.join, find(step, trials))))
+    except (_NoCommand, placement.PlacementFailed):
+        return None
+
+
+def _safe(word: str) -> str:
+    """Return a word that no program takes for an option.
+
+    :raises _NoCommand: it could be taken for one
+    """
+    if not word or word.startswith('-') or not messages.is_clean(word):
+        raise _NoCommand
+    return word
+
+
+def _hosts(step: trial.Step, trials: trial.Trials) -> list[str]:
+    hosts = (trials.cloud.hosts[uuid].host for uuid in step.hosts)
+    return [_safe(one) for one in dict.fromkeys(hosts)]
+
+
+def _enable(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
+    for host in _hosts(step, trials):
+        yield (
+            *(_OPENSTACK, 'compute', 'service', 'set', '--enable'),
+            *(host, 'nova-compute'),
+        )
+
+
+def _change_hosts(
+    verb: str,
+) -> Callable[[trial.Step, trial.Trials], Iterator[Words]]:
+    """Return what yields the commands that add or remove hosts."""
+
+    def find(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
+        known = trials.cloud.aggs_by_id.values()
+        for one in sorted(known, key=lambda one: one.id):
+            if one.name not in step.act.names:
+                continue
+            for host in _hosts(step, trials):
+                if (host in one.hosts) == (verb == 'remove'):
+                    # By its ID, which is no option whatever its name is.
+                    yield (
+                        _OPENSTACK,
+                        'aggregate',
+                        verb,
+                        'host',
+                        str(one.id),
+                        host,
+                    )
+
+    return find
+
+
+def _set_traits(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
+    """Yield the commands that write the whole list of a provider's traits."""
+    gets = step.act.supposes == act.GETS_TRAIT
+    providers = trials.cloud.providers
+    names = {_safe(one) for one in step.act.names}
+    if gets:
+        for name in sorted(names - providers.find_known(names)):
+            yield *_OF_TRAITS, 'trait', 'create', name
+    for uuid in step.hosts:
+        before = providers.get_traits(uuid)
+        after = sorted(before | names if gets else before - names)
+        yield (
+            *(*_OF_TRAITS, 'resource', 'provider', 'trait', 'set'),
+            *(f'--trait={one}' for one in after),
+            uuid,
+        )
+
+
+def _move(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
+    if step not in trials.moved:
+        raise _NoCommand
+    server, node = trials.moved[step]
+    instance = trials.cloud.states[node].instances[server]
+    is_live = trials.is_running(instance)
+    yield (
+        *(_OPENSTACK, 'server', 'migrate'),
+        *('--live-migration',) * is_live,
+        server,
+    )
+
+
+def _make_room(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
+    described = trials.described
+    if not described or not all(map(messages.is_clean, described)):
+        raise _NoCommand
+    # It looks for moves, and makes none.
+    yield 'nova-ext-sched', 'make-room', *described
+
+
+def _run(*words: str) -> Callable[[object, object], Iterator[Words]]:
+    return lambda *_: iter([words])
+
+
+_COMMANDS: dict[str, Callable[[trial.Step, trial.Trials], Iterator[Words]]] = {
+    act.RUNS: _enable,
+    act.JOINS: _change_hosts('add'),
+    act.LEAVES: _change_hosts('remove'),
+    act.GETS_TRAIT: _set_traits,
+    act.LOSES_TRAIT: _set_traits,
+    act.AWAY: _move,
+    act.ROOM: _make_room,
+    act.MAPPED: _run('nova-manage', 'cell_v2', 'discover_hosts'),
+    act.MIRRORED: _run('nova-manage', 'placement', 'sync_aggregates'),
+}
+
+
+def join(lines: Sequence[str]) -> str:
+    """Return commands as one line, each after the other has succeeded."""
+    return ' && '.join(lines)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Acts, tried: what they suppose is laid over the cloud, which is asked again.
+
+An act that frees room, or adds a host, is tried with servers that there are:
+they leave the host in a fork, so that nova's own accounting says what becomes
+free of CPUs, NUMA nodes and devices. A further host like one that there is
+takes what that one would take without any server.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import typing
+
+from nova.compute import power_state
+from nova.compute import vm_states
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import overlay
+from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import asking
+from nova_ext_sched.dryrun.decision import candidates
+from nova_ext_sched.dryrun.decision import hosts as hosts_step
+from nova_ext_sched.dryrun.decision import server
+from nova_ext_sched.policy import act
+
+#: Asks for the same request without what is named (:func:`leave_out`); returns
+#: how many hosts take it.
+Ask = Callable[[Collection[str]], int]
+
+# The most hosts of which a member of the group is looked for that may leave.
+_MOST_AWAY = 3
+
+
+class Step(typing.NamedTuple):
+    """An act, and the hosts that it is done to.
+
+    :ivar hosts: UUIDs of compute nodes, in the order in which they are said
+    :ivar lacking: how much of each resource class the first one lacks
+    """
+
+    act: act.Act
+    hosts: tuple[str, ...]
+    lacking: tuple[tuple[str, int], ...] = ()
+
+
+class Untried(Exception):
+    """Nobody can say by a trial whether an act helps."""
+
+
+@dataclasses.dataclass
+class Trials:
+    """Tries acts on one cloud, for one request.
+
+    :param group: the nova InstanceGroup of the request, or None
+    :param described: the options of make-room that describe the new server;
+        empty where the request is for another
+    """
+
+    cloud: snapshot.Snapshot
+    ask: Ask
+    group: typing.Any = None
+    described: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self._reader = servers.Reader(self.cloud)
+        #: The server that leaves by a step, with the host.
+        self.moved: dict[Step, tuple[str, str]] = {}
+
+    def count(self, steps: Sequence[Step]) -> int:
+        """Return how many hosts take the request after some steps.
+
+        :raises Untried: they cannot be supposed
+        """
+        supposed, without = overlay.NONE, set[str]()
+        for step in steps:
+            if step.act.supposes == act.NOTHING:
+                raise Untried
+            if step.act.supposes == act.REQUEST:
+                without.update(step.act.names)
+            supposed = supposed.with_(self._suppose(step))
+        inside = [one for one in steps if one.act.supposes in _IN_FORKS]
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(overlay.laid(self.cloud, supposed))
+            if inside:
+                future = stack.enter_context(self.cloud.fork())
+                for step in inside:
+                    _IN_FORKS[step.act.supposes](self, future, step)
+            return self.ask(without)
+
+    def _suppose(self, step: Step) -> overlay.Overlay:
+        """Return what a step changes of the cloud, besides in a fork."""
+        cloud, (made, nodes, *_) = self.cloud, step
+        hosts = sorted({cloud.hosts[uuid].host for uuid in nodes})
+        uuids = [
+            one.uuid
+            for one in cloud.aggs_by_id.values()
+            if one.name in made.names
+        ]
+        pairs = tuple((uuid, host) for uuid in uuids for host in hosts)
+        match made.supposes:
+            case act.OPTION:
+                return overlay.Overlay(options=(made.names[:2],))  # type: ignore[arg-type]
+            case act.RUNS:
+                return overlay.Overlay(running=tuple(hosts))
+            case act.MAPPED:
+                return overlay.Overlay(mapped=tuple(hosts))
+            case act.JOINS:
+                return overlay.Overlay(joins=pairs)
+            case act.LEAVES:
+                return overlay.Overlay(
+                    leaves=tuple(
+                        (uuid, host)
+                        for uuid, host in pairs
+                        if self._holds(uuid, host)
+                    )
+                )
+            case act.MIRRORED:
+                return overlay.Overlay(mirrored=pairs)
+            case act.GETS_TRAIT | act.LOSES_TRAIT:
+                has = made.supposes == act.GETS_TRAIT
+                return overlay.Overlay(
+                    traits=tuple(
+                        (trait, uuid, has)
+                        for trait in made.names
+                        for uuid in nodes
+                    )
+                )
+        return overlay.NONE
+
+    def _holds(self, aggregate: str, host: str) -> bool:
+        return any(
+            one.uuid == aggregate for one in self.cloud.aggregates_of(host)
+        )
+
+    def make_room(self, future: fork.Fork, step: Step) -> None:
+        """Let servers leave the first host, until nothing lacks.
+
+        The smallest that is enough alone; else the largest ones.
+        """
+        [node, *_], lacking = step.hosts, dict(step.lacking)
+        held = self.cloud.providers.get_held(node)
+        sizes = {
+            stored.uuid: (stored, _count(held.get(stored.uuid, {}), lacking))
+            for stored in self._read_on(node)
+        }
+        ranked = sorted(sizes, key=lambda one: (_sum(sizes[one][1]), one))
+        enough = [
+            one
+            for one in ranked
+            if all(sizes[one][1][name] >= n for name, n in lacking.items())
+        ]
+        if not lacking:
+            raise Untried
+        for uuid in enough[:1] or reversed(ranked):
+            if all(number <= 0 for number in lacking.values()):
+                break
+            stored, has = sizes[uuid]
+            self._leave(future, node, stored)
+            lacking = {name: n - has[name] for name, n in lacking.items()}
+        if any(number > 0 for number in lacking.values()):
+            raise Untried
+
+    def add_another(self, future: fork.Fork, step: Step) -> None:
+        """Let the first host be as one without servers is."""
+        [node, *_] = step.hosts
+        for stored in self._read_on(node):
+            self._leave(future, node, stored)
+        for consumer in self.cloud.providers.get_held(node):
+            future.free(consumer, node)
+
+    def move_away(self, future: fork.Fork, step: Step) -> None:
+        """Let a member of the group go from one of the hosts to another.
+
+        :raises Untried: none has one that may
+        """
+        members = {*(self.group.members if self.group else ())}
+        for node in step.hosts[:_MOST_AWAY]:
+            state = self.cloud.states.get(node)
+            for uuid in (
+                sorted(members & state.instances.keys()) if state else ()
+            ):
+                if self._move(future, uuid, node):
+                    self.moved[step] = uuid, node
+                    return
+        raise Untried
+
+    def _move(self, future: fork.Fork, uuid: str, node: str) -> bool:
+        """Migrate a server to its best host; return whether it has one."""
+        stored = self._reader.find(uuid)
+        if stored is None or stored.text is None:
+            return False
+        existing = server.Server(self._reader, uuid, stored)
+        existing.migrate()
+        spec_obj = existing.spec_obj
+        judged = asking.start(self.cloud, whole=False)
+        asked = asking.Asking(self.cloud, existing.ctxt, spec_obj, judged)
+        offered = candidates.ask(asked)
+        if offered is None:
+            return False
+        home = self.cloud.hosts[node].host
+        for target in hosts_step.Hosts(asked, offered).judge():
+            if target.host != home and target.allocation_candidates:
+                taken = claims.read_taken(stored.instance)
+                return future.move(uuid, spec_obj, target, node, taken)
+        return False
+
+    def is_running(self, instance: typing.Any) -> bool:
+        """Return whether a nova Instance runs, and so is moved live."""
+        return bool(
+            instance.vm_state == vm_states.ACTIVE
+            and instance.power_state == power_state.RUNNING
+        )
+
+    def _read_on(self, node: str) -> list[servers.Stored]:
+        host = self.cloud.hosts[node]
+        return [
+            one
+            for one in self._reader.read_on(host.cell_uuid, host.host)
+            if one.text is not None and one.instance.node == host.node
+        ]
+
+    def _leave(
+        self, future: fork.Fork, node: str, stored: servers.Stored
+    ) -> None:
+        spec_obj = self._reader.load(stored)
+        spec_obj.flavor = stored.instance.flavor
+        taken = claims.read_taken(stored.instance)
+        future.leave(stored.uuid, spec_obj, node, taken)
+
+
+_IN_FORKS: dict[str, Callable[[Trials, fork.Fork, Step], None]] = {
+    act.ROOM: Trials.make_room,
+    act.ANOTHER: Trials.add_another,
+    act.AWAY: Trials.move_away,
+}
+
+
+def _count(
+    body: Mapping[str, typing.Any], wanted: Iterable[str]
+) -> dict[str, int]:
+    """Return how much a consumer holds of resource classes."""
+    allocations = body.get('allocations', {}).values()
+    return {
+        name: sum(one['resources'].get(name, 0) for one in allocations)
+        for name in wanted
+    }
+
+
+def _sum(amounts: Mapping[str, int]) -> int:
+    return sum(amounts.values())
+
+
+def leave_out(spec_obj: typing.Any, names: Collection[str]) -> None:
+    """Take out of a nova RequestSpec what a changed request does not ask for.
+
+    :param names: ``availability_zone``, ``host``, or hints by their names
+    """
+    for name in names:
+        if name == 'availability_zone':
+            spec_obj.availability_zone = None
+        elif name == 'host':
+            spec_obj.force_hosts = spec_obj.force_nodes = None
+            if destination := spec_obj.requested_destination:
+                for field in ('host', 'node'):
+                    if field in destination:
+                        delattr(destination, field)
+        else:
+            spec_obj.scheduler_hints.pop(name, None)
+
+
+def say_amount(resource: str, number: int) -> str:
+    """Return an amount of a resource class."""
+    return f'{number} {messages.clean(resource)}'

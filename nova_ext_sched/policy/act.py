@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What can be done so that a host that is refused takes a request.
+
+A refusal has its acts from where it is made: a policy declares them
+(:attr:`.declaration.Policy.acts`), a verdict may bring its own. None is said
+before it was tried: what an act supposes is laid over the cloud, and nova's
+code judges the same request again.
+"""
+
+from collections.abc import Iterable
+import typing
+
+#: An act that restores what is declared already, or changes the request alone.
+REPAIR = 'repair'
+#: An act that changes what is declared: whom else it lets in, it says.
+POLICY = 'policy'
+
+#: What an act may suppose of each host that it is for.
+#:
+#: =============  =========================================================
+#: supposed       of each host
+#: =============  =========================================================
+#: RUNS           its nova-compute is enabled and up, in placement too
+#: LEAVES         it is in the aggregates ``names`` no longer
+#: JOINS          it is in the aggregates ``names``
+#: MIRRORED       placement has of the aggregates ``names`` what nova has
+#: GETS_TRAIT     it has the traits ``names``
+#: LOSES_TRAIT    it lacks the traits ``names``
+#: MAPPED         it is in a cell mapping
+#: AWAY           it holds one server less of the request's group, which has
+#:                another place
+#: ROOM           it has free what the request lacks
+#: ANOTHER        there is one more host like it, which has no server
+#: OPTION         nothing: nova.conf has the value ``names[1]`` of the option
+#:                ``names[0]``
+#: REQUEST        nothing: the request does not ask for ``names``
+#: NOTHING        what cannot be supposed: the act is said untried
+#: =============  =========================================================
+RUNS = 'runs'
+LEAVES, JOINS, MIRRORED = 'leaves', 'joins', 'mirrored'
+GETS_TRAIT, LOSES_TRAIT = 'gets trait', 'loses trait'
+MAPPED, AWAY, ROOM, ANOTHER = 'mapped', 'away', 'room', 'another'
+OPTION, REQUEST, NOTHING = 'option', 'request', ''
+
+# Of these the names of several refusals come together.
+_TOGETHER = (LEAVES, JOINS, MIRRORED, GETS_TRAIT, LOSES_TRAIT, REQUEST)
+
+
+class Act(typing.NamedTuple):
+    """What somebody can do.
+
+    :ivar kind: :data:`REPAIR` or :data:`POLICY`
+    :ivar words: what to do, a verb first; ``{hosts}`` and ``{names}`` are put
+        in
+    :ivar supposes: see the table of this module
+    :ivar names: what it is done with: aggregates by name, or traits, as nova
+        has them. Of a policy that judges aggregates alone they are found:
+        those without which the host passes, or one with which it does
+    :ivar admits: who may use the hosts then besides; empty for a repair
+    :ivar by_command: whether a command is said that does it
+    """
+
+    kind: str
+    words: str
+    supposes: str = NOTHING
+    names: tuple[str, ...] = ()
+    admits: str = ''
+    by_command: bool = True
+
+    def named(self, *names: str) -> 'Act':
+        """Return the act with names, unless it has its own."""
+        return self if self.names else self._replace(names=names)
+
+
+def combine(acts: Iterable[Act]) -> list[Act]:
+    """Return the acts of all refusals that one cause makes of one host.
+
+    Acts that do the same with other names are one, with all names: a host
+    that two isolated aggregates close leaves both. Where one of them has
+    names, one without is no other.
+    """
+    found: dict[tuple[str, str], Act] = {}
+    for one in acts:
+        key = one.kind, one.supposes if one.supposes in _TOGETHER else str(one)
+        if before := found.get(key):
+            names = tuple(dict.fromkeys((*before.names, *one.names)))
+            longer = before if before.names else one
+            one = longer._replace(names=names)
+        found[key] = one
+    return list(found.values())

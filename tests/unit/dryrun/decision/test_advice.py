@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+
+import ddt
+import testtools
+
+from nova_ext_sched.dryrun.decision import advice
+from nova_ext_sched.dryrun.decision import conclusion
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.decision import trial
+from nova_ext_sched.policy import act
+
+START = act.Act(act.REPAIR, 'start {hosts}', act.RUNS, by_command=False)
+TAKE = act.Act(
+    act.POLICY, 'take {hosts} out of {names}', act.LEAVES, ('a',), 'others'
+)
+MAKE = act.Act(act.POLICY, 'make F accept {hosts}')
+KINDS = {
+    'D': refusals.Refusal('are down', 'down', acts=(START,)),
+    'I': refusals.Refusal('are isolated', 'isolation', acts=(TAKE,)),
+    'F': refusals.Refusal('are refused', 'F', acts=(MAKE,)),
+    'N': refusals.Refusal('are not known', 'N'),
+    'S': refusals.Refusal('are too small', 'VCPU', lifts=False),
+    'V': refusals.full(['VCPU']),
+    'M': refusals.full(['MEMORY_MB']),
+}
+
+
+class Trials:
+    """Says how many hosts take a request after acts, by their words.
+
+    :ivar tried: the acts that were asked about
+    """
+
+    def __init__(self, answers):
+        self.answers, self.tried, self.moved = answers, [], {}
+        self.cloud = types.SimpleNamespace(aggs_by_id={}, hosts={})
+        self.described = ()
+
+    def count(self, steps):
+        words = '+'.join(one.act.words.split()[0] for one in steps)
+        if any(one.act.supposes == act.NOTHING for one in steps):
+            raise trial.Untried
+        self.tried.append(words)
+        return self.answers.get(words, 0)
+
+
+@ddt.ddt
+class FindTestCase(testtools.TestCase):
+    def find(self, text, answers, bounds=advice.DEFAULT, **more):
+        """Find advice where hosts are refused as a text says.
+
+        :param text: a word for each host, a letter for what refuses it
+        """
+        hosts = text.split()
+        names = {str(n): f'host{n}' for n in range(1, len(hosts) + 1)}
+        judged = matrix.Matrix(names)
+        for letter, one in KINDS.items():
+            refused = {
+                uuid: one
+                for uuid, letters in zip(names, hosts, strict=True)
+                if letter in letters
+            }
+            capacity = None
+            if letter in 'VM':
+                numbers = dict.fromkeys(
+                    ('large_enough', 'full', 'too_small', 'without'), 0
+                )
+                capacity = conclusion.Capacity(
+                    one.cause, 4, unknown=0, **numbers
+                )
+            judged.add(
+                'placement',
+                letter,
+                refused=refused,
+                capacity=capacity,
+                free=dict.fromkeys(refused, 1) if capacity else None,
+            )
+        self.trials = Trials(answers)
+        found = advice.find(judged, self.trials, bounds, **more)
+        return [(one.act, one.hosts) for one in found]
+
+    @ddt.data(
+        # Each act of a host that one cause refuses, repairs first.
+        ('D I', {'start': 1, 'take': 1},
+         [('start host1', 1), ('take host2 out of a', 1)]),
+        # All hosts of which the same is to be done.
+        ('D D I', {'start': 2}, [('start host1, host2', 2)]),
+        # After which no host takes it: not said.
+        ('D I', {'take': 1}, [('take host2 out of a', 1)]),
+        ('D I', {}, []),
+        # Pairs, where no single act helps.
+        ('DI', {'start+take': 1},
+         [('start host1, and take host1 out of a', 1)]),
+        ('DI D', {'start': 1, 'start+take': 1}, [('start host2', 1)]),
+        # What nothing lifts, what nobody knows, and more than two.
+        ('DS IS S', {'start': 1, 'take': 1}, []),
+        ('DN N', {'start': 1}, []),
+        ('DIV', {'start+take+free': 1}, []),
+        # All that a host lacks is one act; a further host is another.
+        ('VM', {'free': 1, 'add': 1},
+         [('free 3 VCPU, 3 MEMORY_MB on host1', 1),
+          ('add a host like host1', 1)]),
+        # On those that lack least.
+        ('VM V V', {'free': 1, 'add': 1},
+         [('free 3 VCPU on host2, host3', 1),
+          ('add a host like host1', 1)]),
+        # What cannot be tried comes last.
+        ('F D', {'start': 1},
+         [('start host2', 1), ('make F accept host1', None)]),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_find(self, text, answers, expected):
+        self.assertEqual(expected, self.find(text, answers))
+
+    def test_bounds(self):
+        """What there was no time for is said, after the others."""
+        answers = {'start': 1, 'take': 1}
+        for tries, seconds, expected in (
+            (1, 9, [('start host1', 1), ('take host2 out of a', None)]),
+            (0, 9, [('start host1', None), ('take host2 out of a', None)]),
+            (9, 0, [('start host1', None), ('take host2 out of a', None)]),
+        ):
+            bounds = advice.Bounds(tries, seconds)
+            found = self.find('D I', answers, bounds)
+            self.assertEqual(expected, found)
+
+    def test_what_nobody_is_asked_to_give_up(self):
+        found = self.find('D I', {'take': 1}, without=['isolation'])
+        self.assertEqual([], found)
+
+    def test_a_trial_that_fails(self):
+        trials = Trials({})
+
+        def fail(steps):
+            raise ValueError('placement is away')
+
+        trials.count = fail
+        judged = matrix.Matrix({'1': 'host1'})
+        judged.add('cell', 'x', refused={'1': KINDS['D']})
+        [one] = advice.find(judged, trials)
+        self.assertEqual(('start host1', None), (one.act, one.hosts))
+
+    def test_where_hosts_are_left(self):
+        judged = matrix.Matrix({'1': 'host1', '2': 'host2'})
+        judged.add('cell', 'x', refused={'1': KINDS['D']})
+        self.assertEqual([], advice.find(judged, Trials({'start': 1})))
