@@ -20,6 +20,8 @@ from nova.scheduler import utils
 
 CONF = nova.conf.CONF
 
+# The group of a PCI device, by an ID that nova makes anew for each request.
+_OF_DEVICE = re.compile(r'_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+')
 _OF_GROUP = re.compile(r'(resources|required|member_of|in_tree)(.+)')
 
 
@@ -28,7 +30,8 @@ class Part(typing.NamedTuple):
 
     ``key`` is a parameter of placement (``resources``, ``required``,
     ``root_required``, ``member_of``, ``in_tree``) and ``value`` one item of
-    it, or ``group`` and the query string of a group with a suffix.
+    it, or ``group`` and the query string of a group with a suffix, which is
+    left out where it differs from request to request.
     """
 
     key: str
@@ -44,10 +47,15 @@ class Part(typing.NamedTuple):
         """UUIDs of the aggregates that a ``member_of`` names."""
         return self.value.removeprefix('!').removeprefix('in:').split(',')
 
+    @property
+    def group(self) -> list[tuple[str, str]]:
+        """The parameters of a group with a suffix, without it."""
+        return parse.parse_qsl(self.value.partition(': ')[2])
+
     def __str__(self) -> str:
-        return parse.unquote(
-            self.value if self.key == 'group' else f'{self.key}={self.value}'
-        )
+        if self.key == 'group':
+            return parse.unquote(self.value.removeprefix(': '))
+        return parse.unquote(f'{self.key}={self.value}')
 
 
 def split(text: str) -> list[Part]:
@@ -70,10 +78,17 @@ def split(text: str) -> list[Part]:
             parts.append(Part(key, value))
         elif match := _OF_GROUP.fullmatch(key):
             groups.setdefault(match[2], []).append((match[1], value))
-    return parts + [
-        Part('group', f'{suffix}: {parse.urlencode(params)}')
-        for suffix, params in groups.items()
-    ]
+    # Devices that are alike are one part.
+    return parts + list(
+        dict.fromkeys(
+            Part('group', f'{_name(suffix)}: {parse.urlencode(params)}')
+            for suffix, params in groups.items()
+        )
+    )
+
+
+def _name(suffix: str) -> str:
+    return '' if _OF_DEVICE.fullmatch(suffix) else suffix
 
 
 def merge(parts: Iterable[Part]) -> list[Part]:

@@ -7,7 +7,9 @@ answer, the parts of the query say why: it does not satisfy some of them. A
 part that a request filter added counts for that filter.
 """
 
+from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 import copy
 import dataclasses
 import typing
@@ -25,10 +27,12 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import numbered
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import record
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import shortage
+from nova_ext_sched.policy import act
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.request_filters import failure_domain
 
@@ -178,12 +182,28 @@ def _run_request_filters(
         # Most filters change nothing in most requests.
         if stored != was:
             after = query.get_parts(ctxt, spec_obj, cloud)
-            row.parts = [part for part in after if part not in before]
+            row.parts = _find_new(before, after)
             before = after
         row.asks = words.say(row.parts) or say_change(was, stored, applied)
         spread = request_state.of(spec_obj).group.spread
         if fn is failure_domain.failure_domains and spread:
             row.asks += f'; servers of the group by failure domain: {spread}'
+
+
+def _find_new(
+    before: Sequence[query.Part], after: Sequence[query.Part]
+) -> list[query.Part]:
+    """Return the parts that a request filter added.
+
+    A group that it asks more of was there before: it is no part of the filter.
+    """
+    new = [part for part in after if part not in before]
+    groups = [
+        sum(part.key == 'group' for part in parts) for parts in (before, after)
+    ]
+    if groups[0] == groups[1]:
+        new = [part for part in new if part.key != 'group']
+    return new
 
 
 def _stop(asked: asking.Asking, rows: list[Row], exc: typing.Any) -> None:
@@ -264,7 +284,8 @@ class _Attribution:
             self._add(row)
         if self._outside:
             unknown = refusals.Refusal(
-                'have no resource provider in placement'
+                'have no resource provider in placement',
+                acts=reasons.NO_SERVICE.acts,
             )
             self._matrix.add(
                 'placement',
@@ -282,19 +303,77 @@ class _Attribution:
         ):
             name = self.words.say([part])
             self._add(Row('placement', name, parts=[part]))
+        self._add_alternatives(filtered)
 
-    def _add(self, row: Row) -> None:
-        refused = self._refuse(row)
+    def _add_alternatives(self, filtered: Collection[query.Part]) -> None:
+        """Add the parts that one of two forms of the query has alone.
+
+        A host that lacks some of each is refused, by the form that is meant
+        for it: with dedicated CPUs where it has any, else the other.
+
+        :param filtered: the parts of request filters
+        """
+        forms = [
+            [part for part in parts if part not in (*others, *filtered)]
+            for parts, others in (
+                (self._first, self._last),
+                (self._last, self._first),
+            )
+        ]
+        lacking = [
+            {
+                part: self._providers.find_lacking(part, self._known)
+                for part in form
+            }
+            for form in forms
+        ]
+        refused = set.intersection(
+            *(set[str]().union(*one.values()) for one in lacking)
+        )
+        if not refused:
+            return
+        # Hosts without a resource class of the form.
+        without = [
+            set[str]().union(
+                *(
+                    shortage.find_without(
+                        self._providers, part, self._list_classes(), refused
+                    )
+                    for part in form
+                    if part.key == 'resources'
+                )
+            )
+            for form in forms
+        ]
+        other = without[0] - without[1]
+        chosen = refused - other, other
+        for form, found, hosts in zip(forms, lacking, chosen, strict=True):
+            for part in form:
+                name = self.words.say([part])
+                self._add(
+                    Row('placement', name, parts=[part]), hosts & found[part]
+                )
+
+    def _list_classes(self) -> set[str]:
+        """Return the resource classes of the request, of both forms."""
+        return {
+            part.value.partition(':')[0]
+            for part in (*self._first, *self._last)
+            if part.key == 'resources'
+        }
+
+    def _add(self, row: Row, hosts: set[str] | None = None) -> None:
+        """Add a constraint.
+
+        :param hosts: UUIDs of the only hosts that it may refuse
+        """
+        refused = self._refuse(row, self._known if hosts is None else hosts)
         capacity, free = None, dict[str, int]()
         if refused and [part.key for part in row.parts] == ['resources']:
             refused, capacity, free = shortage.explain(
                 self._providers,
                 row.parts[0],
-                {
-                    part.value.partition(':')[0]
-                    for part in (*self._first, *self._last)
-                    if part.key == 'resources'
-                },
+                self._list_classes(),
                 refused.keys(),
                 len(self._matrix.names),
             )
@@ -308,21 +387,29 @@ class _Attribution:
             free,
         )
 
-    def _refuse(self, row: Row) -> dict[str, refusals.Refusal]:
-        """Return why hosts are refused that lack a part, by UUID."""
+    def _refuse(
+        self, row: Row, hosts: set[str]
+    ) -> dict[str, refusals.Refusal]:
+        """Return why some hosts are refused that lack a part, by UUID."""
         refused: dict[str, refusals.Refusal] = {}
-        for part in query.merge(row.parts) if self._known else ():
-            lacking = self._providers.find_lacking(part, self._known)
+        for part in query.merge(row.parts) if hosts else ():
+            lacking = self._providers.find_lacking(part, hosts)
             lacking -= refused.keys()
             differing = record.compare(self.words, part, row.policy, lacking)
             refused |= differing
             lacking -= differing.keys()
+            if part.key == 'group':
+                devices = numbered.explain(
+                    self._providers, part, lacking, self._find_alias(part)
+                )
+                refused |= devices
+                lacking -= devices.keys()
             if part.key == 'member_of' and part.forbids:
                 refused |= self.words.forbidding(
                     row.name, row.policy, part, lacking
                 )
             else:
-                known = lacking < self._known or self._providers.knows(part)
+                known = lacking < hosts or self._providers.knows(part)
                 refusal = self.words.lacking(part, row.policy, known)
                 if row.stage == 'placement' and not refusal.cause:
                     # A label has no word that a member has written.
@@ -332,6 +419,22 @@ class _Attribution:
                     )
                 refused |= dict.fromkeys(lacking, refusal)
         return refused
+
+    def _find_alias(self, part: query.Part) -> str:
+        """Return the PCI alias that a group is of; empty for none."""
+        spec_obj = self.asked.spec_obj
+        requests = fields.get_field(spec_obj, 'pci_requests')
+        aliases = {
+            one.request_id: one.alias_name
+            for one in (requests.requests if requests else ())
+        }
+        wanted = dict(part.group).get('resources')
+        for group in spec_obj.requested_resources or ():
+            asked = [f'{name}:{n}' for name, n in group.resources.items()]
+            request_id = (group.requester_id or '').rpartition('-')[0]
+            if [wanted] == asked and aliases.get(request_id):
+                return str(aliases[request_id])
+        return ''
 
     def add_whole(self) -> None:
         """Add the query as a whole.
@@ -353,6 +456,15 @@ class _Attribution:
             cut = refusals.Refusal(
                 f'are cut off by max_placement_results ({limit})',
                 'max_placement_results',
+                acts=(
+                    act.Act(
+                        act.POLICY,
+                        'raise [scheduler] max_placement_results in nova.conf',
+                        act.OPTION,
+                        ('scheduler.max_placement_results', str(10 * limit)),
+                        by_command=False,
+                    ),
+                ),
             )
             refused |= dict.fromkeys(rest & more.summaries.keys(), cut)
         self._matrix.query = [form.to_querystring() for form in self.resources]

@@ -149,13 +149,29 @@ class ConstraintsTestCase(PlacementTestCase):
         self.assertEqual(expected, causes)
 
     def test_pinned_cpus_in_either_form(self):
-        """Neither form refuses a host by itself."""
+        """Neither form refuses a host by itself, that the other takes."""
         self.spec.flavor.extra_specs = {'hw:cpu_policy': 'dedicated'}
         for uuid, name in zip(HOSTS, ('PCPU', 'VCPU', 'A', 'B'), strict=True):
             provider = self.server.providers[uuid]
             provider.inventory = {name: 1, 'MEMORY_MB': 64}
         _, refused = self.ask()
-        self.assertEqual({'query as a whole': 'h3 h4'}, refused)
+        self.assertEqual({'resources=PCPU:1': 'h3 h4'}, refused)
+
+    def test_pinned_cpus_that_are_used_up(self):
+        """A host counts for the form that is meant for it."""
+        self.spec.flavor.extra_specs = {'hw:cpu_policy': 'dedicated'}
+        self.spec.flavor.vcpus = 2
+        for uuid, inventory in zip(
+            HOSTS,
+            ({'PCPU': 1}, {'VCPU': 1}, {'PCPU': 1, 'VCPU': 1}, {'PCPU': 2}),
+            strict=True,
+        ):
+            provider = self.server.providers[uuid]
+            provider.inventory = {**inventory, 'MEMORY_MB': 64}
+        _, refused = self.ask()
+        self.assertEqual(
+            {'resources=PCPU:2': 'h1 h3', 'resources=VCPU:2': 'h2'}, refused
+        )
 
 
 class EndedTestCase(PlacementTestCase):

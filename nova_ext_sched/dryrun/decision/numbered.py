@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Why hosts lack a provider for a numbered group of resources.
+
+vGPUs, PCI devices and the like are asked for in groups of their own: one
+provider of the host has to give all of a group. Placement says no more than
+that none does. The inventories of the first 32 hosts say why, and the best
+provider of a host is told:
+
+==============================  ==========================================
+of its providers                the host
+==============================  ==========================================
+none has the resource class     has none
+none that has it is as asked    has none that is as asked (traits)
+one has room if it were empty   is full
+one would, but for what is      has it reserved; a device that is used up
+reserved                        once (``one_time_use``) until it is cleaned
+others                          is too small
+==============================  ==========================================
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+import enum
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.dryrun.decision import refusals
+
+# The most hosts that are asked about, one by one.
+_MOST = 32
+
+
+class _Device(enum.IntEnum):
+    """What a host has of a group; it has the best of its providers."""
+
+    WITHOUT = enum.auto()
+    UNLIKE = enum.auto()
+    TOO_SMALL = enum.auto()
+    RESERVED = enum.auto()
+    FULL = enum.auto()
+
+
+_SAID = {
+    _Device.WITHOUT: 'have no {}',
+    _Device.UNLIKE: 'have no {} with {}',
+    _Device.TOO_SMALL: 'are too small ({})',
+    _Device.RESERVED: 'have {} reserved',
+    _Device.FULL: 'are full ({})',
+}
+
+
+def explain(
+    providers: placement.Providers,
+    part: query.Part,
+    refused: Collection[str],
+    name: str = '',
+) -> dict[str, refusals.Refusal]:
+    """Return why hosts have no provider for a group, by UUID.
+
+    :param providers: what placement says of them
+    :param part: of the query, a group
+    :param refused: UUIDs of the hosts
+    :param name: of the PCI alias that the group is of; empty for none
+    :returns: nothing of hosts of which too many are asked about, and of those
+        that several resource classes keep out
+    """
+    amounts = _read_amounts(part)
+    if len(amounts) != 1:
+        return {}
+    [(resource, amount)] = amounts.items()
+    asked = [one for one in part.group if one[0] != 'resources']
+    alike = providers.find_fitting(asked) if asked else None
+    shown = messages.clean(resource)
+    if name:
+        shown = f'{shown}, PCI alias {messages.clean(name)}'
+    wanted = ', '.join(
+        messages.clean(value) for key, value in asked if key == 'required'
+    )
+    found = {}
+    for uuid in sorted(refused)[:_MOST]:
+        device = max(
+            _judge(providers, uuid, resource, amount, alike),
+            default=_Device.WITHOUT,
+        )
+        # What another constraint of the group is, nobody says.
+        if device is _Device.UNLIKE and not wanted:
+            continue
+        acts = refusals.ROOM if device is _Device.FULL else ()
+        found[uuid] = reasons.refusal_by_resource(
+            _SAID[device].format(shown, wanted),
+            resource,
+            lifts=device in (_Device.FULL, _Device.RESERVED),
+            acts=acts,
+        )
+    return found
+
+
+def _read_amounts(part: query.Part) -> dict[str, int]:
+    """Return how much a group asks for of each resource class."""
+    return {
+        name: int(number)
+        for key, value in part.group
+        if key == 'resources'
+        for name, _, number in [one.partition(':') for one in value.split(',')]
+    }
+
+
+def _judge(
+    providers: placement.Providers,
+    host: str,
+    resource: str,
+    amount: int,
+    alike: Collection[str] | None,
+) -> Iterator[_Device]:
+    """Yield what the providers of a host have of an amount.
+
+    :param alike: UUIDs of those that are as asked; None for all
+    """
+    for uuid in providers.get_tree(host):
+        inventory: Mapping[str, typing.Any] | None = providers.get_inventories(
+            uuid
+        ).get(resource)
+        if inventory is None:
+            continue
+        whole = int(inventory['total'] * inventory['allocation_ratio'])
+        if alike is not None and uuid not in alike:
+            yield _Device.UNLIKE
+        elif amount > min(whole, inventory['max_unit']):
+            yield _Device.TOO_SMALL
+        elif amount > inventory['capacity']:
+            yield _Device.RESERVED
+        else:
+            yield _Device.FULL
