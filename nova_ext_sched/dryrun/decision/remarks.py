@@ -13,6 +13,7 @@ from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import asking
+from nova_ext_sched.dryrun.decision import comparison
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import server
@@ -61,10 +62,29 @@ def _say_of_request(asked: asking.Asking) -> Iterator[str]:
     zone = fields.get_field(spec_obj, 'availability_zone')
     zones = {one.availability_zone for one in cloud.aggs_by_id.values()}
     # Hosts in no aggregate with a zone are in the default zone.
-    if zone and zone not in {*zones, CONF.default_availability_zone}:
+    if zone and zone == CONF.default_availability_zone and zone not in zones:
+        yield (
+            f'nova ignores the availability zone {messages.clean(zone)}: it '
+            f'is what hosts without a zone are shown in '
+            f'(default_availability_zone), and no aggregate has it'
+        )
+    elif zone and zone not in zones:
         yield (
             f'No aggregate has the availability zone {messages.clean(zone)} '
             f'that the request is for: nova ignores it'
+        )
+    enabled = {type(one).__name__ for one in cloud.enabled_filters}
+    hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
+    for name, hint in comparison.HINTS.items():
+        if hint in hints and name not in enabled:
+            yield (
+                f'nova ignores the scheduler hint {hint}: {name} is not in '
+                f'[filter_scheduler] enabled_filters'
+            )
+    if not (asked.matrix.names or cloud.silent_cells):
+        yield (
+            'No nova-compute has registered. Once one has started, '
+            '"nova-manage cell_v2 discover_hosts" maps its host'
         )
     if snapshot.is_boot(spec_obj) and cloud.unmapped:
         names = sorted(cloud.unmapped, key=messages.in_order)
@@ -136,7 +156,7 @@ def _say_of_own_host(judged: matrix.Matrix, node: str | None) -> Iterator[str]:
             'nova resizes the server where it is if [DEFAULT] '
             'allow_resize_to_same_host is on for nova-api and nova-compute'
         )
-    full = sorted({one.cause for one in refused if refusals.is_full(one)})
+    full = sorted({one.cause for one in refused if one.is_full})
     if full and refusals.IGNORED.cause not in causes:
         yield (
             f'On its own host the server holds its old '

@@ -27,6 +27,18 @@ from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 
+# What nova wants to be configured for each policy of server groups.
+_READS_GROUPS = {
+    'affinity': 'ServerGroupAffinityFilter in [filter_scheduler] '
+    'enabled_filters',
+    'anti-affinity': 'ServerGroupAntiAffinityFilter in [filter_scheduler] '
+    'enabled_filters',
+    'soft-affinity': 'ServerGroupSoftAffinityWeigher in [filter_scheduler] '
+    'weight_classes',
+    'soft-anti-affinity': 'ServerGroupSoftAntiAffinityWeigher in '
+    '[filter_scheduler] weight_classes',
+}
+
 
 class BadRequest(question.InvalidQuestion):
     """nova-api would answer 400.
@@ -136,7 +148,7 @@ def set_up_group(ctxt: typing.Any, spec_obj: typing.Any) -> None:
     name = policy.upper().replace('-', '_')
     if not getattr(utils, f'_SUPPORTS_{name}', True):
         raise nova_exception.UnsupportedPolicyException(
-            reason=f'no filter or weigher of {policy} is configured'
+            reason=f'nova.conf does not have {_READS_GROUPS[policy]}'
         )
 
 

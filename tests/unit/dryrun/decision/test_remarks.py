@@ -2,6 +2,7 @@
 
 import types
 
+from nova.scheduler.filters import affinity_filter as same_host_filter
 import testtools
 
 from nova_ext_sched.dryrun.decision import asking
@@ -17,23 +18,67 @@ class ZoneTestCase(testtools.TestCase):
             # What the request is for, and whether nova ignores it.
             (None, False),
             ('az1', False),
-            # Of hosts that are in no zone.
-            ('nova', False),
             ('gone', True),
+            # Of hosts that are in no zone.
+            ('nova', True),
         ):
             aggregates = {
                 name: types.SimpleNamespace(availability_zone=name)
                 for name in ('az1', None)
             }
-            cloud = types.SimpleNamespace(unmapped=(), aggs_by_id=aggregates)
-            spec, found = base.request_spec(), matrix.Matrix({})
+            cloud = make_cloud(aggs_by_id=aggregates)
+            spec, found = base.request_spec(), matrix.Matrix({'a': 'host1'})
             spec.availability_zone, spec.scheduler_hints = zone, {}
             remarks.add(asking.Asking(cloud, None, spec, found))
             said = (
                 'No aggregate has the availability zone gone that the request '
                 'is for: nova ignores it'
             )
+            if zone == 'nova':
+                said = (
+                    'nova ignores the availability zone nova: it is what '
+                    'hosts without a zone are shown in '
+                    '(default_availability_zone), and no aggregate has it'
+                )
             self.assertEqual([said] * ignored, found.remarks)
+
+
+class IgnoredTestCase(testtools.TestCase):
+    def ask(self, cloud, hints=(), **hosts):
+        spec, found = base.request_spec(), matrix.Matrix(hosts)
+        spec.scheduler_hints = dict.fromkeys(hints, ['x'])
+        remarks.add(asking.Asking(cloud, None, spec, found))
+        return found.remarks
+
+    def test_hints_that_no_filter_reads(self):
+        enabled = [same_host_filter.SameHostFilter()]
+        cloud = make_cloud(enabled_filters=enabled)
+        hints = 'same_host', 'query', 'whatever'
+        self.assertEqual(
+            [
+                'nova ignores the scheduler hint query: JsonFilter is not in '
+                '[filter_scheduler] enabled_filters'
+            ],
+            self.ask(cloud, hints, a='host1'),
+        )
+
+    def test_no_host_at_all(self):
+        [said] = self.ask(make_cloud())
+        self.assertIn('No nova-compute has registered.', said)
+        # A silent cell may have some.
+        self.assertEqual([], self.ask(make_cloud(silent_cells={'c': 'x'})))
+
+
+def make_cloud(**fields):
+    return types.SimpleNamespace(
+        **{
+            'unmapped': set(),
+            'aggs_by_id': {},
+            'enabled_filters': [],
+            'silent_cells': {},
+            **fields,
+        }
+    )
 
 
 class OwnHostTestCase(testtools.TestCase):
@@ -51,7 +96,7 @@ class OwnHostTestCase(testtools.TestCase):
              'holds its old MEMORY_MB and VCPU'),
             ('resize', ['isolated'], None),
         ):  # fmt: skip
-            cloud = types.SimpleNamespace(unmapped=set(), aggs_by_id={})
+            cloud = make_cloud()
             found = matrix.Matrix({'a': 'hosta', 'b': 'hostb'})
             full = refusals.full(['VCPU'])
             known = {

@@ -241,4 +241,5 @@ class GroupTestCase(RequestTestCase):
             refused = nova_exception.UnsupportedPolicyException
             asked = request.set_up_group, self.ctxt, spec
             error = self.assertRaises(refused, *asked)
-            self.assertIn(f'no filter or weigher of {policy}', str(error))
+            named = request._READS_GROUPS[policy]
+            self.assertIn(f'nova.conf does not have {named}', str(error))
