@@ -22,14 +22,19 @@ class Placement:
     def __init__(self):
         self.sent = []
         self._answers = {}
+        self._is_over = False
         self._change = threading.Condition()
 
     def send(self, ctxt, url):
         with self._change:
             self.sent.append(url)
             self._change.notify_all()
-            assert self._change.wait_for(lambda: self._answers.get(url), 60)
-            answer = self._answers[url].pop(0)
+            assert self._change.wait_for(
+                lambda: self._answers.get(url) or self._is_over, 60
+            )
+            answer = 'the end'
+            if not self._is_over:
+                answer = self._answers[url].pop(0)
         if isinstance(answer, BaseException):
             raise answer
         return answer
@@ -38,6 +43,12 @@ class Placement:
         """Let GETs of a URL end with these, in turn."""
         with self._change:
             self._answers.setdefault(url, []).extend(answers)
+            self._change.notify_all()
+
+    def end(self):
+        """Let all GETs end, with the test."""
+        with self._change:
+            self._is_over = True
             self._change.notify_all()
 
     def wait_for(self, count):
@@ -91,6 +102,9 @@ class GetsTestCase(testtools.TestCase):
         #: Lets an attempt follow another.
         self.again = threading.Semaphore(0)
         # Threads that wait end with the test.
+        self.requests = []
+        self.addCleanup(lambda: [one.end() for one in self.requests])
+        self.addCleanup(self.placement.end)
         self.addCleanup(self.again.release, 1000)
 
     def pause(self, seconds):
@@ -103,6 +117,7 @@ class GetsTestCase(testtools.TestCase):
         :param waiting: how many GETs wait then
         """
         request = Request(self.gets, urls, ctxt)
+        self.requests.append(request)
         if waiting is not None:
             self.wait_until(lambda: len(self.gets._waiting) == waiting)
         return request
@@ -245,6 +260,13 @@ class GetsTestCase(testtools.TestCase):
         self.placement.answer('b', 'B')
         self.assertEqual({'b': 'B'}, self.gets.ask(None, ['b']))
         self.assertEqual(['b'], self.placement.sent)
+
+    def test_a_request_that_is_ended(self):
+        """Not held up, though another thread would send its GET."""
+        self.hang(1)
+        killed = greenlet.GreenletExit()
+        with mock.patch.object(threading.Thread, 'start', side_effect=killed):
+            self.assertRaises(type(killed), self.gets.ask, None, ['a'])
 
     def test_no_second_thread_can_be_started(self):
         """The first sends everything."""
