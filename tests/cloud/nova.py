@@ -84,6 +84,8 @@ class Nova(service.Service):
     scheduler_workers = 1
     #: Options of the schedulers that start with the cloud; None: none do.
     scheduler_options: dict | None = {}
+    #: Variables of their environment.
+    scheduler_variables: dict[str, str] = {}
     driver = 'fake.FakeDriver'
 
     def start(self):
@@ -348,7 +350,16 @@ class Nova(service.Service):
             self.folder / f'{name}.conf',
             name=name,
             says='Starting scheduler node',
+            **self.scheduler_variables,
         )
+
+    def restart_scheduler(self, name, *options):
+        """Restart one of the schedulers with options; the log goes on."""
+        self.cloud.processes.stop(self._running.pop(name))
+        self.scheduler_conf = self.write(
+            'scheduler.conf', self.options(), *options
+        )
+        self.run_scheduler(name)
 
     def kill_scheduler(self, name):
         """Kill one of the schedulers, as a machine that fails does."""

@@ -23,6 +23,7 @@ from tests.cloud import processes
 
 HOSTS = ('host1', 'host2', 'host3')
 WAIT_SECONDS = processes.WAIT_SECONDS
+STARTED = 'Starting scheduler node'
 CLIENT = pathlib.Path(__file__).with_name('client.py')
 ENABLED = {
     'filter_scheduler': {
@@ -70,12 +71,16 @@ class Deployment(cloud.Cloud):
         :param options: values by (group, name), over those of nova.conf
         :param filters: whether our line stands in available_filters
         """
+        self.nova.start_schedulers(
+            ENABLED, nova.LOADED if filters else {}, self._group(options)
+        )
+
+    @staticmethod
+    def _group(options):
         grouped = {}
         for (group, name), value in options.items():
             grouped.setdefault(group, {})[name] = value
-        self.nova.start_schedulers(
-            ENABLED, nova.LOADED if filters else {}, grouped
-        )
+        return grouped
 
     @contextlib.contextmanager
     def scheduler(self, options, filters=True):
@@ -86,6 +91,19 @@ class Deployment(cloud.Cloud):
             yield
         finally:
             self.nova.stop_schedulers()
+
+    def restart_scheduler(self, name, options):
+        """Restart one scheduler; the others keep the options that they read.
+
+        :param options: as of :meth:`start_scheduler`
+        """
+        before = self.nova.scheduler_log(name).count(STARTED)
+        self.nova.restart_scheduler(
+            name, ENABLED, nova.LOADED, self._group(options)
+        )
+        self.processes.wait(
+            lambda: self.nova.scheduler_log(name).count(STARTED) > before, name
+        )
 
     def log(self):
         """Return what nova-scheduler has logged since it started."""

@@ -20,6 +20,8 @@ from nova import objects
 from nova.compute import api as compute_api
 from nova.compute import rpcapi as compute_rpcapi
 from nova.scheduler import rpcapi as scheduler_rpcapi
+from nova.scheduler import utils as scheduler_utils
+from nova.scheduler.client import query
 from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
@@ -32,6 +34,15 @@ def aggregate(ctxt, name, hosts, metadata):
     for host in hosts:
         api.add_host_to_aggregate(ctxt, created.id, host)
     return created.uuid
+
+
+def set_metadata(ctxt, name, metadata):
+    """Change an aggregate's metadata as nova-api does."""
+    for one in objects.AggregateList.get_all(ctxt):
+        if one.name == name:
+            api = compute_api.AggregateAPI()
+            api.update_aggregate_metadata(ctxt, one.id, metadata)
+    return metadata
 
 
 def aggregates(ctxt, prefix, count, trait):
@@ -181,6 +192,79 @@ def fill_groups(
     return [list(places.values()) for places in landed.values()], sent_on
 
 
+def groups(ctxt, rule, count):
+    """Create anti-affinity groups; return their UUIDs."""
+    return [_create_group(ctxt, 'anti-affinity', rule) for _ in range(count)]
+
+
+def start_members(ctxt, groups, count, hints):
+    """Create servers of groups in turn, all requests at once.
+
+    :param groups: UUIDs
+    :param count: how many servers in all
+    :param hints: scheduler hints besides the group
+    :returns: the UUIDs of the servers; nobody waited for them
+    """
+    name = flavor(ctxt, uuidutils.generate_uuid(), 1, {}, 1)
+    size = objects.Flavor.get_by_flavor_id(ctxt, name)
+    api = compute_api.API(image_api=_ImageAPI())
+
+    def boot(group):
+        return _create(api, size, 1, scheduler_hints={**hints, 'group': group})
+
+    wanted = itertools.islice(itertools.cycle(groups), count)
+    with futures.ThreadPoolExecutor(count) as pool:
+        return list(itertools.chain.from_iterable(pool.map(boot, wanted)))
+
+
+def landed(ctxt, servers, seconds=120):
+    """Return the host of each server, or the fault it ended in."""
+    return [_landed(ctxt, server, seconds)[0] for server in servers]
+
+
+def select(ctxt, server, in_group, hints, count, at_once):
+    """Ask the schedulers for hosts, as conductor does; claim none for long.
+
+    :param server: the UUID of one whose request is sent, for others
+    :param in_group: whether with its server group
+    :param hints: scheduler hints
+    :param count: how many requests
+    :param at_once: how many are under way at the same time
+    """
+    spec = objects.RequestSpec.get_by_instance_uuid(ctxt, server)
+    spec.scheduler_hints = {**hints}
+    # No ports, no devices.
+    spec.requested_resources = []
+    spec.request_level_params = objects.RequestLevelParams()
+    if in_group:
+        scheduler_utils.setup_instance_group(ctxt, spec)
+    else:
+        spec.instance_group = None
+    scheduler = query.SchedulerQueryClient()
+    placement = report.report_client_singleton()
+
+    def ask(_):
+        uuid = uuidutils.generate_uuid()
+        one = spec.obj_clone()
+        one.instance_uuid = uuid
+        if in_group:
+            one.instance_group.members.append(uuid)
+        scheduler.select_destinations(
+            ctxt, one, [uuid], return_objects=True, return_alternates=True
+        )
+        placement.delete_allocation_for_instance(ctxt, uuid, force=True)
+
+    with futures.ThreadPoolExecutor(at_once) as pool:
+        return len(list(pool.map(ask, range(count))))
+
+
+def remove(ctxt, servers):
+    """Delete servers that have a host."""
+    for server in servers:
+        _remove(ctxt, server)
+    return True
+
+
 def _create_group(ctxt, policy, rule):
     rules = {'max_server_per_host': rule} if policy == 'anti-affinity' else {}
     group = objects.InstanceGroup(
@@ -303,9 +387,9 @@ def _wait_for_removal(ctxt, before):
         time.sleep(1)
 
 
-def _landed(ctxt, server):
+def _landed(ctxt, server, seconds=120):
     # Where, and whether nova-compute sent it on before.
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, server)
         if mapping.cell_mapping is not None:

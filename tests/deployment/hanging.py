@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A server in front of placement that does not answer some requests.
+
+It passes bytes on, so that whoever is behind it keeps connections as with
+placement itself.
+"""
+
+import contextlib
+import socket
+import threading
+
+
+class Hanging:
+    """Listens on loopback; ends with the process.
+
+    :ivar paths: the requests with one of these in their first line are never
+        answered; they may be set at any time
+    :ivar held: the first lines of those that were not
+    """
+
+    def __init__(self, port):
+        self.paths = ()
+        self.held = []
+        self._target = ('127.0.0.1', port)
+        self._server = socket.create_server(('127.0.0.1', 0), backlog=200)
+        self.port = self._server.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            client, _ = self._server.accept()
+            threading.Thread(
+                target=self._serve, args=(client,), daemon=True
+            ).start()
+
+    def _serve(self, client):
+        # The end of either side ends the other.
+        with contextlib.suppress(OSError), client:
+            with socket.create_connection(self._target) as behind:
+                threading.Thread(
+                    target=self._pass, args=(behind, client), daemon=True
+                ).start()
+                while data := client.recv(65536):
+                    line = data.partition(b'\r\n')[0].decode('latin-1')
+                    if any(path in line for path in self.paths):
+                        self.held.append(line)
+                        # Until whoever asked goes away.
+                        while client.recv(65536):
+                            pass
+                        return
+                    behind.sendall(data)
+
+    @staticmethod
+    def _pass(behind, client):
+        with contextlib.suppress(OSError):
+            while data := behind.recv(65536):
+                client.sendall(data)
+            client.shutdown(socket.SHUT_RDWR)
