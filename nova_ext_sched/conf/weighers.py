@@ -113,7 +113,7 @@ def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
     named = {multiplier_name(name): name for name in ours.weighers}
     for option in sorted(find_idle(conf)):
         location = conf.get_location(option, 'nova_ext_sched')
-        if location and location.location.name != 'opt_default':
+        if location and location.location.is_user_controlled:
             yield (
                 f'[nova_ext_sched] {option} is set, but weighers does not '
                 f'have its weigher, so it has no effect. Add the weigher to '

@@ -98,6 +98,7 @@ class LicencesWeigher(base.PolicyWeigher):
         ours = CONF.nova_ext_sched
         ctxt = nova_context.get_admin_context()
         running: dict[str, set[str]] = {}
+        fault: Exception | None = None
         try:
             knows = CONF.filter_scheduler.track_instance_changes
             if knows:
@@ -115,12 +116,14 @@ class LicencesWeigher(base.PolicyWeigher):
                 ).items():
                     running.setdefault(licence, set()).update(hosts)
         except Exception as exc:
+            fault = exc
+        if fault:
             LOG_ONCE.warning(
                 f'Which hosts have servers with a licence is not known, '
                 f"because nova's databases did not answer: "
-                f'{messages.clean(exc)}. Servers with a licence go to hosts '
-                f"by the licences' own order.",
-                key=type(exc).__name__,
+                f'{messages.say_error(fault)}. Servers with a licence go to '
+                f"hosts by the licences' own order.",
+                key=type(fault).__name__,
             )
             return {}
         return running

@@ -115,7 +115,7 @@ class CommandTest(test_base.BaseTestCase):
 
         warning = self.run_page(script, f'[nova_ext_sched]\n{option} = True')
         self.assertEqual(0, warning.returncode, warning.stdout)
-        self.assertEqual(8, warning.stdout.count('Result: Success'))
+        self.assertEqual(10, warning.stdout.count('Result: Success'))
         self.assertRegex(
             warning.stdout, r'Check: Host filters +\|\n\| Result: Warning'
         )

@@ -2,11 +2,13 @@
 
 import ddt
 import nova.conf
+from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched.conf import weighers
+from tests.unit.conf import nova_conf
 
 NOVA = 'nova.scheduler.weights.all_weighers'
 OURS = 'nova_ext_sched.weighers.all_weighers'
@@ -49,11 +51,18 @@ class ContradictionsTestCase(testtools.TestCase):
         )
 
     def test_a_multiplier_of_one_that_is_not_named(self):
-        self.ours(weighers=['Theirs'])
-        self.assertEqual([], self.find())
-        self.ours(**{MULTIPLIER: 5.0})
-        (found,) = self.find()
-        self.assertIn(f'[nova_ext_sched] {MULTIPLIER} is set, but', found)
+        config = cfg.ConfigOpts()
+        config.register_opts(
+            [cfg.ListOpt('weight_classes', default=[NOVA])],
+            group='filter_scheduler',
+        )
+        option = 'own_hosts_weight_multiplier'
+        nova_conf.parse(config, option, '5')
+        (found,) = weighers.contradictions(config)
+        self.assertIn(f'[nova_ext_sched] {option} is set, but', found)
+        # Each is there, with its default.
+        nova_conf.parse(config, MULTIPLIER, '5')
+        self.assertEqual([], list(weighers.contradictions(config)))
 
     @ddt.data(
         ([TURNS], 8, 1e5, f'whatever {TURNS} prefers'),
@@ -61,7 +70,7 @@ class ContradictionsTestCase(testtools.TestCase):
         ([TURNS], 8, 0, ''),
         ([TURNS, 'Theirs'], 8, 0, 'whatever Theirs prefers'),
         ([TURNS], 1, 1e5, ''),
-        ([], 8, 1e5, f'[nova_ext_sched] {MULTIPLIER} is set'),
+        ([], 8, 1e5, ''),
     )
     @ddt.unpack
     def test_chance(self, names, subset, multiplier, said):

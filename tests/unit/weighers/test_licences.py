@@ -9,7 +9,6 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from nova_ext_sched.policy import licences as policy
 from nova_ext_sched.queries import licences
 from nova_ext_sched.weighers import licences as weigher
-from tests import log_once
 from tests.unit.request_filters import base as test_base
 from tests.unit.weighers import preferences
 
@@ -33,7 +32,6 @@ class LicencesWeigherTestCase(preferences.PreferenceTestCase):
             state.instances = {}
         one = weigher.LicencesWeigher()
         self.weigher = lambda: one
-        self.useFixture(log_once.Forgotten(weigher))
         self.known = {}
         self.hosts = {}
         for name, answer in (
