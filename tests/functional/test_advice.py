@@ -235,6 +235,9 @@ class AdviceTestCase(base.CloudTestCase):
             then={'az': None},
         )
         server = self.boot(az='nova:host2')
+        # nova-api answers 409 for a host that has servers.
+        said = [one['act'] for one in self.ask(az='west')['advice']]
+        self.assertIn('put host3 into z', said)
         self.set_service('host2', status='disabled')
         self.check(
             'ask without the hint same_host',

@@ -104,7 +104,7 @@ def find(
     """
     if judged.remaining or judged.end:
         return []
-    ways = list(_list_ways(judged, without))
+    ways = list(_list_ways(judged, trials, without))
     until = time.process_time() + bounds.seconds
     left = bounds.tries
     found: list[conclusion.Advice] = []
@@ -144,7 +144,7 @@ def _try(way: _Way, trials: trial.Trials) -> tuple[int | None, bool]:
 
 
 def _list_ways(
-    judged: matrix.Matrix, without: Collection[str]
+    judged: matrix.Matrix, trials: trial.Trials, without: Collection[str]
 ) -> Iterator[_Way]:
     """Yield acts that may let hosts take a request."""
     lacking = orphaned.find_full(judged)
@@ -157,7 +157,11 @@ def _list_ways(
         if len(causes) > 2 or not causes.keys().isdisjoint(without):
             continue
         choices = [
-            [(cause, one) for one in _combine(cause, found, lacking.get(uuid))]
+            [
+                (cause, one)
+                for one in _combine(cause, found, lacking.get(uuid))
+                if trials.allows(one, uuid)
+            ]
             for cause, found in causes.items()
         ]
         for chosen in itertools.product(*choices):

@@ -136,6 +136,27 @@ class Trials:
                 )
         return overlay.NONE
 
+    def allows(self, made: act.Act, node: str) -> bool:
+        """Return whether nova-api lets a host join or leave aggregates.
+
+        It answers 409 to a second availability zone, and to another one than
+        before where the host has servers.
+
+        :param node: UUID of its compute node
+        """
+        if made.supposes not in (act.JOINS, act.LEAVES):
+            return True
+        known = self.cloud.aggs_by_id.values()
+        named = [one for one in known if one.name in made.names]
+        mine = self.cloud.aggregates_of(self.cloud.hosts[node].host)
+        kept = [one for one in mine if one not in named]
+        before = {one.availability_zone for one in mine} - {None}
+        after = kept + named if made.supposes == act.JOINS else kept
+        zones = {one.availability_zone for one in after} - {None}
+        state = self.cloud.states.get(node)
+        has_servers = bool(state and state.instances)
+        return len(zones) < 2 and (zones == before or not has_servers)
+
     def _holds(self, aggregate: str, host: str) -> bool:
         return any(
             one.uuid == aggregate for one in self.cloud.aggregates_of(host)

@@ -39,6 +39,9 @@ class Trials:
         self.cloud = types.SimpleNamespace(aggs_by_id={}, hosts={})
         self.described = ()
 
+    def allows(self, made, uuid):
+        return True
+
     def count(self, steps):
         words = '+'.join(one.act.words.split()[0] for one in steps)
         if any(one.act.supposes == act.NOTHING for one in steps):
