@@ -4,21 +4,18 @@
 
 from collections.abc import Callable
 from collections.abc import Generator
-from collections.abc import Sequence
 import dataclasses
-import time
-import typing
 
-from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_again
 from nova_ext_sched.osc import moves_cloud
-from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_seen
 from nova_ext_sched.osc import moves_step
 from nova_ext_sched.osc import moves_words
 from nova_ext_sched.osc.moves_plan import End
 from nova_ext_sched.osc.moves_plan import Result
+from nova_ext_sched.osc.moves_plan import Stopped
 from nova_ext_sched.osc.moves_step import Ceased
 from nova_ext_sched.osc.moves_step import Step
 
@@ -30,11 +27,6 @@ LOST = 600
 #: how long a request that nobody answered has left no trace.
 HELD = 60
 QUIET = 30
-#: How long nova seems to have ceased to work on a migration until it counts as
-#: forgotten, or until that is said: for a minute, nova-compute may wait for an
-#: answer.
-FORGOTTEN = 60
-STALE = 120
 #: How long a server may yet come into ERROR after a live migration that failed
 #: without a reason: nova-compute undoes the migration first.
 SETTLED = 30
@@ -55,67 +47,20 @@ _ENDS = {
 }
 
 
-class Stopped(Exception):
-    """A move was not made; the text says why.
-
-    :ivar end: what is to be done
-    """
-
-    def __init__(
-        self, text: str, end: End = End.FIX, result: Result = Result.FAILED
-    ) -> None:
-        super().__init__(text)
-        self.end, self.result = end, result
-
-
 @dataclasses.dataclass
-class Making:
-    """A move, and what is known of it since it was looked at first.
+class Making(moves_seen.Seen):
+    """A move that is made.
 
-    :param is_dry: whether nova is told nothing
-    :ivar server: what nova shows of it; None where it is gone
-    :ivar migrations: those of the server
-    :ivar own: the one of the move; None where there is none
-    :ivar has_begun: whether this run saw it go on
-    :ivar before: the IDs of migrations that there were when nova was asked
-    :ivar forgotten: the IDs of migrations that nova works on no more
-    :ivar ceased: how nova seems to have ceased to work on the own one
-    :ivar idle: since when it seems to have
-    :ivar unanswered: when nova was asked, and did not answer
     :ivar refused: the step that nova refused, and how
     :ivar again: what is known of refusals that may pass
     :ivar asked_as: status and host of the server when nova was asked
-    :ivar step: the last step; ``since``, since when it has been that one
-    :ivar first: when it was looked at first; ``now``, when it was last
-    :ivar last: when something happened
     """
 
-    move: moves_plan.Move
-    plan: moves_plan.Plan
-    cloud: moves_cloud.Cloud
-    is_dry: bool = False
-    server: typing.Any = None
-    migrations: Sequence[typing.Any] = ()
-    own: typing.Any = None
-    has_begun: bool = False
-    before: set[int] | None = None
-    forgotten: dict[int, typing.Any] = dataclasses.field(default_factory=dict)
-    ceased: Ceased | None = None
-    idle: float | None = None
-    unanswered: float | None = None
     refused: tuple[Step, Exception] | None = None
     again: moves_again.Again = dataclasses.field(
         default_factory=moves_again.Again
     )
     asked_as: tuple[str, str] | None = None
-    step: Step | None = None
-    since: float = 0
-    first: float = dataclasses.field(init=False)
-    last: float = dataclasses.field(init=False)
-    now: float = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        self.first = self.last = self.now = self._read_clock()
 
     def take_steps(
         self, wait: Callable[[str], None]
@@ -126,9 +71,7 @@ class Making:
         :raises Stopped: it is not made
         """
         while True:
-            step, reason = self._look()
-            if step != self.step:
-                self.step, self.since = step, self.now
+            step, reason = self.look()
             if step in moves_step.BEGINNINGS:
                 self._get_ready(step)
                 if self.is_dry:
@@ -153,71 +96,6 @@ class Making:
                     waits_for = f'it takes too long: {waits_for}'
                 raise Stopped(waits_for)
             yield
-
-    def _read_clock(self) -> float:
-        """Return the seconds in which services were not away."""
-        return time.monotonic() - self.cloud.lost
-
-    def _look(self) -> tuple[Step, str]:
-        """Return what is to be done, and why.
-
-        :raises Stopped: nova has ended the migration, and not the task, or
-            has ceased to confirm it
-        """
-        # In this order: where a migration has ended, the server shows it.
-        self.migrations = [
-            one
-            for one in self.cloud.read_migrations(self.move.server)
-            if one.id not in self.forgotten
-        ]
-        self.server = self.cloud.read_server(self.move.server)
-        own = self._list_own(self.before)
-        self.own = own[-1] if own else None
-        if self.unanswered is not None and self.own:
-            # The request arrived.
-            self.has_begun = True
-        self.now = self._read_clock()
-        if self._has_idled():
-            if self.ceased is not Ceased.FORGOTTEN:
-                raise Stopped(
-                    moves_words.say_stale(self.move, self.own, self.server)
-                )
-            # The move begins anew.
-            self.forgotten[self.own.id] = self.own
-            self.idle = self.unanswered = None
-            self.has_begun = False
-            return self._look()
-        return moves_step.decide(
-            self.move, self.server, self.migrations, self.own, self.has_begun
-        )
-
-    def _list_own(self, before: set[int] | None) -> list[typing.Any]:
-        """Return the migrations of the move, the last one last."""
-        return moves_step.list_own(
-            self.move,
-            self.migrations,
-            self.cloud.user,
-            self.plan.time,
-            before,
-        )
-
-    def _has_idled(self) -> bool:
-        """Return whether nova has not worked on the own migration for long.
-
-        Where it has none yet, nothing shows whether the request is lost.
-        """
-        self.ceased = moves_step.find_ceased(
-            self.own, self.server, self.migrations
-        )
-        if self.ceased is None:
-            self.idle = None
-            return False
-        if self.idle is None:
-            self.idle = self.now
-        if self.ceased is Ceased.UNHEARD:
-            return False
-        longest = FORGOTTEN if self.ceased is Ceased.FORGOTTEN else STALE
-        return self.now - self.idle > longest
 
     def _get_ready(self, step: Step) -> None:
         """Choose the method of a step that begins the move.
@@ -279,7 +157,7 @@ class Making:
                 task = self.server.task_state or self.server.status
                 if own and self.ceased:
                     return moves_words.say_task(own, self.server)
-                if self.ceased and self.now - (self.idle or 0) > STALE:
+                if self.is_unheard:
                     return moves_words.say_unheard(self.move, self.server)
                 return f'its task is {task}'
             return reason
@@ -298,14 +176,7 @@ class Making:
 
     def _wait_for_room(self) -> str | None:
         """Let nova give back the room that the server left."""
-        # Earlier tries may have left some, too.
-        tries = [*self.forgotten.values(), *self._list_own(None)]
-        tries += [self.own] if self.own else []
-        holding = [
-            one
-            for one in {one.id: one for one in tries}.values()
-            if self.cloud.holds(one)
-        ]
+        holding = self.find_holding()
         if not holding:
             return None
         is_late = self.now - self.since > HELD
@@ -329,7 +200,7 @@ class Making:
         """
         if self.is_dry:
             return None
-        reason = '' if step == Step.CANCELLED else self._find_reason()
+        reason = '' if step == Step.CANCELLED else self.find_reason()
         if not reason and self.move.actual == plan_format.LIVE:
             if self.now - self.since <= SETTLED:
                 return f'its {self.own.migration_type} is {self.own.status}'
@@ -393,7 +264,7 @@ class Making:
         where = f'it is on {self.server.compute_host}'
         end = _ENDS[step]
         if step in (Step.FAILED, Step.BROKEN, Step.BROKEN_AT_HOME):
-            reason = self._find_reason()
+            reason = self.find_reason()
         if step == Step.BROKEN:
             reason = f'{where} in ERROR' + f' ({reason})' * bool(reason)
         elif step == Step.BROKEN_AT_HOME:
@@ -411,16 +282,6 @@ class Making:
             reason, end = self._explain_taken(reason), End.NEW_PLAN
         self.move.is_in_error = step in (Step.BROKEN, Step.BROKEN_AT_HOME)
         return Stopped(reason or where, end)
-
-    def _find_reason(self) -> str:
-        """Return why nova did not make the move; empty if it does not say."""
-        if not (self.has_begun or self.own):
-            # The last action of the server is of something else.
-            return ''
-        reason = self.cloud.find_reason(self.move.server)
-        if not reason and self.server.fault:
-            reason = self.server.fault['message']
-        return messages.without_traceback(reason)
 
     def _explain_taken(self, reason: str) -> str:
         """Return why nova found no host, as far as nova-api shows it."""

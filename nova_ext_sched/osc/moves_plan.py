@@ -42,6 +42,19 @@ class End(enum.IntEnum):
     NEW_PLAN = 2
 
 
+class Stopped(Exception):
+    """A move was not made; the text says why.
+
+    :ivar end: what is to be done
+    """
+
+    def __init__(
+        self, text: str, end: End = End.FIX, result: Result = Result.FAILED
+    ) -> None:
+        super().__init__(text)
+        self.end, self.result = end, result
+
+
 @dataclasses.dataclass
 class Move(plan_format.Move):
     """The move of a server, and what became of it.

@@ -136,7 +136,7 @@ class Run:
             move.result = yield from making.take_steps(
                 lambda reason: self.progress.wait(move, reason)
             )
-        except moves_making.Stopped as exc:
+        except moves_plan.Stopped as exc:
             move.result, move.reason, move.end = (
                 exc.result,
                 str(exc),

@@ -14,6 +14,7 @@ from nova_ext_sched.cmd import drain
 from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_run
+from nova_ext_sched.osc import moves_seen
 from tests.functional import openstackclient
 from tests.functional import test_osc_moves
 from tests.functional import test_survive
@@ -194,10 +195,8 @@ class LostTest(test_osc_moves.ApplyTestCase):
 
     def setUp(self):
         super().setUp()
-        for name in ('STALE', 'HELD'):
-            self.useFixture(
-                fixtures.MockPatchObject(moves_making, name, new=1)
-            )
+        self.patch(moves_making, 'HELD', 1)
+        self.patch(moves_seen, 'STALE', 1)
 
     def plan_of(self, server):
         plan = self.drain()

@@ -13,11 +13,11 @@ from nova_ext_sched.osc import moves_again
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
-from nova_ext_sched.osc.moves_making import FORGOTTEN
 from nova_ext_sched.osc.moves_making import HELD
 from nova_ext_sched.osc.moves_making import LOST
-from nova_ext_sched.osc.moves_making import STALE
 from nova_ext_sched.osc.moves_plan import End
+from nova_ext_sched.osc.moves_seen import FORGOTTEN
+from nova_ext_sched.osc.moves_seen import STALE
 from tests import clock
 from tests.unit.osc.test_moves_step import make_migration
 from tests.unit.osc.test_moves_step import make_move
