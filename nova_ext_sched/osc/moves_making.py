@@ -62,6 +62,14 @@ class Making(moves_seen.Seen):
     )
     asked_as: tuple[str, str] | None = None
 
+    def is_under_way(self) -> bool:
+        """Return whether nova is at work on the move."""
+        try:
+            step, _ = self.look()
+        except Stopped:
+            return False
+        return self.own is not None and step in (Step.WAIT, Step.CONFIRM)
+
     def take_steps(
         self, wait: Callable[[str], None]
     ) -> Generator[None, None, Result]:

@@ -73,7 +73,27 @@ class Run:
             is_fine = self._make_batch([*moves], at_once) and is_fine
             if not (is_fine or self._goes_on()):
                 break
+        if not (is_fine or self.is_dry):
+            self._finish_begun()
         return is_fine
+
+    def _finish_begun(self) -> None:
+        """End moves that an earlier run began, and that are not tried now.
+
+        A new plan knows nothing of them, and confirms no migration.
+        """
+        for move in self.plan.moves:
+            if move.result != Result.NOT_TRIED or move.server in self.skipped:
+                continue
+            making = moves_making.Making(move, self.plan, self.cloud)
+            try:
+                is_under_way = making.is_under_way()
+            except moves_cloud.ERRORS:
+                # The first failure is the one that is told.
+                return
+            if is_under_way:
+                for _ in self._make(move):
+                    time.sleep(SECONDS)
 
     def _make_batch(
         self, moves: Sequence[moves_plan.Move], at_once: int

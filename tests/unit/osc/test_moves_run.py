@@ -359,6 +359,16 @@ class RunTestCase(testtools.TestCase):
             ', '.join(['failed'] * most + [left] * (5 - most)), results
         )
 
+    def test_what_an_earlier_run_began_ends_after_a_failure(self):
+        """Though it is not its turn: a new plan would not know of it."""
+        cloud = Cloud(server_1=REFUSED)
+        cloud.left = {'server 3': 4, 'server 4': 4}
+        how = {'skipped': ['server 4']}
+        expected = 'failed, not tried, moved, not tried'
+        self.assertMoved(expected, cloud, 1, 1, 2, 2, how=how)
+        self.assertEqual([], cloud.log)
+        self.assertEqual(4, cloud.left['server 4'])
+
     def test_servers_that_are_skipped(self):
         how = {'needs': {2: [1]}, 'how': {'skipped': ['server 1']}}
         expected = 'left out, not tried, moved'
