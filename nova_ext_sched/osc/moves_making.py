@@ -80,6 +80,11 @@ class Making(moves_seen.Seen):
         """
         while True:
             step, reason = self.look()
+            if step in moves_step.BEGINNINGS and self._is_asking():
+                # Whoever waits for placement looks again: a server may have
+                # been started, which nobody is to shut down.
+                self.cloud.wait_for_placement(self.move.server)
+                step, reason = self.look()
             if step in moves_step.BEGINNINGS:
                 self._get_ready(step)
                 if self.is_dry:
@@ -119,6 +124,12 @@ class Making(moves_seen.Seen):
         self._check_evacuation()
         self.move.actual = moves_step.BEGINNINGS[step] or self.move.method
 
+    def _is_asking(self) -> bool:
+        """Return whether nova is asked now, or asked again, for the move."""
+        asked = self.unanswered
+        is_quiet = asked is None or self.now - asked >= QUIET
+        return not self.is_dry and is_quiet and self.again.is_due(self.now)
+
     def _begin(self, step: Step) -> str | None:
         """Ask nova to begin; return what is waited for.
 
@@ -126,9 +137,7 @@ class Making(moves_seen.Seen):
         """
         if not self.again.is_due(self.now):
             return 'nova found no host for it, and is asked again in a minute'
-        asked = self.unanswered
-        if asked is None or self.now - asked >= QUIET:
-            self.cloud.wait_for_placement(self.move.server)
+        if self._is_asking():
             self.before = {one.id for one in self.migrations}
             self.asked_as = self.server.status, self.server.compute_host
             try:

@@ -311,6 +311,30 @@ class RunTestCase(testtools.TestCase):
         self.assertEqual(method, self.moves[0].actual)
         self.assertTrue(self.moves[0].reason.startswith('it '))
 
+    @ddt.data(
+        ('live', '', 'ACTIVE', 'SHUTOFF', 'cold'),
+        ('cold', 'stopped', 'SHUTOFF', 'ACTIVE', 'live'),
+    )
+    @ddt.unpack
+    def test_it_changes_while_placement_is_away(
+        self, planned, why, before, after, method
+    ):
+        """nova is asked once, for what the server is then."""
+        cloud, waited, asked = Cloud(), [], []
+        look, begin = cloud.read_server, cloud.begin
+
+        def show(uuid):
+            found = look(uuid)
+            found.status = after if waited else before
+            return found
+
+        cloud.wait_for_placement = waited.append
+        cloud.begin = lambda move: asked.append(move.actual) or begin(move)
+        cloud.read_server = show
+        how = {'method': planned, 'why_cold': why, 'actual': planned}
+        self.assertMoved('moved', cloud, 1, **how)
+        self.assertEqual([method], asked)
+
     @ddt.data('refused', 'failed')
     def test_a_server_that_runs_is_not_shut_down(self, how):
         """It is left out, and what does not need it is moved."""
