@@ -6,15 +6,15 @@ Which licences there are is named by two options, ``licence_traits`` and
 ``licence_os_types``. A request has those of its traits and that of its image's
 ``os_type``.
 
-=====================================  =====================================
-request                                order of the hosts
-=====================================  =====================================
-has no licence                         no preference
-has licences, and hosts have servers   those with most of its licences first;
-with some of them                      of these, the licences' own order
-has licences that no host has, or      the licences' own order
-nobody knows which hosts have them
-=====================================  =====================================
+============  =====================  ========================================
+the request   its licences are used  order of the hosts
+============  =====================  ========================================
+no licence    any                    no preference
+licences      on some hosts          those with most of its licences first;
+                                     of these, the licences' own order
+licences      nowhere                the licences' own order
+licences      nobody knows           the licences' own order
+============  =====================  ========================================
 
 The licences' own order depends on their names and the hosts' alone. So two
 schedulers that know nothing of each other choose the same host, and the next

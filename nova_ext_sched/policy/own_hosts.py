@@ -5,17 +5,15 @@
 A weigher sees hosts that the request may use. Those of them that other
 requests may not use are its own:
 
-==============================================  =============================
-one of the host's aggregates has                own
-==============================================  =============================
-``trait:X=required``, and isolation is on       yes
-a key of a forbidden prefix, and reservation    yes
-is on
-a key of nova's tenants (``filter_tenant_id``), yes
-and AggregateMultiTenancyIsolation is enabled
-one of these, and what reads it is off          no
-none of these                                   no
-==============================================  =============================
+======================================  ================================  ===
+one of the host's aggregates has        what is on                        own
+======================================  ================================  ===
+``trait:X=required``                    isolation, or nova's              yes
+a key of a forbidden prefix             reservation                       yes
+``filter_tenant_id`` with any ending    AggregateMultiTenancyIsolation    yes
+one of these                            nothing that reads it             no
+none of these                           any                               no
+======================================  ================================  ===
 """
 
 from collections.abc import Mapping

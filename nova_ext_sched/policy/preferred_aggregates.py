@@ -12,12 +12,16 @@ a number     names or IDs            absent                  these flavors
 a number     absent                  IDs                     these projects
 a number     names or IDs            IDs                     these flavors of
                                                              these projects
-a number     empty in one of both, or both                   nobody, with a
+a number     empty                   any                     nobody, with a
+                                                             warning
+a number     any                     empty                   nobody, with a
                                                              warning
 no number    any                     any                     nobody, with a
                                                              warning
 absent       absent                  absent                  nobody
-absent       one of both, or both                            nobody, with a
+absent       anything                any                     nobody, with a
+                                                             warning
+absent       any                     anything                nobody, with a
                                                              warning
 ===========  ======================  ======================  ================
 

@@ -12,8 +12,8 @@ the request takes some of it           what is free after the request, of
                                        all that there is
 more is used than there is             0
 the request takes none of it           does not count
-the host has none, or did not report   does not count: placement found it
-it                                     on another provider
+the host reports none                  does not count: placement found it
+                                       on another provider
 =====================================  ====================================
 
 =====================================  ====================================

@@ -13,8 +13,7 @@ neither devices nor a mark  any                              first
 PCI devices                 asks for PCI devices             first
 PCI devices                 asks for none                    last
 marked                      requires a trait, or asks for a  first
-                            resource class, that a mark
-                            names
+                            class, that a mark names
 marked                      any other                        last
 PCI devices, and marked     asks for one of both             first
 PCI devices, and marked     asks for neither                 last
