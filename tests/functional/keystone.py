@@ -11,5 +11,5 @@ class Projects(fixtures.MonkeyPatch):
     def __init__(self, *ids):
         told = [{'id': one, 'name': one} for one in ids]
         super().__init__(
-            'nova_ext_sched.dryrun.cloud.projects._list_projects', lambda: told
+            'nova_ext_sched.dryrun.cloud.projects.list_projects', lambda: told
         )

@@ -164,8 +164,7 @@ def made(wanted: Change) -> Iterator[None]:
             aggregates = objects.AggregateList.get_all(process.context())
             _set_metadata(aggregates, wanted)
             changes = _set_hosts(aggregates, wanted)
-            dialect = api_db.get_engine().dialect.name
-            copy = copy_aggregates(aggregates, dialect)
+            copy = copy_aggregates(aggregates, find_dialect())
             stack.enter_context(used(copy, {}))
             stack.enter_context(mirror.used(changes))
         yield
@@ -318,6 +317,43 @@ _LIKE_ITS_DATABASE: dict[str, Callable[[typing.Any, object], object]] = {
 }
 
 
+#: The kind of database that nova's was copied from; empty where it was not.
+copied_from = ''
+
+
+def find_dialect() -> str:
+    """Return SQLAlchemy's name of the kind of nova's database."""
+    name: str = copied_from or api_db.get_engine().dialect.name
+    return name
+
+
+def like_its_database(dialect: str) -> Callable[[typing.Any, object], object]:
+    """Return what prepares a connection of SQLite to compare text.
+
+    :param dialect: SQLAlchemy's name of the kind of database that it is to
+        compare like
+    """
+    return _LIKE_ITS_DATABASE.get(dialect, lambda raw, _: None)
+
+
+def create_tables(
+    engine: sa.engine.Engine, tables: Iterable[sa.Table], dialect: str
+) -> None:
+    """Create tables of nova that compare text as its own database does.
+
+    :param engine: of SQLite; its connections are prepared
+    :param dialect: see :func:`like_its_database`
+    """
+    sa.event.listen(engine, 'connect', like_its_database(dialect))
+    collation = 'mysql' if dialect == 'mysql' else None
+    created = sa.MetaData()
+    for table in tables:
+        for column in table.to_metadata(created).columns:
+            if isinstance(column.type, sa.String):
+                column.type = sa.String(255, collation)
+    created.create_all(engine)
+
+
 def copy_aggregates(
     aggregates: Iterable[typing.Any], dialect: str = 'sqlite'
 ) -> sa.engine.Engine:
@@ -332,16 +368,9 @@ def copy_aggregates(
         poolclass=sa.pool.StaticPool,
         connect_args={'check_same_thread': False},
     )
-    if dialect in _LIKE_ITS_DATABASE:
-        sa.event.listen(engine, 'connect', _LIKE_ITS_DATABASE[dialect])
-    collation = 'mysql' if dialect == 'mysql' else None
     items, members = models.AggregateMetadata, models.AggregateHost
-    tables = sa.MetaData()
-    for model in (models.Aggregate, items, members):
-        for column in model.__table__.to_metadata(tables).columns:
-            if isinstance(column.type, sa.String):
-                column.type = sa.String(255, collation)
-    tables.create_all(engine)
+    copied = (models.Aggregate, items, members)
+    create_tables(engine, [one.__table__ for one in copied], dialect)
     with orm.Session(engine) as session, session.begin():
         for one in aggregates:
             session.add(

@@ -102,7 +102,7 @@ def _ask() -> tuple[dict[str, str], str]:
 
     def ask() -> None:
         try:
-            told.extend(_list_projects())
+            told.extend(list_projects())
         except Exception as exc:
             failed.append(messages.say_error(exc))
             LOG.debug('Projects have no name: %s', failed[0])
@@ -118,7 +118,8 @@ def _ask() -> tuple[dict[str, str], str]:
     return {one['id']: messages.clean(one['name']) for one in [*told]}, why
 
 
-def _list_projects() -> list[dict[str, typing.Any]]:
+def list_projects() -> list[dict[str, typing.Any]]:
+    """Ask keystone for the IDs and names of its projects."""
     session = _load_session()
     # Other plugins give one endpoint for every service: placement's.
     if session is None or not isinstance(

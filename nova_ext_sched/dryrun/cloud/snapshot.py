@@ -18,7 +18,6 @@ import typing
 from nova import context as nova_context
 from nova import objects
 import nova.conf
-from nova.db.api import api as api_db
 from nova.db.main import api as main_db
 from nova.db.main import models
 from nova.objects import service as nova_service
@@ -285,7 +284,7 @@ class Snapshot(host_manager.HostManager):
         Made once; an aggregate that is changed afterwards is as before in it.
         """
         return change.copy_aggregates(
-            self.aggs_by_id.values(), api_db.get_engine().dialect.name
+            self.aggs_by_id.values(), change.find_dialect()
         )
 
     def ask_cells(

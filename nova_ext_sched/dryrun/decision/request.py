@@ -187,7 +187,7 @@ def get_image(
         return {**wanted.image}
     if wanted.image is not None:
         try:
-            image = _find_image(ctxt, wanted.image)
+            image = find_image(ctxt, wanted.image)
         except nova_exception.ImageNotFound as exc:
             raise question.InvalidQuestion(
                 where='--image',
@@ -213,8 +213,11 @@ def get_image(
     return {**image, 'properties': properties}
 
 
-def _find_image(ctxt: typing.Any, wanted: str) -> dict[str, typing.Any]:
-    """Return an image of Glance, by its UUID or its name."""
+def find_image(ctxt: typing.Any, wanted: str) -> dict[str, typing.Any]:
+    """Return an image of Glance, by its UUID or its name.
+
+    :raises exception.UnknownName: there is none of the name, or several
+    """
     client = glance.API()
     if uuidutils.is_uuid_like(wanted):
         return dict(client.get(ctxt, wanted, show_deleted=False))

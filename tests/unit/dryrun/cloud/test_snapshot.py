@@ -370,7 +370,7 @@ class AggregatesTestCase(testtools.TestCase):
         patch = mock.patch.object
         with (
             patch(snapshot.change, 'copy_aggregates') as copy,
-            patch(snapshot.api_db, 'get_engine') as engine,
+            patch(snapshot.change.api_db, 'get_engine') as engine,
         ):
             copy.side_effect = lambda found, dialect: [*found, dialect]
             engine.return_value.dialect.name = 'mysql'
