@@ -59,6 +59,11 @@ _UUID = {
     'pattern': r'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z',
     'description': 'a UUID',
 }
+_TIME = {
+    'type': 'string',
+    'pattern': r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z',
+    'description': 'a time in UTC',
+}
 _WHY_COLD = {'enum': [NOT_COLD, STOPPED, DEVICE, REFUSED]}
 _MOVES = {
     'type': 'array',
@@ -114,12 +119,14 @@ _FORM = {
     'required': ['format', 'time', 'services'],
     'properties': {
         'format': {'const': FORMAT, 'description': _THIS_FORMAT},
-        'time': {
-            'type': 'string',
-            'pattern': r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z',
-            'description': 'a time in UTC',
-        },
+        'time': _TIME,
         'command': _NAME,
+        'origin': {
+            'type': 'object',
+            'description': 'the file of a saved cloud',
+            'required': ['saved'],
+            'properties': {'saved': _TIME},
+        },
         'supposed': {
             'type': 'array',
             'description': 'what was supposed',
@@ -190,6 +197,22 @@ class Supposed:
 
 
 @dataclasses.dataclass(frozen=True)
+class Origin:
+    """The file of a saved cloud that an answer is of.
+
+    :ivar file: its name, without the folder
+    :ivar saved: when the cloud was saved, in UTC
+    :ivar versions: that it was saved with, by name
+    :ivar notes: what the file does not have, a sentence each
+    """
+
+    file: str
+    saved: typing.Annotated[str, {'format': 'date-time'}]
+    versions: dict[str, str]
+    notes: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
 class Stranded:
     """A server that had no place when the plan was made.
 
@@ -238,6 +261,8 @@ class Plan:
     :ivar to_be_empty: the hosts that are empty afterwards
     :ivar command: what made it; empty where that is not known
     :ivar room_on: the hosts of new servers that fit afterwards
+    :ivar saved: when the cloud was saved that it was made from; empty where
+        it was made from the cloud itself
     """
 
     time: str
@@ -248,6 +273,7 @@ class Plan:
     supposed: Sequence[Supposed] = ()
     command: str = ''
     room_on: Sequence[str] = ()
+    saved: str = ''
 
 
 def shuts_down(move: typing.Any) -> bool:
@@ -331,6 +357,7 @@ def read(text: str, where: str) -> Plan:
         ],
         command=document.get('command', ''),
         room_on=[*dict.fromkeys(filter(None, whole.get('room_on', ())))],
+        saved=document.get('origin', {}).get('saved', ''),
     )
 
 

@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import datetime
 import json
 import pathlib
 import shutil
@@ -126,11 +127,15 @@ def append(made: Report, *drawn: typing.Any) -> Report:
 
 
 def say_origin(
-    made: Report, parsed_args: argparse.Namespace, command: str
+    made: Report,
+    parsed_args: argparse.Namespace,
+    command: str,
+    origin: plan_format.Origin | None = None,
 ) -> Report:
     """Return a report that says how it was asked for, and what it supposes.
 
     :param command: what was typed
+    :param origin: the file that it is of, in place of a cloud
     """
     make_document, clause = made.document, options.say_supposed(parsed_args)
     if make_document is not None:
@@ -145,18 +150,50 @@ def say_origin(
                 }
             return {
                 **made,
+                **_describe_origin(origin),
                 'command': command,
                 'supposed': plan_format.make_supposed(supposed),
             }
 
         made = dataclasses.replace(made, document=document)
-    if clause:
+    said = _say_file(origin)
+    if clause or said:
         first, *others = made.sections
         first = dataclasses.replace(first, title=clause + first.title)
         made = dataclasses.replace(
-            made, sentence=clause + made.sentence, sections=[first, *others]
+            made,
+            sentence=' '.join([clause + made.sentence, *said]),
+            sections=[
+                first,
+                *(Section(one, apart=False) for one in said),
+                *others,
+            ],
         )
     return made
+
+
+def _describe_origin(
+    origin: plan_format.Origin | None,
+) -> dict[str, typing.Any]:
+    """Return what a document has of the file that it is of.
+
+    The clock of such a command stands at the moment when the cloud was saved.
+    """
+    if origin is None:
+        return {}
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    return {
+        'time': now.isoformat(timespec='seconds') + 'Z',
+        'origin': dataclasses.asdict(origin),
+    }
+
+
+def _say_file(origin: plan_format.Origin | None) -> list[str]:
+    if origin is None:
+        return []
+    saved = origin.saved.replace('T', ' ').removesuffix('Z')
+    name = messages.clean(origin.file)
+    return [f'The cloud as saved in {name} at {saved} UTC.', *origin.notes]
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -218,6 +255,9 @@ class Lister(base.Command, lister.Lister):
 
     #: The help of ``--all``.
     all_means = 'show everything; shorten no list'
+
+    #: The file of a saved cloud that its answer is of.
+    origin: plan_format.Origin | None = None
 
     _report: Report | None = None
     _columns: Sequence[str] = ()
@@ -318,7 +358,10 @@ class Lister(base.Command, lister.Lister):
             ) from exc
         is_page_wanted = page.is_wanted(parsed_args)
         made = say_origin(
-            self.make_report(parsed_args), parsed_args, self.command_line
+            self.make_report(parsed_args),
+            parsed_args,
+            self.command_line,
+            self.origin,
         )
         if is_page_wanted:
             # Lists, because sections and rows are read twice.
@@ -367,7 +410,9 @@ class Lister(base.Command, lister.Lister):
     ) -> None:
         """Write what was found until now to people, and to nobody else."""
         if self.is_text(parsed_args):
-            made = say_origin(made, parsed_args, self.command_line)
+            made = say_origin(
+                made, parsed_args, self.command_line, self.origin
+            )
             self._report, self.status = made, made.status
             self._write(self.app.stdout, made.sections, parsed_args)
             self.app.stdout.flush()

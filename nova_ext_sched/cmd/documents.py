@@ -27,9 +27,11 @@ class Asked:
     :ivar command: what was typed, without passwords
     :ivar supposed: what the answer takes for granted and is not so, in the
         order of the options; empty where it is of the cloud as it is
+    :ivar origin: the file that it is of, where it is of a saved cloud
     """
 
     command: document.MayLack[str]
+    origin: document.MayLack[plan_format.Origin]
     supposed: document.MayLack[Sequence[plan_format.Supposed]]
 
 

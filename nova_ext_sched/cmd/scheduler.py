@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 import gc
 import logging
+import pathlib
 import sys
 import typing
 
@@ -101,6 +102,13 @@ class Command(base.Command):
             # This logger writes a traceback for each cell that does not
             # answer. The commands name these cells in a sentence.
             logging.getLogger('nova.context').setLevel(logging.CRITICAL)
+        self.read_configuration(parsed_args)
+
+    def read_configuration(self, parsed_args: argparse.Namespace) -> None:
+        """Read nova.conf, and let nova have its databases.
+
+        :raises exception.InvalidValue: there is no nova.conf
+        """
         process.configure(parsed_args.config_file, parsed_args.config_dir)
 
     def say_cloud(self) -> str:
@@ -125,6 +133,23 @@ class Lister(Command, report.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
+        group = cli_help.share(parser, cli_help.NOVA_CONF)
+        group.add_argument(
+            '--from',
+            metavar='FILE',
+            type=pathlib.Path,
+            dest='saved',
+            help='answer for the cloud that save wrote to this file, at that '
+            'moment, instead of the cloud of nova.conf',
+        )
+        group.add_argument(
+            '--without',
+            metavar='FILTER',
+            action='append',
+            default=[],
+            help='with --from: answer without this filter or weigher, which '
+            'is not installed here (repeatable)',
+        )
         self.add_arguments(parser)
         options.add_change(parser)
         if self.has_map:
@@ -135,6 +160,33 @@ class Lister(Command, report.Lister):
         """Add what the command has besides a change and a map."""
         raise NotImplementedError
 
+    def read_configuration(self, parsed_args: argparse.Namespace) -> None:
+        """Read nova.conf, or a saved cloud in its place.
+
+        :raises base.UsageError: both are named
+        """
+        if parsed_args.saved is None:
+            if parsed_args.without:
+                raise base.UsageError('--without needs --from FILE.')
+            super().read_configuration(parsed_args)
+            return
+        if parsed_args.config_file or parsed_args.config_dir:
+            raise base.UsageError(
+                '--from has the options of nova-scheduler, and cannot be '
+                'combined with --config-file or --config-dir. --option '
+                'changes one.'
+            )
+        from nova_ext_sched.saved import reading
+
+        try:
+            self.origin = reading.use(parsed_args.saved, parsed_args.without)
+        except OSError as exc:
+            raise exception.InvalidValue(
+                where='--from',
+                expected='a file that can be read',
+                got=f'{parsed_args.saved} ({exc.strerror or exc})',
+            ) from exc
+
     def ask(
         self,
         work: Callable[[argparse.Namespace, progress.Advance], T],
@@ -143,6 +195,7 @@ class Lister(Command, report.Lister):
         """Return what a function answers that uses nova-scheduler's code.
 
         :raises exception.InvalidValue: there is no nova, or no nova.conf
+        :raises base.UsageError: another cloud than that of the file is named
         """
         # What is imported, and read of a cloud, stays until the process ends.
         # With its own thresholds Python's garbage collector looks through it

@@ -131,6 +131,18 @@ def call(class_, name, *args):
     return Output(out.getvalue(), err.getvalue(), status)
 
 
+def call_plain(class_, name, *args):
+    """Run a command that is no Lister, as :func:`call` does."""
+    out, err = io.StringIO(), io.StringIO()
+    called = class_(mock.Mock(stdout=out), None, cmd_name=name)
+    with (
+        contextlib.redirect_stderr(err),
+        mock.patch.object(called, 'configure'),
+    ):
+        status = called.run(called.get_parser(name).parse_args(args))
+    return Output(out.getvalue(), err.getvalue(), status)
+
+
 def ask(class_, name, *args):
     """Run a command for its document."""
     return call(class_, name, *args, '-f', 'json')

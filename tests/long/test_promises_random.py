@@ -42,8 +42,8 @@ class RandomTestCase(promises.CloudRow):
     # Of a row.
     test_promises = None
 
-    @ddt.data(*range(CASES))
-    def test_cloud(self, seed):
+    def begin(self, seed):
+        """Let servers stand, and five things happen."""
         self.random = random.Random(seed)
         self.hosts = sorted(self.weights)
         self.hints = [
@@ -61,6 +61,10 @@ class RandomTestCase(promises.CloudRow):
         print('TROUBLES', seed, *troubles)
         for one in troubles:
             getattr(self, one)(self.random.choice(self.hosts))
+
+    @ddt.data(*range(CASES))
+    def test_cloud(self, seed):
+        self.begin(seed)
         for _ in range(3):
             _, server = self.explain(
                 flavor=self.any_flavor(), hints=self.random.choice(self.hints)

@@ -25,6 +25,7 @@ NEEDS = {
     **dict.fromkeys(('validators', 'weighers'), ['nova']),
     **dict.fromkeys(('cmd', 'dryrun', 'watch'), ['nova', 'commands']),
     'simulator': ['nova', 'simulator'],
+    'saved': ['nova', 'offline'],
     # What all three extras have.
     'cli': ['commands', 'openstackclient', 'simulator'],
     'osc': ['openstackclient'],

@@ -112,7 +112,9 @@ class ConfigureTestCase(testtools.TestCase):
         """Configure a command where this patches nova's threads."""
         command = explain.Explain(mock.Mock(), None)
         command.app_args = argparse.Namespace(debug=debug)
-        parsed_args = argparse.Namespace(config_file=[], config_dir=[])
+        parsed_args = argparse.Namespace(
+            config_file=[], config_dir=[], saved=None, without=[]
+        )
         with (
             mock.patch('nova.monkey_patch.patch', patch, create=True),
             mock.patch(

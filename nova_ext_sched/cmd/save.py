@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The command ``nova-ext-sched save``."""
+
+import argparse
+import pathlib
+import sys
+import typing
+
+from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import help as cli_help
+from nova_ext_sched.cli import progress as bar
+from nova_ext_sched.cli import terminal
+from nova_ext_sched.cmd import scheduler
+
+_KB = 1000
+
+
+class Save(scheduler.Command):
+    """Save a cloud to a file that explain, drain and the others can read.
+
+    The file has what these commands read of nova and placement, and no
+    password, token or key. With --from FILE they answer for the cloud at that
+    moment, on any machine, without a service. It changes nothing in the
+    cloud.
+    """
+
+    _epilog = (
+        'Exit status: 0 saved; 1 something could not be read, and there is no '
+        'new file; 2 wrong usage; 130 interrupted.'
+    )
+    purpose = cli_help.LOOK
+    examples = (
+        'cloud.json.gz',
+        'rack7.json.gz --aggregate rack7 --image ubuntu',
+        'cloud.json.gz --placement-config placement.conf',
+    )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'file', metavar='FILE', type=pathlib.Path, help='file to write'
+        )
+        parser.add_argument(
+            '--cell', metavar='CELL', help='only this cell (name or UUID)'
+        )
+        parser.add_argument(
+            '--aggregate',
+            metavar='AGGREGATE',
+            action='append',
+            default=[],
+            help='only hosts of this aggregate (name, UUID or ID; repeatable)',
+        )
+        parser.add_argument(
+            '--image',
+            metavar='IMAGE',
+            action='append',
+            default=[],
+            help='also this image (name or UUID; repeatable); those of '
+            'servers are saved anyway',
+        )
+        parser.add_argument(
+            '--placement-config',
+            metavar='FILE',
+            type=pathlib.Path,
+            help="placement's own configuration; without it, answers from the "
+            'file assume its defaults',
+        )
+        terminal.add_option(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Save the cloud, and say what is in the file."""
+        self.configure(parsed_args)
+        path = parsed_args.file
+        with bar.bar(
+            sys.stderr, 'Reading', color=parsed_args.color
+        ) as advance:
+            try:
+                said = save(parsed_args, advance)
+            except OSError as exc:
+                self.status = self._fail_to_write('FILE', path, exc)
+                return
+        size = path.stat().st_size / _KB
+        self.app.stdout.write(
+            f'Saved {messages.clean(path)} ({size:,.0f} kB). Names of '
+            f'servers, projects and hosts are in it.\n'
+        )
+        for sentence in said:
+            self.app.stdout.write(f'{sentence}\n')
+        self.status = base.FINE
+
+
+def save(parsed_args: argparse.Namespace, advance: typing.Any) -> list[str]:
+    """Save a cloud; return what is not in the file, a sentence each."""
+    from nova_ext_sched.saved import writing
+
+    wanted = writing.Wanted(
+        parsed_args.cell,
+        parsed_args.aggregate,
+        parsed_args.image,
+        parsed_args.placement_config,
+    )
+    return writing.save(parsed_args.file, wanted, advance)

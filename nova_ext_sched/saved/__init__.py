@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A cloud in a file: what the look and plan commands read of it, no secret.
+
+``listed`` says what a file may have, and is asked by who writes it and by who
+reads it. ``container`` is the form of the file. ``writing`` reads a cloud,
+``reading`` makes nova's and placement's tables of a file, and ``doors`` puts
+them where nova looks for its own.
+"""

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""placement's own code in this process, answering from its tables."""
+
+from collections.abc import Mapping
+import contextlib
+import http
+import io
+import logging
+import pathlib
+import typing
+from urllib import parse
+
+from keystoneauth1 import adapter
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+import nova.utils
+import requests
+import sqlalchemy as sa
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+from nova_ext_sched.saved import lookups
+
+#: The releases of openstack-placement whose tables and answers are known.
+RELEASES = range(13, 17)
+
+# No host has this name, and nothing asks for one.
+_URL = 'http://placement.invalid'
+
+
+class NoPlacement(exception.InvalidValue):
+    """placement's code is not installed, or not in a release that we know."""
+
+    message = (
+        '--from needs openstack-placement {first} to {last} in this '
+        'environment, got {got}. Install the extra that has it: {install}'
+    )
+
+    def __init__(self, got: str) -> None:
+        exception.NovaExtSchedError.__init__(
+            self,
+            first=RELEASES[0],
+            last=RELEASES[-1],
+            got=got,
+            install=messages.install_extra('offline'),
+        )
+
+
+def check(release: str | None) -> None:
+    """Refuse a release of placement whose tables are not known.
+
+    :param release: a version; None where there is none
+    :raises NoPlacement: it is none of :data:`RELEASES`
+    """
+    if release is None or int(release.partition('.')[0]) not in RELEASES:
+        raise NoPlacement(release or 'none')
+
+
+def create(
+    path: pathlib.Path, options: Mapping[str, typing.Any]
+) -> tuple[typing.Any, sa.engine.Engine]:
+    """Make placement's tables, with what every placement has in them.
+
+    :param path: of a database that is yet to be
+    :param options: placement's own
+    :returns: its WSGI application, and its database
+    """
+    from oslo_config import cfg
+    from placement import conf as placement_conf
+    from placement import db_api
+    from placement import deploy
+    from placement.db.sqlalchemy import models
+
+    logging.getLogger('placement').setLevel(logging.ERROR)
+    config = cfg.ConfigOpts()
+    placement_conf.register_opts(config)
+    config.set_override(
+        'connection', f'sqlite:///{path}', 'placement_database'
+    )
+    config.set_override('auth_strategy', 'noauth2', 'api')
+    # Nothing that lies about here is anybody's policy.
+    config.set_override(
+        'policy_file', str(path.parent / 'none.yaml'), 'oslo_policy'
+    )
+    for name, value in options.items():
+        # An older placement has fewer.
+        with contextlib.suppress(cfg.NoSuchOptError):
+            config.set_override(name, value, 'placement')
+    config([], default_config_files=[], default_config_dirs=[])
+    db_api.configure(config)
+    engine = db_api.get_placement_engine()
+    models.BASE.metadata.create_all(engine)
+    return deploy.loadapp(config), engine
+
+
+def use(app: typing.Any) -> None:
+    """Let nova's clients of placement in this process ask an application."""
+    transport = requests.Session()
+    # Whatever the environment says of proxies.
+    transport.trust_env = False
+    transport.mount(_URL, _Transport(app))
+
+    def get_sdk_adapter(service: str, *_: object, **__: object) -> object:
+        if service != 'placement':
+            raise lookups.NotSaved(what=f'answers of {service}', how='')
+        return adapter.Adapter(
+            session.Session(session=transport),
+            auth=token_endpoint.Token(_URL, 'admin'),
+            service_type='placement',
+            raise_exc=False,
+        )
+
+    nova.utils.get_sdk_adapter = get_sdk_adapter
+
+
+class _Transport(requests.adapters.BaseAdapter):
+    """Calls a WSGI application in place of a server."""
+
+    def __init__(self, app: typing.Any) -> None:
+        super().__init__()
+        self._app = app
+
+    def send(
+        self, request: requests.PreparedRequest, *_: object, **__: object
+    ) -> requests.Response:
+        url = parse.urlsplit(typing.cast(str, request.url))
+        body = request.body or b''
+        environ: dict[str, typing.Any] = {
+            'REQUEST_METHOD': request.method,
+            'SCRIPT_NAME': '',
+            'PATH_INFO': parse.unquote(url.path),
+            'QUERY_STRING': url.query,
+            'SERVER_NAME': url.hostname,
+            'SERVER_PORT': '80',
+            'SERVER_PROTOCOL': 'HTTP/1.1',
+            'wsgi.version': (1, 0),
+            'wsgi.url_scheme': 'http',
+            'wsgi.input': io.BytesIO(body),
+            'wsgi.errors': io.StringIO(),
+            'wsgi.multithread': True,
+            'wsgi.multiprocess': False,
+            'wsgi.run_once': False,
+            'CONTENT_LENGTH': str(len(body)),
+        }
+        for name, value in request.headers.items():
+            key = name.upper().replace('-', '_')
+            environ.setdefault(
+                key if key == 'CONTENT_TYPE' else f'HTTP_{key}', value
+            )
+        answer = requests.Response()
+
+        def start_response(
+            status: str, headers: list[tuple[str, str]], *_: object
+        ) -> None:
+            answer.status_code = int(status.partition(' ')[0])
+            answer.headers.update(headers)
+
+        answer.raw = io.BytesIO(b''.join(self._app(environ, start_response)))
+        answer.reason = http.HTTPStatus(answer.status_code).phrase
+        answer.url, answer.request = request.url or '', request
+        answer.encoding = 'utf-8'
+        return answer
+
+    def close(self) -> None:
+        """See requests."""

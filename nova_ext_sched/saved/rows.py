@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rows of nova's tables, from its databases into a file."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+import datetime
+import json
+import typing
+
+from nova.compute import vm_states
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models
+from oslo_utils import timeutils
+import sqlalchemy as sa
+
+from nova_ext_sched import messages
+from nova_ext_sched.queries import servers
+from nova_ext_sched.saved import container
+from nova_ext_sched.saved import listed
+from nova_ext_sched.saved import tables
+
+# Rows in one statement.
+_PAGE = 1000
+
+# Servers that were deleted so recently are in the file: their allocations may
+# be there still, and nobody's else.
+_RECENTLY = datetime.timedelta(hours=1)
+
+_WHOLE = (
+    'aggregates aggregate_hosts aggregate_metadata flavors '
+    'flavor_extra_specs flavor_projects host_mappings instance_groups '
+    'instance_group_member instance_group_policy'.split()
+)
+
+# Free text of services, which may have a URL with a password.
+_FREE = {('instance_faults', 'message'), ('services', 'disabled_reason')}
+
+
+class Standing(typing.NamedTuple):
+    """Where a server stands, and what is under way of it."""
+
+    host: str | None
+    vm_state: str | None
+    task_state: str | None
+    moves: frozenset[tuple[str, str]] = frozenset()
+
+
+class Rows:
+    """Reads rows of a cloud, and writes those that :mod:`.listed` names.
+
+    :param write: takes what is to be a line of the file
+    :param advance: called for each page of rows
+    :ivar hosts: the names of the only hosts whose rows are wanted; None for
+        all
+    :ivar images: the UUIDs of the images of servers and requests
+    :ivar volumes: the UUIDs of the volumes that servers boot from
+    :ivar consumers: the UUIDs of servers and migrations
+    :ivar projects: the IDs of the projects of servers, groups and flavors
+    :ivar has_ports: whether a server has a port
+    :ivar left_out: how many rows stay out because of their key
+    """
+
+    def __init__(
+        self,
+        write: Callable[[container.Record], None],
+        advance: Callable[..., None],
+        hosts: Collection[str] | None,
+    ) -> None:
+        self._write, self._advance = write, advance
+        self.hosts = hosts
+        self.images: set[str] = set()
+        self.volumes: set[str] = set()
+        self.consumers: set[str] = set()
+        self.projects: set[str] = set()
+        self.has_ports = False
+        self.left_out = 0
+
+    def write_api(self, context: typing.Any, cells: Collection[int]) -> None:
+        """Write what is in nova's API database besides what servers have."""
+        for name in _WHOLE:
+            table = _find('', name)
+            where = []
+            if name == 'host_mappings':
+                where = [table.c.cell_id.in_(cells)]
+                if self.hosts is not None:
+                    where.append(table.c.host.in_(self.hosts))
+            self._write_table(_Api(context), '', table, where)
+
+    def write_api_servers(
+        self,
+        context: typing.Any,
+        cells: Collection[int],
+        wanted: Collection[str] | None = None,
+    ) -> None:
+        """Write the requests and mappings of servers.
+
+        Those of deleted ones, which nova keeps, stay out.
+
+        :param wanted: UUIDs of the only ones
+        """
+        for name in tables.OF_REQUESTS:
+            table = _find('', name)
+            where = []
+            mapped = api_models.InstanceMapping.__table__
+            living = [
+                mapped.c.queued_for_delete.is_not(sa.true()),
+                mapped.c.cell_id.is_(None) | mapped.c.cell_id.in_(cells),
+            ]
+            if name == 'instance_mappings':
+                where = living
+            elif name == 'request_specs':
+                where = [
+                    table.c.instance_uuid.in_(
+                        sa.select(mapped.c.instance_uuid).where(*living)
+                    )
+                ]
+            self._write_wanted(_Api(context), '', table, where, wanted)
+
+    def write_cell(
+        self, context: typing.Any, cell: str
+    ) -> dict[str, Standing]:
+        """Write what one cell's database has; return where servers stand.
+
+        :param context: a nova RequestContext of the cell
+        :param cell: its UUID
+        """
+        return self._write_cell(context, cell, None)
+
+    def write_again(
+        self, context: typing.Any, cell: str, wanted: Collection[str]
+    ) -> dict[str, Standing]:
+        """Write some servers once more, and all hosts; as :meth:`write_cell`.
+
+        :param wanted: the UUIDs of the servers
+        """
+        self._write({'again': {'cell': cell, 'servers': sorted(wanted)}})
+        return self._write_cell(context, cell, wanted)
+
+    def _write_cell(
+        self,
+        context: typing.Any,
+        cell: str,
+        wanted: Collection[str] | None,
+    ) -> dict[str, Standing]:
+        return _call_in_cell(
+            context, lambda session: self._write_rows(session, cell, wanted)
+        )
+
+    def _write_rows(
+        self,
+        session: typing.Any,
+        cell: str,
+        wanted: Collection[str] | None,
+    ) -> dict[str, Standing]:
+        """Write tables in one transaction, which sees one moment."""
+        standing = read_standing(session, self.hosts)
+        for name in ('services', *tables.OF_HOSTS):
+            if wanted is None or name in tables.OF_HOSTS:
+                self._write_hosts(session, cell, _find(cell, name))
+        among = {*standing} if wanted is None else {*wanted} & {*standing}
+        table = _find(cell, 'instances')
+        since = timeutils.utcnow() - _RECENTLY
+        if wanted is None:
+            recent = sa.select(table.c.uuid).where(
+                table.c.deleted != 0, table.c.deleted_at > since
+            )
+            gone = set(session.scalars(recent))
+        else:
+            gone = {*wanted} - among
+        uuids = among | gone
+        where = [(table.c.deleted == 0) | (table.c.deleted_at > since)]
+        self._write_wanted(session, cell, table, where, uuids, 'uuid')
+        self.consumers |= uuids
+        for name in tables.OF_SERVERS:
+            table = _find(cell, name)
+            where = [table.c.deleted == 0] if 'deleted' in table.c else []
+            self._write_wanted(session, cell, table, where, among)
+        self._write_migrations(session, cell, uuids)
+        self._write_builds(session, cell, among)
+        return standing
+
+    def _write_hosts(
+        self, session: typing.Any, cell: str, table: typing.Any
+    ) -> None:
+        where = [table.c.deleted == 0]
+        if self.hosts is not None:
+            node = models.ComputeNode.__table__.c
+            of_hosts = sa.select(node.id).where(node.host.in_(self.hosts))
+            where.append(
+                table.c.host.in_(self.hosts)
+                if 'host' in table.c
+                else table.c.compute_node_id.in_(of_hosts)
+            )
+        self._write_table(session, cell, table, where)
+
+    def _write_migrations(
+        self, session: typing.Any, cell: str, uuids: Collection[str]
+    ) -> None:
+        table = _find(cell, 'migrations')
+        where = [table.c.deleted == 0]
+        rows = self._write_wanted(session, cell, table, where, uuids)
+        self.consumers.update(one for one in rows if one)
+
+    def _write_builds(
+        self, session: typing.Any, cell: str, uuids: Collection[str]
+    ) -> None:
+        """Write how the builds of servers went that never ran.
+
+        nova keeps the actions of all others for years, and nobody asks.
+        """
+        server = models.Instance.__table__.c
+        failed = [
+            uuid
+            for chunk in servers.in_chunks(uuids)
+            for uuid in session.scalars(
+                sa.select(server.uuid).where(
+                    server.uuid.in_(chunk),
+                    server.vm_state == vm_states.ERROR,
+                    server.launched_at.is_(None),
+                )
+            )
+        ]
+        actions = _find(cell, 'instance_actions')
+        self._write_wanted(session, cell, actions, [], failed)
+        events = _find(cell, 'instance_actions_events')
+        for chunk in servers.in_chunks(failed):
+            of_servers = sa.select(actions.c.id).where(
+                actions.c.instance_uuid.in_(chunk)
+            )
+            where = [events.c.action_id.in_(of_servers)]
+            self._write_table(session, cell, events, where)
+
+    def _write_wanted(
+        self,
+        session: typing.Any,
+        cell: str,
+        table: typing.Any,
+        where: list[typing.Any],
+        wanted: Collection[str] | None,
+        key: str = 'instance_uuid',
+    ) -> list[typing.Any]:
+        """Write the rows of servers; return the UUIDs that rows have."""
+        if wanted is None:
+            return self._write_table(session, cell, table, where)
+        uuids = []
+        for chunk in servers.in_chunks(wanted):
+            uuids += self._write_table(
+                session, cell, table, [*where, table.c[key].in_(chunk)]
+            )
+        return uuids
+
+    def _write_table(
+        self,
+        session: typing.Any,
+        cell: str,
+        table: typing.Any,
+        where: list[typing.Any],
+    ) -> list[typing.Any]:
+        """Write the rows of a table by pages; return their UUIDs."""
+        known = (listed.CELL if cell else listed.API)[table.name].split()
+        # An older nova has fewer columns.
+        names = [name for name in known if name in table.c]
+        begun, last = False, 0
+        uuids: list[typing.Any] = []
+        while True:
+            query = (
+                sa.select(*(table.c[name] for name in names))
+                .where(*where, table.c.id > last)
+                .order_by(table.c.id)
+                .limit(_PAGE)
+            )
+            rows = session.execute(query).all()
+            if rows and not begun:
+                self._write(
+                    {'table': table.name, 'cell': cell, 'columns': names}
+                )
+                begun = True
+            for row in rows:
+                self._write_row(table.name, dict(zip(names, row, strict=True)))
+                uuids.append(getattr(row, 'uuid', None))
+            self._advance()
+            if len(rows) < _PAGE:
+                return uuids
+            last = rows[-1].id
+
+    def _write_row(self, table: str, row: dict[str, typing.Any]) -> None:
+        if 'key' in row and not listed.keeps_key(table, row['key']):
+            self.left_out += 1
+            return
+        encoded = {
+            name: _encode(table, name, value) for name, value in row.items()
+        }
+        self._note(table, encoded)
+        self._write([*encoded.values()])
+
+    def _note(self, table: str, row: dict[str, typing.Any]) -> None:
+        """Remember what other services are to be asked about."""
+        self.projects.update(filter(None, [row.get('project_id')]))
+        if table == 'instances':
+            self.images.update(filter(None, [row['image_ref']]))
+        elif table == 'request_specs' and row['spec']:
+            spec = row['spec'].get(listed.DATA) or {}
+            image = (spec.get('image') or {}).get(listed.DATA) or {}
+            self.images.update(filter(None, [image.get('id')]))
+        elif table == 'instance_info_caches':
+            self.has_ports |= bool(row['network_info'])
+        elif table == 'block_device_mapping' and row['boot_index'] == 0:
+            self.volumes.update(filter(None, [row['volume_id']]))
+
+
+def _encode(table: str, name: str, value: typing.Any) -> typing.Any:
+    """Return what the file has of a value of a column."""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(' ', 'microseconds')
+    if (table, name) in _FREE and value:
+        return messages.without_secrets(value)
+    form = listed.JSON.get(f'{table}.{name}')
+    if form is None or not value:
+        return value
+    try:
+        return listed.prune(form, json.loads(value))
+    except (ValueError, RecursionError):
+        return tables.NOT_JSON
+
+
+def _find(cell: str, name: str) -> typing.Any:
+    base = models.BASE if cell else api_models.BASE
+    return base.metadata.tables[name]
+
+
+class _Api:
+    """Executes statements, each in a transaction, on the API database."""
+
+    def __init__(self, context: typing.Any) -> None:
+        self._context = context
+
+    def execute(self, query: typing.Any) -> typing.Any:
+        with api_db.context_manager.reader.using(self._context) as session:
+            return session.execute(query).freeze()()
+
+
+@main_db.pick_context_manager_reader
+def _call_in_cell(
+    context: typing.Any, function: Callable[[typing.Any], typing.Any]
+) -> typing.Any:
+    return function(context.session)
+
+
+def find_standing(
+    context: typing.Any, hosts: Collection[str] | None
+) -> dict[str, Standing]:
+    """Return where the servers of a cell stand now.
+
+    :param context: a nova RequestContext of the cell
+    """
+    found: dict[str, Standing] = _call_in_cell(
+        context, lambda session: read_standing(session, hosts)
+    )
+    return found
+
+
+def read_standing(
+    session: typing.Any, hosts: Collection[str] | None
+) -> dict[str, Standing]:
+    """Return where servers stand, by UUID; those on no host, too."""
+    server, move = models.Instance.__table__.c, models.Migration.__table__.c
+    query = sa.select(
+        server.uuid, server.host, server.vm_state, server.task_state
+    ).where(server.deleted == 0)
+    if hosts is not None:
+        query = query.where(server.host.is_(None) | server.host.in_(hosts))
+    found = {uuid: Standing(*rest) for uuid, *rest in session.execute(query)}
+    moves = sa.select(move.instance_uuid, move.uuid, move.status).where(
+        move.deleted == 0,
+        move.status.not_in((*servers.ENDED, servers.REVERTED)),
+    )
+    for uuid, *one in session.execute(moves):
+        if uuid in found:
+            stands = found[uuid]
+            found[uuid] = stands._replace(
+                moves=stands.moves | {(one[0], one[1])}
+            )
+    return found
+
+
+def find_changed(
+    before: dict[str, Standing], now: dict[str, Standing]
+) -> set[str]:
+    """Return the servers that came, went, or changed meanwhile."""
+    return {
+        uuid
+        for uuid in before.keys() | now.keys()
+        if before.get(uuid) != now.get(uuid)
+    }

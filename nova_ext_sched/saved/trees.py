@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Resource providers of a file, into placement's tables."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import re
+import typing
+
+from oslo_utils import uuidutils
+import sqlalchemy as sa
+
+_NAME = re.compile(r'[A-Z0-9_]{1,255}\Z')
+_INVENTORY = (
+    *('total', 'reserved', 'min_unit', 'max_unit', 'step_size'),
+    'allocation_ratio',
+)
+_NOBODY = 'unknown'
+# nova's trees have three levels.
+_DEEPEST = 50
+
+_Thing = dict[str, typing.Any]
+
+
+class Trees:
+    """Keeps providers, and fills the tables when all are there.
+
+    :param engine: placement's, whose tables have what every placement has
+    """
+
+    def __init__(self, engine: sa.engine.Engine) -> None:
+        self._engine = engine
+        self._traits: set[str] = set()
+        self._classes: set[str] = set()
+        self._providers: dict[str, _Thing] = {}
+        self._consumers: dict[str, _Thing] = {}
+
+    def add_traits(self, names: Iterable[typing.Any]) -> None:
+        """Know traits."""
+        self._traits.update(map(_check_name, names))
+
+    def add_classes(self, names: Iterable[typing.Any]) -> None:
+        """Know resource classes."""
+        self._classes.update(map(_check_name, names))
+
+    def add(self, one: _Thing) -> None:
+        """Know a provider; it takes the place of what was known of it.
+
+        :raises ValueError: it has another form
+        """
+        for name in ('uuid', 'root', *['parent'] * bool(one['parent'])):
+            _check_uuid(one[name])
+        for uuid in one['aggregates']:
+            _check_uuid(uuid)
+        if (
+            not isinstance(one['name'], str)
+            or type(one['generation']) is not int
+        ):
+            raise ValueError('a provider has a name and a generation')
+        self.add_traits(one['traits'])
+        self.add_classes(one['inventories'])
+        for inventory in one['inventories'].values():
+            for field in _INVENTORY:
+                _check_amount(inventory[field])
+        for consumer, resources in one['allocations'].items():
+            _check_uuid(consumer)
+            self.add_classes(resources)
+            for amount in resources.values():
+                _check_amount(amount)
+        self._providers.pop(one['uuid'], None)
+        self._providers[one['uuid']] = one
+
+    def remove(self, uuid: str) -> None:
+        """Forget a provider that was deleted."""
+        self._providers.pop(uuid, None)
+
+    def add_consumer(self, one: _Thing) -> None:
+        """Know whose the allocations of a consumer are."""
+        for name in ('project', 'user', 'type'):
+            if not isinstance(one[name], str | None):
+                raise ValueError(f'consumer {one["uuid"]}')
+        self._consumers[_check_uuid(one['uuid'])] = one
+
+    def finish(self, owners: Mapping[str, tuple[str, str]]) -> None:
+        """Fill the tables.
+
+        :param owners: project and user of each consumer that nova knows
+        :raises ValueError: providers do not make trees
+        """
+        self._check_trees()
+        with self._engine.begin() as connection:
+            _Filling(connection).fill(
+                self._providers,
+                self._traits,
+                self._classes,
+                self._consumers
+                | {
+                    uuid: {'project': project, 'user': user, 'type': None}
+                    for uuid, (project, user) in owners.items()
+                },
+            )
+
+    def _check_trees(self) -> None:
+        """Refuse what is no tree.
+
+        :raises ValueError: a provider is above itself, or its root is none
+        """
+        for uuid, one in self._providers.items():
+            above, seen = one, {uuid}
+            while above['parent']:
+                parent = above['parent']
+                if (
+                    parent in seen
+                    or parent not in self._providers
+                    or len(seen) > _DEEPEST
+                ):
+                    raise ValueError(f'provider {uuid}: parent {parent}')
+                seen.add(parent)
+                above = self._providers[parent]
+            if one['root'] != above['uuid']:
+                raise ValueError(f'provider {uuid}: root {one["root"]}')
+
+
+class _Filling:
+    """Inserts rows of placement's tables, each table at once."""
+
+    def __init__(self, connection: sa.engine.Connection) -> None:
+        self._connection = connection
+
+    def fill(
+        self,
+        providers: Mapping[str, _Thing],
+        traits: Iterable[str],
+        classes: Iterable[str],
+        consumers: Mapping[str, _Thing],
+    ) -> None:
+        found = [*providers.values()]
+        ids = {one['uuid']: id_ for id_, one in enumerate(found, 1)}
+        self._fill_providers(found, ids, traits)
+        self._fill_amounts(found, ids, classes)
+        held = {uuid for one in found for uuid in one['allocations']}
+        self._fill_consumers(
+            {uuid: consumers.get(uuid, {}) for uuid in sorted(held)}
+        )
+
+    def _fill_providers(
+        self,
+        found: Sequence[_Thing],
+        ids: Mapping[str, int],
+        traits: Iterable[str],
+    ) -> None:
+        traits_ids = self._extend('traits', 'name', sorted(traits))
+        self._insert(
+            'resource_providers',
+            'id uuid name generation root_provider_id parent_provider_id',
+            (
+                (
+                    ids[one['uuid']],
+                    one['uuid'],
+                    one['name'],
+                    one['generation'],
+                    ids[one['root']],
+                    ids[one['parent']] if one['parent'] else None,
+                )
+                for one in found
+            ),
+        )
+        self._insert(
+            'resource_provider_traits',
+            'resource_provider_id trait_id',
+            (
+                (ids[one['uuid']], traits_ids[name])
+                for one in found
+                for name in one['traits']
+            ),
+        )
+        aggregates = {uuid for one in found for uuid in one['aggregates']}
+        aggregate_ids = self._extend(
+            'placement_aggregates', 'uuid', sorted(aggregates)
+        )
+        self._insert(
+            'resource_provider_aggregates',
+            'resource_provider_id aggregate_id',
+            (
+                (ids[one['uuid']], aggregate_ids[uuid])
+                for one in found
+                for uuid in one['aggregates']
+            ),
+        )
+
+    def _fill_amounts(
+        self,
+        found: Sequence[_Thing],
+        ids: Mapping[str, int],
+        classes: Iterable[str],
+    ) -> None:
+        class_ids = self._extend('resource_classes', 'name', sorted(classes))
+        self._insert(
+            'inventories',
+            f'resource_provider_id resource_class_id {" ".join(_INVENTORY)}',
+            (
+                (
+                    ids[one['uuid']],
+                    class_ids[name],
+                    *(inventory[field] for field in _INVENTORY),
+                )
+                for one in found
+                for name, inventory in one['inventories'].items()
+            ),
+        )
+        self._insert(
+            'allocations',
+            'resource_provider_id consumer_id resource_class_id used',
+            (
+                (ids[one['uuid']], consumer, class_ids[name], amount)
+                for one in found
+                for consumer, resources in one['allocations'].items()
+                for name, amount in resources.items()
+            ),
+        )
+
+    def _fill_consumers(self, consumers: Mapping[str, _Thing]) -> None:
+        projects, users, types = (
+            self._extend(
+                table,
+                column,
+                sorted(
+                    {
+                        *filter(
+                            None, (one.get(key) for one in consumers.values())
+                        ),
+                        *nobody,
+                    }
+                ),
+            )
+            for table, column, key, nobody in (
+                ('projects', 'external_id', 'project', [_NOBODY]),
+                ('users', 'external_id', 'user', [_NOBODY]),
+                ('consumer_types', 'name', 'type', []),
+            )
+        )
+        self._insert(
+            'consumers',
+            'uuid project_id user_id generation consumer_type_id',
+            (
+                (
+                    uuid,
+                    projects[one.get('project') or _NOBODY],
+                    users[one.get('user') or _NOBODY],
+                    1,
+                    types[one['type']] if one.get('type') else None,
+                )
+                for uuid, one in consumers.items()
+            ),
+        )
+
+    def _extend(
+        self, table: str, column: str, names: Iterable[str]
+    ) -> dict[str, int]:
+        """Insert what a table of names lacks; return all IDs by name."""
+        query = f'SELECT {column}, id FROM {table}'
+        rows = self._connection.exec_driver_sql(query).all()
+        known = {name for name, _ in rows}
+        self._insert(
+            table, column, ((one,) for one in names if one not in known)
+        )
+        return {
+            name: id_
+            for name, id_ in self._connection.exec_driver_sql(query).all()
+        }
+
+    def _insert(
+        self,
+        table: str,
+        columns: str,
+        rows: Iterable[tuple[typing.Any, ...]],
+    ) -> None:
+        names = columns.split()
+        marks = ', '.join('?' * len(names))
+        statement = (
+            f'INSERT INTO {table} ({", ".join(names)}) VALUES ({marks})'
+        )
+        if found := [*rows]:
+            self._connection.exec_driver_sql(statement, found)
+
+
+def _check_name(name: typing.Any) -> str:
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise ValueError(f'name {str(name)[:50]!r} of a trait or class')
+    return name
+
+
+def _check_uuid(uuid: typing.Any) -> str:
+    if not uuidutils.is_uuid_like(uuid):
+        raise ValueError(f'UUID {str(uuid)[:50]!r}')
+    return typing.cast(str, uuid)
+
+
+def _check_amount(value: typing.Any) -> None:
+    if type(value) not in (int, float) or not 0 <= value < 2**63:
+        raise ValueError(f'amount {str(value)[:50]!r}')

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A cloud of 300 hosts and 6,000 servers in a file, and asked again.
+
+NOVA_EXT_SCHED_TEST_HOSTS sets how many hosts there are.
+"""
+
+import json
+import pathlib
+import sys
+
+import fixtures
+
+from tests.benchmarks import mixed
+from tests.benchmarks import process
+from tests.functional import saved
+
+
+class SavedBenchmark(mixed.MixedTestCase):
+    def test_save_and_ask(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        path = folder / 'cloud.json.gz'
+        answer = self.processes.run('save', str(path))
+        self.assertEqual(0, answer.status, answer.err)
+        size = path.stat().st_size / 1e6
+        print(
+            f'\nsave: {self.hosts} hosts, {size:.1f} MB: {answer}\n'
+            f'{answer.out}',
+            file=sys.stderr,
+        )
+        self.assertLess(answer.cpu, 20 * self.hosts / 300)
+        self.assertLess(size, 5 * self.hosts / 300)
+        server = next(
+            uuid for uuid, name in self.kinds.items() if name == 'plain7'
+        )
+        for argv in (
+            ['explain', '--server', server, '--operation', 'live-migrate'],
+            ['drain', 'copy0'],
+            ['audit'],
+        ):
+            argv += ['-f', 'json']
+            live = self.processes.run(*argv)
+            again = process.run(*argv, '--from', str(path))
+            print(
+                f'\n{argv[0]}: {live}\nfrom the file: {again}',
+                file=sys.stderr,
+            )
+            self.assertEqual(live.status, again.status, again.err)
+            self.assertEqual(
+                *(saved.strip(json.loads(one.out)) for one in (live, again))
+            )
+            if argv[0] == 'explain':
+                self.assertLess(again.cpu, live.cpu + 5 * self.hosts / 300)
