@@ -129,10 +129,14 @@ class ApplyPlan(report.Lister, command.Lister):
         connection = self.app.client_manager.sdk_connection
         cloud = moves_cloud.Cloud(connection, _say)
         services = cloud.read_services()
-        plan.check_cloud({host: one.id for host, one in services.items()})
+        uuids = {host: one.id for host, one in services.items()}
+        plan.check_cloud(uuids)
         if parsed_args.enable:
             return moves_hosts.enable(plan, cloud, services, is_dry)
         now = datetime.datetime.now(datetime.UTC)
+        plan.check_saved(
+            uuids, lambda one: cloud.read_server(one) is not None, now
+        )
         for line in moves_report.warn(plan, now):
             _say(line)
         if not moves_nothing:

@@ -2,14 +2,21 @@
 
 """A plan of moves, and what becomes of each."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import datetime
 import enum
 
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
+
+#: How long ago a cloud may have been saved whose plan is carried out.
+SAVED_AT_MOST = datetime.timedelta(hours=1)
+
+_CLOCKS_DIFFER = datetime.timedelta(minutes=5)
 
 
 class Result(enum.StrEnum):
@@ -115,6 +122,47 @@ class Plan(plan_format.Plan):
             else:
                 why = 'it names no host'
             raise base.UsageError(f'This plan is for another cloud: {why}.')
+
+    def check_saved(
+        self,
+        uuids: Mapping[str, str],
+        exists: Callable[[str], bool],
+        now: datetime.datetime,
+    ) -> None:
+        """Refuse a plan made from a saved cloud that may not be this one.
+
+        =======================================  =======
+        a plan                                   result
+        =======================================  =======
+        of the cloud itself                      taken
+        of a file, saved in the last hour, with  taken
+        the nova-computes and servers of this
+        cloud
+        any other                                refused
+        =======================================  =======
+
+        :param uuids: as of :meth:`check_cloud`
+        :param exists: tells whether the cloud has a server, by its UUID
+        :param now: with its zone
+        :raises base.UsageError: it is refused
+        """
+        if not self.saved:
+            return
+        age = now - datetime.datetime.fromisoformat(self.saved)
+        wrong = [h for h, one in self.services.items() if uuids.get(h) != one]
+        gone = [one.server for one in self.moves if not exists(one.server)]
+        if not -_CLOCKS_DIFFER <= age <= SAVED_AT_MOST:
+            why = f'that was at {self.saved}, and an hour is the most'
+        elif wrong:
+            why = f'nova-compute of {messages.clean(wrong[0])} is another here'
+        elif gone:
+            why = f'there is no server {gone[0]} here'
+        else:
+            return
+        raise base.UsageError(
+            f'This plan was made from a saved cloud: {why}. Make it again '
+            f'from the cloud itself.'
+        )
 
 
 def read(text: str, where: str) -> Plan:

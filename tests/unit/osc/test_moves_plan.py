@@ -2,6 +2,7 @@
 
 """What a plan becomes; tests/unit/test_plan_format.py has its form."""
 
+import datetime
 import json
 
 import ddt
@@ -59,6 +60,36 @@ class CloudTestCase(testtools.TestCase):
         check = read(document).check_cloud
         exc = self.assertRaises(base.UsageError, check, found)
         self.assertEqual(f'This plan is for another cloud: {why}.', str(exc))
+
+    def saved(self, minutes, **more):
+        document = DRAIN | {'origin': {'saved': '2026-11-29T09:00:00Z'}}
+        saved = datetime.datetime(2026, 11, 29, 9, tzinfo=datetime.UTC)
+        now = saved + datetime.timedelta(minutes=minutes)
+        plan = read(document | more)
+        uuids = {'a': 'uuid a', 'b': 'uuid b', 'c': 'uuid c'}
+        return lambda there=uuids, exists=lambda _: True: plan.check_saved(
+            there, exists, now
+        )
+
+    def test_of_a_file_of_this_cloud(self):
+        for minutes in (-4, 0, 59):
+            self.saved(minutes)()
+
+    @ddt.data(
+        (61, {}, 'an hour is the most'),
+        (-6, {}, 'an hour is the most'),
+        (1, {'there': {'a': 'uuid a'}}, 'nova-compute of b is another'),
+        (1, {'there': {'a': 'x', 'b': 'uuid b'}}, 'nova-compute of a is'),
+        (1, {'exists': lambda _: False}, 'there is no server'),
+    )
+    @ddt.unpack
+    def test_of_a_file_of_another(self, minutes, asked, expected):
+        check = self.saved(minutes)
+        exc = self.assertRaises(base.UsageError, check, **asked)
+        self.assertIn(expected, str(exc))
+
+    def test_of_the_cloud_itself(self):
+        read(DRAIN).check_saved({}, lambda _: False, None)
 
     def test_a_plan_of_nothing(self):
         empty = DRAIN | {'moves': [], 'to_be_empty': [], 'services': {}}
