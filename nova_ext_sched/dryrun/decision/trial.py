@@ -137,13 +137,16 @@ class Trials:
         return overlay.NONE
 
     def allows(self, made: act.Act, node: str) -> bool:
-        """Return whether nova-api lets a host join or leave aggregates.
+        """Return whether an act may be done to a host at all.
 
-        It answers 409 to a second availability zone, and to another one than
-        before where the host has servers.
+        nova-api answers 409 to a second availability zone, and to another one
+        than before where the host has servers. A host that is forced down
+        stays so while its servers are evacuated.
 
         :param node: UUID of its compute node
         """
+        if made.supposes == act.RUNS:
+            return not self._is_left(node)
         if made.supposes not in (act.JOINS, act.LEAVES):
             return True
         known = self.cloud.aggs_by_id.values()
@@ -156,6 +159,15 @@ class Trials:
         state = self.cloud.states.get(node)
         has_servers = bool(state and state.instances)
         return len(zones) < 2 and (zones == before or not has_servers)
+
+    def _is_left(self, node: str) -> bool:
+        """Return whether servers are leaving a host that is forced down."""
+        state = self.cloud.states.get(node)
+        if not (state and state.service.get('forced_down')):
+            return False
+        return any(
+            state.host in hosts for hosts in self.cloud.under_way.values()
+        )
 
     def _holds(self, aggregate: str, host: str) -> bool:
         return any(

@@ -28,7 +28,7 @@ class AllowsTestCase(testtools.TestCase):
         ('west', False, act.LEAVES, 'west', True),
         ('west west2', True, act.LEAVES, 'west', True),
         ('west plain', True, act.LEAVES, 'plain', True),
-        ('east', True, act.RUNS, 'west', True),
+        ('east', True, act.MAPPED, 'west', True),
     )
     @ddt.unpack
     def test_allows(self, mine, has_servers, supposes, named, expected):
@@ -47,6 +47,23 @@ class AllowsTestCase(testtools.TestCase):
         trials.cloud = cloud
         made = act.Act(act.POLICY, 'do', supposes, (named,))
         self.assertEqual(expected, trials.allows(made, 'uuid'))
+
+    def test_a_host_that_is_forced_down(self):
+        for forced, hosts, expected in (
+            (True, {'host1', 'host2'}, False),
+            (True, {'host2', 'host3'}, True),
+            # Its nova-compute is down by itself.
+            (False, {'host1', 'host2'}, True),
+        ):
+            state = types.SimpleNamespace(
+                host='host1', service={'forced_down': forced}
+            )
+            trials = object.__new__(trial.Trials)
+            trials.cloud = types.SimpleNamespace(
+                states={'uuid': state}, under_way={'server': hosts}
+            )
+            made = act.Act(act.POLICY, 'start', act.RUNS)
+            self.assertEqual(expected, trials.allows(made, 'uuid'))
 
 
 class LeaveOutTestCase(testtools.TestCase):
