@@ -100,10 +100,11 @@ def plan(
             advance,
         )
         hosts = hosts_of.make_documents(cloud)
+        told = tell(room, cloud.faults, hosts)
+        if room.never:
+            return told
         return report.add_map(
-            tell(room, cloud.faults, hosts),
-            parsed_args,
-            lambda by: draw(room, hosts, by),
+            told, parsed_args, lambda by: draw(room, hosts, by)
         )
 
 
@@ -131,7 +132,9 @@ def tell(
             + f', on {names}' * bool(on)
         )
     said = []
-    if rest:
+    if room.never:
+        head = f'{room.flavor} can never fit: {room.never}'
+    elif rest:
         head += f'. For {rest} no moves were found'
         said += room.in_the_way
     elif not made:

@@ -114,3 +114,30 @@ class MakeRoomTestCase(RoomTestCase):
         self.assertEqual(0, plan['fit_now'])
         self.assertEqual(['host1', 'host2'], sorted(plan['room_on']))
         self.assertRoom(flavor, plan, hints=hints)
+
+    def test_no_move_takes_a_promised_host(self):
+        """The only place of the member is where a new one is to come."""
+        hints = {'group': self.create_group()}
+        self.stand(host1=[3], host2=[1], host3=[10], host4=[10])
+        small = self.flavor(vcpu=2)
+        self.boot(flavor=small, hints=hints, az='nova:host1')
+        flavor, group = self.flavor(vcpu=6), hints['group']
+        plan = self.ask(flavor, 2, '--server-group', group, status=3)
+        self.assertEqual((['host2'], []), (plan['room_on'], plan['moves']))
+        self.assertRoom(flavor, plan, hints=hints)
+
+    def test_what_a_server_holds(self):
+        """Its flavor says more than its row; none is as large as a host."""
+        override = self.flavor(**{'specs': {'resources:VCPU': '6'}})
+        self.stand(host1=[3], host2=[10], host3=[10], host4=[3])
+        server = self.boot(flavor=override, az='nova:host1')
+        flavor = self.flavor(vcpu=7)
+        plan = self.ask(flavor, 1, '--host', 'host1')
+        self.assertEqual([(server['id'], 'host1', 'host4')], self.moves(plan))
+        self.assertRoom(flavor, plan)
+        name = self.flavor(vcpu=11)
+        plan = self.ask(name, 1, status=3)
+        most = 'the largest host gives one server 10 vCPUs'
+        self.assertEqual(most, plan['never'])
+        said = f'{plan["flavor"]} can never fit: {plan["never"]}.'
+        self.assertEqual(said, plan['answer']['sentence'])

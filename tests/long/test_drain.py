@@ -20,6 +20,7 @@ from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import stuck
@@ -283,7 +284,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
             # PortNotFound, of nova's remote_managed_ports_filter.
             (destinations.Destinations, 'find_like', 'active'),
             (stuck.StuckExplainer, '_explain', 'error'),
-            (planner, 'compare_groups', 'active'),
+            (ending, 'settle', 'active'),
         ):
             server = self.boot(az='nova:host1', networks=self.networks)
             self.reset_state(server, state)
@@ -346,7 +347,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
             server, 'resize', 'VERIFY_RESIZE', flavorRef=self.flavor(vcpu=2)
         )
         self.disable_others(*self.weights)
-        with self.deleting(server, destinations.Destinations, 'begin'):
+        with self.deleting(server, planner, 'plan'):
             plan = self.plan('host2', by=drain.Drain)
         self.assertDeleted([server], plan)
 

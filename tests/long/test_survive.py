@@ -8,7 +8,7 @@ from nova_ext_sched.cmd import survive as survive_command
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import planner
+from nova_ext_sched.dryrun.plan import ending
 from tests.functional import explain
 from tests.functional import keystone
 from tests.functional import plans
@@ -123,7 +123,7 @@ class DeletedTestCase(test_survive.SurviveTestCase):
             (admission, 'ask', True),
             (explain_server.Server, '__init__', False),
             (destinations.Destinations, 'make_shared', False),
-            (planner, 'compare_groups', False),
+            (ending, 'settle', False),
         ):
             first, *others = sorted(alike, key=lambda one: one['id'])
             with self.deleting(first, target, name, archives):

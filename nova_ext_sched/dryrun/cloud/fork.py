@@ -26,13 +26,16 @@ satisfies every constraint of the query  if each amount is left on one provider
 but the amounts                          of its tree, or on one that it shares,
                                          whose inventory gives such an amount
 lacks a constraint                       no
-any; the request has numbered groups     not known, and so no
+any; the request has numbered groups     if placement would give all of these
+                                         groups now, and the rest is left as
+                                         above; whether they are there only
+                                         since servers left is not known
 =======================================  ==================================
 
-For these hosts the choice that placement would make is made here, for requests
-without numbered groups: each resource class comes from one provider, the
-host's own first; each required trait is on one of the providers chosen, a
-forbidden one on none.
+For these hosts the choice that placement would make is made here, of what is
+in no numbered group: each resource class comes from one provider, the host's
+own first; each required trait is on one of the providers chosen, a forbidden
+one on none.
 """
 
 import collections
@@ -61,6 +64,9 @@ from nova_ext_sched.queries import sources
 
 # The most candidates of one host: it bounds the time.
 _MOST_CHOICES = 100
+
+# What is asked for where a request has no numbered group.
+_NO_GROUPS: claims.Request = {'allocations': {}, 'mappings': {}}
 
 # Numbers for states of hosts: no two states ever have the same.
 _VERSIONS = itertools.count(1)
@@ -572,10 +578,9 @@ class Fork:
         :param form: a nova ResourceRequest
         :param hosts: UUIDs of hosts that servers left
         """
-        if form.get_num_of_suffixed_groups():
-            return
+        numbered = self._ask_numbered(form)
         providers = self._cloud.providers
-        amounts = form.merged_resources()
+        amounts = query.get_unnumbered(form)
         traits, bounds = [], []
         for part in query.split(form.to_querystring()):
             if part.key == 'required':
@@ -584,6 +589,8 @@ class Fork:
                 bounds.append(part)
                 hosts = hosts - providers.find_lacking(part, hosts)
         for uuid in sorted(hosts):
+            if not numbered[uuid]:
+                continue
             givers = providers.get_givers(uuid, bounds)
             choices = (
                 [one for one in givers if providers.gives(one, name, amount)]
@@ -593,7 +600,56 @@ class Fork:
                 itertools.product(*choices), _MOST_CHOICES
             ):
                 if providers.have(chosen, traits):
-                    yield uuid, _make_request(chosen, amounts)
+                    request = _make_request(chosen, amounts)
+                    for other in numbered[uuid]:
+                        merged = _merge(request, other)
+                        if all(
+                            providers.gives(*key, amount)
+                            for key, amount in ledger.amounts(
+                                merged['allocations']
+                            )
+                        ):
+                            yield uuid, merged
+
+    def _ask_numbered(
+        self, form: typing.Any
+    ) -> Mapping[str, Sequence[claims.Request]]:
+        """Return what placement gives now of the numbered groups of a request.
+
+        :param form: a nova ResourceRequest
+        :returns: by the hosts' UUIDs; an empty one where there are no groups
+        """
+        if not form.get_num_of_suffixed_groups():
+            return collections.defaultdict(lambda: [_NO_GROUPS])
+        given = collections.defaultdict[str, list[claims.Request]](list)
+        if numbered := query.keep_numbered(form):
+            answer = self._cloud.providers.get_candidates(
+                self._ctxt, [numbered]
+            )
+            for request in answer.requests:
+                root, *others = {
+                    answer.summaries[uuid]['root_provider_uuid']
+                    for uuid in request['allocations']
+                }
+                if not others and len(given[root]) < _MOST_CHOICES:
+                    given[root].append(request)
+        return given
+
+
+def _merge(request: claims.Request, other: claims.Request) -> claims.Request:
+    """Return an allocation request that asks for all of two."""
+    amounts = collections.defaultdict[str, collections.Counter[str]](
+        collections.Counter
+    )
+    for part in (request, other):
+        for uuid, given in part['allocations'].items():
+            amounts[uuid].update(given['resources'])
+    return {
+        'allocations': {
+            uuid: {'resources': dict(given)} for uuid, given in amounts.items()
+        },
+        'mappings': {**other['mappings'], **request['mappings']},
+    }
 
 
 def _make_request(

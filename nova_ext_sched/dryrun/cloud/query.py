@@ -9,6 +9,7 @@ host is not in that answer.
 
 import collections
 from collections.abc import Iterable
+import copy
 import functools
 import re
 import typing
@@ -127,6 +128,29 @@ def forms(
     ):
         resources.append(make(enable_pinning_translate=False))
     return resources
+
+
+def get_unnumbered(form: typing.Any) -> dict[str, int]:
+    """Return the amounts that a nova ResourceRequest has in no numbered group.
+
+    nova's own method for that adds a group that is not there.
+    """
+    group = form._rg_by_id.get(None)
+    return dict(group.resources) if group else {}
+
+
+def keep_numbered(form: typing.Any) -> typing.Any:
+    """Return a nova ResourceRequest of the numbered groups alone.
+
+    :returns: None where one of them must be near what is in no such group
+    """
+    if any('' in suffixes for suffixes in form._same_subtree):
+        return None
+    numbered = copy.copy(form)
+    numbered._rg_by_id = {
+        suffix: group for suffix, group in form._rg_by_id.items() if suffix
+    }
+    return numbered
 
 
 def lift_limit(resources: list[typing.Any]) -> None:

@@ -34,7 +34,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
-import functools
 import itertools
 import typing
 
@@ -77,19 +76,24 @@ _MOST_KEPT = 300_000
 # The most filtered requests that are kept, for the next question.
 _MOST_FILTERED = 256
 
+# The most refusals of hosts that are kept.
+_MOST_REFUSED = 50_000
+
 
 class Destinations:
-    """The hosts that servers may go to.
+    """The hosts that servers may go to, in the fork that is open.
+
+    Each question says which hosts are barred, by the UUIDs of their compute
+    nodes. What is kept holds in any fork: it is known by the versions of
+    hosts' states, which no two states share.
 
     :param cloud: asked as it is in the fork that is open
     :ivar reader: reads servers, each group once
-    :ivar barred: UUIDs of the hosts that are no destinations
     """
 
     def __init__(self, cloud: snapshot.Snapshot) -> None:
         self.cloud = cloud
         self.reader = servers.Reader(cloud)
-        self.barred: frozenset[str] = frozenset()
         self._ctxt = process.context()
         self._kept: cachetools.LRUCache[str, movable.Shared] = (
             cachetools.LRUCache(
@@ -97,40 +101,19 @@ class Destinations:
                 getsizeof=lambda one: len(one.requests) + len(one.refused) + 1,
             )
         )
-        # Allocation requests of hosts that servers left, by UUID.
-        self._opened: dict[
-            movable.Shared, dict[str, list[claims.Request]]
-        ] = {}
-        self._explained: dict[object, matrix.Matrix] = {}
-        # Hosts that do not pass: the shared answer, UUID, version, and the IDs
-        # of the requests that fit.
-        self._refused: set[
-            tuple[movable.Shared, str, int, tuple[int, ...]]
-        ] = set()
-        # The version of each touched host when it was last ordered, the best
-        # host first.
-        self._ranked: dict[movable.Shared, dict[str, int]] = {}
+        # Hosts that do not pass, by what :meth:`_key` returns.
+        self._refused: cachetools.LRUCache[object, bool] = cachetools.LRUCache(
+            _MOST_REFUSED
+        )
         # What the request filters made of a server's request, by its UUID and
         # the hosts that it ignores.
         self._filtered: cachetools.LRUCache[tuple[str, ...], typing.Any] = (
             cachetools.LRUCache(_MOST_FILTERED)
         )
 
-    def begin(self, barred: Set[str]) -> None:
-        """Begin a plan.
-
-        :param barred: names of hosts that are no destinations
-        """
-        self.bar(barred)
-        self._explained = {}
-        self._opened = {}
-        self._refused = set()
-        self._ranked = {}
-        self._filtered.clear()
-
-    def bar(self, hosts: Set[str]) -> None:
-        """Let hosts of these names be no destinations, and all others."""
-        self.barred = frozenset(
+    def nodes_of(self, hosts: Iterable[str]) -> frozenset[str]:
+        """Return the UUIDs of the compute nodes of hosts, by their names."""
+        return frozenset(
             uuid for host in hosts for uuid in self.cloud.nodes_of(host)
         )
 
@@ -197,16 +180,17 @@ class Destinations:
             }
         return movable.Shared(spec_obj, judged, offered, refused, resources)
 
-    def count(self, prepared: movable.Movable) -> int:
+    def count(self, prepared: movable.Movable, barred: Set[str]) -> int:
         """Return how many hosts a server may go to now, about.
 
+        :param barred: UUIDs of hosts that are no destinations
         :raises Exception: as :meth:`judge`
         """
         like = prepared.like
         if like is None:
-            return len(self.judge(prepared.spec_obj)[1])
+            return len(self._judge_unbarred(prepared.spec_obj, barred))
         requests, touched = like.shared.requests, self._touched
-        remaining = [one for one in requests if one not in self.barred]
+        remaining = [one for one in requests if one not in barred]
         asked = [one for one in remaining if one in touched]
         spec_obj = like.shared.judged
         if not like.is_whole:
@@ -220,46 +204,56 @@ class Destinations:
         passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
         return len(passing) + len(remaining) - len(asked)
 
-    def estimate(self, prepared: movable.Movable) -> int:
-        """Return the same without asking anything.
+    def estimate(self, prepared: movable.Movable, barred: Set[str]) -> int:
+        """Return what :meth:`count` does, without asking anything.
 
         Servers with rules of their own count as the hardest.
         """
         if prepared.like is None or not prepared.like.is_whole:
             return 0
-        return len(prepared.like.shared.requests.keys() - self.barred)
+        return len(prepared.like.shared.requests.keys() - barred)
 
-    def find(self, prepared: movable.Movable) -> typing.Any:
+    def find(
+        self, prepared: movable.Movable, barred: Set[str] = frozenset()
+    ) -> typing.Any:
         """Return where a server would go now: a HostState, or None.
 
         It has the limits that the filters set, and the allocation candidates
         that they left.
 
+        :param barred: UUIDs of hosts that are no destinations
         :raises Exception: as :meth:`judge`
         """
         target = None
         if prepared.like is not None:
-            proposed = self._propose(prepared, prepared.like)
+            proposed = self._propose(prepared, prepared.like, barred)
             target = self._find_proposed(prepared, prepared.like, proposed)
             if prepared.like.is_whole:
                 return target
         if target is None:
-            _, remaining = self.judge(prepared.spec_obj)
             allowed = (
-                state for state in remaining if prepared.may_move_to(state)
+                state
+                for state in self._judge_unbarred(prepared.spec_obj, barred)
+                if prepared.may_move_to(state)
             )
             target = next(allowed, None)
         return target
 
-    def send(self, prepared: movable.Movable, future: fork.Fork) -> typing.Any:
+    def send(
+        self,
+        prepared: movable.Movable,
+        future: fork.Fork,
+        barred: Set[str] = frozenset(),
+    ) -> typing.Any:
         """Let a server go where it has a place now; return it, or None.
 
         :param future: the fork that is open
+        :param barred: UUIDs of hosts that are no destinations
         :returns: the nova HostState
         :raises placement.PlacementFailed: placement does not answer
         """
         try:
-            target = self.find(prepared)
+            target = self.find(prepared, barred)
             if target is not None and prepared.go(future, target):
                 return target
         except placement.PlacementFailed:
@@ -272,61 +266,36 @@ class Destinations:
     def find_on(self, prepared: movable.Movable, node: str) -> typing.Any:
         """Return what :meth:`find` does, if that were the only host.
 
-        :param node: UUID of its compute node; it is not barred
+        :param node: UUID of its compute node
         """
         if prepared.like is None:
             _, remaining = self.judge(prepared.spec_obj)
             return next((one for one in remaining if one.uuid == node), None)
-        requests = self._find_requests(prepared.like.shared)
+        requests = self._find_requests(prepared.like.shared, frozenset())
         offered = {node: self._fit(requests.get(node, []))}
         return self._find_proposed(prepared, prepared.like, [offered])
 
-    def explain(
-        self, prepared: movable.Movable
-    ) -> tuple[matrix.Matrix, list[str]]:
-        """Return what refuses which hosts, and the UUIDs of those left.
+    def explain(self, prepared: movable.Movable) -> matrix.Matrix:
+        """Return what refuses which hosts, barred ones too.
+
+        It is the same for all whose likeness is all that nova reads.
 
         :raises Exception: as :meth:`judge`
         """
         if prepared.like is None or not prepared.like.is_whole:
             judged, _ = self.judge(prepared.spec_obj, whole=True)
-        else:
-            shared = prepared.like.shared
-            if shared not in self._explained:
-                spec_obj = shared.spec_obj.obj_clone()
-                # The server that the request is of may be gone with its ports:
-                # this one is asked about.
-                spec_obj.instance_uuid = prepared.uuid
-                with contextlib.suppress(
-                    nova_exception.InstanceNotFound, cells.CellFailed
-                ):
-                    if stored := self.reader.find(prepared.uuid):
-                        spec_obj.ensure_network_information(stored.instance)
-                self._explained[shared], _ = self._judge_existing(
-                    spec_obj, True
-                )
-            judged = self._explained[shared]
-        here = self.cloud.hosts[prepared.node].host if prepared.node else ''
-        # Barred hosts count as excluded, whatever else refuses them. One that
-        # is disabled is told as disabled, as it is of any other server.
-        judged = self.without_barred(judged, self.cloud.nodes_of(here))
-        return judged, list(judged.remaining)
-
-    def without_barred(
-        self, judged: matrix.Matrix, others: Iterable[str] = ()
-    ) -> matrix.Matrix:
-        """Return what refuses hosts, where barred ones are not asked.
-
-        :param others: UUIDs of more that are none
-        """
-        barred = self.barred.union(others)
-        unbarred = judged.copy(without=barred)
-        unbarred.add(
-            'requested host',
-            'ignore_hosts',
-            refused=dict.fromkeys(barred, refusals.IGNORED),
-        )
-        return unbarred
+            return judged
+        spec_obj = prepared.like.shared.spec_obj.obj_clone()
+        # The server that the request is of may be gone with its ports: this
+        # one is asked about.
+        spec_obj.instance_uuid = prepared.uuid
+        with contextlib.suppress(
+            nova_exception.InstanceNotFound, cells.CellFailed
+        ):
+            if stored := self.reader.find(prepared.uuid):
+                spec_obj.ensure_network_information(stored.instance)
+        judged, _ = self._judge_existing(spec_obj, True)
+        return judged
 
     def judge(
         self, spec_obj: typing.Any, whole: bool = False
@@ -340,8 +309,13 @@ class Destinations:
         :raises Exception: whatever nova or placement raise where the request
             cannot be judged
         """
-        judged, states = self._judge(spec_obj.obj_clone(), whole)
-        return judged, [one for one in states if one.uuid not in self.barred]
+        return self._judge(spec_obj.obj_clone(), whole)
+
+    def _judge_unbarred(
+        self, spec_obj: typing.Any, barred: Set[str]
+    ) -> list[typing.Any]:
+        _, states = self.judge(spec_obj)
+        return [state for state in states if state.uuid not in barred]
 
     def _judge_existing(
         self, spec_obj: typing.Any, whole: bool
@@ -417,7 +391,10 @@ class Destinations:
         return None
 
     def _propose(
-        self, prepared: movable.Movable, like: movable.Like
+        self,
+        prepared: movable.Movable,
+        like: movable.Like,
+        barred: Set[str],
     ) -> Iterator[dict[str, list[claims.Request]]]:
         """Yield hosts that the shared answer leaves, some after the other.
 
@@ -428,8 +405,14 @@ class Destinations:
             most = WEIGHED
         elif prepared.spec_obj.instance_group:
             most = PROPOSED
-        requests, touched = self._find_requests(shared), self._touched
-        offer = functools.partial(self._offer, prepared, shared, requests)
+        requests, touched = self._find_requests(shared, barred), self._touched
+
+        def offer(
+            uuids: Iterable[str],
+        ) -> Iterator[tuple[str, list[claims.Request]]]:
+            unbarred = (uuid for uuid in uuids if uuid not in barred)
+            return self._offer(prepared, shared, requests, unbarred)
+
         changed, ranked = self._rank(shared, requests, touched)
         # A generator, because a provider that hosts share may be full for any
         # number of them: each host is looked at when its turn comes.
@@ -452,8 +435,6 @@ class Destinations:
     ) -> Iterator[tuple[str, list[claims.Request]]]:
         """Yield the hosts that a server may go to, each with what fits."""
         for uuid in uuids:
-            if uuid in self.barred:
-                continue
             fit = self._fit(requests[uuid])
             if (
                 fit
@@ -491,7 +472,7 @@ class Destinations:
         :returns: UUIDs of those that changed since, and of the others, the
             best first
         """
-        versions, before = self.cloud.versions, self._ranked.get(shared, {})
+        versions, before = self.cloud.versions, shared.ranked
         remaining = [uuid for uuid in touched if uuid in requests]
         changed = [
             one for one in remaining if before.get(one) != versions[one]
@@ -502,7 +483,7 @@ class Destinations:
             )
             order = self._weigh(states, shared.judged)
             before = {one.uuid: versions[one.uuid] for one in order}
-            self._ranked[shared] = before
+            shared.ranked = before
             changed = []
         ranked = [
             uuid
@@ -512,19 +493,21 @@ class Destinations:
         return changed, ranked
 
     def _find_requests(
-        self, shared: movable.Shared
+        self, shared: movable.Shared, barred: Set[str]
     ) -> Mapping[str, list[claims.Request]]:
         """Return a shared answer's requests, with those of hosts left since.
 
         Whether they fit, and whether the filters pass, is not known.
+
+        :param barred: UUIDs of hosts that are not wanted
         """
         supposed = self.cloud.supposed
         if not supposed:
             return shared.requests
-        vacated = supposed.find_other(shared.requests) - self.barred
+        vacated = supposed.find_other(shared.requests) - barred
         if not vacated:
             return shared.requests
-        opened = self._opened.setdefault(shared, {})
+        opened = shared.opened
         if new := vacated - opened.keys():
             known = shared.requests | shared.refused
             opened |= supposed.open(shared.resources, new, known)
@@ -544,7 +527,8 @@ class Destinations:
         for one in self._weigh(states, shared.judged):
             for state in self._filter(shared.judged, [one]):
                 return state
-            self._refused.add(self._key(shared, one.uuid, offered[one.uuid]))
+            key = self._key(shared, one.uuid, offered[one.uuid])
+            self._refused[key] = True
         return None
 
     def _key(
@@ -669,3 +653,25 @@ def uses_only(
     return not any(
         uuid in served and uuid != host for uuid in request['allocations']
     )
+
+
+def is_named(target: typing.Any, cloud: snapshot.Snapshot) -> bool:
+    """Return whether nova takes a server where it is told its host.
+
+    :param target: the nova HostState, with its allocation candidates
+    """
+    return uses_only(target.allocation_candidates[0], target.uuid, cloud)
+
+
+def without_barred(judged: matrix.Matrix, barred: Set[str]) -> matrix.Matrix:
+    """Return what refuses hosts, where barred ones are not asked.
+
+    :param barred: their UUIDs
+    """
+    unbarred = judged.copy(without=barred)
+    unbarred.add(
+        'requested host',
+        'ignore_hosts',
+        refused=dict.fromkeys(barred, refusals.IGNORED),
+    )
+    return unbarred

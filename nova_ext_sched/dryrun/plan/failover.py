@@ -68,13 +68,16 @@ class Failover:
         self, host: str, leaving: list[plans.Leaving], empty: Set[str]
     ) -> bool:
         places, movables = self._places, self._movables
-        places.bar({host, *empty})
+        barred = places.nodes_of({host, *empty})
         for one in leaving:
             prepared = movables[one.server]
             if not (prepared.like and prepared.like.is_whole):
                 prepared.spec_obj.ignore_hosts = [host]
         with self._cloud.fork() as trial:
+            ordered = planner.put_hardest_first(
+                leaving, movables, lambda one: places.estimate(one, barred)
+            )
             _, remaining = planner.try_(
-                places, trial, leaving, movables, places.estimate
+                places, trial, ordered, movables, barred
             )
         return not remaining

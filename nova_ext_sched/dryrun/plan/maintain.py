@@ -50,6 +50,7 @@ from nova_ext_sched.dryrun.plan import batches
 from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import drain
+from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import failover
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
@@ -87,7 +88,6 @@ class Maintenance:
         self._together = together
         self._advance = advance
         self._places = destinations.Destinations(cloud)
-        self._places.begin(frozenset())
         self._failover = (
             failover.Failover(cloud, advance) if keeps_failover else None
         )
@@ -158,14 +158,20 @@ class Maintenance:
                 number = messages.count('round', len(rounds))
                 self._advance(len(one.hosts), f'{number} planned')
                 if len(rounds) == most:
-                    return self._leave_out_gone(rounds, [])
+                    return self._finish(rounds, [])
             kept = [
                 plans.NotEmptied(
                     host, self._explain(host), self._lost.get(host, '')
                 )
                 for host in sorted(self._pending, key=_in_order)
             ]
-        return self._leave_out_gone(rounds, kept)
+        return self._finish(rounds, kept)
+
+    def _finish(
+        self, rounds: list[plans.Round], kept: list[plans.NotEmptied]
+    ) -> plans.Rounds:
+        plan = plans.Rounds(rounds, kept, [], {}, self._passing)
+        return ending.finish_rounds(self.cloud, plan)
 
     def _make_rounds(self) -> Iterator[plans.Round]:
         fixed = {host for host in self._pending if self._cannot_move(host)}
@@ -203,8 +209,7 @@ class Maintenance:
         :returns: None where none can be; and the hosts that cannot be emptied
             even alone
         """
-        states = self.cloud.states
-        before = [*states.values()]
+        before = [*self.cloud.states.values()]
         empty: list[str] = []
         moves: list[plans.Move] = []
         in_vain: set[str] = set()
@@ -235,11 +240,8 @@ class Maintenance:
         if not empty:
             return None, in_vain
         self._pending.difference_update(empty)
-        moves = batches.link(moves, self._movables)
-        groups = planner.compare_groups(
-            before, [*states.values()], self._movables, moves
-        )
-        return plans.Round(empty, moves, groups), in_vain
+        settled = ending.settle(self.cloud, before, moves, self._movables)
+        return plans.Round(empty, *settled), in_vain
 
     def _go_together(self, host: str, others: Sequence[str]) -> bool:
         """Return whether a host may be in a round with others."""
@@ -289,16 +291,20 @@ class Maintenance:
             (self._pending | barred, True),
             (barred, False),
         ):
-            places.bar(hosts | self._not_to)
+            nodes = places.nodes_of(hosts | self._not_to)
             staying = [
                 one
                 for one in remaining
                 if not (is_last or self._moves_twice(one))
             ]
             going = [one for one in remaining if one not in staying]
-            if going and len(places.barred) < len(self.cloud.states):
+            if going and len(nodes) < len(self.cloud.states):
                 made, going = planner.try_(
-                    places, trial, going, self._movables, places.estimate
+                    places,
+                    trial,
+                    self._order(going, nodes),
+                    self._movables,
+                    nodes,
                 )
                 moves += _go_on(moves, batches.number(made, self._movables))
             remaining = [*going, *staying]
@@ -312,13 +318,21 @@ class Maintenance:
         prepared = self._movables[server.server]
         return isinstance(prepared, Exception) or not prepared.is_paused
 
+    def _order(
+        self, leaving: Sequence[plans.Leaving], barred: Set[str]
+    ) -> list[plans.Leaving]:
+        estimate = self._places.estimate
+        return planner.put_hardest_first(
+            leaving, self._movables, lambda one: estimate(one, barred)
+        )
+
     def _explain(self, host: str) -> list[plans.Stuck]:
         """Return why a host cannot be emptied, after all rounds."""
-        self._places.begin({host} | self._not_to)
+        barred = self._places.nodes_of({host} | self._not_to)
         with self.cloud.fork() as trial:
             _, remaining = self._move(trial, host, {host})
             explainer = stuck.StuckExplainer(
-                self._places, self._movables, self._policies, trial
+                self._places, self._movables, self._policies, barred
             )
             without_place = explainer.explain(
                 filter(self._moves_twice, remaining)
@@ -335,44 +349,6 @@ class Maintenance:
             if not self._moves_twice(one)
         ]
         return [*without_place, *self._migrating.get(host, ())]
-
-    def _leave_out_gone(
-        self, rounds: Sequence[plans.Round], kept: Sequence[plans.NotEmptied]
-    ) -> plans.Rounds:
-        there = (
-            *(move for one in rounds for move in one.moves),
-            *(server for one in kept for server in one.without_place),
-            *self._passing,
-        )
-        by_uuid = {one.server: one for one in there}
-        changed = gone.look(self.cloud, by_uuid.keys(), softly=False)
-        stuck_ = {uuid for uuid, long in changed.deleting.items() if long}
-        deleted = changed.gone | (changed.deleting.keys() - stuck_)
-
-        def keep(among: Sequence[typing.Any]) -> list[typing.Any]:
-            return [one for one in among if one.server not in deleted]
-
-        def name(held: Sequence[plans.Stuck]) -> list[plans.Stuck]:
-            return [
-                planner.make_deleting(one, True)
-                if one.server in stuck_
-                else one
-                for one in keep(held)
-            ]
-
-        whole = [
-            dataclasses.replace(one, moves=keep(one.moves)) for one in rounds
-        ]
-        return plans.Rounds(
-            whole,
-            [
-                dataclasses.replace(one, without_place=name(one.without_place))
-                for one in kept
-            ],
-            [plans.take_leaving(by_uuid[uuid]) for uuid in sorted(deleted)],
-            self.cloud.services_of(plans.name_hosts(whole)),
-            keep(self._passing),
-        )
 
 
 def _go_on(

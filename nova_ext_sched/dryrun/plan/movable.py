@@ -48,6 +48,10 @@ class Shared:
         placement's allocation requests
     :ivar refused: the same of hosts that a filter refuses as they are
     :ivar resources: what placement was asked, nova ResourceRequests
+    :ivar opened: allocation requests of hosts that servers left, by UUID,
+        whatever is free
+    :ivar ranked: the version of each touched host when it was last ordered,
+        the best host first
     """
 
     spec_obj: typing.Any
@@ -55,6 +59,12 @@ class Shared:
     requests: dict[str, list[claims.Request]]
     refused: dict[str, list[claims.Request]]
     resources: list[typing.Any]
+    opened: dict[str, list[claims.Request]] = dataclasses.field(
+        default_factory=dict, init=False
+    )
+    ranked: dict[str, int] = dataclasses.field(
+        default_factory=dict, init=False
+    )
 
 
 @dataclasses.dataclass(frozen=True)

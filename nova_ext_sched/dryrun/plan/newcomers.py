@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+from collections.abc import Set
 import dataclasses
 import typing
 
@@ -47,15 +48,23 @@ class Newcomers:
         )
         self._by_cell: dict[str, movable.Shared] = {}
 
-    def fill(self, future: fork.Fork) -> Iterator[tuple[str, typing.Any]]:
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that decides is what hosts have, and who is on them."""
+        return self._is_known and not self._has_own
+
+    def fill(
+        self, future: fork.Fork, barred: Set[str] = frozenset()
+    ) -> Iterator[tuple[str, typing.Any]]:
         """Let them come, each to the host that the scheduler prefers then.
 
+        :param barred: UUIDs of hosts that get none
         :returns: see :func:`..fit.count.fill`
         :raises placement.PlacementFailed: placement does not answer
         """
 
         def choose(uuid: str) -> Sequence[typing.Any]:
-            target = self._places.find(self.prepare(uuid))
+            target = self._places.find(self.prepare(uuid), barred)
             return [] if target is None else [target]
 
         return count.fill(future, self.spec_obj, choose)
@@ -63,7 +72,7 @@ class Newcomers:
     def prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
         """Return one that comes, or one that leaves a host of a cell."""
         shared = self.shared
-        if self._has_own or not self._is_known:
+        if not self.is_whole:
             spec_obj = self.spec_obj.obj_clone()
             spec_obj.instance_uuid = uuid
             if group := self.spec_obj.instance_group:
@@ -95,9 +104,10 @@ class Newcomers:
         like = movable.Like(shared, is_whole=True)
         return movable.Evacuation(uuid, shared.spec_obj, like)
 
-    def explain(self) -> conclusion.Answer:
+    def explain(self, barred: Set[str] = frozenset()) -> conclusion.Answer:
         """Return why no more comes, as explain says it.
 
+        :param barred: UUIDs of hosts that get none
         :raises placement.PlacementFailed: placement does not answer
         """
         judged, _ = self._places.judge(self.spec_obj, whole=True)
@@ -106,6 +116,6 @@ class Newcomers:
                 self._places.cloud, process.context(), self.spec_obj, judged
             )
         )
-        if self._places.barred:
-            judged = self._places.without_barred(judged)
+        if barred:
+            judged = destinations.without_barred(judged, barred)
         return document.make_answer(judged)

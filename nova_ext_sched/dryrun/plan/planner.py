@@ -24,24 +24,17 @@ import dataclasses
 import math
 import typing
 
-from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
-from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import placement
-from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import batches
 from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import stuck
-
-_Plan = typing.TypeVar('_Plan', bound=plans.Plan)
-
-# Policies of server groups whose members are not to stand apart.
-_TOGETHER = ('affinity', 'soft-affinity')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,46 +83,59 @@ def plan(
         moves
     :raises placement.PlacementFailed: placement does not answer
     """
-    places.begin(goal.barred)
+    cloud, barred = places.cloud, places.nodes_of(goal.barred)
     movables = prepare(goal.leaving, goal.barred)
     leaving = goal.leaving
     if goal.hardest_first:
-        leaving = put_hardest_first(leaving, movables, places.count)
-    with places.cloud.fork() as future:
+        leaving = put_hardest_first(
+            leaving, movables, lambda one: places.count(one, barred)
+        )
+    with cloud.fork() as future:
         future.count_under_way()
-        # A copy where the fork has its own state already: moves change it.
-        at_first = [
-            claims.copy_state(state) if uuid in future.touched else state
-            for uuid, state in places.cloud.states.items()
-        ]
+        before = copy_states(cloud, future)
         rounds = _Rounds(
             places,
             movables,
             future,
+            barred,
             goal.may_stay,
             advance,
             _find_last(leaving, movables),
         )
         moves = rounds.make(leaving)
-        after = [*places.cloud.states.values()]
-        groups = compare_groups(at_first, after, movables, moves)
+        numbered = batches.number(moves, movables)
+        settled = ending.settle(cloud, before, numbered, movables)
         explainer = stuck.StuckExplainer(
-            places, movables, goal.never_given_up, future
+            places, movables, goal.never_given_up, barred
         )
         without_place = explainer.explain(rounds.remaining)
-    return leave_out_gone(
-        places.cloud,
-        plans.Plan(
-            moves=batches.link(batches.number(moves, movables), movables),
-            without_place=[*without_place, *goal.migrating],
-            mended_by_others=rounds.mended,
-            groups=groups,
-            to_be_empty=sorted(goal.to_be_empty),
-            room_for_last=rounds.room_for_last,
-        ),
+    plan = plans.Plan(
+        moves=settled.moves,
+        groups=settled.groups,
+        without_place=[*without_place, *goal.migrating],
+        mended_by_others=rounds.mended,
+        to_be_empty=sorted(goal.to_be_empty),
+        room_for_last=rounds.room_for_last,
+    )
+    return ending.finish(
+        cloud,
+        plan,
         softly=not goal.to_be_empty,
         standing={one.server for one in goal.leaving},
     )
+
+
+def copy_states(
+    cloud: snapshot.Snapshot, future: fork.Fork
+) -> list[typing.Any]:
+    """Return the nova HostStates before the moves of a fork that is open.
+
+    A copy where the fork has its own state already: moves change it.
+    """
+    return [
+        claims.copy_state(state) if uuid in future.touched else state
+        for uuid, state in cloud.states.items()
+    ]
 
 
 def try_(
@@ -137,17 +143,35 @@ def try_(
     future: fork.Fork,
     leaving: Sequence[plans.Leaving],
     movables: movable.Movables,
-    count: Callable[[movable.Movable], float],
+    barred: Set[str],
 ) -> tuple[list[plans.Move], list[plans.Leaving]]:
-    """Let servers go in a fork that is open, the hardest first.
+    """Let servers go in a fork that is open, in this order.
 
-    :param count: as of :func:`put_hardest_first`
+    :param barred: UUIDs of hosts that are no destinations
     :returns: the moves, all of one batch, and those that find no host
     :raises placement.PlacementFailed: placement does not answer
     """
-    rounds = _Rounds(places, movables, future)
-    moves = rounds.make(put_hardest_first(leaving, movables, count))
+    rounds = _Rounds(places, movables, future, barred)
+    moves = rounds.make(leaving)
     return moves, rounds.remaining
+
+
+def make_move(
+    cloud: snapshot.Snapshot,
+    server: plans.Leaving,
+    prepared: movable.Movable,
+    target: typing.Any,
+) -> plans.Move:
+    """Return the move of a server to a nova HostState."""
+    is_named = destinations.is_named(target, cloud)
+    return plans.Move(
+        **vars(server),
+        to=target.host if is_named else None,
+        expected=target.host,
+        method=prepared.method,
+        why_cold=prepared.why_cold,
+        paused=prepared.is_paused,
+    )
 
 
 def put_hardest_first(
@@ -188,6 +212,7 @@ def put_hardest_first(
 class _Rounds:
     """Servers that go, round after round, in a fork that is open.
 
+    :param barred: UUIDs of hosts that are no destinations
     :param may_stay: as of :class:`Goal`
     :param advance: as of :func:`plan`
     :param last: the UUID of the server of which the room is counted
@@ -200,6 +225,7 @@ class _Rounds:
     places: destinations.Destinations
     movables: movable.Movables
     future: fork.Fork
+    barred: Set[str]
     may_stay: Mapping[str, Callable[[Mapping[str, str]], bool]] = (
         dataclasses.field(default_factory=dict)
     )
@@ -247,27 +273,15 @@ class _Rounds:
             return None
         if server.server == self.last:
             self.room_for_last = self._count(prepared)
-        target = self.places.send(prepared, self.future)
+        target = self.places.send(prepared, self.future, self.barred)
         if target is None:
             return None
         self.advance()
-        # nova takes a server to a host that is named only with the host's own
-        # providers.
-        is_named = destinations.uses_only(
-            target.allocation_candidates[0], target.uuid, self.places.cloud
-        )
-        return plans.Move(
-            **vars(server),
-            to=target.host if is_named else None,
-            expected=target.host,
-            method=prepared.method,
-            why_cold=prepared.why_cold,
-            paused=prepared.is_paused,
-        )
+        return make_move(self.places.cloud, server, prepared, target)
 
     def _count(self, prepared: movable.Movable) -> int:
         try:
-            return self.places.count(prepared)
+            return self.places.count(prepared, self.barred)
         except placement.PlacementFailed:
             raise
         except Exception:
@@ -285,114 +299,3 @@ def _find_last(
         if not isinstance(movables[server.server], Exception)
     )
     return next(going, '')
-
-
-def compare_groups(
-    before: Sequence[typing.Any],
-    after: Sequence[typing.Any],
-    movables: movable.Movables,
-    moves: Iterable[plans.Move],
-) -> list[plans.Group]:
-    """Return the groups of servers that moved and stand less apart.
-
-    :param before: the nova HostStates before the moves; ``after``, those then
-    """
-    groups = {}
-    for move in moves:
-        prepared = typing.cast(movable.Movable, movables[move.server])
-        group = prepared.spec_obj.instance_group
-        if group and group.policy not in _TOGETHER:
-            groups[group.uuid] = group
-    closer = []
-    for uuid, group in groups.items():
-        hosts, hosts_before = (
-            {
-                state.host: selection.domains_of(state.aggregates)
-                for state in states
-                if not state.instances.keys().isdisjoint(group.members)
-            }
-            for states in (after, before)
-        )
-        numbers = (
-            len(hosts),
-            len(hosts_before),
-            len(frozenset().union(*hosts.values())),
-            len(frozenset().union(*hosts_before.values())),
-        )
-        if numbers[0] < numbers[1] or numbers[2] < numbers[3]:
-            name = messages.clean(group.name)
-            closer.append(plans.Group(uuid, name, *numbers))
-    return closer
-
-
-def leave_out_gone(
-    cloud: snapshot.Snapshot,
-    plan: _Plan,
-    softly: bool = True,
-    standing: Set[str] = frozenset(),
-) -> _Plan:
-    """Return a plan without the servers that have left meanwhile.
-
-    Its other moves are as valid: a server that is gone has left its host too,
-    and comes to none.
-
-    ====================================  ==============================
-    a server                              is of the plan
-    ====================================  ==============================
-    that is gone                          deleted_meanwhile
-    whose deletion has not ended, in a    without_place: nova does not
-    migration or without a place          move it
-    that was to leave a host, and is on   moved_meanwhile
-    another that is not to be empty
-    any other                             what it was
-    ====================================  ==============================
-
-    :param softly: as of :func:`.gone.look`
-    :param standing: UUIDs of servers on the hosts that they are to leave
-    """
-    there = (*plan.moves, *plan.without_place, *plan.mended_by_others)
-    by_uuid = {one.server: one for one in there}
-    changed = gone.look(cloud, by_uuid.keys(), softly)
-    deleting = {
-        one.server: make_deleting(one, changed.deleting[one.server])
-        for one in (*plan.moves, *plan.without_place)
-        if one.server in changed.deleting
-        and getattr(one, 'method', '') != movable.EVACUATE
-    }
-    moved = {
-        uuid
-        for uuid in standing & changed.hosts.keys() & by_uuid.keys()
-        if changed.hosts[uuid] not in (by_uuid[uuid].host, *plan.to_be_empty)
-    } - deleting.keys()
-    left = changed.gone | moved | deleting.keys()
-
-    def keep(among: Iterable[typing.Any]) -> list[typing.Any]:
-        return [one for one in among if one.server not in left]
-
-    def name(uuids: Iterable[str]) -> list[plans.Leaving]:
-        return [plans.take_leaving(by_uuid[uuid]) for uuid in sorted(uuids)]
-
-    kept = dataclasses.replace(
-        plan,
-        moves=keep(plan.moves),
-        without_place=[*keep(plan.without_place), *deleting.values()],
-        mended_by_others=keep(plan.mended_by_others),
-        deleted_meanwhile=name(changed.gone),
-        moved_meanwhile=name(moved),
-    )
-    return dataclasses.replace(kept, services=cloud.services_of(kept.hosts))
-
-
-def make_deleting(one: plans.Leaving, is_stuck: bool) -> plans.Stuck:
-    """Return a server that has its host until its deletion ends.
-
-    :param is_stuck: whether nova has done nothing for long
-    """
-    return plans.Stuck(
-        **vars(plans.take_leaving(one)),
-        reason='its deletion has not ended for an hour'
-        if is_stuck
-        else 'it is being deleted',
-        cause=plans.STATE,
-        would_help=admission.say_how_to_delete(one.server, is_stuck),
-    )

@@ -209,6 +209,7 @@ class Room(Plan):
         that fit now first; null where only nova can choose it, as it takes
         what hosts share. Whoever creates them names it
     :ivar in_the_way: why not all fit
+    :ivar never: why no empty host would take one; empty where one may
     """
 
     flavor: str
@@ -216,6 +217,7 @@ class Room(Plan):
     fit_now: int
     room_on: list[str | None]
     in_the_way: list[str] = dataclasses.field(default_factory=list)
+    never: str = ''
 
     @property
     def hosts(self) -> set[str]:

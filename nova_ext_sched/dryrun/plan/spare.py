@@ -112,11 +112,14 @@ class Spare:
                 movables[uuid] = self._newcomers.prepare(
                     uuid, target.cell_uuid
                 )
-        places.begin(evacuated.hosts)
+        barred = places.nodes_of(evacuated.hosts)
         leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
         with places.cloud.fork() as trial:
+            ordered = planner.put_hardest_first(
+                leaving, movables, lambda one: places.count(one, barred)
+            )
             _, remaining = planner.try_(
-                places, trial, leaving, movables, places.count
+                places, trial, ordered, movables, barred
             )
         stuck = {server.server for server in remaining}
         if len(stuck) <= len(evacuated.stuck):
@@ -155,7 +158,6 @@ def count_spare(
     cloud, ctxt = places.cloud, process.context(project)
     wanted = question.Question(project=project)
     image = request.get_image(ctxt, wanted)
-    places.begin(frozenset())
     coming = newcomers.Newcomers(
         places, request.build(ctxt, cloud, wanted, flavor, image)
     )

@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Set
 import dataclasses
 import time
 import typing
@@ -62,15 +63,18 @@ class StuckExplainer:
 
     :param never_given_up: the names of policies that nobody is asked to give
         up
-    :param future: the fork that is open, with the moves
+    :param barred: UUIDs of hosts that are no destinations
     """
 
     places: destinations.Destinations
     movables: movable.Movables
     never_given_up: Collection[str]
-    future: fork.Fork
+    barred: Set[str]
 
     def __post_init__(self) -> None:
+        self._future = typing.cast(fork.Fork, self.places.cloud.supposed)
+        # What refuses all that are alike, by what they share.
+        self._explained: dict[movable.Shared, matrix.Matrix] = {}
         # What would help servers of which the requests are alike.
         self._advised: dict[int, list[conclusion.Advice]] = {}
         self._tries, self._seconds = _MOST_TRIES, _MOST_SECONDS
@@ -98,7 +102,7 @@ class StuckExplainer:
             reason = f'nova refuses it in every state: {refused}'
         then = refused.then
         if isinstance(then, Exception) or (
-            then and self.places.send(then, self.future) is None
+            then and self.places.send(then, self._future, self.barred) is None
         ):
             why = self._ask(server.server, then)
             reason += f'. Even then: {why.reason}'
@@ -129,7 +133,7 @@ class StuckExplainer:
         # nova-scheduler leaves hosts, and nova-conductor refuses them.
         if refused:
             return _Why(refused, _HYPERVISOR, would_help=why.would_help)
-        if violated := self.future.ledger.find_violated(uuid):
+        if violated := self._future.ledger.find_violated(uuid):
             cause, reason = explanation.say_violated(violated)
             helps = f'{explanation.UNITS} of {cause}'
             return _Why(reason, cause, would_help=helps)
@@ -150,13 +154,32 @@ class StuckExplainer:
             cannot be judged, or could not be made
         """
         if not isinstance(prepared, Exception):
-            judged, remaining = self.places.explain(prepared)
+            judged = self._explain_moved(prepared)
+            remaining = [*judged.remaining]
             refused = prepared.tell_refused(remaining) if remaining else ''
             return judged, remaining, refused
         judged = matrix.Matrix({})
         with explanation.conducting(judged):
             raise prepared
         return judged, [], ''
+
+    def _explain_moved(self, prepared: movable.Movable) -> matrix.Matrix:
+        """Return what refuses a server all hosts but its own.
+
+        :raises Exception: as :meth:`.destinations.Destinations.judge`
+        """
+        cloud, like = self.places.cloud, prepared.like
+        key = like.shared if like and like.is_whole else None
+        judged = self._explained.get(key) if key else None
+        if judged is None:
+            judged = self.places.explain(prepared)
+            if key:
+                self._explained[key] = judged
+        here = cloud.hosts[prepared.node].host if prepared.node else ''
+        # Barred hosts count as excluded, whatever else refuses them. One that
+        # is disabled is told as disabled, as it is of any other server.
+        barred = self.barred | {*cloud.nodes_of(here)}
+        return destinations.without_barred(judged, barred)
 
     def _read(
         self, judged: matrix.Matrix, prepared: movable.Movable | Exception
@@ -197,7 +220,8 @@ class StuckExplainer:
             spec_obj = stored.obj_clone()
             spec_obj.instance_uuid = prepared.uuid
             trial.leave_out(spec_obj, without)
-            again, remaining = self.places.judge(spec_obj)
+            again, states = self.places.judge(spec_obj)
+            remaining = [one for one in states if one.uuid not in self.barred]
             if again.unknown and not remaining:
                 raise trial.Untried
             self._tries -= 1

@@ -152,6 +152,9 @@ class Placement:
 
     def _allocation_candidates(self, params):
         asked = dict(params)
+        if 'resources' not in asked:
+            # Nobody gives anything of numbered groups.
+            return {'allocation_requests': [], 'provider_summaries': {}}
         resources = (one.split(':') for one in asked['resources'].split(','))
         amounts = {name: int(amount) for name, amount in resources}
         found = {}

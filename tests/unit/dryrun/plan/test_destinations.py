@@ -371,16 +371,16 @@ class SharedTestCase(testtools.TestCase):
         self.assertIn('expected the cloud as it is, got a fork', str(error))
 
 
-class BeginTestCase(small.TestCase):
-    def test_another_plan_asks_request_filters_anew(self):
-        """They may say something else by then."""
+class FilteredTestCase(small.TestCase):
+    def test_request_filters_are_asked_once_of_a_server(self):
+        """Until it is to leave other hosts out."""
         made, asked = self.small, []
         cloud = made.build('a=4 s=1+g; b=4')
         places, spec = destinations.Destinations(cloud), made.make_spec('s')
         like = places.find_like(likeness.Key('x', False), spec.obj_clone)
         made.request_filters.append(lambda *_: asked.append(1))
         for number in (1, 2):
-            places.begin(frozenset())
+            spec.ignore_hosts = ['a'] * number
             for _ in range(2):
                 places.find(movable.Evacuation('s', spec, like))
             self.assertEqual(number, len(asked))

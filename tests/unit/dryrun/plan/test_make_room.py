@@ -11,6 +11,7 @@ from nova_ext_sched import exception
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.plan import make_room
+from nova_ext_sched.dryrun.plan import openings
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
 
@@ -39,13 +40,14 @@ class Rooms(small.Small):
 
     def __init__(self):
         super().__init__(KEPT)
-        self.forced, self.units = [], 100
+        self.forced, self.units, self.specs = [], 100, {}
 
     def coming(self, *_):
         cpus, units = self.size
         known = {'user_id': 'new', 'project_id': '0', 'force_nodes': []}
         spec = clouds.make_spec(cpus, force_hosts=self.forced, **known)
         spec.flavor.memory_mb = 64 * units
+        spec.flavor.extra_specs = self.specs
         return spec
 
     def make(self, hosts, size, count, room=10, group='', kinds=None, **more):
@@ -135,7 +137,7 @@ class MakeRoomTestCase(testtools.TestCase):
         self.rooms.units = 10
         hosts = 'a=3*2,4*1,1*4 k='
         found = self.rooms.make(hosts, (7, 8), 1)
-        self.assertEqual('a2 a1', small.name(found.moves))
+        self.assertEqual('a1 a2', small.name(found.moves))
 
     def test_progress(self):
         """Trials take longest, and say which host."""
@@ -146,12 +148,53 @@ class MakeRoomTestCase(testtools.TestCase):
         self.assertEqual([*steps, mock.call()], told.mock_calls)
 
     def test_what_lacks_nothing(self):
-        """Where something else is in the way the largest one leaves."""
+        """Where something else is in the way the smallest one leaves."""
         self.rooms.host_filters = [CROWDED]
         found = self.rooms.make('a=1,2,1 b=10', 1, 1, 20)
         self.assertEqual([], found.moves)
         found = self.rooms.make('a=1,2,1 b=8', 3, 1)
-        self.assertEqual('a1:b', small.say(found.moves))
+        self.assertEqual('a0:b', small.say(found.moves))
+
+    @mock.patch.object(openings, '_MOST_SETS', 0)
+    @ddt.data(
+        # The largest leave, but those that are of no use in the end.
+        ('a=1,1,3,2 k=3', 9, 'a2:k a3:k a0:k'),
+        ('a=5,2,1 b=7 k=5', 4, 'a1:k'),
+        ('a=3*2,4*1,1*4 k=', (7, 8), 'a2:k a1:k'),
+    )
+    @ddt.unpack
+    def test_too_many_sets_to_compare(self, hosts, size, moves):
+        self.rooms.units = 10
+        found = self.rooms.make(hosts, size, 1)
+        self.assertEqual(moves, small.say(found.moves))
+
+    def test_a_move_that_breaks_a_promise(self):
+        """Nobody new comes beside a0, whom b would take: a larger one goes."""
+        apart = small.Filter(
+            lambda state, spec: (
+                spec.user_id != 'new'
+                or 'a0' not in state.instances
+                or state.uuid == 'a'
+            )
+        )
+        self.rooms.host_filters = [apart]
+        found = self.rooms.make('a=2,3 b=1', 6, 2)
+        said = small.say(found.moves), ''.join(found.on)
+        self.assertEqual(('a1:b', 'ba'), said)
+
+    def test_another_beginning(self):
+        """Where a0 goes to k first, too little of k is left for b's."""
+        hosts = 'a=2,3,4,1 b=4,3,1 k=4'
+        with mock.patch.object(make_room, '_DEEPEST', 0):
+            self.assertEqual(1, len(self.rooms.make(hosts, 4, 2).on))
+        self.assertEqual(2, len(self.rooms.make(hosts, 4, 2).on))
+
+    def test_numbered_groups(self):
+        """Nobody knows what they get once servers have left."""
+        self.rooms.specs = {'resources1:CUSTOM_A': '1'}
+        found = self.rooms.make('a=5 b=4', 8, 1)
+        self.assertEqual([], found.moves)
+        self.assertIn('2 hosts were not tried: what', ' '.join(found.said))
 
     def test_a_filter_that_nobody_knows(self):
         self.rooms.host_filters = [UNKNOWN]
@@ -227,12 +270,12 @@ class MakeRoomTestCase(testtools.TestCase):
 
     @ddt.data((10, None, 10), ({'a': 9, 'b': 12}, {'a'}, 9))
     @ddt.unpack
-    def test_the_largest_host(self, room, where, most):
+    def test_one_that_is_too_large(self, room, where, most):
         found = self.rooms.make('a=1 b=1', 12, 1, room, where=where)
-        said = f'The largest host has {most} of VCPU, and the server takes 12.'
-        self.assertIn(said, found.said)
+        said = f'the largest host gives one server {most} vCPUs'
+        self.assertEqual((said, []), (found.never, found.said))
 
-    @mock.patch.multiple(make_room, MOST_HOSTS=1, _AT_ONCE=1)
+    @mock.patch.multiple(openings, MOST_HOSTS=1, _AT_ONCE=1)
     def test_the_bound_is_said(self):
         hosts = 'a=3,4 b=3,4 c=3,4 d=3,4 k=10'
         found = self.rooms.make(hosts, 6, 4)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Servers that no host would take, even if it were empty."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
+import typing
+
+from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import query
+from nova_ext_sched.dryrun.cloud import snapshot
+
+# How people say amounts of resource classes.
+_UNITS: Mapping[str, str] = {
+    'VCPU': 'vCPUs',
+    'PCPU': 'pinned CPUs',
+    'MEMORY_MB': 'MB',
+    'DISK_GB': 'GB of disk',
+}
+
+
+def say(
+    cloud: snapshot.Snapshot,
+    resources: Sequence[typing.Any],
+    elsewhere: Set[str] = frozenset(),
+) -> str:
+    """Return why no empty host would take a server; empty where one may.
+
+    By what inventories give to one server: the traits of a host, filters and
+    numbered groups are not asked.
+
+    :param resources: what :func:`.query.forms` returned
+    :param elsewhere: UUIDs of hosts that it may not come to
+    """
+    nodes = cloud.states.keys() - elsewhere
+    said = ''
+    for form in resources:
+        amounts = query.get_unnumbered(form)
+        gives = {
+            name: {node for node in nodes if _gives(cloud, node, name, amount)}
+            for name, amount in amounts.items()
+        }
+        if not gives or set.intersection(*gives.values()):
+            return ''
+        said = said or _say(cloud, nodes, amounts, gives)
+    return said
+
+
+def _gives(
+    cloud: snapshot.Snapshot, node: str, name: str, amount: int
+) -> bool:
+    return any(
+        _find_most(cloud.providers, giver, name) >= amount
+        and cloud.providers.gives(giver, name, amount)
+        for giver in cloud.providers.get_givers(node)
+    )
+
+
+def _find_most(
+    providers: placement.Providers, provider: str, name: str
+) -> int:
+    """Return the most that a provider that is empty gives to one server."""
+    inventory = providers.get_stored(provider).get(name)
+    if inventory is None:
+        return 0
+    free = inventory['total'] - inventory['reserved']
+    capacity = int(free * inventory['allocation_ratio'])
+    return min(capacity, int(inventory['max_unit']))
+
+
+def _say(
+    cloud: snapshot.Snapshot,
+    nodes: Set[str],
+    amounts: Mapping[str, int],
+    gives: Mapping[str, Set[str]],
+) -> str:
+    """Return what the largest host gives of the first that is too much."""
+    for name, amount in amounts.items():
+        most = max(
+            (
+                _find_most(cloud.providers, giver, name)
+                for node in nodes
+                for giver in cloud.providers.get_givers(node)
+            ),
+            default=0,
+        )
+        if most < amount:
+            return f'the largest host gives one server {_count(most, name)}'
+    wanted = [_count(amount, name) for name, amount in amounts.items()]
+    return f'no host gives one server {", ".join(wanted)} together'
+
+
+def _count(amount: int, name: str) -> str:
+    return f'{amount:,} {_UNITS.get(name, f"of {name}")}'
