@@ -9,6 +9,9 @@ from unittest import mock
 
 import ddt
 import fixtures
+from keystoneauth1 import exceptions as keystone_exceptions
+from oslo_db import exception as db_exc
+import oslo_messaging
 
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.osc import moves_cloud
@@ -18,6 +21,10 @@ from nova_ext_sched.osc import moves_seen
 from tests.functional import openstackclient
 from tests.functional import test_osc_moves
 from tests.functional import test_survive
+
+SCHEDULER = 'nova.scheduler.client.report.SchedulerReportClient'
+COMPUTE, NEUTRON = 'nova.compute.rpcapi.ComputeAPI', 'nova.network.neutron.API'
+NO_CONNECTION = keystone_exceptions.ConnectFailure('no connection')
 
 
 class Killed(BaseException):
@@ -256,6 +263,60 @@ class LostTest(test_osc_moves.ApplyTestCase):
         )
         self.placement.delete(f'/allocations/{command}')
         self.assertEqual(['already there'], self.apply(plan))
+
+
+@ddt.ddt
+class AwayTest(test_osc_moves.ApplyTestCase):
+    """A service is away in the middle of a move.
+
+    However nova takes that, what is said brings the server to its new host.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.patch(moves_making, 'HELD', 1)
+
+    # Where nova calls the service, and what is raised there.
+    @ddt.data(
+        ('live', f'{SCHEDULER}.get_allocation_candidates', NO_CONNECTION),
+        ('live', f'{SCHEDULER}.claim_resources', NO_CONNECTION),
+        ('live', f'{COMPUTE}.check_can_live_migrate_destination',
+         oslo_messaging.MessagingTimeout('RabbitMQ')),
+        ('live', f'{NEUTRON}.bind_ports_to_host', NO_CONNECTION),
+        ('live', f'{NEUTRON}.setup_networks_on_host', NO_CONNECTION),
+        ('live', 'nova.objects.Service.get_by_compute_host',
+         db_exc.DBConnectionError()),
+        ('cold', f'{SCHEDULER}.claim_resources', NO_CONNECTION),
+        ('cold', f'{COMPUTE}.prep_resize',
+         oslo_messaging.MessagingTimeout('RabbitMQ')),
+        ('cold', f'{NEUTRON}.migrate_instance_start', NO_CONNECTION),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_a_move(self, kind, where, error):
+        plan = self.only(kind)
+        [move] = plan['moves']
+        before = self.admin_api.get_server(move['server'])
+        with mock.patch(where, side_effect=error) as away:
+            _, [result] = self.run_apply(plan)
+        self.assertTrue(away.called)
+        for _ in range(5):
+            if result in ('moved', 'already there'):
+                break
+            self.assertEqual('failed', result)
+            self.assertIn(f'Move 1 ({move["name"]}', self.said)
+            found = self.admin_api.get_server(move['server'])
+            if found['status'] == 'ERROR':
+                self.assertIn(
+                    f'it is on {self.host_of(found)} in ERROR', self.said
+                )
+            # The state is set where that is said, and nowhere else.
+            if f'server set --state active {move["server"]}' in self.said:
+                self.reset_state(found, 'active')
+            self.assertNotIn('--not-to', self.said)
+            _, [result] = self.run_apply(plan)
+        found = self.admin_api.get_server(move['server'])
+        self.assertEqual(move['expected'], self.host_of(found))
+        self.assertIn(found['status'], (before['status'], 'ACTIVE'))
 
 
 class HostsTest(test_osc_moves.ApplyTestCase):
