@@ -166,6 +166,26 @@ class SourceTestCase(testtools.TestCase):
         self.source.wait(second)
         self.assertEqual({'b': 'B'}, second.found)
 
+    def test_who_waits_finds_the_answer(self):
+        """It is there before anybody is told."""
+        question = self.join('a')
+        found = []
+        tell = question.ended.set
+        question.ended.set = lambda: (found.append(question.found), tell())
+        self.let_it_answer()
+        self.assertEqual([{'a': 'A'}], found)
+
+    def test_who_waits_looks_again_when_the_first_is_late(self):
+        """Not a whole limit after it came itself."""
+        self.join('a')
+        self.later = joined.SECONDS - 5
+        question = self.join('b')
+        with mock.patch.object(question.ended, 'wait') as wait:
+            wait.side_effect = lambda seconds: question.ended.set()
+            self.source.wait(question)
+        (seconds,) = wait.call_args.args
+        self.assertTrue(0 < seconds <= 5, seconds)
+
     def test_the_limit_counts_from_when_a_question_is_sent(self):
         first, second = self.join('a'), self.join('b')
         self.later += joined.SECONDS - 1
