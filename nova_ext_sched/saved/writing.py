@@ -35,7 +35,7 @@ CONF = nova.conf.CONF
 TRIES = 3
 
 # How sections begin that belong to every service.
-_OF_SERVICES = ('oslo_', 'keystone_authtoken')
+_OF_SERVICES = ('DEFAULT', 'oslo_', 'keystone_authtoken')
 
 
 @dataclasses.dataclass(frozen=True)
