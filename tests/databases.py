@@ -47,7 +47,7 @@ class Database(fixtures.Fixture):
             raise
 
     def _setUp(self):
-        url = sa.make_url(SERVERS[self._backend])
+        url = sa.engine.make_url(SERVERS[self._backend])
         if self._backend != 'sqlite':
             url = self._create(url)
         self.url = url.render_as_string(hide_password=False)

@@ -57,7 +57,7 @@ class ProcessTestCase(testtools.TestCase):
         )
 
     def _url(self, name):
-        url = sa.make_url(self.cloud.nova.databases[name])
+        url = sa.engine.make_url(self.cloud.nova.databases[name])
         return url.set(username=USER, password=PASSWORD).render_as_string(
             hide_password=False
         )

@@ -129,7 +129,8 @@ class CloudTestCase(testtools.TestCase):
             self.http.get(f'{PLACEMENT}/allocations/server 1', [placement])
             self.http.get(SERVER, [nova])
             self.assertEqual(silent, cloud.find_silent('server 1'))
-        self.assertEqual(0, self.clock.now)
+        # keystoneauth of nova 29's day asks once more, half a second later.
+        self.assertIn(self.clock.now, (0, 0.5))
 
     def test_it_is_away_from_the_beginning(self):
         """The client has no version of nova then."""

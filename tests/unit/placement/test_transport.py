@@ -235,7 +235,9 @@ class TransportTest(unittest.TestCase):
     def test_a_file_that_is_not_there(self, files):
         for auth in (
             token_endpoint.Token('https://127.0.0.1:1/', TOKEN),
-            v3.Password('https://127.0.0.1:1/', 'me', 'hunter2'),
+            v3.Password(
+                'https://127.0.0.1:1/', username='me', password='hunter2'
+            ),
         ):
             client = make_client(session.Session(auth=auth, **files))
             with self.assertRaises(errors.ConnectionFailed) as caught:

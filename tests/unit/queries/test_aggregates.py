@@ -132,7 +132,8 @@ class AggregatesMixin(ValuesMixin):
         statements = []
 
         def note(connection, cursor, statement, *rest):
-            if statement != 'BEGIN':
+            # oslo.db pings with the other one.
+            if statement not in ('BEGIN', 'SELECT 1'):
                 statements.append(statement)
 
         sa.event.listen(self.engine, 'before_cursor_execute', note)

@@ -186,7 +186,11 @@ class SqliteTestCase(RefusalsMixin, testtools.TestCase):
 
         sa.event.listen(self.engine, 'before_cursor_execute', listen)
         self.read()
-        [select] = [one for one in asked if one[0].startswith('SELECT')]
+        [select] = [
+            one
+            for one in asked
+            if one[0].startswith('SELECT ') and one[0] != 'SELECT 1'
+        ]
         statement = f'EXPLAIN QUERY PLAN {select[0]}'
         with self.engine.connect() as connection:
             rows = connection.exec_driver_sql(statement, select[1])
