@@ -135,7 +135,9 @@ class PlacementAwayTestCase(AwayTest):
             self.assertEqual('ERROR: timed out', place)
             log = self.cloud.log()
             self.assertNotIn('cannot decide', log)
-            self.assertNotIn('Connection pool is full', log)
+            # Of our threads, which have no request of nova's. nova's own are
+            # sometimes more than its connections.
+            self.assertNotIn('[-] Connection pool is full', log)
 
     @ddt.data(*MODES)
     def test_a_scheduler_that_is_told_to_stop(self, mode):
