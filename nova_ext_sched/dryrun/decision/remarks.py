@@ -33,15 +33,18 @@ def add(
     :param operation: of :class:`.question.Question`
     :param existing: the server, if it exists
     """
-    asked.matrix.remarks += _say_of_request(asked)
+    asked.matrix.remarks += _say_of_request(asked, existing is None)
     if existing is not None:
         asked.matrix.remarks += _say_of_server(
             asked.matrix, operation, existing
         )
 
 
-def _say_of_request(asked: asking.Asking) -> Iterator[str]:
-    """Yield what a request has that its owner may not have meant."""
+def _say_of_request(asked: asking.Asking, is_new: bool) -> Iterator[str]:
+    """Yield what a request has that its owner may not have meant.
+
+    :param is_new: whether it may still be written otherwise
+    """
     cloud, spec_obj = asked.cloud, asked.spec_obj
     if spec_obj.project_id is None:
         closed = []
@@ -62,13 +65,18 @@ def _say_of_request(asked: asking.Asking) -> Iterator[str]:
     zone = fields.get_field(spec_obj, 'availability_zone')
     zones = {one.availability_zone for one in cloud.aggs_by_id.values()}
     # Hosts in no aggregate with a zone are in the default zone.
-    if zone and zone == CONF.default_availability_zone and zone not in zones:
-        yield (
-            f'nova ignores the availability zone {messages.clean(zone)}: it '
-            f'is what hosts without a zone are shown in '
-            f'(default_availability_zone), and no aggregate has it'
-        )
-    elif zone and zone not in zones:
+    is_default = zone == CONF.default_availability_zone
+    if zone in zones or not zone:
+        pass
+    elif is_default:
+        # Of a server that there is nobody reads it, nor beside a forced host.
+        if is_new and not fields.get_field(spec_obj, 'force_hosts'):
+            yield (
+                f'nova ignores the availability zone {messages.clean(zone)}: '
+                f'it is what hosts without a zone are shown in '
+                f'(default_availability_zone), and no aggregate has it'
+            )
+    else:
         yield (
             f'No aggregate has the availability zone {messages.clean(zone)} '
             f'that the request is for: nova ignores it'

@@ -42,6 +42,17 @@ class ZoneTestCase(testtools.TestCase):
                 )
             self.assertEqual([said] * ignored, found.remarks)
 
+    def test_the_default_zone_of_a_server_that_there_is(self):
+        spec, found = base.request_spec(), matrix.Matrix({'a': 'host1'})
+        spec.availability_zone, spec.scheduler_hints = 'nova', {}
+        asked = asking.Asking(make_cloud(), None, spec, found)
+        mine = types.SimpleNamespace(node='a', building_since=None)
+        remarks.add(asked, 'migrate', mine)
+        # Nor beside a host that is forced.
+        spec.force_hosts = ['host1']
+        remarks.add(asked)
+        self.assertEqual([], found.remarks)
+
 
 class IgnoredTestCase(testtools.TestCase):
     def ask(self, cloud, hints=(), **hosts):
