@@ -12,6 +12,9 @@ NOVA = int(importlib.metadata.version('nova').partition('.')[0])
 #: Whether nova-conductor live-migrates devices of flavors, where their alias
 #: has ``live_migratable``. Earlier releases move those of ports alone.
 MOVES_DEVICES = NOVA >= 31
+#: Whether nova refuses to evacuate a server with a share of Manila's; earlier
+#: releases give servers none.
+KNOWS_SHARES = NOVA >= 31
 #: Whether AggregateMultiTenancyIsolation reads every key that begins with
 #: ``filter_tenant_id``.
 READS_TENANT_PREFIX = NOVA >= 30
