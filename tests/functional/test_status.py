@@ -234,6 +234,8 @@ class DataTestCase(StatusTestCase):
         self.useFixture(nova_fixtures.ConfFixture(status_checks.CONF))
         self.filters(NOVA, OURS)
         self.useFixture(nova_fixtures.Database(database='api'))
+        # A test before this one may have left cells in nova's memory.
+        self.useFixture(fixtures.MockPatchObject(nova_context, 'CELLS', []))
         # Creating objects notifies; nobody listens.
         for notifier in ('NOTIFIER', 'LEGACY_NOTIFIER'):
             self.useFixture(

@@ -156,7 +156,7 @@ class DistributionTestCase(unittest.TestCase):
         self.assertIsNone(found['Author-email'])
         self.assertEqual('>=3.11', found['Requires-Python'])
         self.assertEqual(
-            ['commands', 'openstackclient', 'simulator'],
+            ['commands', 'offline', 'openstackclient', 'simulator'],
             sorted(found.get_all('Provides-Extra')),
         )
         # What is not known is left out, not made up.
