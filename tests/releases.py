@@ -9,6 +9,8 @@ import importlib.metadata
 
 NOVA = int(importlib.metadata.version('nova').partition('.')[0])
 
+#: The newest that the package supports.
+NEWEST = 34
 #: Whether nova-conductor live-migrates devices of flavors, where their alias
 #: has ``live_migratable``. Earlier releases move those of ports alone.
 MOVES_DEVICES = NOVA >= 31

@@ -40,7 +40,7 @@ class AllMixin(test_saved.EqualMixin):
     def assertAllSame(self):
         self.sync_instances()
         computes = self.admin_api.get_services(binary='nova-compute')
-        first, *_, last = sorted({one['host'] for one in computes})
+        hosts = sorted({one['host'] for one in computes})
         flavor = ('--flavor', self.plain_flavor)
         servers = sorted(one['id'] for one in self.admin_api.get_servers())
         return self.assertSame(
@@ -52,8 +52,8 @@ class AllMixin(test_saved.EqualMixin):
             ),
             ['audit'],
             ['mend'],
-            ['drain', first],
-            ['drain', last],
+            ['drain', hosts[0]],
+            ['drain', hosts[-1]],
             ['survive'],
             ['maintain'],
             ['capacity'],

@@ -11,6 +11,7 @@ import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched.saved import listed
+from tests import releases
 
 objects.register_all()
 
@@ -81,6 +82,9 @@ class TablesTestCase(testtools.TestCase):
 
     @ddt.data(*listed.OBJECTS)
     def test_objects_are_nova_s(self, name):
+        """Older releases lack some of their fields."""
+        if releases.NOVA < releases.NEWEST:
+            self.skipTest('the list is of the newest nova')
         fields = set(listed.OBJECTS[name].split())
         self.assertEqual(set(), fields - set(getattr(objects, name).fields))
 

@@ -23,7 +23,7 @@ class TablesTestCase(testtools.TestCase):
         self.api = self.connect(api_models.BASE)
 
     def connect(self, base):
-        engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
+        engine = sa.create_engine('sqlite://', poolclass=sa.pool.StaticPool)
         self.addCleanup(engine.dispose)
         wanted = base.metadata.tables.values()
         change.create_tables(engine, wanted, self.dialect)

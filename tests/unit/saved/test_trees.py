@@ -40,7 +40,9 @@ def make(uuid=A, parent=None, root=A, **more):
 class TreesTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
+        self.engine = sa.create_engine(
+            'sqlite://', poolclass=sa.pool.StaticPool
+        )
         self.addCleanup(self.engine.dispose)
         models.BASE.metadata.create_all(self.engine)
         self.trees = trees.Trees(self.engine)
