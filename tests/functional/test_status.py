@@ -24,6 +24,7 @@ from nova_ext_sched import conf
 from nova_ext_sched import filters
 from nova_ext_sched.cmd.status import checks as status_checks
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.simulator import fixtures as sim_fixtures
 from tests import documentation
 
 NOVA = 'nova.scheduler.filters.all_filters'
@@ -57,6 +58,8 @@ def ask_placement(placement, name):
 class StatusTestCase(test_base.BaseTestCase):
     def setUp(self):
         super().setUp()
+        # The checks load the package into nova's request filters.
+        self.useFixture(sim_fixtures.RequestFilters())
         conf.register_opts(status_checks.CONF)
         self.config = self.useFixture(
             config_fixture.Config(status_checks.CONF)
