@@ -8,7 +8,12 @@ import pathlib
 from urllib import parse
 
 import jsonschema
-import referencing
+
+try:
+    import referencing
+except ImportError:
+    # jsonschema before 4.18 opens files itself.
+    referencing = None
 
 ROOT = pathlib.Path(__file__).parent.parent.joinpath('nova_ext_sched')
 
@@ -23,9 +28,11 @@ def validate(document, name):
 
 @functools.cache
 def _validator(name):
+    schema = {'$ref': ROOT.joinpath(name).as_uri()}
+    if referencing is None:
+        return jsonschema.Draft202012Validator(schema)
     return jsonschema.Draft202012Validator(
-        {'$ref': ROOT.joinpath(name).as_uri()},
-        registry=referencing.Registry(retrieve=_retrieve),
+        schema, registry=referencing.Registry(retrieve=_retrieve)
     )
 
 
