@@ -70,7 +70,7 @@ class TopologyTestCase(audits.AuditTestCase):
         for kind, name, argv, row in (
             (audit.Audit, 'audit', [], 'r9 1· 1'),
             (capacity.Capacity, 'capacity', flavor, 'r9 i█ 40'),
-            (survive.Survive, 'survive', [], 'r9 █· 0'),
+            (survive.Survive, 'survive', [], 'r9 f█ 1'),
             (drain.Drain, 'drain', ['host1'], 'r9 e█ 1'),
             (mend.Mend, 'mend', [], 'r9 m█ 1'),
         ):
@@ -81,7 +81,7 @@ class TopologyTestCase(audits.AuditTestCase):
         text = re.sub('<[^>]+>', '', page.read_text())
         for name in ('audit', 'capacity', 'survive', 'drain', 'mend'):
             self.assertIn(f'nova-ext-sched {name}\n', text)
-        for row in ('r91·1', 'r9i█40', 'r9█·0', 'r9e█1', 'r9m█1'):
+        for row in ('r91·1', 'r9i█40', 'r9f█1', 'r9e█1', 'r9m█1'):
             self.assertIn(row, text)
 
     def test_where_the_policies_are_off(self):
