@@ -16,6 +16,7 @@ NOT_HERE = (
     ' image ',
     ' --image ',
     ' --server ',
+    ' save ',
     ' server create ',
     ' server event ',
     ' server migrate ',
