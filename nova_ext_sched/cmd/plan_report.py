@@ -82,6 +82,8 @@ _MOST_SERVERS = 10
 _MOST_CAUSES = 5
 _MOST_DETAILED = 3
 _MOST_GROUPS = 10
+# The most hosts that get far more servers than others.
+_MOST_CROWDED = 3
 # The most characters of hosts in ranges; of more, so many hosts are named.
 _LONGEST_RANGES = 60
 _MOST_HOSTS = 3
@@ -165,6 +167,7 @@ def finish(
         head + _say_shut_down(moves, '. ' if ';' in head else '; '),
         [
             *remarks,
+            *_say_crowded(made),
             *_count_paused(made),
             *_count_left(made),
         ],
@@ -280,6 +283,19 @@ def _count_paused(
             f'{messages.count("moved server", number)} '
             f'{messages.agree(number, "is", "are")} paused: moved live once '
             'more without a resume between, a guest can be lost.'
+        )
+
+
+def _say_crowded(
+    made: plans.Plan | plans.Rounds | plans.Outcome,
+) -> Iterator[str]:
+    """Yield which hosts get far more servers than others, and by what."""
+    whole = made if isinstance(made, plans.Plan) else plans.Plan(moves=[])
+    for one in whole.crowded[:_MOST_CROWDED]:
+        preferred = f' ({one.weigher} prefers it)' if one.weigher else ''
+        yield (
+            f'{one.host} gets {one.servers} of the servers{preferred}, the '
+            f'next host {one.next}.'
         )
 
 

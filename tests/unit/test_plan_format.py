@@ -52,6 +52,7 @@ DRAIN = HEAD | {
     'not_empty_after': ['a'],
     'still_enabled': [],
     'room_for_last': None,
+    'crowded': [],
 }
 FAILURE = {
     'room_for_last': None,

@@ -122,16 +122,13 @@ class Hosts:
             [place.weight for place in self._matrix.order]
         )
         places = {place.uuid: place for place in self._matrix.order}
-        # nova does not weigh a single host.
-        for weigher in self._cloud.weighers if len(order) > 1 else ():
+        for weigher, weights in weigh_each(self._cloud, order, self._spec_obj):
             name = type(weigher).__name__
             self._matrix.preferences[name] = ' and '.join(
                 one.prefers for one in getattr(weigher, 'policies', ())
             )
-            for one in self._cloud.weight_handler.get_weighed_objects(
-                [weigher], order, self._spec_obj
-            ):
-                places[one.obj.uuid].weights[name] = one.weight
+            for uuid, weight in weights.items():
+                places[uuid].weights[name] = weight
 
     def place(self, order: list[typing.Any]) -> None:
         """Note a shortage, if not each server of the request finds a host.
@@ -329,6 +326,22 @@ def _ask_each(
         if len(states) > 1:
             for state in states:
                 yield from _ask_each(host_filter, spec_obj, [state], cloud)
+
+
+def weigh_each(
+    cloud: snapshot.Snapshot, states: list[typing.Any], spec_obj: typing.Any
+) -> Iterator[tuple[typing.Any, dict[str, float]]]:
+    """Yield each weigher, with its multiplied weights by UUID of the host.
+
+    nova does not weigh a single host.
+
+    :param states: nova HostStates
+    """
+    for weigher in cloud.weighers if len(states) > 1 else ():
+        weighed = cloud.weight_handler.get_weighed_objects(
+            [weigher], states, spec_obj
+        )
+        yield weigher, {one.obj.uuid: one.weight for one in weighed}
 
 
 def _count_drawn(weights: Sequence[float]) -> int:

@@ -244,24 +244,60 @@ class Destinations:
         prepared: movable.Movable,
         future: fork.Fork,
         barred: Set[str] = frozenset(),
+        note: Callable[[typing.Any], object] = lambda target: None,
     ) -> typing.Any:
         """Let a server go where it has a place now; return it, or None.
 
         :param future: the fork that is open
         :param barred: UUIDs of hosts that are no destinations
+        :param note: called with the place before the server takes it
         :returns: the nova HostState
         :raises placement.PlacementFailed: placement does not answer
         """
         try:
             target = self.find(prepared, barred)
-            if target is not None and prepared.go(future, target):
-                return target
+            if target is not None:
+                note(target)
+                if prepared.go(future, target):
+                    return target
         except placement.PlacementFailed:
             raise
         except Exception:
             # It is named among those without a place.
             pass
         return None
+
+    def find_weigher(
+        self, prepared: movable.Movable, target: typing.Any, barred: Set[str]
+    ) -> str:
+        """Return the weigher that puts a server's host before the next best.
+
+        Of several the one that costs the next best most, as explain tells of
+        a host. It is empty where there is no other host, or all weigh as much.
+
+        :param target: what :meth:`find` returned for the same server
+        :raises Exception: as :meth:`judge`
+        """
+        spec_obj = prepared.spec_obj
+        if prepared.like is None:
+            states = self._judge_unbarred(spec_obj, barred)
+        else:
+            offered = next(self._propose(prepared, prepared.like, barred))
+            spec_obj = prepared.like.shared.judged
+            if not prepared.like.is_whole:
+                spec_obj = self._run_request_filters(prepared)
+            read = self._read_states(spec_obj, offered)
+            states = [*self._weigh(self._filter(spec_obj, read), spec_obj)]
+        others = [one.uuid for one in states if one.uuid != target.uuid]
+        lost = {
+            type(weigher).__name__: weights[target.uuid] - weights[others[0]]
+            for weigher, weights in hosts.weigh_each(
+                self.cloud, states, spec_obj
+            )
+            if target.uuid in weights
+        }
+        weigher = max(lost, key=lambda name: lost[name], default='')
+        return weigher if weigher and lost[weigher] > 0 else ''
 
     def find_on(self, prepared: movable.Movable, node: str) -> typing.Any:
         """Return what :meth:`find` does, if that were the only host.

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import dataclasses
+import functools
 import math
 import typing
 
@@ -30,6 +31,7 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import batches
+from nova_ext_sched.dryrun.plan import crowding
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
@@ -116,6 +118,7 @@ def plan(
         mended_by_others=rounds.mended,
         to_be_empty=sorted(goal.to_be_empty),
         room_for_last=rounds.room_for_last,
+        crowded=rounds.crowding.find(settled.moves),
     )
     return ending.finish(
         cloud,
@@ -220,6 +223,7 @@ class _Rounds:
     :ivar mended: those that may stay
     :ivar room_for_last: how many hosts that one could go to when it was asked
         last, about; None where it was not
+    :ivar crowding: notes where they go
     """
 
     places: destinations.Destinations
@@ -234,6 +238,9 @@ class _Rounds:
     remaining: list[plans.Leaving] = dataclasses.field(default_factory=list)
     mended: list[plans.Leaving] = dataclasses.field(default_factory=list)
     room_for_last: int | None = None
+
+    def __post_init__(self) -> None:
+        self.crowding = crowding.Crowding(self.places, self.barred)
 
     def make(self, leaving: Sequence[plans.Leaving]) -> list[plans.Move]:
         """Return the moves of servers, which are asked in this order.
@@ -273,7 +280,12 @@ class _Rounds:
             return None
         if server.server == self.last:
             self.room_for_last = self._count(prepared)
-        target = self.places.send(prepared, self.future, self.barred)
+        target = self.places.send(
+            prepared,
+            self.future,
+            self.barred,
+            functools.partial(self.crowding.note, prepared),
+        )
         if target is None:
             return None
         self.advance()

@@ -147,6 +147,21 @@ class Group:
     domains_before: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Crowded:
+    """A host that gets far more servers than others of a plan.
+
+    :ivar servers: how many move there
+    :ivar next: how many move to the host that gets most after it
+    :ivar weigher: puts it before the next best host; empty where none does
+    """
+
+    host: str
+    servers: int
+    next: int
+    weigher: str
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
     """Moves, one after the other, and what they leave as it is.
@@ -170,6 +185,7 @@ class Plan:
     :ivar room_for_last: hosts that the last server could go to when its turn
         came, about: it has found the others' places taken; null where nobody
         knows
+    :ivar crowded: hosts that get far more servers than others, the most first
     """
 
     moves: list[Move]
@@ -183,6 +199,7 @@ class Plan:
     still_enabled: list[str] = dataclasses.field(default_factory=list)
     services: dict[str, str] = dataclasses.field(default_factory=dict)
     room_for_last: int | None = None
+    crowded: list[Crowded] = dataclasses.field(default_factory=list)
 
     @property
     def hosts(self) -> set[str]:

@@ -7,6 +7,7 @@ import ddt
 import testtools
 
 from nova_ext_sched.cmd import plan_report
+from nova_ext_sched.dryrun.plan import plans
 from tests import schemas
 from tests.unit.cmd import plan_cases
 from tests.unit.cmd import reading
@@ -50,6 +51,22 @@ class PausedTestCase(testtools.TestCase):
         [first, second] = made.sections[-1].rows
         self.assertIn('live (paused)', str(first))
         self.assertNotIn('paused', str(second))
+
+
+class CrowdedTestCase(testtools.TestCase):
+    def test_they_are_named(self):
+        plan = dataclasses.replace(
+            plan_cases.make_plan([plan_cases.make_move(1)]),
+            crowded=[
+                plans.Crowded('host2', 58, 12, 'PCIWeigher'),
+                plans.Crowded('host3', 12, 3, ''),
+            ],
+        )
+        self.assertIn(
+            'host2 gets 58 of the servers (PCIWeigher prefers it), the next '
+            'host 12. host3 gets 12 of the servers, the next host 3.',
+            plan_report.make(plan, [], []).sentence,
+        )
 
 
 @ddt.ddt

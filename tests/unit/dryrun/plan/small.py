@@ -462,7 +462,10 @@ class Paper:
 
 # What plans have, field by field, in the tests' own words.
 _LEAVING = 'uuid name project at violated'
-_PLAN = 'moves stuck mended closer gone moved empty stays open services last'
+_PLAN = (
+    'moves stuck mended closer gone moved empty stays open services last '
+    'crowded'
+)
 _WORDS = {
     plans.Leaving: _LEAVING,
     plans.Move: f'{_LEAVING} to expected how batch why needed paused turn',
@@ -475,6 +478,7 @@ _WORDS = {
     plans.Rounds: 'rounds kept gone services built',
     plans.Failure: 'name on moves stuck last causes',
     plans.Cause: 'cause name number',
+    plans.Crowded: 'host servers next weigher',
     plans.FlavorRoom: 'id name fit is_more may_come worse said cause',
     plans.Outcome: 'failed spares gone remarks faults services topology',
 }

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import itertools
+from unittest import mock
+
+import ddt
+
+from nova_ext_sched.dryrun.plan import destinations
+from tests.unit.dryrun.plan import small
+from tests.unit.dryrun.plan.small import Host
+from tests.unit.dryrun.plan.small import Server
+
+
+@ddt.ddt
+class CrowdingTestCase(small.TestCase):
+    """Twelve servers leave a; nova's weigher prefers b while it has memory."""
+
+    def drain(self, room, kind='whole', number=12):
+        rooms = {'a': Host(100), 'b': Host(room, ram=900_000)}
+        rooms |= {name: Host(1) for name in 'cdef'}
+        hints = {'different_host': ['nobody']} if kind == 'part' else None
+        found = {
+            f's{n}': Server('a', 1, hints=hints) for n in range(number)
+        }
+        if kind == 'unknown':
+            self.small.host_filters += (small.Unknown(lambda *_: True),)
+        made = self.small.drain((rooms, found), 'a')
+        return [(*vars(one).values(),) for one in made.crowded]
+
+    @ddt.data(*itertools.product(('whole', 'part', 'unknown'), (10, 11)))
+    @ddt.unpack
+    def test_by_the_weigher(self, kind, room):
+        """b fills up in the end."""
+        [crowded] = self.drain(room, kind)
+        self.assertEqual(('b', room, 1, 'RAMWeigher'), crowded)
+
+    @ddt.data(
+        # Servers that b takes, and of all servers.
+        (9, 12),
+        # Nobody else gets one.
+        (12, 12),
+    )
+    @ddt.unpack
+    def test_not_crowded(self, room, number):
+        self.assertEqual([], self.drain(room, number=number))
+
+    @mock.patch.object(
+        destinations.Destinations, 'find_weigher', side_effect=ValueError
+    )
+    def test_a_weigher_that_fails(self, find):
+        """The plan is made all the same; few were asked."""
+        self.assertEqual([('b', 10, 1, '')], self.drain(10))
+        self.assertEqual(2, find.call_count)
