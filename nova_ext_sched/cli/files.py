@@ -8,9 +8,10 @@ import pathlib
 import tempfile
 
 
-def write(path: pathlib.Path, text: str) -> None:
+def write(path: pathlib.Path, text: str, mode: int | None = None) -> None:
     """Write a file, or leave what stands there as it is.
 
+    :param mode: its permissions; None to keep them, or for the user's default
     :raises OSError: it cannot be written
     """
     # A lone surrogate has no UTF-8.
@@ -20,7 +21,8 @@ def write(path: pathlib.Path, text: str) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
-    mode = path.stat().st_mode & 0o777 if path.exists() else None
+    if mode is None and path.exists():
+        mode = path.stat().st_mode & 0o777
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
     try:
         with os.fdopen(number, 'wb') as file:

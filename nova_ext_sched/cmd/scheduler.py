@@ -13,6 +13,7 @@ import typing
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import cache
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress as bar
@@ -25,12 +26,15 @@ T = typing.TypeVar('T')
 
 # The loggers of the scheduler's warnings at start about nova.conf.
 _STARTING = ('nova_ext_sched.filters', 'nova_ext_sched.weighers')
+# The file of those that were counted today.
+_WARNED = 'warned'
 
 
 class Command(base.Command):
     """A command that uses nova-scheduler's code, with its nova.conf.
 
-    nova-scheduler's warnings at start are one line behind the answer.
+    nova-scheduler's warnings at start are counted behind the answer, once a
+    day as long as they are the same.
 
     What imports nova is imported once that is prepared: by functions, where
     they begin.
@@ -72,14 +76,7 @@ class Command(base.Command):
         finally:
             for name in _STARTING:
                 logging.getLogger(name).removeFilter(held)
-            if held.number:
-                print(
-                    f'nova-scheduler logs '
-                    f'{messages.count("warning", held.number)} at start with '
-                    f'this nova.conf. See '
-                    f"'nova-ext-sched-status upgrade check'.",
-                    file=sys.stderr,
-                )
+            held.report()
 
     def configure(self, parsed_args: argparse.Namespace) -> None:
         """Make this process what nova-scheduler's is.
@@ -207,11 +204,27 @@ class Lister(Command, report.Lister):
 
 
 class _Held(logging.Filter):
-    """Keeps warnings from a log, and counts them."""
+    """Keeps warnings from a log."""
 
-    number = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self._warnings: list[str] = []
 
     def filter(self, record: logging.LogRecord) -> bool:
         is_warning = record.levelno == logging.WARNING
-        self.number += is_warning
+        if is_warning:
+            self._warnings.append(record.getMessage())
         return not is_warning
+
+    def report(self) -> None:
+        """Say how many there were, unless it was said of the same today."""
+        said = '\n'.join(sorted(self._warnings))
+        if not said or cache.read(_WARNED) == said:
+            return
+        number = messages.count('warning', len(self._warnings))
+        text = (
+            f'nova-scheduler logs {number} at start with this nova.conf. See '
+            "'nova-ext-sched-status upgrade check'."
+        )
+        report.write(sys.stderr, [report.Section(text)])
+        cache.write(_WARNED, said)

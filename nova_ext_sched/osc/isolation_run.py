@@ -80,5 +80,7 @@ def sum_up(steps: Sequence[Step]) -> str:
             if counted[status, change]
         ]
         if changes:
-            parts.append(f'{status}: {", ".join(changes)}')
+            # The changes themselves are listed below the status.
+            label = 'to do' if status == Status.PLANNED else status
+            parts.append(f'{label}: {", ".join(changes)}')
     return '; '.join(parts).capitalize() or 'Nothing to change'

@@ -33,24 +33,33 @@ def disable(
 ) -> str:
     """Disable the hosts of a plan; return which in a clause.
 
-    Those that are disabled stay as they are, with their reason.
+    Those that are disabled stay as they are, with their reason, and are named.
 
     :param services: each nova-compute, by its host
     """
-    disabled = []
+    disabled, before = [], []
     gets = (
         {service_.expected for service_ in plan.moves} if plan.room_on else ()
     )
     hosts, begin = _choose(plan)
     for host in hosts:
         service_ = services.get(host)
-        if service_ and host not in gets and service_.status == 'enabled':
+        if service_ is None or host in gets:
+            continue
+        if service_.status == 'disabled':
+            before.append(messages.clean(host))
+        else:
             disabled.append(host)
             if not is_dry:
                 cloud.set_disabled(
                     service_.id, f'{begin}, by the plan of {plan.time}'
                 )
-    return _count(disabled, 'disabled', is_dry)
+    said = [_count(disabled, 'disabled', is_dry)]
+    if before:
+        is_ = messages.agree(len(before), 'is', 'are')
+        said = said * bool(disabled)
+        said.append(f'{messages.first_few(before)} {is_} disabled already')
+    return '. '.join(said)
 
 
 def enable(

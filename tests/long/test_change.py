@@ -235,7 +235,7 @@ class OptionsTestCase(ChangeTestCase):
             # The filter is enabled, and has nothing to do by nova.conf.
             self.assertRegex(
                 answer.err,
-                '^(nova-scheduler logs . warnings? at start .+\n)?$',
+                r'\A(nova-scheduler logs . warnings? at start (.+\n)+)?\Z',
             )
             return {*answer.rooms}
 

@@ -79,8 +79,6 @@ class Crowding:
             weighers = self._weighers.get(host, collections.Counter())
             [(weigher, _)] = weighers.most_common(1) or [('', 0)]
             found.append(
-                plans.Crowded(
-                    messages.clean(host), number, others[0], weigher
-                )
+                plans.Crowded(messages.clean(host), number, others[0], weigher)
             )
         return found

@@ -9,6 +9,7 @@ import sys
 from unittest import mock
 
 import ddt
+import fixtures
 import testtools
 
 from nova_ext_sched.cmd import explain
@@ -65,6 +66,12 @@ class AskTestCase(testtools.TestCase):
 
 @ddt.ddt
 class StartWarningsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        home = self.useFixture(fixtures.TempDir()).path
+        self.useFixture(fixtures.EnvironmentVariable('XDG_CACHE_HOME', home))
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
+
     def run_command(self, *levels, kind=None, verbose=0):
         """Run a command in which nova-scheduler's start logs at levels."""
         said = io.StringIO()
@@ -89,11 +96,19 @@ class StartWarningsTestCase(testtools.TestCase):
         self.assertEqual([], logger.filters)
         return said.getvalue().splitlines()
 
-    def test_one_line_behind_the_answer(self):
-        first, second = self.run_command(logging.WARNING, logging.WARNING)
+    def test_behind_the_answer_once_a_day(self):
+        twice = logging.WARNING, logging.WARNING
+        first, *others = self.run_command(*twice)
         self.assertEqual('answer', first)
-        self.assertIn('logs 2 warnings at start', second)
-        self.assertIn("'nova-ext-sched-status upgrade check'", second)
+        self.assertEqual(
+            'nova-scheduler logs 2 warnings at start with this nova.conf. See '
+            "'nova-ext-sched-status upgrade check'.",
+            ' '.join(map(str.strip, others)),
+        )
+        self.assertGreaterEqual(80, max(map(len, others)))
+        self.assertEqual(['answer'], self.run_command(*twice))
+        # Others than those that were counted.
+        self.assertIn('logs 1 warning', self.run_command(logging.WARNING)[1])
 
     @ddt.data(
         ((), {}, ['answer']),

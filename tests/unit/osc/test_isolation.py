@@ -234,7 +234,7 @@ class SyncTestCase(CommandTestCase):
         cloud = clouds.read(f'a b: {traits}', 'a; b @1', known='')
         text = self.run_command(cloud, '--dry-run', columns=80, status=3)
         for said in (
-            'Planned: create trait (124), add to aggregates (1), add traits '
+            'To do: create trait (124), add to aggregates (1), add traits '
             '(2).\n',
             '\nPlanned:\n'
             '  create trait (124): CUSTOM_000, CUSTOM_001, CUSTOM_002, '
@@ -250,7 +250,7 @@ class SyncTestCase(CommandTestCase):
         cloud = clouds.read('a: X', 'a @1', known='X rX')
         self.assertEqual(
             """\
-Planned: add traits (1).
+To do: add traits (1).
 
 Planned:
   add traits CUSTOM_X (1): a

@@ -37,9 +37,23 @@ class HostsTestCase(testtools.TestCase):
         plan = self.plan(*'abcz')
         for is_dry in (True, False):
             said = moves_hosts.disable(plan, self.cloud, self.services, is_dry)
-            self.assertEqual(f'1 host {"would be " * is_dry}disabled: a', said)
+            self.assertEqual(
+                f'1 host {"would be " * is_dry}disabled: a. b, c are disabled '
+                'already',
+                said,
+            )
             calls = [mock.call('id a', OURS)] * (not is_dry)
             self.assertEqual(calls, self.cloud.set_disabled.mock_calls)
+
+    def test_a_second_time(self):
+        for hosts, expected in (
+            ('b', 'b is disabled already'),
+            ('z', '0 hosts disabled'),
+        ):
+            plan = self.plan(*hosts)
+            said = moves_hosts.disable(plan, self.cloud, self.services, False)
+            self.assertEqual(expected, said)
+        self.cloud.set_disabled.assert_not_called()
 
     def test_room(self):
         """A host that a move goes to takes servers; others wait."""

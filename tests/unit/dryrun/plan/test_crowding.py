@@ -19,9 +19,7 @@ class CrowdingTestCase(small.TestCase):
         rooms = {'a': Host(100), 'b': Host(room, ram=900_000)}
         rooms |= {name: Host(1) for name in 'cdef'}
         hints = {'different_host': ['nobody']} if kind == 'part' else None
-        found = {
-            f's{n}': Server('a', 1, hints=hints) for n in range(number)
-        }
+        found = {f's{n}': Server('a', 1, hints=hints) for n in range(number)}
         if kind == 'unknown':
             self.small.host_filters += (small.Unknown(lambda *_: True),)
         made = self.small.drain((rooms, found), 'a')
