@@ -163,6 +163,16 @@ def first_few(
     return shown + (f' and {more} more' if more > 0 else '')
 
 
+def say_time(seconds: float) -> str:
+    """Return a time in the unit that people would use."""
+    if seconds < 90:
+        return count('second', round(seconds))
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return count('minute', minutes)
+    return f'{count("hour", minutes // 60)} {minutes % 60} min'
+
+
 def in_order(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts names as people do: host2 before host10."""
     return [

@@ -168,6 +168,7 @@ def finish(
         [
             *remarks,
             *_say_crowded(made),
+            *_say_time(made),
             *_count_paused(made),
             *_count_left(made),
         ],
@@ -297,6 +298,18 @@ def _say_crowded(
             f'{one.host} gets {one.servers} of the servers{preferred}, the '
             f'next host {one.next}.'
         )
+
+
+def _say_time(
+    made: plans.Plan | plans.Rounds | plans.Outcome,
+) -> Iterator[str]:
+    """Yield about how long the moves take, where that is known."""
+    if isinstance(made, plans.Outcome) or made.seconds is None:
+        return
+    yield (
+        f'The moves take about {messages.say_time(made.seconds)}, one after '
+        'the other (by the last migrations of this cloud).'
+    )
 
 
 def _count_left(

@@ -62,7 +62,7 @@ class Progress(moves_run.Progress):
             self._say(
                 f'Move {move.turn} ({move.shown}): '
                 f'{messages.clean(reason, 1000)}, '
-                f'for {_say_time(now - since)}.'
+                f'for {messages.say_time(now - since)}.'
             )
 
     def _say_left(self) -> str:
@@ -71,13 +71,4 @@ class Progress(moves_run.Progress):
         if not self._made or not left:
             return ''
         seconds = (time.monotonic() - self._began) / self._made * left
-        return f', about {_say_time(seconds)} left'
-
-
-def _say_time(seconds: float) -> str:
-    if seconds < 90:
-        return messages.count('second', round(seconds))
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return messages.count('minute', minutes)
-    return f'{messages.count("hour", minutes // 60)} {minutes % 60} min'
+        return f', about {messages.say_time(seconds)} left'

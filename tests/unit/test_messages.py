@@ -29,6 +29,18 @@ class MessagesTestCase(testtools.TestCase):
         self.assertEqual(expected, messages.clean(text))
 
     @ddt.data(
+        (1, '1 second'),
+        (89, '89 seconds'),
+        (90, '2 minutes'),
+        (5300, '88 minutes'),
+        (5400, '1 hour 30 min'),
+        (30000, '8 hours 20 min'),
+    )
+    @ddt.unpack
+    def test_say_time(self, seconds, expected):
+        self.assertEqual(expected, messages.say_time(seconds))
+
+    @ddt.data(
         ((), ''),
         (('a.b.c',), ''),
         (('a.b.c', 'a2.b.c'), '.b.c'),

@@ -53,6 +53,7 @@ DRAIN = HEAD | {
     'still_enabled': [],
     'room_for_last': None,
     'crowded': [],
+    'seconds': None,
 }
 FAILURE = {
     'room_for_last': None,

@@ -14,6 +14,7 @@ from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import batches
+from nova_ext_sched.dryrun.plan import durations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 
@@ -109,7 +110,11 @@ def finish(
         deleted_meanwhile=name(changed.gone),
         moved_meanwhile=name(moved),
     )
-    return dataclasses.replace(kept, services=cloud.services_of(kept.hosts))
+    return dataclasses.replace(
+        kept,
+        services=cloud.services_of(kept.hosts),
+        seconds=durations.estimate(cloud, kept.moves),
+    )
 
 
 def finish_rounds(
@@ -152,6 +157,9 @@ def finish_rounds(
         [plans.take_leaving(by_uuid[uuid]) for uuid in sorted(deleted)],
         cloud.services_of(plans.name_hosts(whole)),
         keep(rounds.being_built),
+        durations.estimate(
+            cloud, [move for round_ in whole for move in round_.moves]
+        ),
     )
 
 

@@ -186,6 +186,8 @@ class Plan:
         came, about: it has found the others' places taken; null where nobody
         knows
     :ivar crowded: hosts that get far more servers than others, the most first
+    :ivar seconds: about how long the moves take, one after the other; null
+        where no migration of before was like one of them
     """
 
     moves: list[Move]
@@ -200,6 +202,7 @@ class Plan:
     services: dict[str, str] = dataclasses.field(default_factory=dict)
     room_for_last: int | None = None
     crowded: list[Crowded] = dataclasses.field(default_factory=list)
+    seconds: int | None = None
 
     @property
     def hosts(self) -> set[str]:
@@ -288,6 +291,8 @@ class Rounds:
         host, of each host that is to be empty, or is one of a move
     :ivar being_built: servers that no round moves yet; drain moves them when
         their host is disabled
+    :ivar seconds: about how long the moves of all rounds take, one after the
+        other; null where no migration of before was like one of them
     """
 
     rounds: list[Round]
@@ -295,6 +300,7 @@ class Rounds:
     deleted_meanwhile: list[Leaving]
     services: dict[str, str]
     being_built: list[Leaving] = dataclasses.field(default_factory=list)
+    seconds: int | None = None
 
     @property
     def judged(self) -> set[str]:

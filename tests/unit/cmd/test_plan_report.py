@@ -69,6 +69,18 @@ class CrowdedTestCase(testtools.TestCase):
         )
 
 
+class TimeTestCase(testtools.TestCase):
+    def test_about_how_long(self):
+        plan = plan_cases.make_plan([plan_cases.make_move(1)])
+        self.assertNotIn('take', plan_report.make(plan, [], []).sentence)
+        plan = dataclasses.replace(plan, seconds=5400)
+        self.assertIn(
+            'The moves take about 1 hour 30 min, one after the other (by the '
+            'last migrations of this cloud).',
+            plan_report.make(plan, [], []).sentence,
+        )
+
+
 @ddt.ddt
 class ShutDownTestCase(testtools.TestCase):
     @ddt.data(

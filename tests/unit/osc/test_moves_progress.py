@@ -53,14 +53,3 @@ class ProgressTestCase(testtools.TestCase):
         # Once something was said, another reason is said at once.
         self.progress.wait(self.moves[0], 'nova has lost it')
         self.assertIn('nova has lost it, for 4 minutes', self.said[-1])
-
-    def test_times(self):
-        for seconds, said in (
-            (1, '1 second'),
-            (89, '89 seconds'),
-            (90, '2 minutes'),
-            (5300, '88 minutes'),
-            (5400, '1 hour 30 min'),
-            (30000, '8 hours 20 min'),
-        ):
-            self.assertEqual(said, moves_progress._say_time(seconds))

@@ -464,7 +464,7 @@ class Paper:
 _LEAVING = 'uuid name project at violated'
 _PLAN = (
     'moves stuck mended closer gone moved empty stays open services last '
-    'crowded'
+    'crowded seconds'
 )
 _WORDS = {
     plans.Leaving: _LEAVING,
@@ -475,7 +475,7 @@ _WORDS = {
     plans.Room: f'{_PLAN} flavor wanted fit on said never',
     plans.Round: 'on moves closer',
     plans.NotEmptied: 'on stuck lost',
-    plans.Rounds: 'rounds kept gone services built',
+    plans.Rounds: 'rounds kept gone services built seconds',
     plans.Failure: 'name on moves stuck last causes',
     plans.Cause: 'cause name number',
     plans.Crowded: 'host servers next weigher',
