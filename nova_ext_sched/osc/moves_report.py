@@ -285,11 +285,40 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
         yield f'{text}{again}.' if end == End.NEW_PLAN else text
         if end == End.FIX:
             yield f'{_say_without(plan, failed, again)}.'
+        yield from _say_undo(plan.moves)
     elif missed or waits:
         yield (
             f'For the servers left out, make a new plan{again}.'
             if missed
             else 'When that room is free, run the command again.'
+        )
+
+
+def _say_undo(moves: Sequence[moves_plan.Move]) -> Iterator[str]:
+    """Yield how to go back, where a plan was half made.
+
+    nova has no way back from an evacuation.
+    """
+    made = [
+        one
+        for one in moves
+        if one.result == Result.MOVED and one.actual != plan_format.EVACUATE
+    ]
+    if made:
+        last = made[-1]
+        is_live = last.actual == plan_format.LIVE
+        # From that version on, nova takes a host for each kind of move.
+        command = (
+            'openstack --os-compute-api-version 2.56 server migrate '
+            f'{"--live-migration " * is_live}--host {_clean(last.host)} '
+            f'{last.server}'
+        )
+        if not is_live:
+            command += f', then openstack server migrate confirm {last.server}'
+        yield (
+            'To undo the plan instead, enable the hosts (apply --enable) and '
+            f'move back {messages.count("server", len(made))}, the last one '
+            f'first: {command}.'
         )
 
 

@@ -59,6 +59,9 @@ Move 2 ('[bold]x[/] :smile:\\n'): No host on b.
 Fix that, then run the command again to continue.
 To continue without it: --skip SERVER, or --keep-going; or make a new plan:
   nova-ext-sched drain a --not-to b.
+To undo the plan instead, enable the hosts (apply --enable) and move back 1
+  server, the last one first: openstack --os-compute-api-version 2.56 server
+  migrate --host a server 1, then openstack server migrate confirm server 1.
 1 host disabled: a.
 
 Failed:
@@ -77,6 +80,25 @@ Moved:
             + ('No\nhost on b.',),
             self.rows[1],
         )
+
+    @ddt.data(
+        # Results, and how the last of those moved goes back.
+        ([Result.MOVED, Result.MOVED, Result.FAILED], 'live',
+         'move back 2 servers, the last one first: openstack '
+         '--os-compute-api-version 2.56 server migrate --live-migration '
+         '--host a server 2.'),
+        ([Result.MOVED, Result.FAILED], 'evacuate', ''),
+        ([Result.MOVED, Result.MOVED], 'live', ''),
+        ([Result.THERE, Result.FAILED], 'live', ''),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_undo(self, results, method, expected):
+        moves = make_moves(len(results))
+        for move in moves:
+            move.actual = method
+        text = ' '.join(self.tell(make_plan(moves, *results)).split())
+        self.assertIn(expected, text)
+        self.assertEqual(bool(expected), 'undo' in text)
 
     def test_an_evacuation_is_planned_without_not_to(self):
         """survive does not take it."""
