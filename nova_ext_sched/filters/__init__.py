@@ -130,7 +130,7 @@ def declared_policies(
 def find_contradictions(
     host_filters: Iterable[type[nova_filters.BaseHostFilter]], in_use: Classes
 ) -> list[str]:
-    """Return what is wrong with the filters that nova.conf names.
+    """Return the contradictions among the filters that nova.conf names.
 
     :param host_filters: the classes that :func:`all_filters` returned
     :returns: a message for each, with what to do about it

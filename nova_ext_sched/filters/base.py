@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the host filters share: host states in, verdicts out."""
+"""Base classes of the host filters: take host states, yield verdicts."""
 
 import collections
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def policies_of(
 def decisions_of(
     host_filter: filters.BaseHostFilter, spec_obj: typing.Any
 ) -> Iterator[Decision]:
-    """Yield each policy of a host filter, with what judges a host by it.
+    """Yield each policy of a host filter, with its decision.
 
     One that does not say more is asked whether a host passes, and counts for
     each of its policies.
@@ -115,7 +115,7 @@ def compile_request(
 
 
 class ByAggregates:
-    """Judges a host by its aggregates alone.
+    """Judges hosts by their aggregates alone.
 
     Hosts that share their set of aggregates share one verdict, computed once
     a request. Nothing is kept beyond the request, so an update of an
@@ -162,7 +162,7 @@ class ByAggregates:
 
 
 class ByEachAggregate(ByAggregates):
-    """Judges a host by what each of its aggregates says by itself.
+    """Judges hosts by each of their aggregates on its own.
 
     Each aggregate is read once, into bits, and each combination of the bits
     of a host's aggregates is decided once. So it is as fast where every host
@@ -240,7 +240,7 @@ class ByEachAggregate(ByAggregates):
 def left_out(
     spec_obj: typing.Any, policy: declaration.Policy
 ) -> request_state.LeftOut | None:
-    """Return what stage 1 left to the host filter of a policy, if anything."""
+    """Return the aggregates that stage 1 left to a policy's host filter."""
     return request_state.of(spec_obj).left_out.get(policy.name)
 
 
@@ -306,7 +306,7 @@ class PolicyFilter(filters.BaseHostFilter):
         raise NotImplementedError
 
     def prepare(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
-        """Do what stage 1 does for this stage, where stage 1 did not run.
+        """Prepare a request as stage 1 does, where stage 1 did not run.
 
         For tools that judge a server where it stands. It may do I/O.
         """

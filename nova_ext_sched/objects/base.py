@@ -67,7 +67,7 @@ class NovaExtSchedObject(base.VersionedObject):
         return self._get_values() == other._get_values()
 
     def _get_values(self) -> dict[str, typing.Any]:
-        """Return what makes two objects equal: their fields that are set."""
+        """Return the fields that are set; objects with the same are equal."""
         return {
             name: getattr(self, name)
             for name in self.fields

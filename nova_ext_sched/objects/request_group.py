@@ -49,7 +49,7 @@ _UUID = base.Checked(syntax.check_uuid)
 
 @base.register
 class RequestGroup(base.NovaExtSchedObject):
-    """What is asked of one provider, or of one tree of providers.
+    """Resources, traits and aggregates asked of a provider, or of a tree.
 
     A group without a suffix may be satisfied by any providers of one tree
     and by sharing providers; a group with a suffix by one provider.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What placement accepts as a name, a UUID or an amount.
+"""Checks names, UUIDs and amounts as placement does.
 
 Each function takes a value, and what it is part of, for the error. It returns
 the value, or raises exception.InvalidValue, which says what form is expected.

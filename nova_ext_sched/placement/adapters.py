@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How a client of placement gets its adapter of keystoneauth.
+"""Creates the keystoneauth adapter of a client of placement.
 
 The options are keystoneauth's own, so nova.conf is read as nova reads it. If
 the operator set no retries and no timeout, ours apply: a tool that hangs, or
@@ -35,7 +35,7 @@ _DEFAULTS = {
 
 
 class Base:
-    """What stands on an adapter for placement.
+    """Base of clients that use a keystoneauth adapter for placement.
 
     :param adapter: a keystoneauth1.adapter.Adapter for placement, with its
         retries and credentials

@@ -37,13 +37,13 @@ def decode(response: typing.Any) -> typing.Any:
 
 
 def say_foreign(response: typing.Any) -> str:
-    """Return what an answer is that is not placement's."""
+    """Describe an answer that is not placement's."""
     content_type = response.headers.get('content-type', 'no content type')
     return f'{messages.clean(content_type)}: {get_detail(response)}'
 
 
 def get_detail(response: typing.Any) -> str:
-    """Return why the server refuses, as it says it, on one line.
+    """Return the server's reason for a refusal, on one line.
 
     Without secrets: some servers answer with the request that they got.
     """
@@ -68,7 +68,7 @@ def get_detail(response: typing.Any) -> str:
 
 
 def clean(text: str) -> str:
-    """Return what a server wrote as a short line of text, without tags.
+    """Shorten a server's text to one line without tags.
 
     Secrets that have a name beside them are left out.
     """

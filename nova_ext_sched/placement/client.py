@@ -27,7 +27,7 @@ _WAIT = 0.1
 
 
 class _Part(typing.NamedTuple):
-    """A part of a resource provider that has the provider's generation."""
+    """A part of a resource provider that is written with its generation."""
 
     name: str
     needs: microversion.Needs

@@ -27,7 +27,7 @@ class PlacementError(exception.NovaExtSchedError):
     request_id: str | None = None
 
     def add_context(self, **context: typing.Any) -> None:
-        """Set those of the attributes that the error does not have yet."""
+        """Set attributes that the error does not have yet."""
         self.__dict__ = context | self.__dict__
 
     def __str__(self) -> str:

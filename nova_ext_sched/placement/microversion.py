@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which microversion of placement each part of a request needs.
+"""Chooses the microversion of placement that a request needs.
 
 Follows placement.microversion.VERSIONS. If the server cannot express a
 constraint, that is an error before anything is sent: without the constraint
@@ -42,7 +42,7 @@ _FIELDS: dict[str, tuple[str, Version, Version]] = {
 
 
 def read_range(json: typing.Any) -> Range:
-    """Return what the JSON at the root of placement says of the server."""
+    """Read the lowest and highest microversion from placement's root."""
     version = json['versions'][0]
     return (
         discover.normalize_version_number(version['min_version']),
@@ -74,7 +74,7 @@ def candidates_needs(
     group_policy: str | None,
     limit: int | None,
 ) -> Needs:
-    """Return what GET /allocation_candidates needs."""
+    """List the microversions that GET /allocation_candidates needs."""
     # 1.10 has them in a form that no later microversion has.
     needs: Needs = {'allocation candidates': (1, 12)}
     if limit is not None:
@@ -93,7 +93,7 @@ def candidates_needs(
 
 
 def providers_needs(group: objects.RequestGroup) -> Needs:
-    """Return what GET /resource_providers needs for the filters of a group."""
+    """List the microversions that GET /resource_providers needs."""
     return {'resource providers': (1, 0)} | _group_needs(
         group, is_candidate=False
     )

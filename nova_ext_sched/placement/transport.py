@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sends requests through keystoneauth and reports what went wrong."""
+"""Sends requests through keystoneauth and raises this package's errors."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ _PROBLEMS = {
 
 
 class Transport:
-    """An adapter of keystoneauth for placement, with errors of ours.
+    """A keystoneauth adapter for placement that raises this package's errors.
 
     :param adapter: keystoneauth1.adapter.Adapter
     :param credentials: where the credentials come from, for errors, such as
@@ -78,7 +78,7 @@ class Transport:
         params: Params = (),
         json: typing.Any = None,
     ) -> T:
-        """Send a request and return its answer as ``read`` reads it.
+        """Send a request and return what ``read`` makes of its answer.
 
         :param path: the path below the endpoint, with the first slash
         :param read: gets the decoded JSON, None if the answer has no body
@@ -115,7 +115,7 @@ class Transport:
 
     @contextlib.contextmanager
     def _translate(self, query: str) -> Iterator[None]:
-        """Raise an error of ours where no answer came."""
+        """Raise one of this package's errors if no answer came."""
         try:
             yield
         except ks_exc.ConnectTimeout as exc:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What can be done so that a host that is refused takes a request.
+"""Acts that make a refused host take a request.
 
 A refusal has its acts from where it is made: a policy declares them
 (:attr:`.declaration.Policy.acts`), a verdict may bring its own. None is said
@@ -48,7 +48,7 @@ _TOGETHER = (LEAVES, JOINS, MIRRORED, GETS_TRAIT, LOSES_TRAIT, REQUEST)
 
 
 class Act(typing.NamedTuple):
-    """What somebody can do.
+    """An act: a change that an operator or a user can make.
 
     :ivar kind: :data:`REPAIR` or :data:`POLICY`
     :ivar words: what to do, a verb first; ``{hosts}`` and ``{names}`` are put

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compares what a flavor wants of one metadata key with an aggregate.
+"""Compares an extra spec of a flavor with an aggregate's metadata.
 
 A part of :mod:`nova_ext_sched.policy.aggregate_instance_type`, which has the
 table of decisions.
@@ -29,7 +29,7 @@ Offers = Mapping[tuple[str, bool], Sequence[str]]
 
 
 class Rule:
-    """What a flavor wants of one key of the aggregates' metadata.
+    """The extra specs of a flavor for one metadata key of aggregates.
 
     :ivar fault: the sentence that says how the extra spec is malformed, else
         None
@@ -100,14 +100,14 @@ class Rule:
 
     @property
     def unmet(self) -> str:
-        """That no aggregate of the cloud offers what the flavor wants."""
+        """The reason if no aggregate of the cloud meets the rule."""
         return (
             f'{self._spec}: no aggregate has {self._key} with a value that '
             f'{self._value} accepts, so servers with the flavor find no host'
         )
 
     def reason(self, offers: Offers) -> str:
-        """Return why hosts are rejected that have these aggregates."""
+        """Return why hosts in these aggregates are rejected."""
         if self.fault is not None:
             return self.fault
         faults: list[str] = []
@@ -141,7 +141,7 @@ class Rule:
 
 
 def say_fault(exc: exception.InvalidValue) -> str:
-    """Return what is wrong with an expression: expected form, then text."""
+    """Describe a malformed expression: the expected form, then the text."""
     return f'expected {exc.expected}, got {messages.quoted(exc.got)}'
 
 

@@ -161,7 +161,7 @@ class Decision:
         }
 
     def read(self, metadata: Mapping[str, str]) -> int:
-        """Return what the metadata of one aggregate means to the flavor.
+        """Judge the metadata of one aggregate for the flavor, as bits.
 
         Combine the bits of a host's aggregates by ``|``; 0 stands for an
         aggregate, or a host, without any. Never raises.
@@ -176,7 +176,7 @@ class Decision:
         return bits
 
     def passes(self, bits: int) -> bool:
-        """Return whether a host passes whose aggregates have these bits."""
+        """Return whether a host with these aggregates' bits passes."""
         return not self._failing(bits)
 
     def cause(self, bits: int) -> Cause:
@@ -223,7 +223,7 @@ class Decision:
         return verdict.reject(self.reason(self.cause(bits), aggregates))
 
     def faults(self, name: str, metadata: Mapping[str, str]) -> list[str]:
-        """Return what is malformed where an aggregate and the flavor meet.
+        """List malformed values where an aggregate and the flavor meet.
 
         Each sentence names aggregate or flavor, key and value.
         """
@@ -323,7 +323,7 @@ def is_scoped(key: str) -> bool:
 
 
 def find_slips(name: str, metadata: Mapping[str, str]) -> list[str]:
-    """Return what an aggregate has that was to be something else.
+    """List misspelt metadata keys and values of an aggregate.
 
     :param name: the aggregate's
     """

@@ -113,7 +113,7 @@ _OLD_ZONE_PREFIX = 'blazar:'
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a request asks of Blazar's pools.
+    """A request's reservations and project, compiled for Blazar's pools.
 
     :ivar reservations: the pools that it names; without any it names none
     :ivar preemptible: whether it is for a preemptible server
@@ -142,7 +142,7 @@ class Request:
         extra_specs: Mapping[str, str],
         project_id: str | None = None,
     ) -> 'Request | None':
-        """Return what a request asks for; None where every host will do.
+        """Compile a request; None if it can use every host.
 
         :param options: ``[blazar:physical:host]`` of nova.conf
         :param reservations: IDs, of the hint
@@ -164,12 +164,12 @@ class Request:
 
     @property
     def names(self) -> Collection[str]:
-        """Names of aggregates of which :meth:`resolve` must know all."""
+        """Names of all aggregates that :meth:`resolve` must get."""
         return self.reservations or {self.freepool, self.spot}
 
     @property
     def zone_prefixes(self) -> tuple[str, ...]:
-        """It must know the zones with such a prefix, and no more of these."""
+        """Prefixes of the zones that :meth:`resolve` must get."""
         return () if self.reservations else self.pool_zones
 
     def judge(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the scheduler and every tool know of a policy, said once.
+"""Declares a policy once, for the scheduler and every tool.
 
 The module of a policy's decision has its declaration, and the filters of both
 stages and the weigher refer to it. From there come the line at start, the
@@ -78,7 +78,7 @@ class Policy:
     acts_lacking: tuple[act.Act, ...] = ()
 
     def stages(self, conf: typing.Any) -> list[str]:
-        """Return its filters and its weigher, as far as nova.conf names them.
+        """Return the filters and the weigher of it that nova.conf names.
 
         :param conf: nova's configuration with our options registered
         """
@@ -108,7 +108,7 @@ class Policy:
         return bool(turned_on and self.stages(conf))
 
     def contradictions(self, conf: typing.Any) -> Iterator[str]:
-        """Yield what nova.conf asks of one stage and not of the other.
+        """Yield a sentence for each stage that nova.conf leaves out.
 
         :returns: sentences that say what happens, and what to do about it
         """

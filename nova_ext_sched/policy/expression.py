@@ -98,7 +98,7 @@ class Operator:
     is_literal: bool = False
 
     def meets(self, other: 'Operator') -> bool:
-        """Return whether a value is found that both accept.
+        """Return whether it finds a value that both accept.
 
         This tries the samples of both and the two operands joined. True is
         always right. False is right for a literal with any, two operators on
@@ -124,7 +124,7 @@ ANYTHING = Operator(lambda value: True, '', ('',))
 
 
 def number(name: str, words: Sequence[str]) -> Operator:
-    """Return one of NUMBERS with its operand, the first word.
+    """Parse a numeric operator, one of NUMBERS; its operand is the first word.
 
     :raises ValueError: it is no number
     :raises IndexError: there is none
@@ -152,7 +152,7 @@ def number(name: str, words: Sequence[str]) -> Operator:
 
 
 def string(name: str, words: Sequence[str]) -> Operator:
-    """Return one of STRINGS with its operand, the first word.
+    """Parse a string operator, one of STRINGS; its operand is the first word.
 
     :raises IndexError: there is none
     """
@@ -169,7 +169,7 @@ def string(name: str, words: Sequence[str]) -> Operator:
 
 
 def substring(name: str, words: Sequence[str]) -> Operator:
-    """Return what accepts the strings that contain one operand, or all.
+    """Parse an operator for strings that contain its one operand, or all.
 
     :raises IndexError: there is none
     """
@@ -239,12 +239,12 @@ ABSENCE = Expression(absent=True)
 
 
 def literal(values: Iterable[str]) -> Expression:
-    """Return the expression that accepts the values as they stand."""
+    """Return an expression that accepts exactly these values."""
     return Expression(tuple(string(EQUAL, (value,)) for value in values))
 
 
 def union(expressions: Iterable[Expression]) -> Expression:
-    """Return the expression that accepts what any of them accepts."""
+    """Return an expression that accepts whatever any of these accepts."""
     expressions = list(expressions)
     return Expression(
         tuple(op for one in expressions for op in one.operators),

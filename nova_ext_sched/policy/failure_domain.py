@@ -227,7 +227,7 @@ class Spread:
         self.held.update(set(domains))
 
     def find_full(self, domains: Iterable[str]) -> list[str]:
-        """Return those of ``domains`` that take no further member, sorted."""
+        """Return the ``domains`` that are full, sorted."""
         return sorted(d for d in domains if self.held[d] >= self.limit)
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ def read(metadata: Mapping[str, str]) -> bool | None:
 
 
 def faults(name: str, metadata: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with the flag of an aggregate, if anything."""
+    """List the fault of an aggregate's flag, if it has one."""
     if read(metadata) is not None:
         return []
     booleans = ', '.join(strutils.TRUE_STRINGS + strutils.FALSE_STRINGS)

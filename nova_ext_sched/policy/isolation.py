@@ -84,7 +84,7 @@ _TRAIT_NAME = re.compile(r'[A-Z0-9_]{1,255}')
 
 
 class Item(typing.NamedTuple):
-    """What one metadata item of an aggregate means for isolation.
+    """The meaning of one metadata item of an aggregate for isolation.
 
     :ivar trait: the trait that the aggregate requires; None if none
     :ivar fault: what an operator should correct, without the aggregate's name
@@ -101,7 +101,7 @@ NOTHING = Item(None)
 # Every request meets the same items.
 @functools.lru_cache(maxsize=16384)
 def read_item(key: str, value: str | None) -> Item:
-    """Return what a metadata item of an aggregate means.
+    """Interpret a metadata item of an aggregate.
 
     ==================================  =================  ========  =========
     key                                 value              requires  fault
@@ -160,7 +160,7 @@ def read_item(key: str, value: str | None) -> Item:
 
 
 def is_slip(key: str) -> bool:
-    """Return whether a key looks as if it was to be ``trait:<NAME>``."""
+    """Return whether a key looks like a misspelt ``trait:<NAME>``."""
     name = key.strip()
     # One of an underscore, as every trait that placement knows by itself.
     return slips.resembles(key, PREFIX) or (
@@ -195,7 +195,7 @@ def read(
 def lacking_traits(
     traits: Mapping[str, Set[str]], required: Set[str]
 ) -> dict[str, Set[str]]:
-    """Return which traits a request lacks, by aggregate forbidden to it.
+    """Return the traits that a request lacks, by forbidden aggregate.
 
     :param traits: the traits that each aggregate requires, by UUID
     :param required: the traits that the request requires

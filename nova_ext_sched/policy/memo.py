@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a function returns, for each argument computed once."""
+"""Computes a function once for each argument."""
 
 from collections.abc import Callable
 import typing
 
 
 class Memo(dict[typing.Any, typing.Any]):
-    """What a function returns, for each argument computed once.
+    """Computes a function once for each argument.
 
     functools.cache takes three times as long to find what it has.
     """

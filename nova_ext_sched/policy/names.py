@@ -12,7 +12,7 @@ MOST = 100
 
 
 def check(names: Collection[str], things: str, where: str) -> None:
-    """Refuse a request that names too much, or what is no name.
+    """Refuse a request that has too many names, or a malformed one.
 
     A name has up to 255 printable characters, each up to U+FFFF: as long as
     nova's columns, and what every database takes.

@@ -37,7 +37,7 @@ TENANTS = 'filter_tenant_id'
 
 @dataclasses.dataclass(frozen=True)
 class Closing:
-    """What closes hosts, by nova.conf.
+    """The rules that close hosts to other requests, from nova.conf.
 
     :ivar isolation: whether traits do
     :ivar tenants: whether nova's keys of tenants do

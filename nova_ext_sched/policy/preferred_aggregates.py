@@ -55,7 +55,7 @@ LARGEST = 1_000_000
 
 
 class Preference(typing.NamedTuple):
-    """What an aggregate says.
+    """The preference that an aggregate's metadata states.
 
     :ivar flavors: names and IDs of the flavors that it counts for; None for
         all
@@ -69,7 +69,7 @@ class Preference(typing.NamedTuple):
     def counts_for(
         self, flavor: Collection[str | None], project: str | None
     ) -> float:
-        """Return its number for a request, 0 if it does not count for it.
+        """Return the number that counts for a request; 0 if none does.
 
         :param flavor: name and ID of the request's flavor
         :param project: its ID
@@ -82,7 +82,7 @@ class Preference(typing.NamedTuple):
 
 
 def read(metadata: Mapping[str, str], key: str) -> Preference:
-    """Return what an aggregate says; 0 for all where it cannot be read."""
+    """Read the preference of an aggregate; 0 for all if it is malformed."""
     if any(find_faults(metadata, key)) or key not in metadata:
         return Preference()
     return Preference(
@@ -93,7 +93,7 @@ def read(metadata: Mapping[str, str], key: str) -> Preference:
 
 
 def find_faults(metadata: Mapping[str, str], key: str) -> Iterator[str]:
-    """Yield what cannot be read in an aggregate's metadata."""
+    """Yield a sentence for each malformed item of an aggregate's metadata."""
     lists = [one for one in (key + FLAVORS, key + PROJECTS) if one in metadata]
     if key in metadata and not _is_number(metadata[key]):
         yield (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Relative room: what share of a host a request would leave free.
+"""Relative room: the share of a host that a request leaves free.
 
 The scarcest of the resources that the request takes decides. Of each, nova
 knows how much there is, with its allocation ratio, and how much is used.
@@ -39,7 +39,7 @@ DECLARATION = declaration.Policy(
 
 
 class Amount(typing.NamedTuple):
-    """Some resource of a host, in any unit.
+    """An amount of one resource of a host, in any unit.
 
     :ivar total: all of it, times its allocation ratio
     :ivar used: by servers, and what is reserved

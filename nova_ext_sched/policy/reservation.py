@@ -109,7 +109,7 @@ DECLARATION = declaration.Policy(
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What the operator's options say.
+    """The operator's rules for reservations: prefixes, sources, project keys.
 
     :ivar required_prefixes: a request with a key of such a prefix must land
         in an aggregate with exactly that key
@@ -138,7 +138,7 @@ class Rules:
         return self.required_prefixes + self.forbidden_prefixes
 
     def find_fault(self, key: str) -> str:
-        """Return what is wrong with a key of an aggregate or a flavor.
+        """Describe the fault of a key of an aggregate or a flavor.
 
         Empty if it is exactly a key of a prefix, or nearly none.
         """
@@ -155,7 +155,7 @@ class Rules:
         return ''
 
     def find_slip(self, key: str) -> str:
-        """Return what a key was to be that means nothing as it stands.
+        """Describe a misspelt key that resembles one with a prefix.
 
         Empty if it is a key of a prefix or nearly one (:meth:`find_fault`),
         or resembles none.
@@ -186,12 +186,12 @@ class Rules:
         return found
 
     def keys_among(self, names: Iterable[str]) -> set[str]:
-        """Return the names of extra specs or properties that are keys."""
+        """Return the reservation keys among extra specs or properties."""
         prefixes = self.prefixes
         return {name for name in names if name.startswith(prefixes)}
 
     def keys_in_hints(self, hints: Mapping[str, Collection[str]]) -> set[str]:
-        """Return the keys that scheduler hints, lists of values, name.
+        """Return the reservation keys that scheduler hints name.
 
         With the prefix ``reservation:`` these name one key:
         ``reservation=<id>``, as users of Blazar write it, and
@@ -208,7 +208,7 @@ class Rules:
     def request(
         self, keys: Collection[str], project_id: str | None
     ) -> 'Request':
-        """Return what a request means that names these keys in any source."""
+        """Compile a request that names these keys."""
         return Request(
             self,
             tuple(
@@ -238,7 +238,7 @@ class Request:
 
     @property
     def project(self) -> str:
-        """Who asks, for messages."""
+        """The project of the request, for messages."""
         if self.project_id is None:
             return 'a request without a project'
         return f'project {messages.clean(self.project_id)}'
@@ -303,7 +303,7 @@ class Request:
         return verdict.Resolution(required, forbidden)
 
     def read(self, metadata: verdict.Metadata) -> int:
-        """Return what an aggregate means to the request, as bits.
+        """Judge an aggregate for the request, as bits.
 
         Combine those of a host's aggregates by ``|`` for :meth:`passes`. Bit
         0: it is closed to the request. Then one for each key that the
@@ -383,7 +383,7 @@ class Request:
         )
 
     def closing_items(self, metadata: verdict.Metadata) -> str:
-        """Return which items close an aggregate to the request's project.
+        """Return the metadata items that close an aggregate to the project.
 
         Empty if it is open.
         """

@@ -87,7 +87,7 @@ Places = Collection[str | None]
 
 
 class Host(typing.NamedTuple):
-    """What the slots go by.
+    """A host, as the order of slots sees it.
 
     :ivar domains: the names of the host's failure domains
     :ivar room: how many members of the group the host takes, in all; infinite
@@ -111,7 +111,7 @@ def count_rounds(living: int) -> int:
 
 
 class Assignment:
-    """A server group as one request sees it.
+    """The order of hosts for one request of a server group.
 
     :ivar places: by the UUID of a living member; others take no slot. It
         changes by :meth:`pick` alone
@@ -188,7 +188,7 @@ class Assignment:
         return list(dict.fromkeys([best, *following, *others]))
 
     def pick(self, server: str, host: str) -> None:
-        """Take in where a server of the request was placed."""
+        """Count a server of the request on the host where it was placed."""
         before = self.places.get(server, ())
         if before != (host,):
             self.places[server] = (host,)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keys of metadata and extra specs that somebody meant to begin otherwise."""
+"""Finds misspelt prefixes of metadata keys and extra specs."""
 
 from collections.abc import Iterable
 import difflib
@@ -26,7 +26,7 @@ def nearly_begins(key: str, prefixes: Iterable[str]) -> bool:
 # Requests meet the same keys, and to compare words takes a while.
 @functools.lru_cache(maxsize=16384)
 def resembles(key: str, prefix: str) -> bool:
-    """Return whether a key looks as if it was to begin with a prefix.
+    """Return whether a key looks like one with a misspelt prefix.
 
     ================================  ==================================
     prefix ``trait:``                 resembles it

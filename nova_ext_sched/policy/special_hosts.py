@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Special hosts last: what few hosts have stays free for those who need it.
+"""Special hosts last: they stay free for requests that need them.
 
 A host is special for its PCI devices, as nova-compute reported them, and for
 the traits and resource classes that its aggregates name (metadata key
@@ -52,7 +52,7 @@ def read_mark(metadata: Mapping[str, str], key: str) -> frozenset[str]:
 
 
 def find_fault(metadata: Mapping[str, str], key: str) -> str:
-    """Return what cannot be read of an aggregate's mark, if anything."""
+    """Describe the fault of an aggregate's mark; empty if it has none."""
     if key in metadata:
         names = _split(metadata[key])
         if not names or not all(map(_NAME.fullmatch, names)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a policy answers about a host, and about the aggregates of a cloud."""
+"""Answers of a policy: about a host, and about all aggregates."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ Item = tuple[str, str, str | None, str | None]
 
 
 class Verdict(typing.NamedTuple):
-    """Whether a host may be used and, if not, why.
+    """A policy's answer about a host, with the reason for a refusal.
 
     The reason names what the operator can change (aggregate, key, wanted and
     offered value) but not the host. Hosts that are rejected for the same cause
@@ -59,7 +59,7 @@ def reject(
 
 
 class Resolution(typing.NamedTuple):
-    """Which aggregates of a cloud a request must use, and which it must not.
+    """The aggregates that a request must use, and must not use.
 
     :ivar required: sets of UUIDs; the host must be in one aggregate of each
     :ivar forbidden: UUIDs
@@ -82,7 +82,7 @@ class Resolution(typing.NamedTuple):
 
 
 def group_items(items: Iterable[Item]) -> dict[str, Aggregate]:
-    """Return the aggregates that metadata items are of, by UUID."""
+    """Group metadata items by the UUID of their aggregate."""
     found: dict[str, tuple[str, dict[str, str | None]]] = {}
     for uuid, name, key, value in items:
         metadata = found.setdefault(uuid, (name, {}))[1]

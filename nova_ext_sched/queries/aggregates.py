@@ -49,7 +49,7 @@ def _read(
 def get_metadata(
     context: typing.Any, prefixes: Collection[str]
 ) -> Sequence[verdict.Item]:
-    """Return at least the metadata items whose key has one of the prefixes.
+    """Read metadata items with one of the key prefixes, and perhaps more.
 
     This is one light select. Databases differ in how they compare text. So
     the select ignores case and blanks before a key, and a colon at the end of
@@ -71,7 +71,7 @@ def get_by_name_or_value(
     key: str,
     prefixes: Collection[str],
 ) -> Sequence[verdict.Item]:
-    """Return at least some items of aggregates of some names or values.
+    """Read items of aggregates with these names or values, and perhaps more.
 
     This is one light select. As databases differ in how they compare text, it
     may return other items too.
@@ -133,7 +133,7 @@ def _select_items(
 def get_values(
     context: typing.Any, key: str, hosts: Collection[str]
 ) -> list[HostValue]:
-    """Return the values of one key, and which of some hosts they are for.
+    """Read the values of one key, with the hosts that they are for.
 
     This is one select. Key and hosts are compared exactly, whatever the
     collation of the database.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What holds the allocations of servers, as placement has them."""
+"""Reads from placement which providers hold servers' allocations."""
 
 from collections.abc import Collection
 import typing
@@ -11,7 +11,7 @@ from nova_ext_sched.queries import placement
 def get_providers(
     ctxt: typing.Any, servers: Collection[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the resource providers that hold something for each server.
+    """Return the resource providers that each server has allocations on.
 
     :param servers: UUIDs
     :returns: UUIDs of providers, by server; empty where it has no allocation

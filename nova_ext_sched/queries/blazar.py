@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a request asks of Blazar's pools, for all stages."""
+"""Compiles requests for Blazar's pools, for all stages."""
 
 import typing
 
@@ -14,7 +14,7 @@ CONF = nova.conf.CONF
 
 
 def compile_request(request_spec: typing.Any) -> blazar.Request | None:
-    """Return what a request asks of Blazar's pools.
+    """Compile a request for Blazar's pools.
 
     :returns: None where it may use every host
     :raises exception.RequestRefused: the hint names too many pools, or what

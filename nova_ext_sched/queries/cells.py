@@ -29,7 +29,7 @@ Found = typing.TypeVar('Found')
 
 
 class Answers(typing.NamedTuple, typing.Generic[Found]):
-    """What cells answered.
+    """The answers of cells, and the cells that gave none.
 
     :ivar found: what all of them found
     :ivar faults: why the others have no answer, by UUID of the cell:

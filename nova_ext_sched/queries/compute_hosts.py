@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts of the compute nodes on which members have allocations.
+"""Finds the hosts of compute nodes on which members have allocations.
 
 A member that conductor has to create yet has no cell: its node may be in any
 cell where a nova-scheduler places servers. Cells are asked in this order,
@@ -126,7 +126,7 @@ class _Search:
 def find(
     ctxt: typing.Any, providers: Providers, near: Collection[str]
 ) -> tuple[dict[str, str], list[Exception]]:
-    """Return the hosts of compute nodes, and what kept one from being found.
+    """Return the hosts of compute nodes, and the fault of a failed search.
 
     :param providers: those of each member
     :param near: the UUIDs of the members' cells

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a request asks of failure domains, and how its group fills them."""
+"""Reads a request's limit and counts its group's members by domain."""
 
 from collections.abc import Sequence
 import typing
@@ -70,7 +70,7 @@ def count_members(
 
 
 def read_limit(request_spec: typing.Any) -> int | None:
-    """Return how many servers of its group a request allows in one domain.
+    """Return the request's limit of servers of its group in one domain.
 
     None and errors: as the function of the policy, and None without a group.
     """

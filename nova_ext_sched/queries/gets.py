@@ -62,7 +62,7 @@ class Away(nova_exception.PlacementAPIConnectFailure):
 
 
 class Get:
-    """One GET, and the requests that need its answer.
+    """A GET to placement, and the requests that wait for its answer.
 
     :ivar asked: when it was first needed
     :ivar away_since: when it first met that placement is away
@@ -82,7 +82,7 @@ class Get:
         self.ended = threading.Event()
 
     def end(self, fault: Exception | None) -> None:
-        """Let the requests that need it go on."""
+        """Wake the requests that wait for it."""
         self.fault = fault
         self.ended.set()
 
@@ -107,7 +107,7 @@ class Gets:
     def ask(
         self, ctxt: typing.Any, urls: Collection[str]
     ) -> dict[str, typing.Any]:
-        """Return what placement answers, by URL.
+        """Return placement's answers by URL.
 
         :param ctxt: a nova RequestContext; a GET has that of its first request
         :raises Away: placement was away for :attr:`seconds`

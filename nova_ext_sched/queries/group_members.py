@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where the members of a server group stand.
+"""Finds the hosts of a server group's members.
 
 Of those that nova-compute has not claimed yet, only the allocation in
 placement tells the host. nova keeps members in the group's list that were
@@ -44,7 +44,7 @@ OnFault = Callable[[Exception], None]
 
 
 class Members(typing.NamedTuple):
-    """Where members of a group stand, by UUID.
+    """The hosts of members of a group, by UUID.
 
     :ivar places: what nova's databases say
     :ivar allocated: the hosts in placement of members that are not claimed
@@ -114,7 +114,7 @@ _known = _Known()
 
 
 def get_living(group: typing.Any, server: str | None) -> list[str]:
-    """Return the other members of a group that may live, in their order.
+    """Return the other members of a group that are not known to be deleted.
 
     Without a query: those that :func:`get_places` once did not find are left
     out.
@@ -136,7 +136,7 @@ def get_places(
     uuids: Collection[str],
     on_fault: OnFault | None = None,
 ) -> dict[str, Places]:
-    """Return where members stand, of all projects, by UUID.
+    """Return the hosts of members, of all projects, by UUID.
 
     =====================================  ==================================
     member                                 places
@@ -173,7 +173,7 @@ def get_members(
     uuids: Collection[str],
     on_fault: OnFault | None = None,
 ) -> Members:
-    """Return where members stand, those that placement alone knows too.
+    """Return the hosts of members, including those that only placement knows.
 
     As :func:`get_places`. While members wait to be claimed, placement is
     asked about the last :data:`MOST_UNCLAIMED` of ``uuids``

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""In which cells this nova-scheduler places servers.
+"""Tells in which cells this nova-scheduler places servers.
 
 nova's HostManager reads the list of enabled cells when nova-scheduler starts
 and when it gets SIGHUP. Until then it places servers in a cell that was

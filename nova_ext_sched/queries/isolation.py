@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a request requires that opens isolated aggregates, for all stages."""
+"""Finds the traits that open isolated aggregates, for all stages."""
 
 import typing
 
@@ -41,7 +41,7 @@ def required_traits(request_spec: typing.Any) -> set[str]:
 
 
 def is_faulty_by_image(request_spec: typing.Any) -> bool:
-    """Return whether nova can read a request but for its image.
+    """Return whether only the image keeps nova from reading a request.
 
     Members write images.
 
@@ -73,5 +73,5 @@ def read_requested(request_spec: typing.Any) -> set[str]:
 
 
 def image_counts() -> bool:
-    """Return whether what an image requires opens aggregates."""
+    """Return whether traits of images open aggregates."""
     return 'image' in CONF.nova_ext_sched.isolation_trait_sources

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One question for all requests that ask the same of one cell's database.
+"""Joins equal questions of requests to one cell's database.
 
 Whatever has a limit here has it because a select takes milliseconds, and a
 thread that waits for a silent database is lost. Placement is asked otherwise
@@ -67,7 +67,7 @@ Select = Callable[[typing.Any, Collection[str]], Mapping[str, Found]]
 
 
 class Question(typing.Generic[Found]):
-    """What some requests ask together.
+    """A question that several requests ask together.
 
     :ivar found: what was found, for all of them
     :ivar fault: why there is no answer; None if there is one
@@ -83,13 +83,13 @@ class Question(typing.Generic[Found]):
         self.ended = threading.Event()
 
     def end(self, fault: Exception | None) -> None:
-        """Let all who wait for it go on."""
+        """Wake the requests that wait for it."""
         self.fault = fault
         self.ended.set()
 
 
 class Database:
-    """A cell's. It may be used by many threads or greenlets at once.
+    """A cell's database. Many threads or greenlets may use it at once.
 
     :param most: how many things one question may ask for; a single request
         may ask for more
@@ -114,7 +114,7 @@ class Database:
         raise NotImplementedError
 
     def fault(self, what: str) -> Exception:
-        """Return an error that says what is wrong with the database."""
+        """Return the error to raise for a database that does not answer."""
         raise NotImplementedError
 
     def join(

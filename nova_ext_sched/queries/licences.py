@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""On which hosts servers with a licence run.
+"""Finds the hosts on which servers with a licence run.
 
 A server's licences are told from its ``os_type`` and its flavor: of both, a
 row of nova's table of instances has a column. What its image requires stands
@@ -53,7 +53,7 @@ _HOSTS = (
 
 
 class Licences:
-    """Remembers answers for a minute. A process has one, :data:`current`."""
+    """Remembers flavors and hosts for a minute; see :data:`current`."""
 
     def __init__(self) -> None:
         self._flavors = _Kept()
@@ -62,7 +62,7 @@ class Licences:
     def get_flavors(
         self, ctxt: typing.Any, traits: Collection[str]
     ) -> Mapping[int, frozenset[str]]:
-        """Return which of the traits flavors require, by the flavor's row.
+        """Return the licence traits that flavors require, by the flavor's row.
 
         :raises Exception: what the API database or its driver raises
         """
@@ -121,7 +121,7 @@ class _Kept:
 def select_flavors(
     context: typing.Any, traits: Collection[str]
 ) -> dict[int, frozenset[str]]:
-    """Return which of the traits flavors require, by the flavor's row."""
+    """Return the licence traits that flavors require, by the flavor's row."""
     keys = [f'trait:{trait}' for trait in sorted(traits)]
     found: dict[int, frozenset[str]] = {}
     for flavor, key in context.session.connection().execute(
@@ -136,7 +136,7 @@ def select_flavors(
 def select_hosts(
     context: typing.Any, os_types: Collection[str], flavors: Collection[int]
 ) -> list[typing.Any]:
-    """Return hosts with such servers, and what tells their licences.
+    """Return the hosts, ``os_type`` and flavors of servers with a licence.
 
     :param flavors: rows of flavors that require a licence
     :returns: host, ``os_type`` and flavor, each row once

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nova-scheduler asks placement besides nova's own questions."""
+"""Questions to placement besides nova's own."""
 
 from collections.abc import Collection
 import threading
@@ -80,7 +80,7 @@ _helpful = gets.Gets(_client.send, seconds=0)
 
 
 def get(ctxt: typing.Any, urls: Collection[str]) -> dict[str, typing.Any]:
-    """Return what placement answers, by URL.
+    """Return placement's answers by URL.
 
     :raises gets.Away: placement was away for too long
     :raises Exception: keystoneauth, JSON, configuration, or another status;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a request asks of reserved aggregates, for all stages."""
+"""Compiles requests for reserved aggregates, for all stages."""
 
 from collections.abc import Callable
 import typing
@@ -22,7 +22,7 @@ def rules() -> reservation.Rules:
 
 
 def compile_request(request_spec: typing.Any) -> reservation.Request:
-    """Return what a request's keys mean.
+    """Compile a request from the reservation keys that it names.
 
     The keys of the image are known if stage 1 has run on this request spec.
 
@@ -73,7 +73,7 @@ def find_image_keys(
 
 
 def flavor_keys(request_spec: typing.Any) -> set[str]:
-    """Return the keys in the flavor of a request, where that is a source."""
+    """Return the keys in a request's flavor, if flavors are a source."""
     if 'flavor' not in CONF.nova_ext_sched.member_sources:
         return set()
     return rules().keys_among(

@@ -41,7 +41,7 @@ _GONE = (
 
 
 class ImageGone(exception.RequestRefused):
-    """Glance does not have an image, or not for who asks."""
+    """Glance has no such image for this user."""
 
 
 def restore(
@@ -116,7 +116,7 @@ def _restore(ctxt: typing.Any, request_spec: typing.Any) -> None:
 
 
 def image_id(request_spec: typing.Any) -> str | None:
-    """Return the ID of the image in a request spec, None without one."""
+    """Return the ID of the image in a request spec; None if it has none."""
     image = fields.get_field(request_spec, 'image')
     return fields.get_field(image, 'id') or None
 
@@ -155,7 +155,7 @@ def read(
 def read_copy(
     ctxt: typing.Any, request_spec: typing.Any
 ) -> Collection[str] | None:
-    """Return the properties of an image that Glance has no more.
+    """Return the properties of an image that is deleted from Glance.
 
     nova copies all of them into the system metadata of the server, at boot
     and before it asks for a rebuild. Users cannot write there. So the copy
@@ -202,7 +202,7 @@ def _unread(where: str, exc: Exception) -> exception.RequestRefused:
 
 
 def _cause(ctxt: typing.Any, exc: Exception) -> Exception | None:
-    """Return what is out of order, for the log; None if nothing is.
+    """Return the fault to log of an exception; None if members cause it.
 
     A server, an image or a volume that its owner deletes or hides is not; nor
     is a token of whoever moves the server that is revoked, or may not read.

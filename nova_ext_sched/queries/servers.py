@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where servers stand, and in which cells: the selects.
+"""Selects the hosts and cells of servers.
 
 nova's own instance objects have about eighty columns; the policies need only
 the host. Each statement is made once: SQLAlchemy keeps what it compiles.
@@ -49,7 +49,7 @@ UNCLAIMED: sources.Places = frozenset((None,))
 
 
 class Mapped(typing.NamedTuple):
-    """Where nova looks for a server.
+    """The cell that nova has mapped a server to, or none yet.
 
     :ivar cell: the UUID of its cell; None if it has none yet, or has cell0,
         where servers are that found no host
@@ -62,7 +62,7 @@ class Mapped(typing.NamedTuple):
 
 
 def in_chunks(uuids: Collection[str]) -> Iterator[list[str]]:
-    """Yield as many as one statement takes, in their order, till all are."""
+    """Yield the items in chunks of as many as one statement takes."""
     wanted = sorted(uuids)
     for start in range(0, len(wanted), _CHUNK):
         yield wanted[start : start + _CHUNK]
@@ -86,7 +86,7 @@ _BUILD_REQUESTS = sa.select(_build_request.instance_uuid).where(
 def select_build_requests(
     context: typing.Any, uuids: Collection[str]
 ) -> list[str]:
-    """Return which of the servers with these UUIDs are yet to be built."""
+    """Return the UUIDs of servers that are yet to be built."""
     rows = _execute(context.session, _BUILD_REQUESTS, uuids)
     return [uuid for (uuid,) in rows]
 
@@ -160,7 +160,7 @@ _PLACES = (
 def select_places(
     context: typing.Any, uuids: Collection[str]
 ) -> dict[str, sources.Places]:
-    """Return where servers of one cell stand, by UUID.
+    """Return the hosts of servers of one cell, by UUID.
 
     What nova 31 to 34 write while a server has no host, or is about to change
     it:

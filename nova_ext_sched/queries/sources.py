@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who reads nova's aggregates, and who says where servers stand.
+"""Names who reads nova's aggregates and the hosts of servers.
 
 nova-scheduler asks nova's databases. A process that asks what another state
 of the cloud would change puts its own object in the place of :data:`current`.
@@ -29,7 +29,7 @@ class Sources:
         return api_db.context_manager.reader.using(context)
 
     def place(self, places: Mapping[str, Places]) -> Mapping[str, Places]:
-        """Return where servers stand.
+        """Return the hosts of servers.
 
         :param places: what nova's databases say, by UUID
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the request filters share: how they fail, and what they remember."""
+"""Shared by the request filters: failing closed, and a short cache."""
 
 import collections
 from collections.abc import Callable
@@ -60,7 +60,7 @@ class Outage:
         self._logged: dict[type, tuple[float, int]] = {}
 
     def failed(self, message: str, exc: BaseException) -> None:
-        """Log what a failure means, and its cause.
+        """Log a failure's consequence and cause.
 
         Not to be called in an ``except`` clause: oslo.log appends the
         exception under way to what is logged there.
@@ -187,7 +187,7 @@ def _report(
 
 
 def cached(seconds: float) -> Callable[[Read], Read]:
-    """Keep what a function of a context reads for some seconds.
+    """Cache the result of a function of a context for some seconds.
 
     If it raises, nothing is kept.
     """

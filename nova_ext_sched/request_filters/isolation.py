@@ -78,7 +78,7 @@ def isolate_aggregates(ctxt: typing.Any, request_spec: typing.Any) -> bool:
 
 
 def _read_traits_of(request_spec: typing.Any) -> tuple[set[str], Set[str]]:
-    """Return the traits that open aggregates, and all that placement is asked.
+    """Return the traits that open aggregates, and all that the query requires.
 
     Placement finds no host for a trait that is required and forbidden, or
     answers 400.

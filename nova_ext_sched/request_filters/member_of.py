@@ -83,7 +83,7 @@ class Query:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the policy's host filter will judge what is let through."""
+        """Whether the policy's host filter judges the hosts let through."""
         return self._judge is member_of_plan.Judge.HOST_FILTER
 
     def write(
@@ -92,7 +92,7 @@ class Query:
         resolved: verdict.Resolution,
         items: Sequence[Collection[typing.Any]] = (),
     ) -> None:
-        """Ask for the hosts that the policy leaves; once, at the end.
+        """Write the policy's aggregates into the query; once, at the end.
 
         :mod:`.member_of_plan` says what goes in. nova adds a ``member_of=in:``
         for each required set; one that is required already, by nova's

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which aggregates of a policy go into a placement query that has a bound.
+"""Chooses the aggregates that fit into a placement query with a bound.
 
 What a query does not say of a policy, the policy's host filter judges. Who
 does that if the query has no room for all decides what goes in:
@@ -40,7 +40,7 @@ Hosts = Mapping[str, Collection[str]]
 
 
 class Judge(enum.Enum):
-    """Who judges what a query does not say of a policy."""
+    """The stage that judges aggregates which the query leaves out."""
 
     HOST_FILTER = 'host filter'
     NOBODY = 'nobody'
@@ -48,7 +48,7 @@ class Judge(enum.Enum):
 
 
 class Before(typing.NamedTuple):
-    """What the query has of the filters before.
+    """Aggregates that earlier filters put into the query.
 
     :ivar required: sets of UUIDs
     :ivar forbidden: UUIDs
@@ -63,14 +63,14 @@ class Before(typing.NamedTuple):
 
 
 class Part(typing.NamedTuple):
-    """A required set of UUIDs, and what of it goes into the query."""
+    """A required set of UUIDs, and the part of it that the query names."""
 
     whole: frozenset[str]
     chosen: frozenset[str]
 
 
 class Plan(typing.NamedTuple):
-    """How the query changes.
+    """The changes to a query for one policy.
 
     :ivar required: sets that it gets
     :ivar forbidden: UUIDs that it gets
@@ -94,7 +94,7 @@ def make(
     get_hosts: Callable[[], Hosts],
     get_forced: Callable[[], Set[str]],
 ) -> Plan:
-    """Return what of a policy goes into the query.
+    """Return the aggregates of a policy that the query names.
 
     :param get_hosts: the hosts of each aggregate that has one, by UUID; both
         functions are called only where there is not room for all
@@ -169,7 +169,7 @@ def _rank(
     hosts: Hosts,
     usable: set[str] | frozenset[str] = frozenset(),
 ) -> list[str]:
-    """Return aggregates, those with most hosts that can be used first."""
+    """Sort aggregates, those with the most usable hosts first."""
 
     def key(uuid: str) -> tuple[int, int, str]:
         own = hosts.get(uuid, ())

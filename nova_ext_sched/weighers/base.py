@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the weighers of policies share."""
+"""Base of the weighers of policies."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -137,7 +137,7 @@ def by_aggregates(
     combine: Callable[[list[typing.Any]], typing.Any],
     read: Callable[[typing.Any], typing.Any],
 ) -> list[typing.Any]:
-    """Return what the aggregates of each host say.
+    """Read a value of each host's aggregates.
 
     :param combine: makes one answer of those of a host's aggregates
     :param read: reads one aggregate; called once for each
@@ -160,7 +160,7 @@ def by_aggregates(
 def warn_once(
     log: log_once.LogOnce, aggregate: typing.Any, faults: Iterable[str]
 ) -> None:
-    """Log what cannot be read of an aggregate's metadata."""
+    """Warn once of each malformed item of an aggregate's metadata."""
     for fault in faults:
         name = messages.clean(fields.aggregate_name(aggregate))
         log.warning(f'aggregate {name}: {fault}; it counts for nothing')

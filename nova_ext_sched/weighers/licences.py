@@ -156,7 +156,7 @@ class LicencesWeigher(base.PolicyWeigher):
 
 
 def _find_licences(spec_obj: typing.Any) -> frozenset[str]:
-    """Return the licences of a request; those of nova's readable traits."""
+    """Return the licences of a request, by its traits and its image."""
     ours = CONF.nova_ext_sched
     traits: Collection[str] = ()
     if ours.licence_traits:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a request takes of a host, as nova's own weighers read it."""
+"""Reads the amounts that a request takes of a host, as nova's weighers do."""
 
 import typing
 
@@ -8,7 +8,7 @@ from nova_ext_sched import fields
 
 
 class Asked(typing.NamedTuple):
-    """What a server of the request takes.
+    """The amounts that a server of the request takes.
 
     :ivar vcpus: all of them, dedicated ones too
     :ivar memory_mb: MiB
@@ -21,7 +21,7 @@ class Asked(typing.NamedTuple):
 
 
 def read_asked(spec_obj: typing.Any) -> Asked:
-    """Return what a RequestSpec's flavor takes; nothing without a flavor."""
+    """Read the amounts of a RequestSpec's flavor; zero without a flavor."""
     flavor = fields.get_field(spec_obj, 'flavor')
     if not flavor:
         return Asked(0, 0, 0)

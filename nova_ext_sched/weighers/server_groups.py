@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a scheduler knows of a server group: its hosts and its members.
+"""Remembers the hosts and members of server groups.
 
 nova shows a weigher only the hosts that still take a server. The others are
 
@@ -59,7 +59,7 @@ _GROUP = 3
 
 
 class ServerGroups:
-    """What is remembered of groups. A scheduler has one such object."""
+    """Hosts and members of groups; a scheduler has one such object."""
 
     def __init__(self) -> None:
         # By group and host. Most groups have no small host.

@@ -24,7 +24,7 @@ _RESOURCES = re.compile(r'resources[a-zA-Z0-9_-]{0,64}:(.+)')
 
 
 class SpecialHostsWeigher(base.PolicyWeigher):
-    """Put hosts last that are special in ways that a request does not need.
+    """Put special hosts last for requests that do not need them.
 
     :mod:`nova_ext_sched.policy.special_hosts` makes the decision.
     """

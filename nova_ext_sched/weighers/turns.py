@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which requests belong to a server group whose members take hosts in turn."""
+"""Finds requests of server groups whose members take hosts in turn."""
 
 import math
 import typing
@@ -12,7 +12,7 @@ from nova_ext_sched.queries import failure_domain
 
 
 class Turns(typing.NamedTuple):
-    """How many members of a group may share a place.
+    """The limits of a group: members on one host, and in one failure domain.
 
     :ivar rule: of a host; infinite where nothing refuses one
     :ivar limit: of a failure domain; None if the request has no limit
