@@ -48,25 +48,16 @@ Related options:
 * ``[nova_ext_sched] licence_traits``
 """,
     ),
-    cfg.Opt(
-        'licences_weight_multiplier',
-        type=weighers.Multiplier(),
-        default=1000.0,
-        help="""
+    weighers.multiplier_opt(
+        'LicencesWeigher',
+        """
 The weight of hosts that have a licence, relative to other weighers.
 
 With the default, it decides before nova's own weighers, whose multipliers add
 up to 6.
-
-Possible values:
-
-* A finite number. Negative: servers with a licence are scattered.
-* The metadata key ``licences_weight_multiplier`` of an aggregate sets another
-  value for its hosts.
-
-Related options:
-
-* ``[nova_ext_sched] weighers`` must have ``LicencesWeigher``.
+""",
+        values=' Negative: servers with a licence are scattered.',
+        related="""
 * ``[nova_ext_sched] licence_traits`` and ``licence_os_types``
 """,
     ),

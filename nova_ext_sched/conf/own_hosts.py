@@ -2,16 +2,12 @@
 
 """Options of the weigher of own hosts."""
 
-from oslo_config import cfg
-
 from nova_ext_sched.conf import weighers
 
 OPTS = [
-    cfg.Opt(
-        'own_hosts_weight_multiplier',
-        type=weighers.Multiplier(),
-        default=1000.0,
-        help="""
+    weighers.multiplier_opt(
+        'OwnHostsWeigher',
+        """
 The weight of hosts that are closed to others, relative to other weighers.
 
 ``OwnHostsWeigher`` sends a request that may use isolated or reserved hosts, or
@@ -21,16 +17,9 @@ concerned.
 
 With the default, it decides before nova's own weighers, whose multipliers add
 up to 6.
-
-Possible values:
-
-* A finite number. Negative: such hosts come last.
-* The metadata key ``own_hosts_weight_multiplier`` of an aggregate sets another
-  value for its hosts.
-
-Related options:
-
-* ``[nova_ext_sched] weighers`` must have ``OwnHostsWeigher``.
+""",
+        values=' Negative: such hosts come last.',
+        related="""
 * ``[nova_ext_sched] enable_isolated_aggregate_filtering``
 * ``[nova_ext_sched] placement_req_default_forbidden_member_prefix``
 """,

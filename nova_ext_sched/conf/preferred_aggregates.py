@@ -31,26 +31,16 @@ Related options:
 * ``[nova_ext_sched] weighers`` must have ``PreferredAggregatesWeigher``.
 """,
     ),
-    cfg.Opt(
-        'preferred_aggregates_weight_multiplier',
-        type=weighers.Multiplier(),
-        default=1000.0,
-        help="""
+    weighers.multiplier_opt(
+        'PreferredAggregatesWeigher',
+        """
 The weight of an aggregate's preference of 1 relative to other weighers.
 
 With the default, a difference of 1 decides before nova's own weighers, whose
 multipliers add up to 6, and counts as much as one of ``OwnHostsWeigher`` or
 ``SpecialHostsWeigher``.
-
-Possible values:
-
-* A finite number.
-* The metadata key ``preferred_aggregates_weight_multiplier`` of an aggregate
-  sets another value for its hosts.
-
-Related options:
-
-* ``[nova_ext_sched] weighers`` must have ``PreferredAggregatesWeigher``.
+""",
+        related="""
 * ``[nova_ext_sched] preference_key``
 """,
     ),

@@ -29,26 +29,16 @@ Related options:
 * ``[nova_ext_sched] weighers`` must have ``SpecialHostsWeigher``.
 """,
     ),
-    cfg.Opt(
-        'special_hosts_weight_multiplier',
-        type=weighers.Multiplier(),
-        default=1000.0,
-        help="""
+    weighers.multiplier_opt(
+        'SpecialHostsWeigher',
+        """
 The weight of special hosts relative to other weighers.
 
 ``SpecialHostsWeigher`` puts hosts with PCI devices, and those of marked
 aggregates, last for requests that need nothing of that. With the default, it
 decides before nova's own weighers, whose multipliers add up to 6.
-
-Possible values:
-
-* A finite number.
-* The metadata key ``special_hosts_weight_multiplier`` of an aggregate sets
-  another value for its hosts.
-
-Related options:
-
-* ``[nova_ext_sched] weighers`` must have ``SpecialHostsWeigher``.
+""",
+        related="""
 * ``[nova_ext_sched] special_hosts_key``
 * ``[filter_scheduler] pci_weight_multiplier``: nova's PCIWeigher counts free
   devices, at most 1 in all.

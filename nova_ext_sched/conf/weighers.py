@@ -44,6 +44,39 @@ class Multiplier(types.Float):
         return multiplier
 
 
+def multiplier_opt(
+    weigher: str,
+    about: str,
+    *,
+    default: float = 1000.0,
+    values: str = '',
+    related: str = '',
+) -> cfg.Opt:
+    """Return the option with the multiplier of a weigher.
+
+    :param about: what the weigher weighs
+    :param values: what follows ``A finite number.``
+    :param related: lines of related options
+    """
+    name = multiplier_name(weigher)
+    return cfg.Opt(
+        name,
+        type=Multiplier(),
+        default=default,
+        help=f"""{about}
+Possible values:
+
+* A finite number.{values}
+* The metadata key ``{name}`` of an aggregate
+  sets another value for its hosts.
+
+Related options:
+
+* ``[nova_ext_sched] weighers`` must have ``{weigher}``.
+{related.lstrip()}""",
+    )
+
+
 OPTS = [
     cfg.ListOpt(
         'weighers',

@@ -23,6 +23,7 @@ a mark that names nothing   by what else the host is         with a warning
 Devices count whether they are free or not: a host stays what it is.
 """
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
 import re
@@ -46,22 +47,21 @@ def read_mark(metadata: Mapping[str, str], key: str) -> frozenset[str]:
 
     :returns: nothing where it has no mark, or one that cannot be read
     """
-    if key not in metadata or find_fault(metadata, key):
+    if key not in metadata or any(find_faults(metadata, key)):
         return frozenset()
     return frozenset(_split(metadata[key]))
 
 
-def find_fault(metadata: Mapping[str, str], key: str) -> str:
-    """Describe the fault of an aggregate's mark; empty if it has none."""
+def find_faults(metadata: Mapping[str, str], key: str) -> Iterator[str]:
+    """Describe the fault of an aggregate's mark, if it has one."""
     if key in metadata:
         names = _split(metadata[key])
         if not names or not all(map(_NAME.fullmatch, names)):
-            return (
+            yield (
                 f'{messages.clean(key)}: expected traits or resource classes '
                 f'with commas between them, such as VGPU, got '
                 f'{messages.quoted(metadata[key])}'
             )
-    return ''
 
 
 def is_last(

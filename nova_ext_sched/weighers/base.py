@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextvars
 import math
@@ -24,6 +25,8 @@ from nova_ext_sched.weighers import turns
 CONF = nova.conf.CONF
 
 LOG_ONCE = log_once.LogOnce(__name__)
+#: Of what the status check finds, too.
+LOG_CHECKED = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 
 # The multipliers of the weigher and the request that a thread or greenlet
 # works on, by the host's aggregates; None if the weigher is not for the
@@ -132,15 +135,17 @@ def _take_turns(spec_obj: typing.Any) -> bool:
     )
 
 
-def by_aggregates(
+def by_metadata(
     states: Iterable[typing.Any],
     combine: Callable[[list[typing.Any]], typing.Any],
-    read: Callable[[typing.Any], typing.Any],
+    read: Callable[[Mapping[str, str]], typing.Any],
+    find_faults: Callable[[Mapping[str, str]], Iterable[str]] = lambda _: (),
 ) -> list[typing.Any]:
-    """Read a value of each host's aggregates.
+    """Read a value of each host's aggregates; warn of what is malformed.
 
     :param combine: makes one answer of those of a host's aggregates
-    :param read: reads one aggregate; called once for each
+    :param read: reads one aggregate's metadata; called once for each
+    :param find_faults: finds what cannot be read in it
     """
     # Hosts share the aggregates of the scheduler's memory.
     each: dict[int, typing.Any] = {}
@@ -151,16 +156,18 @@ def by_aggregates(
         if ids not in known:
             for one in state.aggregates:
                 if id(one) not in each:
-                    each[id(one)] = read(one)
+                    metadata = fields.aggregate_metadata(one)
+                    _warn_once(one, find_faults(metadata))
+                    each[id(one)] = read(metadata)
             known[ids] = combine([each[id_] for id_ in ids])
         found.append(known[ids])
     return found
 
 
-def warn_once(
-    log: log_once.LogOnce, aggregate: typing.Any, faults: Iterable[str]
-) -> None:
-    """Warn once of each malformed item of an aggregate's metadata."""
+def _warn_once(aggregate: typing.Any, faults: Iterable[str]) -> None:
+    # Once of each malformed item.
     for fault in faults:
         name = messages.clean(fields.aggregate_name(aggregate))
-        log.warning(f'aggregate {name}: {fault}; it counts for nothing')
+        LOG_CHECKED.warning(
+            f'aggregate {name}: {fault}; it counts for nothing'
+        )

@@ -7,7 +7,6 @@ import typing
 
 import nova.conf
 
-from nova_ext_sched import fields
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import own_hosts
 from nova_ext_sched.policy import reservation
@@ -30,10 +29,10 @@ class OwnHostsWeigher(base.PolicyWeigher):
         self, states: list[typing.Any], spec_obj: typing.Any
     ) -> Sequence[float] | None:
         closing = _read_closing()
-        return base.by_aggregates(
+        return base.by_metadata(
             states,
             lambda found: float(any(found)),
-            lambda one: closing.closes(fields.aggregate_metadata(one)),
+            closing.closes,
         )
 
 

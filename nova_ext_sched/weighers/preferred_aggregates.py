@@ -8,13 +8,10 @@ import typing
 import nova.conf
 
 from nova_ext_sched import fields
-from nova_ext_sched import log_once
 from nova_ext_sched.policy import preferred_aggregates
 from nova_ext_sched.weighers import base
 
 CONF = nova.conf.CONF
-
-LOG_ONCE = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 
 
 class PreferredAggregatesWeigher(base.PolicyWeigher):
@@ -37,14 +34,11 @@ class PreferredAggregatesWeigher(base.PolicyWeigher):
         ]
         project = fields.get_field(spec_obj, 'project_id')
 
-        def judge(aggregate: typing.Any) -> float:
-            metadata = fields.aggregate_metadata(aggregate)
-            base.warn_once(
-                LOG_ONCE,
-                aggregate,
-                preferred_aggregates.find_faults(metadata, key),
-            )
-            found = preferred_aggregates.read(metadata, key)
-            return found.counts_for(names, project)
-
-        return base.by_aggregates(states, lambda found: sum(found, 0.0), judge)
+        return base.by_metadata(
+            states,
+            lambda found: sum(found, 0.0),
+            lambda metadata: preferred_aggregates.read(
+                metadata, key
+            ).counts_for(names, project),
+            lambda metadata: preferred_aggregates.find_faults(metadata, key),
+        )

@@ -10,14 +10,11 @@ import typing
 import nova.conf
 
 from nova_ext_sched import fields
-from nova_ext_sched import log_once
 from nova_ext_sched.policy import special_hosts
 from nova_ext_sched.queries import isolation
 from nova_ext_sched.weighers import base
 
 CONF = nova.conf.CONF
-
-LOG_ONCE = log_once.LogOnce(__name__, advice=log_once.CHECKED)
 
 # An extra spec of a flavor: resources:VGPU, resources1:VGPU.
 _RESOURCES = re.compile(r'resources[a-zA-Z0-9_-]{0,64}:(.+)')
@@ -36,15 +33,11 @@ class SpecialHostsWeigher(base.PolicyWeigher):
         self, states: list[typing.Any], spec_obj: typing.Any
     ) -> Sequence[float] | None:
         key = CONF.nova_ext_sched.special_hosts_key
-
-        def read(aggregate: typing.Any) -> frozenset[str]:
-            metadata = fields.aggregate_metadata(aggregate)
-            fault = special_hosts.find_fault(metadata, key)
-            base.warn_once(LOG_ONCE, aggregate, [fault] if fault else [])
-            return special_hosts.read_mark(metadata, key)
-
-        marks = base.by_aggregates(
-            states, lambda found: frozenset().union(*found), read
+        marks = base.by_metadata(
+            states,
+            lambda found: frozenset().union(*found),
+            lambda metadata: special_hosts.read_mark(metadata, key),
+            lambda metadata: special_hosts.find_faults(metadata, key),
         )
         devices = [_has_devices(state) for state in states]
         if not any(devices) and not any(marks):

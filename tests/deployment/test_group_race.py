@@ -72,6 +72,25 @@ SETUPS['everything'] = (
         ): 'reservation:',
     },
 )
+# Every preference; the hosts differ by PREFERRED and by their sizes.
+SETUPS['preferences'] = (
+    True,
+    {
+        **SETUPS['everything'][1],
+        ('nova_ext_sched', 'weighers'): (
+            'ServerGroupRoundRobinWeigher,RelativeRoomWeigher,'
+            'PreferredAggregatesWeigher,OwnHostsWeigher,SpecialHostsWeigher,'
+            'LicencesWeigher'
+        ),
+        ('nova_ext_sched', 'licence_os_types'): 'windows,linux',
+    },
+)
+#: Aggregates whose hosts weighers of preferences put first or last.
+PREFERRED = (
+    ('new', ['host1', 'host2'], {'preference': '1'}),
+    ('leaves', ['host3'], {'preference': '-1'}),
+    ('gpus', ['host4'], {'special': 'VGPU'}),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,7 +307,7 @@ def options(case, setup, schedulers):
     enabled = ['ComputeFilter', ANTI_AFFINITY]
     if ours and case.racks:
         enabled.append('FailureDomainFilter')
-    if setup == 'everything':
+    if setup in ('everything', 'preferences'):
         enabled += ['AggregateInstanceTypeFilter', 'IsolatedAggregatesFilter']
     return ours, {
         ('filter_scheduler', 'enabled_filters'): ','.join(enabled),
@@ -310,12 +329,18 @@ def create_racks(cloud, case, key):
         cloud.client(*calls)
 
 
+def prefer(cloud):
+    """Make hosts differ for weighers of preferences."""
+    cloud.client(*(['aggregate', *one] for one in PREFERRED))
+
+
 class GroupRaceTestCase(testtools.TestCase):
     def test_the_group_fills(self):
         case = Case('12 on 4 hosts', sizes=(None,) * 4)
         soft = dataclasses.replace(case, policy='soft-anti-affinity', churn=4)
         cloud = self.useFixture(base.Deployment(tuple(case.hosts)))
-        ours, config = options(case, 'weigher', 2)
+        prefer(cloud)
+        ours, config = options(case, 'preferences', 2)
         with cloud.scheduler(config, filters=ours):
             (run,) = fill(cloud, case, 8)
             (even,) = fill(cloud, soft, 8)
@@ -362,6 +387,8 @@ def measure(cloud, arguments):
             ['traits', cloud.hosts[:1], ['CUSTOM_ISOLATED']],
             ['aggregates', 'many', arguments.isolated, 'CUSTOM_ISOLATED'],
         )
+    if 'preferences' in arguments.setups:
+        prefer(cloud)
     for number, name in enumerate(arguments.cases):
         case = NAMES[name]
         prepare(cloud, case, known)

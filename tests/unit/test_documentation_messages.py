@@ -98,7 +98,9 @@ def find_strings(
         match child:
             case ast.Expr(value=value) if template(value):
                 continue  # a docstring
-            case ast.Call() if name_of(child).endswith(('Opt', 'OptGroup')):
+            case ast.Call() if name_of(child).endswith(
+                ('Opt', 'OptGroup', '_opt')
+            ):
                 continue
             case ast.Call() if name_of(child) in QUIET:
                 continue

@@ -153,14 +153,13 @@ class OperatorsData(typing.NamedTuple):
                     metadata, ours.preference_key
                 )
             if special_hosts.DECLARATION.is_on(self.conf):
-                faults.append(
-                    special_hosts.find_fault(metadata, ours.special_hosts_key)
+                faults += special_hosts.find_faults(
+                    metadata, ours.special_hosts_key
                 )
             yield from (
                 f'aggregate {messages.clean(name)}: {fault}; it counts for '
                 f'nothing'
                 for fault in faults
-                if fault
             )
 
     @property

@@ -41,7 +41,8 @@ class SpecialHostsTestCase(testtools.TestCase):
     @ddt.unpack
     def test_marks(self, metadata, names, faulty):
         self.assertEqual(names, special_hosts.read_mark(metadata, KEY))
-        fault = special_hosts.find_fault(metadata, KEY)
+        faults = [*special_hosts.find_faults(metadata, KEY)]
         expected = 'special: expected traits or resource classes with commas '
-        self.assertEqual(faulty, fault.startswith(expected), fault)
-        self.assertEqual(faulty, bool(fault))
+        self.assertEqual(
+            [True] * faulty, [one.startswith(expected) for one in faults]
+        )
