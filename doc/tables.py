@@ -12,6 +12,7 @@ import yaml
 ROOT = pathlib.Path(__file__).parents[1]
 MESSAGES = ROOT / 'doc' / 'source' / 'reference' / 'messages.yaml'
 SECURITY = ROOT / 'doc' / 'source' / 'contributor' / 'security.yaml'
+COMMANDS = ROOT / 'doc' / 'source' / 'cli' / 'commands.yaml'
 SCHEMA = ROOT / 'nova_ext_sched' / 'simulator' / 'schema.yaml'
 TESTS = ROOT / 'tests'
 # The modules are not imported: they change nova.
@@ -55,6 +56,29 @@ def write_messages() -> str:
         for text, name, remedy in messages:
             lines += [f'``{text}`` : {name}', f'   {remedy}', '']
     return '\n'.join(lines)
+
+
+class Command(typing.NamedTuple):
+    """A command, as the card has it.
+
+    :ivar part: ``look`` and ``plan`` change nothing; ``act`` is the rest
+    :ivar page: in the folder ``cli``
+    :ivar question: what it answers; the page begins with it
+    :ivar example: a line that the page types
+    :ivar three: when the exit status is 3
+    """
+
+    command: str
+    part: str
+    page: str
+    question: str
+    example: str
+    three: str
+
+
+def read_commands() -> list[Command]:
+    """Return every command, in the order of the card."""
+    return [Command(**one) for one in yaml.safe_load(COMMANDS.read_text())]
 
 
 class Cloud(typing.NamedTuple):

@@ -57,26 +57,28 @@ html_static_path = ['_static']
 html_css_files = ['narrow.css']
 html_js_files = ['narrow.js']
 html_theme_options = {'top_of_page_buttons': []}
-# A page of each command, as nova-ext-sched-explain.1, and one of all.
-COMMANDS = {
-    'index': ('nova-ext-sched', 'explain and plan what nova-scheduler does'),
-    'audit': ('nova-ext-sched-audit', 'list servers that violate a policy'),
-    'capacity': ('nova-ext-sched-capacity', 'count the servers that fit'),
-    'drain': ('nova-ext-sched-drain', 'plan the moves that empty hosts'),
-    'explain': ('nova-ext-sched-explain', 'say why there is no valid host'),
-    'maintain': ('nova-ext-sched-maintain', 'plan a rolling maintenance'),
-    'make-room': ('nova-ext-sched-make-room', 'plan moves for new servers'),
-    'mend': ('nova-ext-sched-mend', 'plan the moves that fix violations'),
-    'simulate': ('nova-ext-sched-simulate', 'try a policy without a cloud'),
-    'survive': ('nova-ext-sched-survive', 'say which hosts can fail'),
-    'watch': ('nova-ext-sched-watch', 'record why nova refuses requests'),
-    'status': ('nova-ext-sched-status', 'check the configuration'),
-    'isolation': ('openstack-aggregate-isolation', 'check traits of hosts'),
-    'moves': ('openstack-move-plan', 'carry out a plan of moves'),
-}
+# A page of each command, as nova-ext-sched-explain.1, and one of all. Two
+# commands of one page have the name of its first.
 man_pages = [
-    (f'cli/{page}', name, said, [copyright], 1)
-    for page, (name, said) in COMMANDS.items()
+    (
+        'cli/index',
+        'nova-ext-sched',
+        'explain and plan what nova-scheduler does',
+        [copyright],
+        1,
+    )
+]
+man_pages += [
+    (
+        f'cli/{one.page}',
+        '-'.join(one.command.split()),
+        one.question,
+        [copyright],
+        1,
+    )
+    for one in reversed(
+        {one.page: one for one in reversed(tables.read_commands())}.values()
+    )
 ]
 
 
@@ -192,6 +194,46 @@ class Table(docutils.SphinxDirective):
         return self.parse_text_to_nodes(
             statemachine.StringList(lines, self.name),
             allow_section_headings=False,
+        )
+
+
+class Commands(docutils.SphinxDirective):
+    """Every command, as a card or as a list of questions."""
+
+    option_spec = {
+        'form': lambda given: directives.choice(given, ('card', 'questions'))
+    }
+
+    def run(self):
+        self.env.note_dependency(str(tables.COMMANDS))
+        commands = tables.read_commands()
+        if self.options['form'] == 'card':
+            lines = [
+                '.. list-table::',
+                '   :class: names',
+                '   :header-rows: 1',
+                '   :widths: 22 30 30 18',
+                '',
+            ]
+            rows = [('Command', 'Its question', 'An example', 'Exit status 3')]
+            rows += [
+                (
+                    f':doc:`{one.command} </cli/{one.page}>` ({one.part})',
+                    one.question,
+                    f'``{one.example}``',
+                    one.three,
+                )
+                for one in commands
+            ]
+            for row in rows:
+                for mark, cell in zip('*   ', row, strict=True):
+                    lines.append(f'   {mark} - {cell}')
+        else:
+            lines = [
+                f'* {one.question} :doc:`/cli/{one.page}`' for one in commands
+            ]
+        return self.parse_text_to_nodes(
+            statemachine.StringList(lines, self.name)
         )
 
 
@@ -314,6 +356,7 @@ def name_messages(app, doctree):
 
 
 def setup(app):
+    app.add_directive('commands', Commands)
     app.add_directive('decisions', Decisions)
     app.add_directive('faults', Faults)
     app.add_directive('messages', Messages)
