@@ -210,9 +210,9 @@ class Commands(docutils.SphinxDirective):
         if self.options['form'] == 'card':
             lines = [
                 '.. list-table::',
-                '   :class: names',
+                '   :class: card',
                 '   :header-rows: 1',
-                '   :widths: 22 30 30 18',
+                '   :widths: 21 28 33 18',
                 '',
             ]
             rows = [('Command', 'Its question', 'An example', 'Exit status 3')]
