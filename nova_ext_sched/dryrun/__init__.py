@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""nova-scheduler's decision, with nothing claimed: a library.
+"""Runs nova-scheduler's decision with nothing claimed: a library.
 
 It runs nova's own code on what it reads of the cloud, and changes nothing.
 :mod:`.cloud` is what there is, :mod:`.decision` what the scheduler says of a

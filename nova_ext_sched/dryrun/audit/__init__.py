@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which servers violate a policy where they run."""
+"""Finds servers that violate a policy on their host."""

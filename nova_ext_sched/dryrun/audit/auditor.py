@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Every server of every cell against the policies that are on."""
+"""Judges every server of every cell by the enabled policies."""
 
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ class Auditor:
 
     @property
     def faults(self) -> list[str]:
-        """What could not be read, a sentence each."""
+        """A sentence for each failed read."""
         return self.cloud.faults
 
     def count(self) -> int:
@@ -65,7 +65,7 @@ class Auditor:
     def judge(
         self, advance: progress.Advance = progress.silent
     ) -> Iterator[policies.Standing]:
-        """Yield the servers found, as they are found; after :meth:`count`.
+        """Yield servers with violations, as they are found; after `count`.
 
         A cell that stops answering goes to ``faults``, and the next one
         follows.
@@ -84,7 +84,7 @@ class Auditor:
                 continue
 
     def _judge_host(self, cell: str, host: str) -> Iterator[policies.Standing]:
-        """Yield the servers of one host, but those that are gone meanwhile."""
+        """Yield the servers of one host, without those gone meanwhile."""
         unknown: dict[str, policies.Standing] = {}
         for standing in self._read(cell, host):
             standing.violated = list(self.policies.judge(standing))
@@ -96,7 +96,7 @@ class Auditor:
         yield from (unknown[uuid] for uuid in unknown if uuid not in deleted)
 
     def _read(self, cell: str, host: str) -> Iterator[policies.Standing]:
-        """Yield the servers of one host, with what each is judged by.
+        """Yield the servers of one host, each with its request.
 
         :raises cells.CellFailed: the database stops answering
         """
@@ -117,7 +117,7 @@ class Auditor:
             )
 
     def _make_request(self, stored: servers.Stored) -> tuple[typing.Any, str]:
-        """Return what a server is judged by, or None and why it is unknown."""
+        """Return a server's request, or None and why it is unknown."""
         if stored.text is None:
             return None, f'nova has no request spec of the server{_NO_MOVE}'
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The policies that are on, judged by the scheduler's own host filters."""
+"""Judges servers by the enabled policies, with their own host filters."""
 
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ _WITH_REASON = {
 
 @dataclasses.dataclass(eq=False)
 class Standing:
-    """A server and the host on which it stands.
+    """A server, its host, and the policies that it violates there.
 
     ``host_state`` is a nova HostState with the host's aggregates and with its
     instances but this one, as if the server were to be placed there now.
@@ -70,7 +70,7 @@ class Standing:
 
 
 class Policies:
-    """The policies that nova.conf turns on, whoever wrote them.
+    """The policies that nova.conf enables, third-party ones included.
 
     One of its two filters is enough to keep a request out, so a policy is
     judged by its host filter even where that is not enabled. So is nova's own
@@ -122,7 +122,7 @@ class Policies:
         }
 
     def judge(self, server: Standing) -> Iterator[tuple[str, str]]:
-        """Yield what the policies say against a server where it stands.
+        """Yield the violations of a server on its host.
 
         In a fork, members of its group count where they are then.
 
@@ -166,7 +166,7 @@ class Policies:
         return change.used(self._cloud.aggregates_copy, {})
 
     def counts_group(self, name: str) -> bool:
-        """Return whether the servers beside one decide, and nothing else.
+        """Return whether only the servers beside one decide.
 
         :param name: of a policy, as :meth:`judge` yields it
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How many servers violate the policies, and where they are."""
+"""Counts servers that violate policies, by place."""
 
 import collections
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ class Totals:
 
     @property
     def by_host(self) -> dict[str, int]:
-        """The number of servers that violate a policy, of hosts with some."""
+        """The numbers of servers that violate a policy, by host."""
         return {
             name: number
             for (kind, name), number in self._servers.items()
@@ -99,7 +99,7 @@ class Totals:
 
     @property
     def head(self) -> str:
-        """What was found: a clause, which stands on :attr:`counts`."""
+        """The finding as a clause, made of :attr:`counts`."""
         if not self.policies:
             return 'No policy is on'
         head = messages.part(
@@ -131,5 +131,5 @@ class Totals:
 
     @property
     def counts(self) -> list[tuple[int, str]]:
-        """How many servers violate each policy that some do."""
+        """The number of servers that violate each policy."""
         return [(count, name) for name, count in self.ranked if count]

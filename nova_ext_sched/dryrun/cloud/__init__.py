@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What there is: nova's code in this process, and what it reads of the cloud.
+"""Reads the cloud with nova's own code, in this process.
 
 Read-only. Nothing here asks the scheduler a question; that is
 :mod:`..decision`'s.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Cells' databases, asked all at once."""
+"""Asks the databases of all cells at once."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ class NoAnswerError(Exception):
 
 
 class Cells:
-    """Asks cells, and remembers those that hang.
+    """Asks cells, and remembers the ones that hang.
 
     ===========================  ============================================
     a cell                       what follows
@@ -120,7 +120,7 @@ class _Hanging:
 
 
 def say_problem(problem: Exception) -> str:
-    """Return why a cell has no answer, in words."""
+    """Describe why a cell has no answer."""
     if isinstance(problem, NoAnswerError):
         return str(problem)
     return messages.say_error(problem)

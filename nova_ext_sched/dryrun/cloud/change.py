@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Another state of the cloud, in the place of nova's databases.
+"""Shows the scheduler's code another state than nova's databases have.
 
 For commands that ask what a change of options, of aggregates, or moves would
 change. nova's own objects and our queries read it, in this process alone.
@@ -42,7 +42,7 @@ CONF = nova.conf.CONF
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """What would be other than it is; by default nothing.
+    """A supposed change of options or aggregates; by default none.
 
     An aggregate is named by its name, UUID or ID.
 
@@ -66,7 +66,7 @@ NONE = Change()
 
 
 class OtherState(sources.Sources):
-    """What the scheduler's code reads there.
+    """Aggregates and places of servers after a change.
 
     :param engine: a database that has the aggregates; :func:`copy_aggregates`
         makes it
@@ -92,7 +92,7 @@ class OtherState(sources.Sources):
 
 
 def _elsewhere(query: typing.Any) -> Callable[..., typing.Any]:
-    """Return a query of nova's that asks the database of another state."""
+    """Return a query of nova's that reads another state's database."""
 
     def ask(
         context: typing.Any, *args: typing.Any, **kw: typing.Any
@@ -122,7 +122,7 @@ _QUERIES = {
 def used(
     engine: sa.engine.Engine, moved: Mapping[str, sources.Places]
 ) -> Iterator[None]:
-    """Let the scheduler's code read another state, as :class:`OtherState`.
+    """Show the scheduler's code another state, an :class:`OtherState`.
 
     nova's request filters read it too: both stages decide on the same
     aggregates.
@@ -141,7 +141,7 @@ def used(
 
 @contextlib.contextmanager
 def made(wanted: Change) -> Iterator[None]:
-    """Let a change be made, before a :class:`.snapshot.Snapshot` is.
+    """Apply a change before a :class:`.snapshot.Snapshot` is made.
 
     At the end nothing of it is left. CONF and nova's modules are the whole
     process's, so there is one change at a time.
@@ -172,7 +172,7 @@ def made(wanted: Change) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _overridden(option: str, values: Sequence[str]) -> Iterator[None]:
-    """Let an option of nova.conf have another value.
+    """Override an option of nova.conf.
 
     :param values: the last one counts; of an option that nova.conf may have
         in several lines, each is a line
@@ -220,7 +220,7 @@ def _needs_package(options: Collection[str]) -> bool:
 
 @contextlib.contextmanager
 def _loaded() -> Iterator[None]:
-    """Let nova.conf have the line that loads this package."""
+    """Add the line to nova.conf that loads this package."""
     lines = CONF.filter_scheduler.available_filters
     if filters.ALL_FILTERS in lines:
         yield
@@ -235,7 +235,7 @@ def _loaded() -> Iterator[None]:
 
 
 def find_option(group: str, name: str) -> tuple[str, str]:
-    """Return where nova has an option that nova.conf may have by an old name.
+    """Return the present group and name of an option with an old name.
 
     :param group: ``DEFAULT`` or nothing for ``[DEFAULT]``
     """
@@ -328,7 +328,7 @@ def find_dialect() -> str:
 
 
 def like_its_database(dialect: str) -> Callable[[typing.Any, object], object]:
-    """Return what prepares a connection of SQLite to compare text.
+    """Return a function that makes SQLite compare text as the database does.
 
     :param dialect: SQLAlchemy's name of the kind of database that it is to
         compare like

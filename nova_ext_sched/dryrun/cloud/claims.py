@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a claim leaves of a host in nova-scheduler's memory.
+"""Claims from hosts in nova-scheduler's memory, and gives back.
 
 nova-scheduler claims what it picks twice: in placement, which all schedulers
 share (:mod:`.ledger`), and in its own memory
@@ -32,7 +32,7 @@ Pool = Mapping[str, typing.Any]
 
 
 class Taken(typing.NamedTuple):
-    """What a server has on its host that its request does not say.
+    """Resources of a server on its host that its request does not name.
 
     :ivar topology: the nova InstanceNUMATopology, or None
     :ivar pools: its PCI devices
@@ -57,12 +57,12 @@ class Coming(nova_instance.Instance):
 
     @classmethod
     def obj_name(cls) -> str:
-        """Return the name by which nova's lists take it."""
+        """Return the object name that nova's lists expect."""
         return 'Instance'
 
     @property
     def image_meta(self) -> typing.Any:
-        """What nova would have stored with the server."""
+        """The image metadata that nova would have stored with the server."""
         return self._image
 
 
@@ -83,7 +83,7 @@ def _copy_devices(devices: typing.Any) -> _Devices:
 
 
 def copy_state(state: typing.Any) -> typing.Any:
-    """Return a nova HostState of its own, for claims."""
+    """Copy a nova HostState, for claims."""
     found = copy.copy(state)
     found.instances = dict(state.instances)
     found.limits = {}
@@ -93,7 +93,7 @@ def copy_state(state: typing.Any) -> typing.Any:
 
 
 def copy_topology(topology: typing.Any) -> typing.Any:
-    """Return a nova InstanceNUMATopology of its own, for claims; or None.
+    """Copy a nova InstanceNUMATopology, for claims; None stays None.
 
     nova writes into its cells where they are on a host. Its own copy checks
     each CPU anew, which takes longer than to place a server.
@@ -109,7 +109,7 @@ def copy_topology(topology: typing.Any) -> typing.Any:
 
 
 def copy_requests(requests: Iterable[Request]) -> list[Request]:
-    """Return allocation requests for filters, which take some of them away.
+    """Copy allocation requests for filters, which remove some of them.
 
     nova copies whatever there is in them, which takes longer than to judge.
     """
@@ -135,7 +135,7 @@ def consume(
     request: Request,
     instance_uuid: str,
 ) -> Taken:
-    """Take from a host what one more server uses, as nova-scheduler does.
+    """Claim one more server from a host, as nova-scheduler does.
 
     :param state: of :func:`copy_state`
     :param spec_obj: a nova RequestSpec. The server becomes a member of its
@@ -160,7 +160,7 @@ def consume(
 def consume_alike(
     state: typing.Any, spec_obj: typing.Any, number: int
 ) -> None:
-    """Take from a host what servers use of which each takes the same.
+    """Claim several servers from a host that each take the same.
 
     :param state: of :func:`copy_state`
     :param spec_obj: a nova RequestSpec without server group, NUMA topology
@@ -179,7 +179,7 @@ def consume_alike(
 
 
 def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:
-    """Yield what nova PciDeviceStats had more before."""
+    """Yield the devices that a nova PciDeviceStats has lost."""
     for pool in before:
         remaining = _find_pool(devices.pools, pool)
         count = pool['count'] - (remaining['count'] if remaining else 0)
@@ -188,7 +188,7 @@ def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:
 
 
 def _find_pool(pools: Iterable[typing.Any], wanted: Pool) -> typing.Any:
-    """Return the pool of such devices, however many it has, or None."""
+    """Return the pool of such devices, even an empty one, or None."""
     for pool in pools:
         if pool | {'count': 0} == {**wanted, 'count': 0}:
             return pool
@@ -196,7 +196,7 @@ def _find_pool(pools: Iterable[typing.Any], wanted: Pool) -> typing.Any:
 
 
 def read_taken(instance: typing.Any) -> Taken:
-    """Return what a server has on the host where it stands.
+    """Read the resources of a server on its host.
 
     :param instance: the nova Instance, with its NUMA topology, PCI devices
         and requests
@@ -254,7 +254,7 @@ def leave(
     instance_uuid: str,
     taken: Taken,
 ) -> None:
-    """Give back to a host what a server on it uses: :func:`consume` undone.
+    """Give a server's resources back to its host, undoing :func:`consume`.
 
     :param state: of :func:`copy_state`
     :param spec_obj: the server's nova RequestSpec

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What would be if: a server that comes, moves or is evacuated.
+"""Supposes servers that come, move or are evacuated.
 
 ``with cloud.fork() as future:`` is the one way to suppose anything. As long as
 the block runs, the cloud answers as it would then; afterwards it is as before.
@@ -73,18 +73,18 @@ _VERSIONS = itertools.count(1)
 
 
 class Cloud(typing.Protocol):
-    """What a fork stands on, and changes as long as it is open.
+    """The parts of a cloud that a fork replaces while it is open.
 
     :class:`.snapshot.Snapshot` has it, and describes it.
     """
 
     @property
     def client(self) -> mirror.MirroringClient:
-        """nova's client, which asks the ledger of the fork that is open."""
+        """nova's client of placement, on the ledger of the open fork."""
 
     @property
     def providers(self) -> placement.Providers:
-        """What placement says."""
+        """Placement's answers."""
 
     @property
     def states(self) -> dict[str, typing.Any]:
@@ -113,7 +113,7 @@ class Cloud(typing.Protocol):
 
 
 class Fork:
-    """A cloud as it would be, on top of the cloud or of another fork.
+    """A supposed cloud, on top of the real one or of another fork.
 
     :ivar before: the fork that this one goes on from; None for the cloud
     :ivar moved: the host of each server that came or moved, by its UUID
@@ -160,7 +160,7 @@ class Fork:
 
     @contextlib.contextmanager
     def used(self) -> Iterator['Fork']:
-        """Let the cloud answer by this fork as long as the block runs."""
+        """Make the cloud answer by this fork while the block runs."""
         client = self._cloud.client
         before = client.ledger
         client.ledger = self.ledger
@@ -175,7 +175,7 @@ class Fork:
                     self._cloud.versions[uuid] = version
 
     def keep(self) -> None:
-        """Let the fork before this one go on with what happened.
+        """Pass the state of this fork to the one below it.
 
         To be called last, in the block of a fork on top of another.
         """
@@ -195,12 +195,12 @@ class Fork:
 
     @property
     def places(self) -> Mapping[str, sources.Places]:
-        """The places where servers count that came or moved, by UUID."""
+        """The hosts on which servers that came or moved count, by UUID."""
         return self._places
 
     @property
     def touched(self) -> Iterable[str]:
-        """UUIDs of the hosts that are other than before this fork."""
+        """UUIDs of the hosts that this fork has changed."""
         return self._states.keys()
 
     # What may happen.
@@ -208,7 +208,7 @@ class Fork:
     def come(
         self, uuid: str, spec_obj: typing.Any, target: typing.Any
     ) -> bool:
-        """Let a new server be built on a host.
+        """Build a new server on a host.
 
         :param uuid: of the server
         :param spec_obj: its nova RequestSpec
@@ -228,7 +228,7 @@ class Fork:
         target: typing.Any,
         node: str | None,
     ) -> bool:
-        """Let a server be built elsewhere, because its host has failed.
+        """Evacuate a server of a failed host to another.
 
         It keeps what it holds of that host, until nova-compute starts there.
 
@@ -245,7 +245,7 @@ class Fork:
     def allocate(
         self, uuid: str, spec_obj: typing.Any, request: claims.Request
     ) -> bool:
-        """Let a new server claim in placement alone.
+        """Claim a new server in placement alone.
 
         :param request: one of its allocation candidates
         :returns: as :meth:`come`; the other parameters too
@@ -333,7 +333,7 @@ class Fork:
     def leave(
         self, uuid: str, spec_obj: typing.Any, node: str, taken: claims.Taken
     ) -> None:
-        """Let a server be gone, as if it had never been.
+        """Remove a server, as if it had never been.
 
         :param uuid: of the server; the others as of :meth:`move`
         """
@@ -348,7 +348,7 @@ class Fork:
         self._places[uuid] = frozenset()
 
     def free(self, consumer: str, node: str) -> None:
-        """Let what no server holds any more be gone from placement.
+        """Remove allocations from placement that no server holds any more.
 
         :param node: UUID of the compute node that has more room then
         """
@@ -369,7 +369,7 @@ class Fork:
         taken: claims.Taken,
         freed: Iterable[str],
     ) -> None:
-        """Give back what a server had that has left a compute node.
+        """Give back the resources of a server that has left a compute node.
 
         :param freed: as of :meth:`_note_vacated`
         """
@@ -426,7 +426,7 @@ class Fork:
     def get_candidates(
         self, ctxt: typing.Any, resources: list[typing.Any]
     ) -> placement.Candidates:
-        """Return what placement answers, and what the fork opened.
+        """Return placement's candidates, and those that the fork opened.
 
         Candidates that the fork filled are among them.
 
@@ -455,14 +455,14 @@ class Fork:
         return extended
 
     def find_other(self, known: Mapping[str, object]) -> set[str]:
-        """Return hosts that may give what nobody knows yet.
+        """Return hosts whose room for a request is not known yet.
 
         :param known: what is known, by the hosts' UUIDs
         """
         return self.vacated - known.keys() | self._several
 
     def find_unknown(self, resources: Iterable[typing.Any]) -> set[str]:
-        """Return hosts that servers left, whose candidates nobody knows.
+        """Return hosts that servers left whose candidates are unknown.
 
         Placement's answer may have some of theirs.
 
@@ -475,7 +475,7 @@ class Fork:
     def leave_out_full(
         self, offered: placement.Candidates
     ) -> tuple[placement.Candidates, dict[str, list[str]]]:
-        """Return the candidates that fit what the fork leaves.
+        """Return the candidates that fit into the room of the fork.
 
         :param offered: what :meth:`get_candidates` returned
         :returns: they, and of each host that is full now the resource classes
@@ -510,7 +510,7 @@ class Fork:
         )
 
     def correct_group(self, group: typing.Any) -> None:
-        """Let a nova InstanceGroup have its members where they are now.
+        """Update a nova InstanceGroup with its members' present hosts.
 
         :param group: None where there is none
         """
@@ -528,7 +528,7 @@ class Fork:
         hosts: Iterable[str],
         answered: Mapping[str, Sequence[claims.Request]],
     ) -> dict[str, list[claims.Request]]:
-        """Return what hosts that servers left may give, whatever is free now.
+        """Return the requests that hosts left by servers might satisfy.
 
         :param resources: what :func:`.query.forms` returned
         :param hosts: UUIDs
@@ -547,7 +547,7 @@ class Fork:
         return requests
 
     def _read_held(self, node: str | None) -> None:
-        """Read at once what all servers of a compute node hold."""
+        """Read the allocations of all servers of a compute node at once."""
         if node is not None and node not in self._held:
             self._held.add(node)
             self._known |= self._cloud.providers.get_held(node)
@@ -614,7 +614,7 @@ class Fork:
     def _ask_numbered(
         self, form: typing.Any
     ) -> Mapping[str, Sequence[claims.Request]]:
-        """Return what placement gives now of the numbered groups of a request.
+        """Ask placement for the numbered groups of a request.
 
         :param form: a nova ResourceRequest
         :returns: by the hosts' UUIDs; an empty one where there are no groups

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that are deleted, or moved, while a command looks at them.
+"""Finds servers that are deleted or moved while a command runs.
 
 What is read of one then fails in many ways, in nova, Neutron or Cinder, and
 none of them says that the server is gone. So a command asks nova's databases,
@@ -49,7 +49,7 @@ _DELETING = (task_states.DELETING, task_states.SOFT_DELETING)
 
 
 class Changed(typing.NamedTuple):
-    """What became of servers that were there before, by UUID.
+    """Servers that were deleted or moved since they were read, by UUID.
 
     :ivar gone: those that are
     :ivar deleting: those that are being deleted and not gone; whether they
@@ -92,7 +92,7 @@ def find(cloud: snapshot.Snapshot, uuids: Collection[str]) -> Set[str]:
 def look(
     cloud: snapshot.Snapshot, uuids: Collection[str], softly: bool = True
 ) -> Changed:
-    """Return what became of servers, as nova's databases have it now.
+    """Look up in nova's databases which servers are deleted or moved now.
 
     :param uuids: of servers that were there before
     :param softly: as in :func:`is_gone`
@@ -125,7 +125,7 @@ def look(
 
 @main_db.pick_context_manager_reader
 def _select(context: typing.Any, uuids: Collection[str]) -> list[typing.Any]:
-    """Return what one cell knows of servers, of deleted ones too."""
+    """Select the rows of servers in one cell, deleted ones too."""
     instance = models.Instance
     rows: list[typing.Any] = []
     for chunk in servers.in_chunks(uuids):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What members of projects call their server groups."""
+"""Reads the names of server groups."""
 
 from collections.abc import Collection
 import typing
@@ -16,7 +16,7 @@ from nova_ext_sched.dryrun.cloud import process
 
 
 def read_names(uuids: Collection[str]) -> dict[str, str]:
-    """Return the names of server groups, of those that there are.
+    """Return the names of existing server groups.
 
     :param uuids: what may be that of a group; without any, nova's database is
         not asked

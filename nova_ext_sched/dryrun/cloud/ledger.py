@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Placement's allocations as they would be: claims that are not made.
+"""Keeps supposed allocations above those that placement has.
 
 nova's own report client reads and writes allocations, of a server that comes,
 moves or is evacuated. Here its requests for them are answered from memory, so
@@ -43,7 +43,7 @@ Key = tuple[str, str]
 
 
 class Response:
-    """An answer of placement, as nova's report client looks at it."""
+    """An answer in the form that nova's report client expects."""
 
     headers: typing.ClassVar[dict[str, str]] = {}
 
@@ -56,7 +56,7 @@ class Response:
 
     @property
     def text(self) -> str:
-        """What went wrong, for nova's log."""
+        """The error, for nova's log."""
         return str(self._body)
 
     def json(self) -> Body:
@@ -99,7 +99,7 @@ class Ledger:
         return bool(self._written)
 
     def take_over(self, after: 'Ledger') -> Iterable[str]:
-        """Go on with what another wrote that went on from this one.
+        """Take over the allocations of a ledger above this one.
 
         :returns: the consumers of which this one has the allocations now
         """
@@ -186,7 +186,7 @@ class Ledger:
         return Response(204)
 
     def get_free(self, provider: str, name: str) -> int:
-        """Return what a provider has left of a resource class."""
+        """Return the free amount of a provider's resource class."""
         inventory = self._get_inventory(provider).get(name)
         if inventory is None:
             return 0
@@ -213,7 +213,7 @@ class Ledger:
     def count_fitting(
         self, request: Mapping[str, typing.Any], most: int
     ) -> int:
-        """Return how often an allocation request could be claimed.
+        """Count how often an allocation request could be claimed.
 
         :param most: returned where it could be claimed as often, or more
         """
@@ -225,7 +225,7 @@ class Ledger:
         return max(0, min([most, *times]))
 
     def find_violated(self, consumer: str) -> list[tuple[str, int]]:
-        """Return what a consumer holds and could not be given any more.
+        """Return the amounts of a consumer that its providers no longer give.
 
         :returns: resource class and amount; min_unit, max_unit or step_size
             have changed since
@@ -248,7 +248,7 @@ class Ledger:
 
 
 def fits_units(inventory: Mapping[str, int], amount: int) -> bool:
-    """Return whether an inventory ever gives such an amount to one."""
+    """Return whether an inventory ever gives this amount to one consumer."""
     return (
         inventory['min_unit'] <= amount <= inventory['max_unit']
         and amount % inventory['step_size'] == 0

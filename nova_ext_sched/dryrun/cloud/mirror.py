@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Placement's aggregates after a change of nova's that is not made.
+"""Answers for placement as if nova-api had mirrored a change.
 
 nova-api mirrors in placement which hosts an aggregate holds, and nova-compute
 whether it is disabled. Where a query names an aggregate or a trait that would
@@ -174,7 +174,7 @@ def _narrow(
     fits: Callable[[str], bool],
     limit: int | None = None,
 ) -> None:
-    """Leave of candidates those whose trees of providers all fit."""
+    """Keep the candidates whose trees of providers all fit."""
     roots = {
         uuid: summary['root_provider_uuid']
         for uuid, summary in body['provider_summaries'].items()
@@ -192,7 +192,7 @@ def _keep(
     requests: list[typing.Any],
     roots: Mapping[str, str],
 ) -> None:
-    """Leave of candidates some requests, and the providers in their trees."""
+    """Keep some requests of candidates, and their trees of providers."""
     kept = {roots[uuid] for one in requests for uuid in one['allocations']}
     body['allocation_requests'] = requests
     body['provider_summaries'] = {
@@ -207,7 +207,7 @@ def _narrow_by_traits(
     having: Collection[tuple[re.Match[str], bool, set[str]]],
     limit: int | None = None,
 ) -> None:
-    """Leave of candidates those whose providers have, or lack, traits.
+    """Keep the candidates whose providers have, or lack, traits.
 
     Of a group, the providers that it takes something of; of a tree, its root.
     """
@@ -232,7 +232,7 @@ def _narrow_by_traits(
 
 @contextlib.contextmanager
 def used(changes: Changes, traits: Traits | None = None) -> Iterator[None]:
-    """Let every client of this process answer as if hosts had changed.
+    """Make every client of this process answer as if hosts had changed.
 
     What is changed already stays so, unless it changes again.
     """

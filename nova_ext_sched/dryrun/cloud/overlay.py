@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A change laid over a cloud that was already read.
+"""Lays a change over a cloud that was already read.
 
 What acts suppose is tried several at a time on one reading: nothing of nova's
 databases is read again, and of placement only what the change may answer
@@ -32,7 +32,7 @@ DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
 
 @dataclasses.dataclass(frozen=True)
 class Overlay:
-    """What would be other; by default nothing.
+    """A supposed change to a cloud; by default none.
 
     Hosts, aggregates and providers are named as nova has them.
 
@@ -69,7 +69,7 @@ NONE = Overlay()
 
 @contextlib.contextmanager
 def laid(cloud: 'snapshot.Snapshot', wanted: Overlay) -> Iterator[None]:
-    """Let a cloud answer as it would after a change, while the block runs.
+    """Make a cloud answer as after a change while the block runs.
 
     :param cloud: it, or the fork that is open, is otherwise as it was
     :raises exception.InvalidValue: an option does not exist
@@ -96,7 +96,7 @@ def laid(cloud: 'snapshot.Snapshot', wanted: Overlay) -> Iterator[None]:
 def _replacing(
     cloud: 'snapshot.Snapshot', replaced: Mapping[str, typing.Any]
 ) -> Iterator[None]:
-    """Let attributes of a cloud have other values.
+    """Replace attributes of a cloud while the block runs.
 
     What is computed of aggregates is computed anew where they change.
     """
@@ -116,7 +116,7 @@ def _replacing(
 
 @contextlib.contextmanager
 def _reading(cloud: 'snapshot.Snapshot', copied: typing.Any) -> Iterator[None]:
-    """Let the scheduler's code read other aggregates, and none it keeps.
+    """Make the scheduler's code read other aggregates, past its caches.
 
     :param copied: as of :func:`.change.used`
     """
@@ -156,7 +156,7 @@ def _change_aggregates(
 def _find_mirrored(
     cloud: 'snapshot.Snapshot', wanted: Overlay
 ) -> tuple[mirror.Changes, mirror.Traits]:
-    """Return what placement would answer otherwise."""
+    """Return the changes to placement's answers."""
     changes: mirror.Changes = {}
     traits: mirror.Traits = {}
     hosts = {one.uuid: one.hosts for one in cloud.aggs_by_id.values()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What placement says: nova's client of it, and each question asked once."""
+"""Asks placement through nova's client, each question once."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -84,7 +84,7 @@ class QueryRefused(PlacementFailed):
 
     @property
     def detail(self) -> str:
-        """What the reason does not say."""
+        """Further detail of the reason."""
         return ''
 
 
@@ -106,7 +106,7 @@ class QueryTooLong(QueryRefused):
 
     @property
     def detail(self) -> str:
-        """What the server said."""
+        """The server's text."""
         return self.cause
 
 
@@ -203,7 +203,7 @@ class ReportClient(report.SchedulerReportClient):
         cause: str,
         is_away: bool,
     ) -> PlacementFailed:
-        """Return what is wrong where a query failed.
+        """Return the error to raise for a failed query.
 
         :param failure: what it is unless placement is away
         :param is_away: whether it may be
@@ -220,7 +220,7 @@ class ReportClient(report.SchedulerReportClient):
         return failed
 
     def read_allocations(self, consumer: str) -> _Body:
-        """Return what placement has of a consumer, in a fork too."""
+        """Return the allocations of a consumer, in a fork too."""
         response = self._repeat(
             lambda: super(ReportClient, self).get(
                 f'{_ALLOCATIONS}{consumer}',
@@ -269,7 +269,7 @@ def _is_long(url: str) -> bool:
 
 
 class Candidates:
-    """What nova-scheduler gets from placement for a request.
+    """Allocation candidates as nova-scheduler gets them for a request.
 
     :param client: a :class:`ReportClient`
     :param resources: what :func:`.query.forms` returned
@@ -304,7 +304,7 @@ class Candidates:
 
 
 class Providers:
-    """Which hosts satisfy a part, asked of placement once each.
+    """Asks placement which hosts satisfy a part of a query, once each.
 
     :param client: a :class:`ReportClient`
     """
@@ -330,7 +330,7 @@ class Providers:
     def get_candidates(
         self, ctxt: typing.Any, resources: list[typing.Any]
     ) -> Candidates:
-        """Return what placement answers; equal queries are asked once.
+        """Return allocation candidates; equal queries are asked once.
 
         :param resources: what :func:`.query.forms` returned
         """
@@ -348,7 +348,7 @@ class Providers:
         return self._answers[key]
 
     def get_room(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
-        """Return what a provider has and uses, as it said last.
+        """Return a provider's inventory and usage, as read last.
 
         :returns: ``capacity`` and ``used`` of each resource class
         """
@@ -357,7 +357,7 @@ class Providers:
         return self._rooms[uuid]
 
     def get_held(self, uuid: str) -> dict[str, _Body]:
-        """Return the allocations of all that hold something of a host.
+        """Return the allocations of all consumers on a host.
 
         :param uuid: of the host's own provider; what consumers hold of the
             others of its tree, and of those that it shares, is with it
@@ -368,7 +368,7 @@ class Providers:
         return ledger.collect(of_host, self._get_shared(uuid))
 
     def get_shared(self, uuid: str) -> dict[str, _Body]:
-        """Return the allocations of what hosts share, of all that hold some.
+        """Return the allocations of all consumers on shared providers.
 
         :param uuid: of a host's own provider
         """
@@ -417,7 +417,7 @@ class Providers:
     def get_givers(
         self, host: str, bounds: Iterable[query.Part] = ()
     ) -> list[str]:
-        """Return the providers that may give something of a host.
+        """Return the providers that a host's servers can use.
 
         :param host: UUID of its own provider
         :param bounds: aggregates and trees of which those that it shares with
@@ -439,7 +439,7 @@ class Providers:
         return [host, *below, *shared]
 
     def gives(self, uuid: str, name: str, amount: int) -> bool:
-        """Return whether a provider ever gives such an amount to one.
+        """Return whether a provider ever gives this amount to one consumer.
 
         :param name: of the resource class
         """
@@ -465,7 +465,7 @@ class Providers:
         return {'root_provider_uuid': root, 'resources': self.get_room(uuid)}
 
     def _having(self, part: query.Part) -> Set[str]:
-        """Return the providers that have what a part names, or are of it."""
+        """Return the providers with a part's trait, resource or aggregate."""
         return self._ask((part.key, part.value.removeprefix('!'))).keys()
 
     def knows(self, part: query.Part) -> bool:
@@ -488,7 +488,7 @@ class Providers:
         return served
 
     def find_known(self, traits: Collection[str]) -> set[str]:
-        """Return those of some traits that placement knows."""
+        """Return the traits that placement knows among these."""
         url = f'/traits?name=in:{parse.quote(",".join(sorted(traits)))}'
         return {*self._get(url).get('traits', ())}
 
@@ -508,7 +508,7 @@ class Providers:
         return self._ask(('in_tree', uuid)).keys()
 
     def get_consumer(self, uuid: str) -> _Body:
-        """Return all allocations of a consumer, and whose it is."""
+        """Return all allocations of a consumer, with its project and user."""
         return self._get(f'{_ALLOCATIONS}{uuid}')
 
     def get_consumer_type(self, uuid: str) -> str | None:
@@ -524,7 +524,7 @@ class Providers:
     def _get(
         self, url: str, version: str = report.SAME_SUBTREE_VERSION
     ) -> dict[str, typing.Any]:
-        """Return what placement answers; nothing where that is 400."""
+        """Return the body of a GET; an empty one for status 400."""
         response = self._client.get(url, version=version)
         return response.json() if response.status_code == 200 else {}
 

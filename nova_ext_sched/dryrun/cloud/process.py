@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""nova-scheduler's process, for what only reads.
+"""Sets up nova in this process as nova-scheduler does, only to read.
 
 Nothing of nova is imported before :func:`patch`: which nova runs, and how its
 threads work, is decided first.
@@ -34,7 +34,7 @@ class NoConfiguration(exception.InvalidValue):
 
 
 def patch() -> None:
-    """Let threads work as in nova-scheduler; before nova is used.
+    """Patch threads as nova-scheduler does; before nova is used.
 
     :raises ImportError: there is no nova
     """
@@ -62,7 +62,7 @@ def _silent_eventlet() -> Iterator[None]:
 
 
 def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
-    """Let nova have nova-scheduler's nova.conf, databases and objects.
+    """Configure nova with nova-scheduler's nova.conf, databases and objects.
 
     As nova.cmd.scheduler does before it starts its service, except that the
     log is left alone: a tool must not write into the scheduler's.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What keystone calls projects."""
+"""Reads the names of projects from Keystone."""
 
 from collections.abc import Collection
 import logging
@@ -34,7 +34,7 @@ _OF_A_CLOUD = ('OS_CLOUD', 'OS_AUTH_URL')
 
 
 def read_names(ids: Collection[str]) -> dict[str, str]:
-    """Return the names of projects, of those that keystone tells in time.
+    """Return the names of projects that Keystone gives in time.
 
     Keystone is asked once, for all of its projects: as the user of
     ``OS_CLOUD`` or of other ``OS_*`` variables, as Glance is, and where there
@@ -96,7 +96,7 @@ def _has_servers(context: typing.Any, project: str) -> bool:
 
 
 def _ask() -> tuple[dict[str, str], str]:
-    """Return the names of all projects by ID, or why keystone tells none."""
+    """Return the names of all projects by ID, or the reason for none."""
     told: list[dict[str, typing.Any]] = []
     failed: list[str] = []
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""nova's query for allocation candidates, as a whole and part by part.
+"""Divides nova's query for allocation candidates into parts.
 
 The query string is nova's own (``ResourceRequest.to_querystring``). What
 placement answers to the whole decides; the parts, asked one by one, say why a
@@ -40,7 +40,7 @@ class Part(typing.NamedTuple):
 
     @property
     def forbids(self) -> bool:
-        """Whether the part names what a host must not have."""
+        """Whether the part forbids traits or aggregates."""
         return self.value.startswith('!')
 
     @property
@@ -60,7 +60,7 @@ class Part(typing.NamedTuple):
 
 
 def split(text: str) -> list[Part]:
-    """Split nova's query string into what can be asked by itself.
+    """Split nova's query string into parts that can be asked alone.
 
     Forbidden aggregates are one part each. ``limit``, ``group_policy`` and
     ``same_subtree`` are no parts: they mean something to the whole alone.
@@ -154,7 +154,7 @@ def keep_numbered(form: typing.Any) -> typing.Any:
 
 
 def lift_limit(resources: list[typing.Any]) -> None:
-    """Let placement answer with every candidate, as nova itself does.
+    """Lift the limit of candidates from requests, as nova itself does.
 
     :param resources: what :func:`forms` returned
     """

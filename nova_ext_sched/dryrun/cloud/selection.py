@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts that a command is about: by names, aggregates or domains."""
+"""Selects hosts by names, aggregates or failure domains."""
 
 import collections
 from collections.abc import Collection
@@ -24,7 +24,7 @@ def find(
     aggregates: Iterable[str],
     domains: Iterable[str] = (),
 ) -> set[str]:
-    """Return the names of hosts that are named, or in what is named.
+    """Return the names of the selected hosts.
 
     :param names: of hosts
     :param aggregates: names, UUIDs or IDs

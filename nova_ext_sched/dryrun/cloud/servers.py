@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The servers of every cell: the one reader of their rows and requests."""
+"""Reads the servers of every cell, their rows and requests."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -66,7 +66,7 @@ _PER_REQUEST = (
 
 
 class Stored(typing.NamedTuple):
-    """What nova has stored of a server.
+    """The rows of a server in nova's databases.
 
     :ivar uuid: its own
     :ivar instance: its nova Instance; of one in no cell, what stands for it
@@ -88,7 +88,7 @@ class Stored(typing.NamedTuple):
 
 @dataclasses.dataclass
 class Reader:
-    """Reads servers, and makes nova RequestSpecs of what is stored.
+    """Reads servers and their nova RequestSpecs.
 
     Each server group is read once, with its members and their hosts: nova's
     own code reads them anew for each server.
@@ -141,7 +141,7 @@ class Reader:
         wanted: Sequence[str] | None = None,
         attrs: Sequence[str] = OF_MOVES,
     ) -> Iterator[Stored]:
-        """Yield what nova has of the servers of one host.
+        """Yield the stored rows of the servers of one host.
 
         :param wanted: UUIDs of the only ones; None for all
         :param attrs: what is to be read of each Instance at once
@@ -165,7 +165,7 @@ class Reader:
                 yield Stored(one.uuid, one, mapping, texts.get(one.uuid))
 
     def find(self, uuid: str) -> Stored | None:
-        """Return what nova has of a server; None where it has no such one.
+        """Return the stored rows of a server; None if nova has none.
 
         :raises nova.exception.InstanceNotFound: it was deleted
         :raises cells.CellFailed: the database of its cell does not answer
@@ -238,7 +238,7 @@ class Reader:
     def keeping(
         self, cctxt: typing.Any, uuid: str, mapping: typing.Any
     ) -> Iterator[None]:
-        """Let nova's code have what was read already, for one server.
+        """Give nova's code the rows that were read already, for one server.
 
         It asks for the server's cell, and where the members of its group are.
         nova's own requests in the same process ask with other contexts.
@@ -369,7 +369,7 @@ def select_shares(context: typing.Any) -> set[str]:
 
 
 class Size(typing.NamedTuple):
-    """A server on a host, and about what it takes of that."""
+    """A server on a host, and an estimate of its amounts."""
 
     uuid: str
     display_name: str | None
@@ -385,7 +385,7 @@ class Size(typing.NamedTuple):
 def select_sizes(
     context: typing.Any, hosts: Collection[str] | None = None
 ) -> list[Size]:
-    """Return the servers of a cell that stand on a host, softly deleted too.
+    """Return the servers of a cell that are on a host, soft-deleted ones too.
 
     :param hosts: names of the only ones, not too many for one statement
     """

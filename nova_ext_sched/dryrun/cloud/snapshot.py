@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What there is: cells, hosts, aggregates, what placement says of them.
+"""Reads cells, hosts, aggregates and placement once.
 
 Each part is read once, when it is first asked for, and an answer that stands
 on several parts stands on one moment. Nothing here writes to a database or to
@@ -63,7 +63,7 @@ class Node(typing.NamedTuple):
 
 
 class _Hosts(typing.NamedTuple):
-    """What one cell has of hosts.
+    """The hosts of one cell.
 
     :ivar services: those of nova-compute
     :ivar instances: nova Instances by UUID, by host
@@ -75,7 +75,7 @@ class _Hosts(typing.NamedTuple):
 
 
 class Snapshot(host_manager.HostManager):
-    """What nova-scheduler has in memory, as it was when it was first needed.
+    """nova-scheduler's memory of the cloud, each part read when first needed.
 
     It is nova's HostManager, except for when it reads the hosts, and what of
     their servers. nova-scheduler reads every server of the cloud in the
@@ -124,12 +124,12 @@ class Snapshot(host_manager.HostManager):
 
     @functools.cached_property
     def providers(self) -> placement.Providers:
-        """What placement says, each question asked once."""
+        """Placement's answers, each question asked once."""
         return placement.Providers(self.client)
 
     @contextlib.contextmanager
     def fork(self) -> Iterator[_Fork]:
-        """Suppose something, as long as the block runs."""
+        """Open a fork while the block runs."""
         before = self.supposed
         self.supposed = _Fork(self, before)
         try:
@@ -361,7 +361,7 @@ class Snapshot(host_manager.HostManager):
 
     @property
     def faults(self) -> list[str]:
-        """What could not be read, a sentence each."""
+        """A sentence for each failed read."""
         return [
             f'Cell {self.cell_name(cell)} cannot be read, and its servers are '
             f'not checked: {messages.without_secrets(problem)}.'
@@ -477,7 +477,7 @@ def read(
     settled: bool = False,
     asked: cells.Cells | None = None,
 ) -> Iterator[Snapshot]:
-    """Begin: yield the cloud as it would be after a change.
+    """Open the cloud as it would be after a change, while the block runs.
 
     At the end nothing of the change is left.
 
@@ -491,7 +491,7 @@ def read(
 
 @contextlib.contextmanager
 def _keeping_answers() -> Iterator[None]:
-    """Let request filters ask once what does not change within a snapshot.
+    """Cache answers to request filters within a snapshot.
 
     They ask for each request how old the oldest nova-compute of all cells is
     (nova's), and what the metadata of the aggregates says (ours).
@@ -505,7 +505,7 @@ def _keeping_answers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _asked_once(module: typing.Any, name: str) -> Iterator[None]:
-    """Let a function answer the same question once.
+    """Cache a function's answers while the block runs.
 
     :param module: that has it under its ``name``; it takes a context, words
         and perhaps more
@@ -531,7 +531,7 @@ def _asked_once(module: typing.Any, name: str) -> Iterator[None]:
 
 
 def _multiply_once(weigher: typing.Any) -> None:
-    """Let a weigher of nova look up once what multiplies a host's weights.
+    """Cache a nova weigher's multiplier for hosts in the same aggregates.
 
     Each reads it in nova.conf and in the host's aggregates, for each host of
     each request. What others read (ours reads the request) is not known.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where each host stands, and whether servers may come there."""
+"""Describes each host: cell, zone, domains, and whether it is open."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -24,7 +24,7 @@ ISOLATED, RESERVED = 'isolated', 'reserved'
 
 
 def make_documents(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
-    """Return what documents have of each host with a compute node.
+    """Return the entry of each host with a compute node for documents.
 
     The map of hosts is drawn from it. In the order in which people count.
     """
@@ -66,7 +66,7 @@ def zone_of(aggregates: Iterable[typing.Any]) -> str:
 
 
 def _find_closed(metadata: Iterable[dict[str, str]]) -> str:
-    """Return what keeps requests out that do not ask for the host."""
+    """Return the reason that closes a host to requests that do not name it."""
     options = CONF.nova_ext_sched
     reserving = reservation.Rules.from_options(options).forbidden_prefixes
     closed = ''
