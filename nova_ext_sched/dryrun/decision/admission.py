@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether nova would begin to move a server, and what to do if not.
+"""Asks whether nova would begin to move a server, and what to do if not.
 
 nova-api's own methods are run up to where they would write; of a live
 migration nova-conductor's checks of the server, too. What they refuse is one
@@ -97,7 +97,7 @@ _LIFTS = {'ForbiddenWithShare': 'detach its shares'}
 
 
 class NotMovable(Exception):
-    """nova would refuse to move a server wherever it went, and why.
+    """nova refuses to move a server to any host; the text says why.
 
     :ivar first: what has to be done before; empty where nobody knows
     :ivar then: how nova would move it after that, or what was raised when
@@ -188,7 +188,7 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
 
 
 def _ask_conductor(ctxt: typing.Any, instance: typing.Any) -> None:
-    """Run what nova-conductor checks of a server wherever it goes.
+    """Run nova-conductor's checks of a server for any host.
 
     Its checks of NUMA topologies and persistent memory pass with every
     nova-compute of a supported release.
@@ -209,7 +209,7 @@ def _ask_conductor(ctxt: typing.Any, instance: typing.Any) -> None:
 
 
 def is_up(ctxt: typing.Any, host: str) -> bool:
-    """Return whether nova takes a host's nova-compute for one that is up.
+    """Return whether nova considers a host's nova-compute up.
 
     :param ctxt: a nova RequestContext of the host's cell
     :raises nova.exception.ComputeHostNotFound: the cell has none of that name
@@ -228,7 +228,7 @@ def _check_host(ctxt: typing.Any, instance: typing.Any) -> None:
 
 
 def say_how_to_end(log: str) -> str:
-    """Return what ends what nova may have ceased to work on.
+    """Return the commands that end a task which nova may have lost.
 
     :param log: which one shows whether it has
     """
@@ -236,7 +236,7 @@ def say_how_to_end(log: str) -> str:
 
 
 def say_how_to_delete(uuid: str, is_stuck: bool) -> str:
-    """Return what ends the deletion of a server."""
+    """Return the commands that end the deletion of a server."""
     if not is_stuck:
         return 'wait until it is deleted'
     return (
@@ -246,7 +246,7 @@ def say_how_to_delete(uuid: str, is_stuck: bool) -> str:
 
 
 def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
-    """Return what has to be done before nova migrates a server."""
+    """Describe what to do before nova migrates a server."""
     if attr == 'power_state':
         return _START if instance.power_state in _OFF else _SYNC
     long = _is_long(instance)
@@ -265,20 +265,20 @@ def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
 
 
 def _say_before_evacuation(_: typing.Any, attr: str, state: str) -> str:
-    """Return what has to be done before nova evacuates a server."""
+    """Describe what to do before nova evacuates a server."""
     if attr == 'launched_at':
         return 'delete it and create it again: it has never run'
     return _BEFORE_EVACUATION.get(state, _SET_ANY_STATE)
 
 
 def _is_long(instance: typing.Any) -> bool:
-    """Return whether nova has written nothing of a server for long."""
+    """Return whether nova has not updated a server for long."""
     written = instance.updated_at or instance.created_at
     return bool(timeutils.is_older_than(written, _LONG))
 
 
 def _say_first_of_down(ctxt: typing.Any, instance: typing.Any) -> str:
-    """Return what helps a server of a nova-compute that is down."""
+    """Describe what helps a server of a nova-compute that is down."""
     if instance.vm_state == vm_states.BUILDING:
         return 'start it, or delete the server: nothing is building it'
     first = _SET_STATE if instance.task_state else ''

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What would help a request that no host takes: acts that were tried.
+"""Finds acts that help a request which no host takes, by trying them.
 
 Refusals bring their acts. Those of the causes that refuse a host are put
 together, for all hosts of which the same is to be done, and tried
@@ -51,7 +51,7 @@ _LATE = {act.ROOM: 1, act.ANOTHER: 2}
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """How long acts are tried.
+    """The bounds of a search for acts that help.
 
     :ivar tries: the most acts that are tried
     :ivar seconds: of CPU, after which no further one is begun
@@ -67,7 +67,7 @@ DEFAULT = Bounds()
 
 @dataclasses.dataclass
 class _Way:
-    """Acts that are done together, and the causes that they lift."""
+    """Acts done together, and the causes that they lift."""
 
     steps: tuple[trial.Step, ...]
     causes: tuple[str, ...]
@@ -97,7 +97,7 @@ def find(
     bounds: Bounds = DEFAULT,
     without: Collection[str] = (),
 ) -> list[conclusion.Advice]:
-    """Return what would help a request that no host takes.
+    """Find acts that help a request which no host takes.
 
     :param judged: all constraints are in, each was asked about each host
     :param without: causes that nobody is asked to give up
@@ -127,7 +127,7 @@ def find(
 
 
 def _try(way: _Way, trials: trial.Trials) -> tuple[int | None, bool]:
-    """Return how many hosts take the request then, and whether it was asked.
+    """Count the hosts that take the request after acts, if that can be asked.
 
     :returns: None for the number where nobody knows
     """
@@ -146,7 +146,7 @@ def _try(way: _Way, trials: trial.Trials) -> tuple[int | None, bool]:
 def _list_ways(
     judged: matrix.Matrix, trials: trial.Trials, without: Collection[str]
 ) -> Iterator[_Way]:
-    """Yield acts that may let hosts take a request."""
+    """Yield acts after which hosts may take a request."""
     lacking = orphaned.find_full(judged)
     hosts: dict[tuple[tuple[str, act.Act], ...], list[str]] = {}
     for uuid, refused in _list_refused(judged):
@@ -178,7 +178,7 @@ def _list_ways(
 def _list_refused(
     judged: matrix.Matrix,
 ) -> Iterator[tuple[str, list[refusals.Refusal]]]:
-    """Yield the hosts that something could free, with what refuses them."""
+    """Yield the hosts that an act could free, with their causes."""
     found: dict[str, list[refusals.Refusal]] = {}
     fixed = set()
     for column in judged.columns:
@@ -215,7 +215,7 @@ def _combine(
 def _keep_least_room(
     hosts: dict[tuple[tuple[str, act.Act], ...], list[str]],
 ) -> dict[tuple[tuple[str, act.Act], ...], list[str]]:
-    """Leave of the hosts to be freed those that lack least."""
+    """Keep the hosts to be freed that lack least."""
     room = [
         chosen
         for chosen in hosts

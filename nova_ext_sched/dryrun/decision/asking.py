@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A question that is under way in the scheduler's steps."""
+"""Holds a question while the scheduler's steps answer it."""
 
 from collections.abc import Callable
 import dataclasses
@@ -12,7 +12,7 @@ from nova_ext_sched.dryrun.decision import matrix
 
 @dataclasses.dataclass
 class Asking:
-    """A request, what it is asked of, and what is known of the answer.
+    """A request, its cloud, and the answer so far.
 
     :ivar ctxt: a nova RequestContext
     :ivar spec_obj: a nova RequestSpec, which changes as in the scheduler
@@ -30,7 +30,7 @@ def start(
     whole: bool = True,
     advance: Callable[..., object] = lambda: None,
 ) -> matrix.Matrix:
-    """Return a matrix that has every host and no constraint yet.
+    """Create a matrix of every host, without constraints.
 
     :param whole: see :class:`.matrix.Matrix`; ``advance`` too
     """

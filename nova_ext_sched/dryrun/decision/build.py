@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How the build of a server that never ran ended, by nova's own records.
+"""Reads from nova's records how the build of a server ended.
 
 A server is in ERROR because the scheduler found no host, or because nova
 chose one and could not build it there: an image, a volume, a port. nova notes
@@ -43,7 +43,7 @@ _BEGINS = 'compute__do_build_and_run_instance'
 
 
 class Build(typing.NamedTuple):
-    """How a build ended.
+    """The end of a build.
 
     :ivar hosts: where nova-compute began it, one after the other
     :ivar time: when nova noted the fault (UTC); None where it noted none
@@ -60,7 +60,7 @@ class Build(typing.NamedTuple):
         return self.message.startswith(NO_VALID_HOST)
 
     def say(self) -> str:
-        """Return what happened, as a sentence without its period."""
+        """Describe the end, as a sentence without its period."""
         hosts = messages.first_few(self.hosts)
         if self.time is None:
             where = f' that nova-compute began on {hosts}' if hosts else ''
@@ -87,7 +87,7 @@ class Build(typing.NamedTuple):
 
 @main_db.pick_context_manager_reader
 def read(context: typing.Any, server: str) -> Build:
-    """Return how the build of a server ended.
+    """Read how the build of a server ended.
 
     :param context: of the server's cell; cell0 is one
     :param server: the UUID of one that never ran

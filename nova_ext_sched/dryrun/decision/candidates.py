@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The request filters, and placement: why hosts are no candidates.
+"""Runs request filters, asks placement, and says why hosts are no candidates.
 
 Placement's answer to nova's whole query decides. Of a host that is not in the
 answer, the parts of the query say why: it does not satisfy some of them. A
@@ -100,7 +100,7 @@ def _lift_bound(
     resources: list[typing.Any],
     answer: placement.Candidates,
 ) -> placement.Candidates:
-    """Add the hosts that placement's own bound on candidates leaves out.
+    """Add candidates beyond placement's own bound.
 
     Nobody but placement knows that bound. So a host that satisfies each part
     of the query and is no candidate is asked about alone (``in_tree``).
@@ -129,7 +129,7 @@ def _lift_bound(
 def _leave_out_full(
     supposed: fork.Fork, answer: placement.Candidates, judged: matrix.Matrix
 ) -> placement.Candidates:
-    """Add what a fork has filled, and return the other candidates."""
+    """Add the hosts that a fork has filled; return the other candidates."""
     fitting, full = supposed.leave_out_full(answer)
     # Of hosts in the answer it is known that they fit.
     judged.unknown -= query.by_provider(fitting.requests).keys()
@@ -156,7 +156,7 @@ def _leave_out_full(
 def _run_request_filters(
     asked: asking.Asking, words: reasons.Reasons, rows: list[Row]
 ) -> None:
-    """Run each, and note what it asks of placement.
+    """Run each request filter, and note the parts that it adds to the query.
 
     :param rows: gets one for each; the last is the one that raised
     :raises nova.exception.RequestFilterFailed: it ends the request
@@ -207,7 +207,7 @@ def _find_new(
 
 
 def _stop(asked: asking.Asking, rows: list[Row], exc: typing.Any) -> None:
-    """Add the request filters, which judged no host, and what ended it."""
+    """Add the request filters, and the constraint that ended the request."""
     judged, ended = asked.matrix, None
     if isinstance(exc, nova_exception.RequestFilterFailed):
         ended = rows.pop()
@@ -229,7 +229,7 @@ def _stop(asked: asking.Asking, rows: list[Row], exc: typing.Any) -> None:
 
 
 def _say_confined(asked: asking.Asking) -> str:
-    """Return why no aggregate is a project's, and which nearly are.
+    """Describe why no aggregate is the project's, and near misses.
 
     nova wants a key that begins with its own, and the project's ID as the
     whole value.
@@ -249,7 +249,7 @@ def _say_confined(asked: asking.Asking) -> str:
 
 @dataclasses.dataclass
 class _Attribution:
-    """Says of hosts that are no candidates which part of the query they lack.
+    """Attributes hosts that are no candidates to the parts that they lack.
 
     :param resources: what placement was asked (:func:`.query.forms`)
     :param answer: what it answered
@@ -306,7 +306,7 @@ class _Attribution:
         self._add_alternatives(filtered)
 
     def _add_alternatives(self, filtered: Collection[query.Part]) -> None:
-        """Add the parts that one of two forms of the query has alone.
+        """Add the parts that only one of two forms of the query has.
 
         A host that lacks some of each is refused, by the form that is meant
         for it: with dedicated CPUs where it has any, else the other.
@@ -390,7 +390,7 @@ class _Attribution:
     def _refuse(
         self, row: Row, hosts: set[str]
     ) -> dict[str, refusals.Refusal]:
-        """Return why some hosts are refused that lack a part, by UUID."""
+        """Return the refusals of hosts that lack a part, by UUID."""
         refused: dict[str, refusals.Refusal] = {}
         for part in query.merge(row.parts) if hosts else ():
             lacking = self._providers.find_lacking(part, hosts)

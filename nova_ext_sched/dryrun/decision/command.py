@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands that do an act, as a shell takes them.
+"""Writes the commands that carry out an act, quoted for a shell.
 
 Every word is quoted. What belongs to a member of a project stands by its UUID.
 A word that holds control characters, or that a program could take for an
@@ -29,13 +29,13 @@ Words = tuple[str, ...]
 
 
 class _NoCommand(Exception):
-    """No command does it safely."""
+    """No command carries out the act safely."""
 
 
 def make(
     step: trial.Step, trials: trial.Trials, most: int
 ) -> list[str] | None:
-    """Return what does an act, a command a line; None where none does.
+    """Return the commands of an act, one a line; None if none carries it out.
 
     :param most: the most hosts
     """
@@ -76,7 +76,7 @@ def _enable(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
 def _change_hosts(
     verb: str,
 ) -> Callable[[trial.Step, trial.Trials], Iterator[Words]]:
-    """Return what yields the commands that add or remove hosts."""
+    """Return a function that yields commands to add or remove hosts."""
 
     def find(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
         known = trials.cloud.aggs_by_id.values()

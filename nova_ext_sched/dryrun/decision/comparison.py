@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a host filter of nova's compared on a host that it refused.
+"""Finds the values that a host filter of nova's compared.
 
 nova's filters say no more than that they refuse a host. What they compared is
 in the request and in the HostState: both values are told, and nothing is
@@ -81,16 +81,16 @@ class Refused:
 
     @property
     def flavor(self) -> str:
-        """The flavor that is asked for, as people name it."""
+        """The name of the requested flavor."""
         return f'flavor {messages.clean(fields.flavor_name(self.spec))}'
 
     def passes(self, **asked: typing.Any) -> bool:
-        """Return whether the host passes for some of the request alone."""
+        """Return whether the host passes a request with these fields alone."""
         spec_obj = objects.RequestSpec(**asked)
         return bool(self.filter.host_passes(self.host, spec_obj))
 
     def judge(self) -> verdict.Verdict:
-        """Return what the filter compared; it passes where nobody knows."""
+        """Describe what the filter compared; passes if that is not known."""
         text, name = '', type(self.filter).__name__
         acts: tuple[act.Act, ...] = ()
         try:
@@ -110,7 +110,7 @@ class Refused:
         return verdict.reject(text, acts=acts) if text else verdict.PASS
 
     def _raise(self, option: str, amount: str) -> act.Act:
-        """Return the act of an option that is to allow one more.
+        """Return the act that raises an option by one.
 
         :param amount: the field of the HostState that has reached it
         """
@@ -176,7 +176,7 @@ _COMPARES: dict[str, _Compare] = {}
 
 
 def _of(*names: str) -> Callable[[_Compare], _Compare]:
-    """Let a function say what filters of nova's compared."""
+    """Register a function for filters of nova's that it describes."""
 
     def register(compare: _Compare) -> _Compare:
         _COMPARES.update(dict.fromkeys(names, compare))
@@ -188,7 +188,7 @@ def _of(*names: str) -> Callable[[_Compare], _Compare]:
 def decisions(
     host_filter: typing.Any, spec_obj: typing.Any, policy: declaration.Policy
 ) -> Iterator[base.Decision]:
-    """Yield what says why a filter of nova's refused a host.
+    """Yield a decision that explains refusals of a filter of nova's.
 
     It is to be asked of hosts that the filter refused. It yields nothing for
     other filters, and its verdict passes where it has nothing to say.
@@ -217,7 +217,7 @@ def _values(values: Iterable[object]) -> str:
 
 
 def _find_extra_spec(refused: Refused) -> tuple[str, str]:
-    """Return the first extra spec that is refused alone, and its value."""
+    """Return the first extra spec that is refused alone, with its value."""
     return next(
         (spec, messages.quoted(value))
         for spec, value in refused.spec.flavor.extra_specs.items()
@@ -246,7 +246,7 @@ def _compare_capabilities(refused: Refused) -> str:
 
 
 def _find_metadata(refused: Refused) -> Iterator[tuple[str, set[str]]]:
-    """Yield keys and values of aggregates that are refused alone."""
+    """Yield keys and values of aggregates that the filter refuses alone."""
     for key, values in utils.aggregate_metadata_get_by_host(
         refused.host
     ).items():
@@ -406,7 +406,7 @@ def _compare_query(refused: Refused) -> str:
 
 
 def _find_variables(part: typing.Any) -> Iterator[str]:
-    """Yield what a part of a query asks of the host."""
+    """Yield the variables of the host in a part of a JSON query."""
     if isinstance(part, list):
         for one in part:
             yield from _find_variables(one)
@@ -480,7 +480,7 @@ def _say_asked(cell: typing.Any) -> str:
 
 
 def _say_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
-    """Return what a host's NUMA node has free of what is asked for."""
+    """Describe the free amounts of a host's NUMA node."""
     amounts = [f'{cell.avail_memory} MB']
     if any(one.pcpuset for one in asked):
         free = messages.count('dedicated CPU', cell.avail_pcpus)
@@ -527,7 +527,7 @@ def _say_devices(request: typing.Any) -> str:
 
 
 def _say_device(tags: typing.Any) -> str:
-    """Return what tells devices apart: vendor and product, or a network."""
+    """Describe a device: vendor and product, or network."""
     network = tags.get('physical_network')
     if network and 'vendor_id' not in tags:
         return f'devices on {network}'

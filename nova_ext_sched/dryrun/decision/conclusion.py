@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an explanation says, part by part.
+"""The parts of an explanation's document.
 
 The fields are the keys of its document, of which ``schemas/explain.json`` has
 the form. Records that are kept may lack what came to it later.
@@ -19,7 +19,7 @@ PASSES, REFUSED, NOT_JUDGED = 'passes', 'refused', 'not judged'
 
 @dataclasses.dataclass(frozen=True)
 class Flavor:
-    """What it gives a server.
+    """A flavor, with the amounts that it gives a server.
 
     :ivar swap: MiB
     """
@@ -36,7 +36,7 @@ class Flavor:
 
 @dataclasses.dataclass(frozen=True)
 class Identified:
-    """What has an ID and a name; both null where there is none."""
+    """An ID and a name; both null if there is none."""
 
     id: str | None
     name: str | None
@@ -51,7 +51,7 @@ class ServerGroup(Identified):
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What was asked, before the scheduler changed it.
+    """The request, before the scheduler changed it.
 
     :ivar server: UUID; null for a new server
     :ivar destination: the requested host
@@ -88,7 +88,7 @@ class Request:
 
 @dataclasses.dataclass
 class Capacity:
-    """What the hosts that lack an amount have of a resource class.
+    """The amounts of a resource class on the hosts that lack it.
 
     Numbers of hosts; requested, most_free and amount are in its unit.
 
@@ -176,7 +176,7 @@ class End:
 
 @dataclasses.dataclass
 class Place:
-    """A host that is left, and what each weigher gave it.
+    """A host that is left, with the weight of each weigher.
 
     :ivar weights: by weigher, multiplied; empty where one host is left, which
         nova does not weigh
@@ -190,7 +190,7 @@ class Place:
 
 @dataclasses.dataclass
 class Judgement:
-    """What a constraint that a host does not pass says of it.
+    """A constraint's judgement of a host that does not pass it.
 
     :ivar constraint: index in constraints
     :ivar causes: what to lift
@@ -243,7 +243,7 @@ class Freed:
 
 @dataclasses.dataclass
 class Advice:
-    """What somebody can do so that hosts take the request.
+    """An act after which hosts take the request.
 
     :ivar kind: ``repair``: it restores what is declared already, or changes
         the request alone; ``policy``: it changes what is declared
@@ -266,7 +266,7 @@ class Advice:
 
 @dataclasses.dataclass
 class Answer:
-    """What comes of all constraints.
+    """The conclusion from all constraints.
 
     :ivar sentence: the answer on one line
     :ivar finds_host: whether every instance of the request finds a host
@@ -327,7 +327,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class LeakingHost:
-    """A full host with allocations that nobody has.
+    """A full host with allocations that belong to no server or migration.
 
     :ivar freed: whether the request would fit without them
     :ivar consumers: their UUIDs in placement
@@ -341,7 +341,7 @@ class LeakingHost:
 
 @dataclasses.dataclass(frozen=True)
 class Unheld:
-    """Allocations that no server and no migration of nova has.
+    """Allocations that belong to no server and no migration of nova.
 
     :ivar asked: full hosts whose allocations were read
     """
@@ -353,7 +353,7 @@ class Unheld:
 
 @dataclasses.dataclass(frozen=True)
 class Stray:
-    """An allocation on a host of a server that stands elsewhere.
+    """An allocation on a host of a server that is on another.
 
     :ivar consumer: the UUID of the server, or of its migration
     :ivar stands_on: a host; null if it stands on none
@@ -371,7 +371,7 @@ class Stray:
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """What an explanation is about.
+    """The subject of an explanation.
 
     :ivar request: what was asked, before the scheduler changed it
     :ivar topology: every host with a compute node, in the order in which
@@ -384,7 +384,7 @@ class Subject:
 
 @dataclasses.dataclass(frozen=True)
 class Conclusion:
-    """What comes of all constraints, in words and in numbers.
+    """The conclusion from all constraints, in words and numbers.
 
     :ivar constraints: in the scheduler's order
     :ivar query: the query strings of GET /allocation_candidates: none, one or

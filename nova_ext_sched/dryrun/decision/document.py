@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Everything that an explanation says, as one document.
+"""Makes the document of an explanation.
 
 Its keys are fields of dataclasses (:mod:`.conclusion`). What people read is
 written from the document alone, so that one that was kept reads like a new
@@ -40,7 +40,7 @@ def make_request(
     server: str | None = None,
     server_name: str | None = None,
 ) -> Document:
-    """Return what is asked, before the scheduler changes it.
+    """Describe the request, before the scheduler changes it.
 
     :param spec_obj: a nova RequestSpec
     :param server: the UUID of a server that exists
@@ -122,7 +122,7 @@ def make_answer(judged: matrix.Matrix) -> conclusion.Answer:
 
 
 def tell(explained: Document) -> tuple[str, list[str]]:
-    """Return the answer: sentences, and why hosts do not take it."""
+    """Return the answer: sentences, and the reasons of hosts."""
     answer, end = explained['answer'], explained['answer']['end']
     if end:
         ended = f'{end["name"]} ends the request: {end["reason"]}'
@@ -151,7 +151,7 @@ def _join(*sentences: str) -> str:
 
 
 def _tell_drawn(explained: Document) -> str:
-    """Return from which hosts chance chooses; empty where it has no part."""
+    """Describe the hosts among which nova chooses at random; empty if none."""
     # Records of old releases have none.
     number = explained['answer'].get('drawn', 1)
     if number == 1:
@@ -170,7 +170,7 @@ def _tell_drawn(explained: Document) -> str:
 
 
 def _tell_deciders(explained: Document) -> str:
-    """Return which weighers put the first choice there."""
+    """Describe the weighers that decide the first choice."""
     first, *others = explained['order']
     if even := sum(one['weight'] == first['weight'] for one in others):
         weigh = messages.agree(even, 'weighs', 'weigh')
@@ -190,7 +190,7 @@ def _tell_deciders(explained: Document) -> str:
 
 
 def count_reason(reason: Document) -> str:
-    """Return a reason with its number of hosts, and how the names share it.
+    """Describe a reason with its number of hosts, by name.
 
     :param reason: of the document
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why a request has no valid host, or where it would go.
+"""Explains why a request has no valid host, or where it would go.
 
 A script asks as the commands do, once nova has nova-scheduler's nova.conf
 (:mod:`..cloud.process`)::
@@ -59,7 +59,7 @@ _KEEPS = {
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """What the scheduler says of a request, and of every host.
+    """The scheduler's answer to a request, for every host.
 
     :ivar request: what is asked, as the document has it
     :ivar matrix: all constraints are in
@@ -124,7 +124,7 @@ def advise(
     bounds: advice.Bounds,
     described: Sequence[str] = (),
 ) -> None:
-    """Note what would help, if a request that was judged has no host.
+    """Add acts that help, if a request has no host.
 
     :param under_way: all constraints are in
     :param stored: the nova RequestSpec as it was before
@@ -182,7 +182,7 @@ def _describe(
 
 
 def schedule(under_way: asking.Asking) -> None:
-    """Run a request through nova-scheduler's steps and note the refusals.
+    """Run a request through nova-scheduler's steps; collect the refusals.
 
     The steps are those of nova.scheduler.manager.SchedulerManager
     (select_destinations, _schedule), run by nova's own functions, unless the
@@ -261,7 +261,7 @@ def _prepare(
 def _ask_api(
     existing: server.Server, operation: str, judged: matrix.Matrix
 ) -> None:
-    """Note whether nova-api begins an operation.
+    """Add nova-api's refusal to begin an operation.
 
     Where the server's state keeps it from that, the hosts are asked for all
     the same: the state may be another when they are needed.
@@ -283,7 +283,7 @@ def _ask_api(
 def _check_held(
     cloud: snapshot.Snapshot, asked: question.Question, judged: matrix.Matrix
 ) -> None:
-    """Let a request end where placement takes no more what a server holds.
+    """End a request if placement no longer accepts a server's allocations.
 
     Before a migration nova-conductor writes it for the migration; with each
     host that takes an evacuated server nova-scheduler writes it again.
@@ -303,7 +303,7 @@ def _check_held(
 
 
 def say_violated(violated: Sequence[tuple[str, int]]) -> tuple[str, str]:
-    """Return why nova moves no server that holds what nobody gets any more.
+    """Describe why nova moves no server with amounts that no host gives now.
 
     :param violated: of :meth:`.ledger.Ledger.find_violated`; not empty
     :returns: the resource class, and a sentence without its period
@@ -318,7 +318,7 @@ def say_violated(violated: Sequence[tuple[str, int]]) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def conducting(judged: matrix.Matrix) -> Iterator[None]:
-    """Let a request end where nova-conductor does not ask the scheduler."""
+    """End a request if nova-conductor does not ask the scheduler."""
     try:
         yield
     except nova_exception.NoValidHost as exc:

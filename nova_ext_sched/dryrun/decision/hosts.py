@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The candidates' hosts: cells, the hosts that are named, filters, weights.
+"""Judges the candidates' hosts: cells, named hosts, filters, weighers.
 
 What nova.scheduler.manager.SchedulerManager does after placement's answer
 (_schedule), step by step, with nova's HostManager. Nothing is claimed in
@@ -114,7 +114,7 @@ class Hosts:
         return [one.obj for one in weighed]
 
     def weigh(self, order: list[typing.Any]) -> None:
-        """Note what each weigher gives, as nova multiplies and adds it.
+        """Collect each weigher's weights, as nova multiplies and adds them.
 
         :param order: what :meth:`judge` returned
         """
@@ -131,7 +131,7 @@ class Hosts:
                 places[uuid].weights[name] = weight
 
     def place(self, order: list[typing.Any]) -> None:
-        """Note a shortage, if not each server of the request finds a host.
+        """Add a shortage, if a server of the request finds no host.
 
         One is placed after the other. Each claim is made in a fork, and
         changes the hosts for the next.
@@ -178,7 +178,7 @@ class Hosts:
         return [s for s in self._states if s.uuid in self._matrix.remaining]
 
     def _read_states(self) -> None:
-        """Read the HostStates, and add what the cells leave out."""
+        """Read the HostStates, and add the hosts that cells leave out."""
         cloud, answer = self._cloud, self.candidates
         hosts, ctxt = cloud.hosts, self.asked.ctxt.elevated()
         uuids, offered = None, hosts.keys()
@@ -227,7 +227,7 @@ class Hosts:
         self._states = states
 
     def _apply_names(self) -> None:
-        """Leave the hosts that the request names, by nova's own code."""
+        """Keep the hosts that the request names, by nova's own code."""
         # With no filter enabled, nova leaves the hosts that the request names.
         bare = copy.copy(self._cloud)
         bare.enabled_filters = []
@@ -345,7 +345,7 @@ def weigh_each(
 
 
 def _count_drawn(weights: Sequence[float]) -> int:
-    """Return from how many of the best hosts nova draws one, by nova.conf.
+    """Count the best hosts among which nova draws one, by nova.conf.
 
     ================  ====================================  ===============
     host_subset_size  shuffle_best_same_weighed_hosts       drawn from

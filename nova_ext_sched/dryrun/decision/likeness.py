@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is judged alike is judged once: requests, and hosts.
+"""Finds equivalent requests and hosts, which are judged once.
 
 A *likeness* is a key made of everything that nova's code reads. Two requests,
 or two hosts, that have the same key get the same answer.
@@ -65,7 +65,7 @@ _PACKAGES = ('nova', 'nova_ext_sched')
 def are_shared(
     host_filters: Iterable[typing.Any], spec_obj: typing.Any
 ) -> bool:
-    """Return whether one host stands for all that are like it.
+    """Return whether one host can stand for all equivalent hosts.
 
     :param host_filters: those that judge the request
     :param spec_obj: a nova RequestSpec
@@ -79,7 +79,7 @@ def are_shared(
 
 
 def are_even(host_filters: Iterable[typing.Any], spec_obj: typing.Any) -> bool:
-    """Return whether each server takes the same of a host, until it ends.
+    """Return whether each server takes the same amounts of a host.
 
     A host that refuses one then refuses all that come after it, as long as no
     extra spec compares what claims change, as ``capabilities:vcpus_used``.
@@ -103,7 +103,7 @@ def are_even(host_filters: Iterable[typing.Any], spec_obj: typing.Any) -> bool:
 def are_known(
     host_filters: Iterable[typing.Any], spec_obj: typing.Any
 ) -> bool:
-    """Return whether it is known what all filters read.
+    """Return whether all filters read only known fields.
 
     They are nova's and ours, or judge by aggregates alone.
     """
@@ -124,7 +124,7 @@ def of_host(
     summaries: Mapping[str, typing.Any],
     tree: Mapping[str, typing.Any],
 ) -> object:
-    """Return what hosts have in common that take as many servers.
+    """Return a key that identifies hosts with room for as many servers.
 
     :param uuid: of the host
     :param described: what :func:`key_of_state` returned
@@ -157,7 +157,7 @@ def of_host(
 
 
 def key_of_state(state: typing.Any) -> object:
-    """Return what a nova HostState has of its likeness."""
+    """Return the part of a host's key that its nova HostState has."""
     return (
         frozenset(map(id, state.aggregates)),
         *(
@@ -193,7 +193,7 @@ _OF_NETWORK = ('physical_network', 'tunneled')
 
 
 class Key(typing.NamedTuple):
-    """What is equal for like requests.
+    """A key that is equal for equivalent requests.
 
     :ivar text: it
     :ivar is_whole: whether nova reads nothing else of a request. Where it
@@ -209,7 +209,7 @@ class Key(typing.NamedTuple):
 
 
 def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
-    """Return what requests have in common that get the same answer.
+    """Return a key that identifies equivalent requests.
 
     ==============================  =========================================
     a request                       how it is judged
@@ -297,7 +297,7 @@ def _read_data(primitive: typing.Any) -> dict[str, typing.Any]:
 
 
 def _drop_changes(primitive: typing.Any) -> typing.Any:
-    """Return what is stored without the fields that count as changed."""
+    """Return stored fields without the list of changed ones."""
     if isinstance(primitive, dict):
         return {
             key: _drop_changes(value)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which constraint of a request refuses which host.
+"""Records which constraint of a request refuses which host.
 
 Every constraint is asked about every host, whether or not another constraint
 has refused it before: a matrix of constraints and hosts. From it come how
@@ -32,7 +32,7 @@ from nova_ext_sched.dryrun.decision import refusals
 
 
 class Column(typing.NamedTuple):
-    """What a constraint says of each host.
+    """The verdicts of a constraint on each host.
 
     :ivar refused: why it refuses the hosts that it refuses, by UUID
     :ivar judged: UUIDs of the hosts that it was asked about
@@ -46,7 +46,7 @@ class Column(typing.NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Matrix:
-    """All constraints, and where the request would go.
+    """All constraints of a request, and the hosts that are left.
 
     :ivar names: of every compute node that there is, by UUID
     :ivar whole: whether each constraint is to be asked about every host; else
@@ -166,7 +166,7 @@ class Matrix:
         self.add(stage, name, 'ends the request', judged=())
 
     def copy(self, without: Collection[str]) -> 'Matrix':
-        """Return one to which constraints may be added; it has no order.
+        """Copy the matrix without its order; constraints can be added.
 
         :param without: UUIDs of hosts of which nothing is said yet, unless
             they are disabled
@@ -198,7 +198,7 @@ class Matrix:
         return copied
 
     def prefer(self, uuid: str, weight: float) -> conclusion.Place:
-        """Append a host that remains to the scheduler's order."""
+        """Append a remaining host to the scheduler's order."""
         place = conclusion.Place(self._name(uuid), uuid, weight, {})
         self.order.append(place)
         return place
@@ -213,7 +213,7 @@ class Matrix:
         answer: conclusion.Answer,
         detailed: Collection[str] | None = None,
     ) -> conclusion.Conclusion:
-        """Return what the whole matrix says, when all constraints are in.
+        """Conclude from the whole matrix, once all constraints are in.
 
         :param answer: what :func:`.document.make_answer` returned
         :param detailed: UUIDs of the hosts to list; None for all
@@ -343,7 +343,7 @@ class Matrix:
 
     @functools.cached_property
     def causes(self) -> dict[str, frozenset[str]]:
-        """Why each host that is refused is refused, by UUID.
+        """The cause of each refused host, by UUID.
 
         Use it when all constraints are in.
         """
@@ -383,7 +383,7 @@ class Matrix:
         ]
 
     def _find_unasked(self) -> str:
-        """Return what closes hosts that this request does not ask for."""
+        """Name the traits or reservations that close hosts to the request."""
         closed = {
             refusal.name
             for column in self.columns
@@ -394,7 +394,7 @@ class Matrix:
         return messages.first_few(sorted(closed))
 
     def count_reasons(self) -> list[tuple[refusals.Refusal, int]]:
-        """Return why hosts are refused, with causes; each host counts once.
+        """Count the reasons of refused hosts; each host counts once.
 
         A host that several causes refuse counts for the first of
         :attr:`ranked`: where no host is large enough, every host counts for
@@ -419,7 +419,7 @@ class Matrix:
 
     @functools.cached_property
     def _unwanted(self) -> dict[str, str]:
-        """The cause to leave out each host the request does not want."""
+        """The cause of each host that the request itself leaves out."""
         return {
             uuid: refusal.cause
             for column in self.columns
@@ -430,7 +430,7 @@ class Matrix:
 
     @functools.cached_property
     def ranked(self) -> list[str]:
-        """The causes, what stands most in the request's way first.
+        """The causes, those that block most hosts first.
 
         It is what would free most hosts if it were lifted alone; of as many,
         what refuses most; of as many, the first in the scheduler's order. What

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why hosts lack a provider for a numbered group of resources.
+"""Explains why hosts lack a provider for a numbered group.
 
 vGPUs, PCI devices and the like are asked for in groups of their own: one
 provider of the host has to give all of a group. Placement says no more than
@@ -36,7 +36,7 @@ _MOST = 32
 
 
 class _Device(enum.IntEnum):
-    """What a host has of a group; it has the best of its providers."""
+    """The best provider of a host for a group."""
 
     WITHOUT = enum.auto()
     UNLIKE = enum.auto()
@@ -101,7 +101,7 @@ def explain(
 
 
 def _read_amounts(part: query.Part) -> dict[str, int]:
-    """Return how much a group asks for of each resource class."""
+    """Read the amounts that a group asks for, by resource class."""
     return {
         name: int(number)
         for key, value in part.group
@@ -117,7 +117,7 @@ def _judge(
     amount: int,
     alike: Collection[str] | None,
 ) -> Iterator[_Device]:
-    """Yield what the providers of a host have of an amount.
+    """Yield the judgement of each provider of a host for an amount.
 
     :param alike: UUIDs of those that are as asked; None for all
     """

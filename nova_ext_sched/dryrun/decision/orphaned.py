@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Allocations on full hosts that no server and no migration of nova has.
+"""Finds allocations on full hosts without a server or migration.
 
 The remedy is to delete them, so one that may still be somebody's counts as
 held:
@@ -61,7 +61,7 @@ _OF_NOVA = ('unknown', 'INSTANCE', 'MIGRATION')
 
 
 def find_full(judged: matrix.Matrix) -> Lacking:
-    """Return the hosts that are full, those that nothing else refuses first.
+    """Return the full hosts, first those that nothing else refuses.
 
     :param judged: all constraints are in
     """
@@ -87,7 +87,7 @@ def find_full(judged: matrix.Matrix) -> Lacking:
 def find(
     cloud: snapshot.Snapshot, lacking: Lacking
 ) -> tuple[conclusion.Unheld | None, list[conclusion.Stray]]:
-    """Return which full hosts hold what nobody has, or who stands elsewhere.
+    """Find full hosts with leaked allocations, or of servers elsewhere.
 
     A request to placement for each of the first fifty, and of the fifty first
     consumers that nova does not know; three selects in each cell.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the scheduler is asked, as people say it."""
+"""A question to the scheduler, as people ask it."""
 
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from nova_ext_sched import exception
 
 
 class InvalidQuestion(exception.InvalidValue):
-    """What a question names does not exist, or contradicts itself."""
+    """A question that names something missing, or contradicts itself."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """A server that is yet to be created, or an operation on one that exists.
+    """A new server, or an operation on an existing one.
 
     =================  ======================================================
     ``server``         what of the other fields counts

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why a part of the query, or a host filter, refuses a host.
+"""Words why a part of the query, or a host filter, refuses a host.
 
 The reason is the policy that the part or the filter belongs to. Our filters
 of both stages declare it (``policies``), as those of other packages may.
@@ -219,7 +219,7 @@ class Reasons:
         }
 
     def say(self, parts: Iterable[query.Part]) -> str:
-        """Return parts of the query as people read them."""
+        """Word parts of the query for people."""
         return '; '.join(map(self._say, query.merge(parts)))
 
     def _say(self, part: query.Part) -> str:
@@ -236,7 +236,7 @@ class Reasons:
         policy: declaration.Policy | None = None,
         known: bool = True,
     ) -> refusals.Refusal:
-        """Return why hosts are refused that do not satisfy a part.
+        """Return the refusals of hosts that do not satisfy a part.
 
         :param policy: of the request filter that added it
         :param known: whether placement knows the part's trait
@@ -272,7 +272,7 @@ class Reasons:
         return refusals.Refusal(kind, policy.name if policy else '', acts=acts)
 
     def _find_acts(self, part: query.Part) -> tuple[act.Act, ...]:
-        """Return what lets hosts satisfy a part, besides its policy's acts."""
+        """Return acts that make hosts satisfy a part, besides its policy's."""
         if part.key == 'member_of':
             known = self.name_aggregates(part)
             return (PUT_INTO.named(known[0]),) if known else ()
@@ -289,7 +289,7 @@ class Reasons:
         part: query.Part,
         uuids: Iterable[str],
     ) -> dict[str, refusals.Refusal]:
-        """Return why forbidden aggregates keep hosts out.
+        """Return the refusals of hosts in forbidden aggregates.
 
         :param name: of the request filter that forbade the aggregates
         :param policy: of it; None where it declares none
@@ -342,7 +342,7 @@ class Reasons:
     def _find_judge(
         self, policy: declaration.Policy
     ) -> base.ByAggregates | None:
-        """Return what judges by the policy, if aggregates alone decide."""
+        """Return the policy's decision, if aggregates alone decide it."""
         cls = self.cloud.filter_cls_map.get(policy.host_filter)
         if cls is None or not issubclass(cls, base.PolicyFilter):
             return None
@@ -367,7 +367,7 @@ def _can_unpin() -> bool:
 def policy_of_request_filter(
     request_filter: typing.Any, classes: Iterable[type]
 ) -> declaration.Policy | None:
-    """Return the policy of a request filter, whoever wrote it.
+    """Return the policy of a request filter, third-party ones included.
 
     nova's own filter of a name is the same policy as ours.
 
@@ -383,7 +383,7 @@ def policy_of_request_filter(
 
 
 def policy_of_host_filter(host_filter: typing.Any) -> declaration.Policy:
-    """Return the first policy of a host filter, whoever wrote it."""
+    """Return the first policy of a host filter, third-party ones included."""
     name = type(host_filter).__name__
     of_nova = (policy for policy in NOVA if policy.host_filter == name)
     return next(of_nova, base.policies_of(host_filter)[0])
@@ -396,7 +396,7 @@ def ask_filter(
     whole: bool = True,
     aggregates: Collection[typing.Any] = (),
 ) -> dict[str, refusals.Refusal]:
-    """Return why a host filter refuses hosts, by UUID, as far as it says.
+    """Return the refusals of a host filter by UUID, with the reasons it gives.
 
     :param host_filter: whoever wrote it
     :param states: nova HostStates
@@ -457,7 +457,7 @@ def _make_explainer(
     policy: declaration.Policy,
     aggregates: Collection[typing.Any],
 ) -> Callable[[typing.Any], list[refusals.Refusal]]:
-    """Return what says by which policies a filter refuses a HostState.
+    """Return a function that explains a filter's refusal of a HostState.
 
     It says nothing where the filter does not.
 
@@ -489,7 +489,7 @@ def _refuse(
     state: typing.Any,
     blamed: '_Blamed',
 ) -> refusals.Refusal:
-    """Return a refusal by a verdict, with all aggregates that are to blame.
+    """Return a refusal by a verdict, with all aggregates that cause it.
 
     :param found: what ``judge`` said of the HostState
     """
@@ -549,7 +549,7 @@ class _Blamed:
 
 
 def _find_closing(judge: base.Judge, state: typing.Any) -> list[str]:
-    """Return the aggregates without which a host passes; none if it doesn't.
+    """Return the aggregates without which a host passes; empty if none help.
 
     The fewest where one is enough, or where the policy says of each alone
     whether it is to blame.
@@ -573,7 +573,7 @@ def _find_closing(judge: base.Judge, state: typing.Any) -> list[str]:
 def _find_opening(
     judge: base.Judge, state: typing.Any, known: Sequence[typing.Any]
 ) -> list[str]:
-    """Return the first aggregate with which a host passes; none if none."""
+    """Return the first aggregate with which a host passes; empty if none."""
     mine = [one.uuid for one in state.aggregates]
     for one in known[:_MOST_TRIED]:
         if (
@@ -669,7 +669,7 @@ def refusal_by_resource(
 
 
 def cause_of(part: query.Part) -> str:
-    """Return what to lift of a part of the query, in the words of refusals.
+    """Return the cause of a part of the query, in the words of refusals.
 
     It is empty where the part itself says it.
     """
@@ -680,7 +680,7 @@ def cause_of(part: query.Part) -> str:
 
 
 def label_of(part: query.Part) -> str:
-    """Return what stands for a part of the query in the labels of metrics."""
+    """Return the label of a part of the query for metrics."""
     if part.key in ('required', 'root_required'):
         return 'required traits'
     return refusals.OTHER

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""nova's own record of hosts, held against placement's answer.
+"""Compares nova's record of hosts with placement's answer.
 
 Placement has a copy of what nova knows: nova-compute writes there whether its
 service is disabled, and nova-api which hosts an aggregate has. Either may
@@ -60,7 +60,7 @@ def compare(
     policy: declaration.Policy | None,
     uuids: Collection[str],
 ) -> dict[str, refusals.Refusal]:
-    """Return why hosts are refused of which nova says more, or otherwise.
+    """Return refusals of hosts whose record in nova differs from placement's.
 
     :param policy: of the request filter that added the part
     :param uuids: of the hosts that do not satisfy it

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why hosts are refused, in words that can be counted."""
+"""Words and counts refusals of hosts."""
 
 import collections
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ _SINGULAR = {'are': 'is', 'have': 'has', 'lack': 'lacks', 'get': 'gets'}
 
 
 class Refusal(typing.NamedTuple):
-    """Why a constraint refuses a host.
+    """A refusal of a host by a constraint.
 
     :ivar phrase: begins with a verb in the plural, so that it can follow a
         number of hosts: ``are isolated``
@@ -97,7 +97,7 @@ NOT_KNOWN = Refusal('may or may not have room', 'not known')
 
 @dataclasses.dataclass(frozen=True)
 class Name:
-    """What is counted within a kind, and how many hosts it has."""
+    """A name within a kind of refusals, with its number of hosts."""
 
     name: str
     hosts: int
@@ -105,7 +105,7 @@ class Name:
 
 @dataclasses.dataclass(frozen=True)
 class Detail:
-    """A policy's own words, and of how many hosts it has them."""
+    """A policy's own words, with their number of hosts."""
 
     detail: str
     hosts: int
@@ -136,7 +136,7 @@ class Reason:
 
 
 def full(resources: Sequence[str]) -> Refusal:
-    """Return why claims leave no room on a host.
+    """Return a refusal by a host without room.
 
     :param resources: the classes of which it has too little
     """
@@ -149,7 +149,7 @@ def full(resources: Sequence[str]) -> Refusal:
 
 
 def singular(kind: str) -> str:
-    """Return a reason as it is said of one host."""
+    """Word a reason for one host."""
     verb, _, rest = kind.partition(' ')
     return f'{_SINGULAR.get(verb, verb)} {rest}'
 
@@ -160,7 +160,7 @@ def say_number(number: int, kind: str) -> str:
 
 
 def say(refusal: Refusal) -> str:
-    """Return a refusal as it is said of one host, with its detail."""
+    """Word a refusal of one host, with its detail."""
     detail = f' ({refusal.detail})' if refusal.detail else ''
     return singular(refusal.phrase) + detail
 

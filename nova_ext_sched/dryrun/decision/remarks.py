@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why nova-scheduler may have decided otherwise than is found here."""
+"""Remarks on why nova-scheduler may have decided otherwise."""
 
 from collections.abc import Iterator
 import contextlib
@@ -27,7 +27,7 @@ def add(
     operation: str = 'boot',
     existing: server.Server | None = None,
 ) -> None:
-    """Add to the remarks why the scheduler may have decided otherwise.
+    """Add remarks on why the scheduler may have decided otherwise.
 
     :param asked: was judged
     :param operation: of :class:`.question.Question`
@@ -41,7 +41,7 @@ def add(
 
 
 def _say_of_request(asked: asking.Asking, is_new: bool) -> Iterator[str]:
-    """Yield what a request has that its owner may not have meant.
+    """Yield remarks on a request that its owner may not have meant.
 
     :param is_new: whether it may still be written otherwise
     """
@@ -113,7 +113,7 @@ def _say_of_request(asked: asking.Asking, is_new: bool) -> Iterator[str]:
 def _say_of_server(
     judged: matrix.Matrix, operation: str, existing: server.Server
 ) -> Iterator[str]:
-    """Yield what became of a server, and where it could stay."""
+    """Yield remarks on a server's build and its present host."""
     ended = existing.read_build() if operation == 'boot' else None
     if ended and not ended.found_no_host:
         yield f'The server is in ERROR. {ended.say()}'
@@ -141,7 +141,7 @@ def _say_of_server(
 
 
 def _say_of_own_host(judged: matrix.Matrix, node: str | None) -> Iterator[str]:
-    """Yield whether a resize could stay where the server is.
+    """Yield a remark if a resize could stay on its host.
 
     ==========================  ============================================
     what refuses its host       what is said

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The request spec of a server that is yet to be created.
+"""Builds the request spec of a new server.
 
 As nova.compute.api.API.create makes it and nova.conductor sends it to the
 scheduler, out of the same functions of nova. Networks are not among it: nova
@@ -125,7 +125,7 @@ def build(
 
 
 def add_device_profile(ctxt: typing.Any, spec_obj: typing.Any) -> None:
-    """Add what the device profile of a request's flavor asks of Cyborg."""
+    """Add the resources of the flavor's device profile, from Cyborg."""
     if profile := spec_obj.flavor.extra_specs.get('accel:device_profile'):
         spec_obj.requested_resources += (
             cyborg.get_device_profile_request_groups(ctxt, profile)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The request spec of an operation on a server that exists.
+"""Builds the request spec of an operation on an existing server.
 
 nova stores the request of every server, of one that never landed too.
 nova-api and nova-conductor change it for each operation; here the same
@@ -43,7 +43,7 @@ CONF = nova.conf.CONF
 
 
 class Server:
-    """A server, its request, and what an operation makes of that.
+    """A server, and its request for an operation.
 
     The methods are nova's operations: each changes :attr:`spec_obj` as nova
     does before it asks the scheduler.
@@ -117,7 +117,7 @@ class Server:
             return build.read(cctxt, self.uuid)
 
     def stay(self) -> None:
-        """Stay where it is: what policies judge it by.
+        """Prepare the request to judge it on its own host.
 
         :raises exception.RequestRefused: its image cannot be read
         """
@@ -144,7 +144,7 @@ class Server:
             request_state.of(spec_obj).image_keys = keys
 
     def boot(self) -> None:
-        """Schedule it as nova would do now."""
+        """Prepare the request to schedule it anew."""
         if self._mapping is not None:
             with self.read(on_host=False) as (cctxt, instance):
                 self._collect_resources(cctxt, instance)
@@ -154,7 +154,7 @@ class Server:
     def migrate(
         self, destination: typing.Any = None, flavor: typing.Any = None
     ) -> None:
-        """Migrate it cold, or resize it.
+        """Prepare the request of a cold migration or a resize.
 
         :param destination: nova Destination of one host
         :param flavor: the new nova Flavor; by default the one it has
@@ -199,7 +199,7 @@ class Server:
                 task._execute()
 
     def live_migrate(self, destination: typing.Any = None) -> None:
-        """Migrate it while it runs."""
+        """Prepare the request of a live migration."""
         with self.read(destination) as (cctxt, instance):
             task = live_migrate.LiveMigrationTask(
                 cctxt,
@@ -219,18 +219,18 @@ class Server:
             self.spec_obj.ignore_hosts = [instance.host]
 
     def evacuate(self, destination: typing.Any = None) -> None:
-        """Build it anew elsewhere; its host is down."""
+        """Prepare the request of an evacuation; its host is down."""
         with self.read(destination) as (cctxt, instance):
             self.spec_obj.ignore_hosts = [instance.host]
             self._leave_host(cctxt, instance)
 
     def unshelve(self, destination: typing.Any = None) -> None:
-        """Unshelve it after an offload."""
+        """Prepare the request to unshelve it after an offload."""
         with self.read(destination, on_host=False) as (cctxt, instance):
             self._leave_host(cctxt, instance)
 
     def rebuild(self, image: dict[str, typing.Any]) -> None:
-        """Rebuild it with another image.
+        """Prepare the request of a rebuild with another image.
 
         :param image: of nova.image.glance's form
         :raises nova.exception.NoValidHost: conductor would refuse the image's
@@ -317,7 +317,7 @@ class Server:
     def _collect_resources(
         self, cctxt: typing.Any, instance: typing.Any
     ) -> None:
-        """Ask for what stands outside the flavor, as conductor does."""
+        """Add resources that the flavor does not have, as conductor does."""
         spec_obj = self.spec_obj
         spec_obj.requested_resources, spec_obj.request_level_params = (
             _network_api(instance).get_requested_resource_for_instance(

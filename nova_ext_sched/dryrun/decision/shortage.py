@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that are full, told apart from hosts that are too small.
+"""Tells full hosts from hosts that are too small.
 
 Where cmp-01 lacks 8 VCPU, placement does not say whether it has 4 in all, or
 16 of which most are in use. Its answer to a request for one VCPU does: it
@@ -41,7 +41,7 @@ _MOST = 32
 
 
 class _Room(enum.IntEnum):
-    """What a provider has of an amount; a host has the best of its own."""
+    """The room of a provider for an amount; a host has the best of its own."""
 
     UNKNOWN = enum.auto()
     WITHOUT = enum.auto()
@@ -74,7 +74,7 @@ _RESERVED_NODE = (
 
 
 class _Units(typing.NamedTuple):
-    """What an inventory gives a single server, by placement's names.
+    """The limits of an inventory for one server, by placement's names.
 
     :ivar reserved: the part of a capacity that is too small which is reserved
     """
@@ -92,7 +92,7 @@ def explain(
     refused: Collection[str],
     hosts: int,
 ) -> tuple[dict[str, refusals.Refusal], conclusion.Capacity, dict[str, int]]:
-    """Return why hosts lack an amount, and what they have.
+    """Explain why hosts lack an amount, and what they have.
 
     :param providers: what placement says of them
     :param part: of the query, with the resource class and the amount
@@ -139,7 +139,7 @@ def find_without(
     classes: Collection[str],
     hosts: Collection[str],
 ) -> set[str]:
-    """Return the hosts that have nothing of a resource class.
+    """Return the hosts without inventory of a resource class.
 
     :param hosts: UUIDs; the others as of :func:`explain`
     """
@@ -151,7 +151,7 @@ def find_without(
 
 
 def _find_largest(inventory: Mapping[str, int], units: _Units) -> int:
-    """Return the most that one server could get of an inventory now."""
+    """Return the largest amount that an inventory can give one server now."""
     most = min(units.max_unit, inventory['capacity'] - inventory['used'])
     most -= most % units.step_size
     return most if most >= units.min_unit else 0
@@ -160,7 +160,7 @@ def _find_largest(inventory: Mapping[str, int], units: _Units) -> int:
 def _count(
     resource: str, amount: int, rooms: Collection[_Room], hosts: int
 ) -> conclusion.Capacity:
-    """Return how many hosts are full, and how many never give the amount.
+    """Count the hosts that are full, and those that never give the amount.
 
     :param rooms: what the hosts have that lack it
     :param hosts: how many there are in all
@@ -182,7 +182,7 @@ def _count(
 def _refuse(
     resource: str, rooms: Mapping[str, _Room], details: Mapping[str, str]
 ) -> dict[str, refusals.Refusal]:
-    """Return why hosts lack an amount, by UUID.
+    """Return the refusals of hosts that lack an amount, by UUID.
 
     :param rooms: what they have of it
     :param details: what is reserved of each
@@ -208,7 +208,7 @@ def _refuse(
 
 
 def _judge(amount: int, capacity: int, units: _Units | None) -> _Room:
-    """Return what a provider has of an amount that is not free.
+    """Judge the room of a provider for an amount that is not free.
 
     :param units: None where they are not known
     """
@@ -227,7 +227,7 @@ def _read_units(
     amount: int,
     capacities: dict[str, int],
 ) -> dict[str, _Units | None]:
-    """Return what providers give a single server; None where it is unknown.
+    """Read the limits of providers for one server; None if unknown.
 
     Of a capacity that is too small, and of which no inventory is read, nothing
     counts as reserved.
@@ -274,7 +274,7 @@ def _read(
     classes: Collection[str],
     hosts: Collection[str],
 ) -> Iterator[tuple[str, str, Mapping[str, int] | None]]:
-    """Yield what the providers of hosts have of a class; None for nothing.
+    """Yield the inventories of hosts' providers; None for a host without.
 
     Nothing is yielded of a host of which nothing could be read.
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Allocations on hosts where their servers do not stand, and what ends them.
+"""Finds allocations of servers on other hosts, and commands that end them.
 
 An allocation is not stray while nova may still work on its server. Where that
 is in doubt, it counts as held:
@@ -76,7 +76,7 @@ Held = Mapping[str, Mapping[str, typing.Any]]
 
 
 class _Server(typing.NamedTuple):
-    """Whose an allocation is."""
+    """The server that an allocation belongs to."""
 
     consumer: str
     uuid: str
@@ -96,7 +96,7 @@ class _Migration(typing.NamedTuple):
 
 
 def find(cloud: snapshot.Snapshot, read: Held) -> Iterator[conclusion.Stray]:
-    """Yield the allocations of servers that stand elsewhere.
+    """Yield the allocations of servers that are on other hosts.
 
     Some requests to placement for each. The caller looks whether a cell is
     silent.
@@ -121,7 +121,7 @@ def find(cloud: snapshot.Snapshot, read: Held) -> Iterator[conclusion.Stray]:
 
 
 def find_lost(cloud: snapshot.Snapshot, uuids: Collection[str]) -> set[str]:
-    """Return the servers of whose migrations nova works on none.
+    """Return the servers whose migrations nova has lost.
 
     :param uuids: of servers that have migrations that have not ended
     """
@@ -154,7 +154,7 @@ def _find_migrations(
 
 
 def _stands(cloud: snapshot.Snapshot, server: _Server, uuid: str) -> bool:
-    """Return whether a server stands on a host.
+    """Return whether a server is on a host.
 
     A node of bare metal may have gone to another nova-compute; the name that
     nova-compute gives a node may change.
@@ -167,14 +167,14 @@ def _stands(cloud: snapshot.Snapshot, server: _Server, uuid: str) -> bool:
 
 
 def _find_home(cloud: snapshot.Snapshot, server: _Server) -> str | None:
-    """Return the UUID of the host where a server stands, if there is one."""
+    """Return the UUID of a server's host; None if it has none."""
     nodes = cloud.nodes_of(server.host or '')
     only = nodes[0] if len(nodes) == 1 else None
     return cloud.find_node(server.host, server.node) or only
 
 
 def _is_lost(server: _Server, migrations: Sequence[_Migration]) -> bool:
-    """Return whether nova works on none of the migrations of a server."""
+    """Return whether nova has lost all migrations of a server."""
     now = timeutils.utcnow()
     open_ = [mine for mine in migrations if mine.status not in _ENDED]
     if server.task_state == task_states.MIGRATING:
@@ -191,7 +191,7 @@ def _judge(
     server: _Server,
     migrations: list[_Migration],
 ) -> conclusion.Stray | None:
-    """Return what ends the allocation of a server that stands elsewhere.
+    """Return how to end the allocation of a server that is on another host.
 
     :returns: None where nova may still work on it
     """
@@ -224,7 +224,7 @@ def _find_remedy(
     migrations: Sequence[_Migration],
     last: _Migration | None,
 ) -> str | None:
-    """Return what an operator runs, by the module's table; None where held.
+    """Return the commands to run, by the module's table; None if it is held.
 
     :param uuid: of the host that is held; the others as of :func:`_judge`
     :param last: the migration that holds it, or the last of this host
@@ -260,7 +260,7 @@ def _take_off(
     server: _Server,
     migrations: Collection[str],
 ) -> str:
-    """Return how the allocation of a server on one host is taken away.
+    """Return the commands that remove a server's allocation on one host.
 
     :param migrations: UUIDs of its own
     """
@@ -286,7 +286,7 @@ def _take_off(
 def _select_settled(
     context: typing.Any, consumers: Collection[str]
 ) -> list[_Server]:
-    """Return whose allocations are, in one cell, where nova may be through.
+    """Select the owners of allocations in one cell that nova may be done with.
 
     :param consumers: UUIDs of servers and migrations
     """
@@ -335,7 +335,7 @@ def _select_settled(
 def _select_migrations(
     context: typing.Any, uuids: Collection[str]
 ) -> list[_Migration]:
-    """Return the migrations of servers of one cell, the newest last."""
+    """Select the migrations of servers of one cell, the newest last."""
     migration = models.Migration
     migrations: list[_Migration] = []
     for chunk in servers.in_chunks(uuids):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Acts, tried: what they suppose is laid over the cloud, which is asked again.
+"""Tries acts: supposes them, and asks the cloud again.
 
 An act that frees room, or adds a host, is tried with servers that there are:
 they leave the host in a fork, so that nova's own accounting says what becomes
@@ -41,7 +41,7 @@ _MOST_AWAY = 3
 
 
 class Step(typing.NamedTuple):
-    """An act, and the hosts that it is done to.
+    """An act, and the hosts that it applies to.
 
     :ivar hosts: UUIDs of compute nodes, in the order in which they are said
     :ivar lacking: how much of each resource class the first one lacks
@@ -53,7 +53,7 @@ class Step(typing.NamedTuple):
 
 
 class Untried(Exception):
-    """Nobody can say by a trial whether an act helps."""
+    """A trial cannot tell whether an act helps."""
 
 
 @dataclasses.dataclass
@@ -76,7 +76,7 @@ class Trials:
         self.moved: dict[Step, tuple[str, str]] = {}
 
     def count(self, steps: Sequence[Step]) -> int:
-        """Return how many hosts take the request after some steps.
+        """Count the hosts that take the request after some steps.
 
         :raises Untried: they cannot be supposed
         """
@@ -97,7 +97,7 @@ class Trials:
             return self.ask(without)
 
     def _suppose(self, step: Step) -> overlay.Overlay:
-        """Return what a step changes of the cloud, besides in a fork."""
+        """Return the overlay of a step, besides its changes in a fork."""
         cloud, (made, nodes, *_) = self.cloud, step
         hosts = sorted({cloud.hosts[uuid].host for uuid in nodes})
         uuids = [
@@ -137,7 +137,7 @@ class Trials:
         return overlay.NONE
 
     def allows(self, made: act.Act, node: str) -> bool:
-        """Return whether an act may be done to a host at all.
+        """Return whether an act is allowed on a host.
 
         nova-api answers 409 to a second availability zone, and to another one
         than before where the host has servers. A host that is forced down
@@ -175,7 +175,7 @@ class Trials:
         )
 
     def make_room(self, future: fork.Fork, step: Step) -> None:
-        """Let servers leave the first host, until nothing lacks.
+        """Move servers off the first host until it has room.
 
         The smallest that is enough alone; else the largest ones.
         """
@@ -203,7 +203,7 @@ class Trials:
             raise Untried
 
     def add_another(self, future: fork.Fork, step: Step) -> None:
-        """Let the first host be as one without servers is."""
+        """Suppose a host like the first, without servers."""
         [node, *_] = step.hosts
         for stored in self._read_on(node):
             self._leave(future, node, stored)
@@ -211,7 +211,7 @@ class Trials:
             future.free(consumer, node)
 
     def move_away(self, future: fork.Fork, step: Step) -> None:
-        """Let a member of the group go from one of the hosts to another.
+        """Move a member of the group off one of the hosts.
 
         :raises Untried: none has one that may
         """
@@ -280,7 +280,7 @@ _IN_FORKS: dict[str, Callable[[Trials, fork.Fork, Step], None]] = {
 def _count(
     body: Mapping[str, typing.Any], wanted: Iterable[str]
 ) -> dict[str, int]:
-    """Return how much a consumer holds of resource classes."""
+    """Sum the amounts of a consumer by resource class."""
     allocations = body.get('allocations', {}).values()
     return {
         name: sum(one['resources'].get(name, 0) for one in allocations)
@@ -293,7 +293,7 @@ def _sum(amounts: Mapping[str, int]) -> int:
 
 
 def leave_out(spec_obj: typing.Any, names: Collection[str]) -> None:
-    """Take out of a nova RequestSpec what a changed request does not ask for.
+    """Remove parts from a nova RequestSpec, as a changed request would.
 
     :param names: ``availability_zone``, ``host``, or hints by their names
     """
@@ -311,5 +311,5 @@ def leave_out(spec_obj: typing.Any, names: Collection[str]) -> None:
 
 
 def say_amount(resource: str, number: int) -> str:
-    """Return an amount of a resource class."""
+    """Word an amount of a resource class."""
     return f'{number} {messages.clean(resource)}'
