@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every document has besides its answer."""
+"""The parts that every document has besides its answer."""
 
 import dataclasses
 import importlib.metadata
@@ -11,7 +11,7 @@ from oslo_utils import timeutils
 
 @dataclasses.dataclass(frozen=True)
 class Heading:
-    """What every document begins with.
+    """The beginning of every document.
 
     :ivar format: changes when a reader of the document must change; new keys
         may come without
@@ -50,7 +50,7 @@ class Host:
 
 
 def make(format_: int) -> dict[str, typing.Any]:
-    """Return the form of a document, when it was made, and by what."""
+    """Return the heading of a document: format, time and version."""
     made = Heading(
         format_,
         timeutils.utcnow().isoformat(timespec='seconds') + 'Z',

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How far an answer is that takes long: its caller hands in who is told."""
+"""Reports the progress of a long answer to a callback."""
 
 import typing
 
 
 class Advance(typing.Protocol):
-    """Is called after each step."""
+    """The callback, called after each step."""
 
     def __call__(
         self,
@@ -24,4 +24,4 @@ class Advance(typing.Protocol):
 def silent(
     steps: int = 1, label: str | None = None, total: int | None = None
 ) -> None:
-    """Tell nobody."""
+    """Ignore steps."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How many more servers fit, under every policy.
+"""Counts how many more servers fit, under every policy.
 
 Explain finds the hosts that a request may use now. On each of them servers
 are claimed, by nova's own accounting, until the host takes no more.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What capacity says, part by part.
+"""The parts of capacity's document.
 
 The fields are the keys of its document, of which ``schemas/capacity.json`` has
 the form.
@@ -24,7 +24,7 @@ Servers = typing.Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What else was asked of each server.
+    """Further parts of the request of each server.
 
     :ivar image: UUID
     :ivar server_group: UUID
@@ -42,7 +42,7 @@ class Wanted:
 
 @dataclasses.dataclass(frozen=True)
 class RoomEnd:
-    """What ends the room of hosts.
+    """A limit on the room of hosts.
 
     :ivar ends: resource classes, a policy or a filter
     """
@@ -53,7 +53,7 @@ class RoomEnd:
 
 @dataclasses.dataclass(frozen=True)
 class RoomSum:
-    """How many servers fit on hosts together."""
+    """The number of servers that fit on hosts together."""
 
     servers: Servers
     unlimited: bool
@@ -93,7 +93,7 @@ class RoomInGroup:
 
 @dataclasses.dataclass
 class RoomForFlavor:
-    """The room that there is for servers of a flavor.
+    """The room for servers of a flavor.
 
     :ivar unlimited: whether a host takes any number
     :ivar hosts: hosts that take one at least; null where the scheduler's order
@@ -133,7 +133,7 @@ class RoomForFlavor:
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """What the document has besides what all documents have.
+    """The part of capacity's document that is its own.
 
     :ivar request: what else was asked of each server
     :ivar hosts: every compute node

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How many servers of one request each host takes, one after the other.
+"""Counts how many servers of one request each host takes.
 
 A host takes the next server if nova-scheduler would let it: placement has an
 allocation candidate that fits what is left, and every enabled filter passes
@@ -63,7 +63,7 @@ def fill(
     spec_obj: typing.Any,
     choose: Callable[[str], Sequence[typing.Any]],
 ) -> Iterator[tuple[str, typing.Any]]:
-    """Let servers come, until no host takes one.
+    """Add servers, one after the other, until no host takes one.
 
     Their claims stay in the fork.
 
@@ -87,7 +87,7 @@ def fill(
 
 @dataclasses.dataclass(eq=False)
 class HostRoom:
-    """What one host takes, and each of those that it stands for.
+    """The room of one host, and of each equivalent host.
 
     :ivar state: its nova HostState, as the servers that came have left it
     :ivar uuids: its own, and those of the other hosts of its kind
@@ -102,7 +102,7 @@ class HostRoom:
 
     @property
     def fit(self) -> number.Fit:
-        """How many servers each host takes."""
+        """The number of servers that each host takes."""
         if self.end:
             return number.Fit(self.servers)
         if self.servers < MOST:
@@ -173,7 +173,7 @@ class Rooms:
         self.tied: list[Set[str]] = []
 
     def measure(self, future: fork.Fork) -> dict[str, HostRoom]:
-        """Return what each host takes, by UUID.
+        """Measure the room of each host, by UUID.
 
         :param future: gets the servers, but for those that stand for others
             or are counted by halving
@@ -206,7 +206,7 @@ class Rooms:
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator[None]:
-        """Leave the request as it is, for whoever goes on with it."""
+        """Restore the request after the block."""
         spec_obj, group = self._spec_obj, self._group
         uuid = spec_obj.instance_uuid
         if group is not None:
@@ -222,7 +222,7 @@ class Rooms:
     # Each takes the same.
 
     def _has_one_candidate(self, room: HostRoom) -> bool:
-        """Return whether a host has one candidate, of its own provider."""
+        """Return whether a host has one candidate, on its own provider."""
         uuid = room.state.uuid
         requests = self._requests[uuid]
         return len(requests) == 1 and requests[0]['allocations'].keys() == {
@@ -230,7 +230,7 @@ class Rooms:
         }
 
     def _halve(self, future: fork.Fork, rooms: Sequence[HostRoom]) -> None:
-        """Count servers on hosts that end once they refuse one."""
+        """Count servers by bisection where a host's first refusal is final."""
         refused: dict[str, int] = {}
         asked: dict[str, int] = {}
         for room in rooms:
@@ -259,7 +259,7 @@ class Rooms:
                     asked[uuid] = 0
 
     def _take(self, room: HostRoom, number: int) -> HostRoom:
-        """Return a host before it gets the last of a number of servers."""
+        """Return a host's state before the last of a number of servers."""
         state = claims.copy_state(room.state)
         state.allocation_candidates = [*self._requests[state.uuid]]
         claims.consume_alike(state, self._spec_obj, number - 1)
@@ -293,7 +293,7 @@ class Rooms:
     def _offer(
         self, future: fork.Fork, rooms: Sequence[HostRoom]
     ) -> list[HostRoom]:
-        """Give hosts the candidates that placement would offer now."""
+        """Set the candidates of hosts that placement would offer now."""
         remaining = []
         for room in rooms:
             lacking: set[str] = set()

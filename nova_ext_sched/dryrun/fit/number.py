@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A number of servers, and what it says."""
+"""A number of servers, with its meaning."""
 
 from collections.abc import Iterable
 import enum
@@ -8,7 +8,7 @@ import typing
 
 
 class State(enum.IntEnum):
-    """What a number of servers says. The last of several says it of a sum."""
+    """The meaning of a number of servers; in a sum the last one decides."""
 
     #: So many fit, and no more.
     COUNTED = enum.auto()
@@ -21,7 +21,7 @@ class State(enum.IntEnum):
 
 
 class Fit(typing.NamedTuple):
-    """How many servers fit.
+    """A number of servers that fit.
 
     :ivar servers: those that were counted
     """

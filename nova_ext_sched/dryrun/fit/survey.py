@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How many servers of a flavor fit, of all that is asked about it."""
+"""Counts the servers of flavors that fit, in all groupings."""
 
 import collections
 from collections.abc import Collection
@@ -54,7 +54,7 @@ def count_all(
     by: str | None = None,
     advance: progress.Advance = progress.silent,
 ) -> Iterator[tuple[answer.Tally, Hosts, bool]]:
-    """Yield how many servers fit: after each flavor, and whole.
+    """Yield the tally so far after each flavor, and the whole one.
 
     The last one is whole; a caller that is interrupted has one before it.
 
@@ -141,7 +141,7 @@ class Survey:
         return list({flavor.flavorid: flavor for flavor in found}.values())
 
     def look_for_orphaned(self) -> None:
-        """Add to the remarks what full hosts hold in vain.
+        """Add remarks on leaked allocations of full hosts.
 
         A host counts as it is for the first flavor that it is full for.
 
@@ -173,7 +173,7 @@ class Survey:
 
     @functools.cached_property
     def _groups(self) -> dict[str, set[str]] | None:
-        """The UUIDs of hosts by what :attr:`by` asks for."""
+        """The UUIDs of hosts by zone, aggregate or domain (:attr:`by`)."""
         if not self.by:
             return None
         uuids_by_name: dict[str, set[str]] = collections.defaultdict(set)
@@ -231,7 +231,7 @@ class Survey:
         return counted
 
     def _end(self, counted: tally.Counted, judged: matrix.Matrix) -> None:
-        """Note what ended a request before placement answered."""
+        """Note the end of a request before placement answered."""
         end = typing.cast(conclusion.End, judged.end)
         text = f'{end.name} ends the request: {end.reason}'
         if judged.failure is None:
@@ -260,7 +260,7 @@ class Survey:
 
     @contextlib.contextmanager
     def _weighing(self, spec_obj: typing.Any) -> Iterator[None]:
-        """Let hosts be weighed where their order counts: for a group."""
+        """Weigh hosts in the block if their order counts, for a group."""
         weighers = self.cloud.weighers
         if spec_obj.instance_group is None:
             self.cloud.weighers = []

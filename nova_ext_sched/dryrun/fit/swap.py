@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The next allocation candidate of a host, where placement did not list it.
+"""Makes allocation candidates of a host that placement did not list.
 
 ``[placement] max_allocation_candidates`` bounds how many candidates placement
 answers with. Of a host with devices pgpu0 to pgpu8 it may list pgpu0 and pgpu1
@@ -29,7 +29,7 @@ _WORD = re.compile('[A-Z0-9_]+')
 
 
 class Swap:
-    """Makes candidates of those that placement listed.
+    """Makes further candidates from those that placement listed.
 
     :param providers: what placement says
     :param queries: what it was asked
@@ -77,7 +77,7 @@ class Swap:
         tree: Summaries,
         book: ledger.Ledger,
     ) -> dict[str, str] | None:
-        """Return who gives what a provider lacks, by its UUID.
+        """Return the providers that can replace one without room, by its UUID.
 
         :returns: None where nobody does
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""From what was counted to what capacity says."""
+"""Makes capacity's document of the counts."""
 
 import collections
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def build(
     hosts: int,
     remarks: Iterable[str],
 ) -> answer.Tally:
-    """Return what is known when some flavors are counted.
+    """Return the tally once some flavors are counted.
 
     :param wanted: a new server, of no flavor
     :param by: see :class:`.survey.Survey`
@@ -52,7 +52,7 @@ def build(
 
 @dataclasses.dataclass
 class Counted:
-    """What is known of a flavor.
+    """The counts of a flavor.
 
     :ivar flavor: nova's
     :ivar judged: explain's stages; None where no host was judged
@@ -72,7 +72,7 @@ class Counted:
     fault: str = ''
 
     def add_up(self, uuids: Set[str]) -> number.Fit:
-        """Return how many servers fit on some hosts together."""
+        """Sum the servers that fit on some hosts."""
         fit = number.add_up(
             self.rooms[uuid].fit for uuid in uuids if uuid in self.rooms
         )
@@ -84,7 +84,7 @@ class Counted:
         return fit if is_known else fit._replace(state=number.State.UNKNOWN)
 
     def count_hosts(self, uuids: Set[str]) -> int | None:
-        """Return how many of some hosts take servers.
+        """Count the hosts that take servers.
 
         :returns: None where the scheduler's order decides
         """
@@ -95,7 +95,7 @@ class Counted:
         )
 
     def list_ends(self, uuid: str) -> list[str]:
-        """Return what ends the room of a host, or all that refuses it."""
+        """List the limits of a host's room, or all its refusals."""
         if room := self.rooms.get(uuid):
             return [room.end.cause] if room.end else []
         causes = self.judged.causes if self.judged else {}
@@ -107,7 +107,7 @@ def make_document(
     hosts: Mapping[str, typing.Any] | None = None,
     groups: Mapping[str, Set[str]] | None = None,
 ) -> answer.RoomForFlavor:
-    """Return what the document has of a flavor.
+    """Return a flavor's part of the document.
 
     :param hosts: every compute node by UUID, if the room of each is wanted
     :param groups: the UUIDs of their hosts by name, if the room of each group
@@ -177,7 +177,7 @@ def _list_groups(
 
 
 def _count_ends(ends: Iterable[str]) -> list[answer.RoomEnd]:
-    """Return what ends the room of hosts, the most hosts first."""
+    """List the limits of hosts' room, those of most hosts first."""
     found = itertools.starmap(
         answer.RoomEnd, collections.Counter(ends).items()
     )
@@ -185,7 +185,7 @@ def _count_ends(ends: Iterable[str]) -> list[answer.RoomEnd]:
 
 
 def _say(fit: number.Fit) -> tuple[int | None, bool]:
-    """Return the servers of a document, and whether any number fits."""
+    """Return a document's number of servers, and whether it is unlimited."""
     is_known = fit.state in (number.State.COUNTED, number.State.OR_MORE)
     return (
         fit.servers if is_known else None,
@@ -194,13 +194,13 @@ def _say(fit: number.Fit) -> tuple[int | None, bool]:
 
 
 def _rank_flavor(flavor: answer.RoomForFlavor) -> tuple[bool, bool, int, str]:
-    """Return a key: the least room first, what was not counted last."""
+    """Return a sort key: the least room first, uncounted flavors last."""
     is_unknown = flavor.servers is None and not flavor.unlimited
     return is_unknown, flavor.unlimited, flavor.servers or 0, flavor.name
 
 
 def _rank(rooms: Iterable[_Ranked], name: str) -> list[_Ranked]:
-    """Return hosts or groups, the most room first.
+    """Sort hosts or groups, the most room first.
 
     :param name: the field that decides between those of as much
     """

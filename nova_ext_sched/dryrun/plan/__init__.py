@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moves, one after the other, each valid when its turn comes.
+"""Plans moves, one after the other, each valid when its turn comes.
 
 :mod:`.mend`, :mod:`.drain` and :mod:`.survive` say which servers must leave
 their hosts, and which hosts are no destinations; :mod:`.planner` finds the

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which moves of an order need others, and which may be made at once."""
+"""Finds which moves need others, and which can be made at once."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -17,7 +17,7 @@ _HINTS = {'group', fields.CHECK_TYPE}
 
 @dataclasses.dataclass
 class Batch:
-    """Moves that do not need each other, one after the other in the order.
+    """Consecutive moves that do not need each other.
 
     All that a filter reads of servers is what stands on the host that it is
     asked about, the server group and hints that name servers. So a move goes
@@ -78,7 +78,7 @@ class Batch:
 
 
 def _is_fitted(spec_obj: typing.Any) -> bool:
-    """Return whether a host takes a server by its cells or devices."""
+    """Return whether NUMA cells or devices decide if a host takes a server."""
     devices = fields.get_field(spec_obj, 'pci_requests')
     return bool(
         fields.get_field(spec_obj, 'numa_topology')
@@ -87,7 +87,7 @@ def _is_fitted(spec_obj: typing.Any) -> bool:
 
 
 def _read(spec_obj: typing.Any, is_named: bool) -> tuple[set[str], bool]:
-    """Return the group of a request, and whether it may need any other."""
+    """Return a request's group, and whether it may depend on other moves."""
     group = fields.get_field(spec_obj, 'instance_group')
     hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
     is_alone = not is_named or bool(hints.keys() - _HINTS)
@@ -97,7 +97,7 @@ def _read(spec_obj: typing.Any, is_named: bool) -> tuple[set[str], bool]:
 def number(
     moves: Iterable[plans.Move], movables: movable.Movables
 ) -> list[plans.Move]:
-    """Return moves of an order, each with the number of its batch.
+    """Give each move of an order the number of its batch.
 
     :param movables: every server that moves is a Movable there
     """
@@ -114,7 +114,7 @@ def number(
 def link(
     moves: Iterable[plans.Move], movables: movable.Movables
 ) -> list[plans.Move]:
-    """Return moves of an order, each with those that it needs.
+    """Give each move of an order the moves that it needs.
 
     Of the moves before it:
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Prepares servers for their moves, those that are alike once.
+"""Prepares servers for their moves, equivalent ones once.
 
 For evacuations, nova-api's checks are asked once for all servers of which they
 look at the same. For migrations:
@@ -49,7 +49,7 @@ def prepare(
     barred: Set[str] = frozenset(),
     advance: Callable[[], object] = lambda: None,
 ) -> movable.Movables:
-    """Prepare servers for their migrations, before anything is supposed.
+    """Prepare servers for their migrations, before a fork is opened.
 
     :param barred: names of hosts that are no destinations
     :param advance: called after each server
@@ -66,7 +66,7 @@ def prepare_each(
     make: Callable[[plans.Leaving], movable.Movable],
     advance: Callable[[], object] = lambda: None,
 ) -> movable.Movables:
-    """Prepare servers for their moves, before anything is supposed.
+    """Prepare servers for their moves, before a fork is opened.
 
     :param make: prepares one
     :param advance: called after each
@@ -104,7 +104,7 @@ class _Departures(abc.ABC):
         """
 
     def _has_share(self, cell: str, uuid: str) -> bool:
-        """Return whether a server has a share, or nobody knows."""
+        """Return whether a server has a share, or that is unknown."""
         shares = self._shares.get(cell)
         return shares is None or uuid in shares
 
@@ -160,7 +160,7 @@ class _Migrations(_Departures):
     def _read(
         self, host: str
     ) -> Iterable[tuple[str, tuple[servers.Stored, object]]]:
-        """Yield the servers of a host, each with what it is like by.
+        """Yield the servers of a host, each with its key.
 
         That is None of one that may be like no other.
         """
@@ -209,7 +209,7 @@ class Evacuations(_Departures):
         self._checked: dict[object, admission.NotMovable | None] = {}
 
     def read(self, cell: str, host: str) -> Iterator[servers.Stored]:
-        """Yield the servers of a host, which :meth:`prepare` needs.
+        """Yield the servers of a host, for :meth:`prepare`.
 
         :raises cells.CellFailed: the database stops answering
         """
@@ -222,7 +222,7 @@ class Evacuations(_Departures):
     def prepare(
         self, leaving: Iterable[plans.Leaving], hosts: Set[str]
     ) -> movable.Movables:
-        """Prepare servers that were read, before anything is supposed.
+        """Prepare servers that were read, before a fork is opened.
 
         :param hosts: names of those that fail
         :raises placement.PlacementFailed: placement does not answer
@@ -259,7 +259,7 @@ class Evacuations(_Departures):
         stored: servers.Stored,
         key: likeness.Key | None,
     ) -> movable.Evacuation:
-        """Return a server that is evacuated whatever nova-api says."""
+        """Prepare an evacuation, whether or not nova-api allows it."""
         instance = stored.instance
 
         def make() -> typing.Any:
@@ -279,7 +279,7 @@ class Evacuations(_Departures):
     def _check(
         self, instance: typing.Any, cell: str, key: likeness.Key | None
     ) -> admission.NotMovable | None:
-        """Return why nova-api would not evacuate a server, if it would not.
+        """Return nova-api's refusal to evacuate a server, or None.
 
         It is asked once for all that are alike. It looks at the server's
         state, flavor, image and devices, at its shares, and at the service of

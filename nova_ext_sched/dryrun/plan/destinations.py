@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where servers go, by nova-scheduler's code, in the fork that is open.
+"""Finds destinations of servers by nova-scheduler's code, in the open fork.
 
 While hosts are only filled, one that refuses a request goes on to refuse it.
 So a request is judged once, on the cloud as it is, for all requests that are
@@ -81,7 +81,7 @@ _MOST_REFUSED = 50_000
 
 
 class Destinations:
-    """The hosts that servers may go to, in the fork that is open.
+    """The destinations of servers in the open fork.
 
     Each question says which hosts are barred, by the UUIDs of their compute
     nodes. What is kept holds in any fork: it is known by the versions of
@@ -120,7 +120,7 @@ class Destinations:
     def find_like(
         self, key: likeness.Key | None, make: Callable[[], typing.Any]
     ) -> movable.Like | None:
-        """Return what is known of like requests; None if there are none.
+        """Return the shared answer of equivalent requests; None if none.
 
         :param key: what :func:`.likeness.of_request` returned
         :param make: returns a nova RequestSpec, which is changed
@@ -144,7 +144,7 @@ class Destinations:
         judge: Callable[..., tuple[matrix.Matrix, list[typing.Any]]]
         | None = None,
     ) -> movable.Shared:
-        """Return the answer for all requests that are like one.
+        """Make the shared answer for all requests equivalent to one.
 
         :param spec_obj: a nova RequestSpec; it is changed
         :param judge: asks the scheduler's steps; by default as of a server
@@ -181,7 +181,7 @@ class Destinations:
         return movable.Shared(spec_obj, judged, offered, refused, resources)
 
     def count(self, prepared: movable.Movable, barred: Set[str]) -> int:
-        """Return how many hosts a server may go to now, about.
+        """Estimate how many hosts a server can go to now.
 
         :param barred: UUIDs of hosts that are no destinations
         :raises Exception: as :meth:`judge`
@@ -205,7 +205,7 @@ class Destinations:
         return len(passing) + len(remaining) - len(asked)
 
     def estimate(self, prepared: movable.Movable, barred: Set[str]) -> int:
-        """Return what :meth:`count` does, without asking anything.
+        """Estimate like :meth:`count`, without asking anything.
 
         Servers with rules of their own count as the hardest.
         """
@@ -216,7 +216,7 @@ class Destinations:
     def find(
         self, prepared: movable.Movable, barred: Set[str] = frozenset()
     ) -> typing.Any:
-        """Return where a server would go now: a HostState, or None.
+        """Find the destination of a server now: a HostState, or None.
 
         It has the limits that the filters set, and the allocation candidates
         that they left.
@@ -246,7 +246,7 @@ class Destinations:
         barred: Set[str] = frozenset(),
         note: Callable[[typing.Any], object] = lambda target: None,
     ) -> typing.Any:
-        """Let a server go where it has a place now; return it, or None.
+        """Move a server to its destination now; return that, or None.
 
         :param future: the fork that is open
         :param barred: UUIDs of hosts that are no destinations
@@ -300,7 +300,7 @@ class Destinations:
         return weigher if weigher and lost[weigher] > 0 else ''
 
     def find_on(self, prepared: movable.Movable, node: str) -> typing.Any:
-        """Return what :meth:`find` does, if that were the only host.
+        """Find the destination like :meth:`find`, of one host alone.
 
         :param node: UUID of its compute node
         """
@@ -312,7 +312,7 @@ class Destinations:
         return self._find_proposed(prepared, prepared.like, [offered])
 
     def explain(self, prepared: movable.Movable) -> matrix.Matrix:
-        """Return what refuses which hosts, barred ones too.
+        """Return the matrix of refusals of hosts, barred ones too.
 
         It is the same for all whose likeness is all that nova reads.
 
@@ -356,7 +356,7 @@ class Destinations:
     def _judge_existing(
         self, spec_obj: typing.Any, whole: bool
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
-        """Judge a server's request for all servers that are like it.
+        """Judge a server's request for all equivalent ones.
 
         A request filter that reads a deleted server ends its request, and
         would end those of servers that are still there.
@@ -387,7 +387,7 @@ class Destinations:
         like: movable.Like,
         proposed: Iterable[dict[str, list[claims.Request]]],
     ) -> typing.Any:
-        """Return the best of the hosts that are proposed.
+        """Return the best proposed host.
 
         :param proposed: as :meth:`_propose` yields them
         """
@@ -404,7 +404,7 @@ class Destinations:
         spec_obj: typing.Any,
         proposed: Iterable[dict[str, list[claims.Request]]],
     ) -> typing.Any:
-        """Return the best of the hosts that a request's own question leaves.
+        """Return the best host of a request's own question.
 
         Its filters and weighers order hosts that are proposed together, with
         the candidates of another. Of these it goes to the first that passes
@@ -432,7 +432,7 @@ class Destinations:
         like: movable.Like,
         barred: Set[str],
     ) -> Iterator[dict[str, list[claims.Request]]]:
-        """Yield hosts that the shared answer leaves, some after the other.
+        """Yield hosts that the shared answer leaves, chunk by chunk.
 
         :returns: their candidates that fit, by UUID
         """
@@ -469,7 +469,7 @@ class Destinations:
         requests: Mapping[str, list[claims.Request]],
         uuids: Iterable[str],
     ) -> Iterator[tuple[str, list[claims.Request]]]:
-        """Yield the hosts that a server may go to, each with what fits."""
+        """Yield the hosts that a server can go to, with fitting requests."""
         for uuid in uuids:
             fit = self._fit(requests[uuid])
             if (
@@ -484,7 +484,7 @@ class Destinations:
         shared: movable.Shared,
         offered: dict[str, list[claims.Request]],
     ) -> dict[str, list[claims.Request]]:
-        """Return the best of hosts: a request's own filters judge each."""
+        """Return the best host that a request's own filters pass."""
         if len(offered) <= PROPOSED:
             return offered
         states = self._read_states(shared.judged, offered)
@@ -500,7 +500,7 @@ class Destinations:
         requests: Mapping[str, list[claims.Request]],
         touched: Mapping[str, None],
     ) -> tuple[list[str], list[str]]:
-        """Return touched hosts of a shared answer in the weighers' order.
+        """Sort the touched hosts of a shared answer in the weighers' order.
 
         Most are what they were when another like server was asked about. So
         the weighers order all of them only where many have changed since.
@@ -531,7 +531,7 @@ class Destinations:
     def _find_requests(
         self, shared: movable.Shared, barred: Set[str]
     ) -> Mapping[str, list[claims.Request]]:
-        """Return a shared answer's requests, with those of hosts left since.
+        """Return a shared answer's requests, and those of hosts vacated since.
 
         Whether they fit, and whether the filters pass, is not known.
 
@@ -554,7 +554,7 @@ class Destinations:
         shared: movable.Shared,
         offered: dict[str, list[claims.Request]],
     ) -> typing.Any:
-        """Return the best HostState of some that passes every filter now.
+        """Return the first HostState that passes every filter now.
 
         Most do: one is judged after the other, and none twice as long as no
         claim changes it.
@@ -573,7 +573,7 @@ class Destinations:
         uuid: str,
         fit: list[claims.Request],
     ) -> tuple[movable.Shared, str, int, tuple[int, ...]]:
-        """Return what is the same as long as a host is judged the same."""
+        """Return a key that changes when a host may be judged otherwise."""
         # The requests too: another host may have taken, or given back, what
         # they share.
         version = self.cloud.versions.get(uuid, 0)
@@ -582,14 +582,14 @@ class Destinations:
     def _weigh(
         self, states: list[typing.Any], spec_obj: typing.Any
     ) -> Iterator[typing.Any]:
-        """Yield HostStates, the one that nova's weighers prefer first."""
+        """Yield HostStates in the order of nova's weighers."""
         if states:
             for one in self.cloud.get_weighed_hosts(states, spec_obj):
                 yield one.obj
 
     @property
     def _touched(self) -> dict[str, None]:
-        """UUIDs of the hosts that are other than the shared answers know."""
+        """UUIDs of the hosts that have changed since the shared answers."""
         touched: dict[str, None] = {}
         supposed = self.cloud.supposed
         while supposed:
@@ -598,7 +598,7 @@ class Destinations:
         return touched
 
     def _run_request_filters(self, prepared: movable.Movable) -> typing.Any:
-        """Return a request as the request filters leave it; None if refused.
+        """Return a request after the request filters; None if one refuses it.
 
         They may ask cells, Glance and Cinder. Of what a fork changes they read
         where the members of a group are.
@@ -643,7 +643,7 @@ class Destinations:
         return self._fit(query.by_provider(answer.requests)[state.uuid])
 
     def _fit(self, requests: list[claims.Request]) -> list[claims.Request]:
-        """Return the allocation requests that fit what the fork leaves."""
+        """Return the allocation requests that fit into the fork."""
         if not (supposed := self.cloud.supposed):
             return requests
         find_lacking = supposed.ledger.find_lacking
@@ -692,7 +692,7 @@ def uses_only(
 
 
 def is_named(target: typing.Any, cloud: snapshot.Snapshot) -> bool:
-    """Return whether nova takes a server where it is told its host.
+    """Return whether nova accepts a move that names the host.
 
     :param target: the nova HostState, with its allocation candidates
     """
@@ -700,7 +700,7 @@ def is_named(target: typing.Any, cloud: snapshot.Snapshot) -> bool:
 
 
 def without_barred(judged: matrix.Matrix, barred: Set[str]) -> matrix.Matrix:
-    """Return what refuses hosts, where barred ones are not asked.
+    """Return the refusals of hosts without barred ones.
 
     :param barred: their UUIDs
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Moves after which hosts are empty."""
+"""Plans the moves that empty hosts."""
 
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def make(
     advance: progress.Advance = progress.silent,
     not_to: Set[str] = frozenset(),
 ) -> plans.Plan:
-    """Return the moves after which hosts are empty.
+    """Plan the moves that empty hosts.
 
     None goes to one of them. A server that holds one for a migration, and
     stands elsewhere, has no place until that has ended.
@@ -102,7 +102,7 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Occupants:
 
 
 def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
-    """Return the hosts of which nobody knows what stands there.
+    """Return the hosts whose servers are unknown.
 
     :param hosts: names
     """
@@ -115,7 +115,7 @@ def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
 def judge_hosts(
     cloud: snapshot.Snapshot, plan: plans.Plan, unread: Set[str]
 ) -> plans.Plan:
-    """Return a plan with what becomes of the hosts that are to be empty.
+    """Return a plan with the hosts that stay occupied, or enabled.
 
     :param unread: what :func:`find_unread` returned
     """
@@ -157,7 +157,7 @@ def say_hosts(
 
 
 def say_unread(unread: Set[str]) -> Iterator[str]:
-    """Yield a sentence on hosts of which nobody knows what runs there."""
+    """Yield a sentence on hosts whose servers are unknown."""
     if unread:
         names = messages.first_few(sorted(unread, key=messages.in_order))
         yield f'What runs on {names} is not known.'
@@ -168,7 +168,7 @@ def _select(
     hosts: Collection[str],
     nodes: Mapping[str, snapshot.Node],
 ) -> tuple[list[plans.Leaving], list[holders.UnderWay]]:
-    """Return the servers on hosts, and migrations of others that hold one."""
+    """Return the servers on hosts, and migrations of others that hold room."""
     leaving = [
         plans.make_leaving(one, one.host)
         for one in servers.select_sizes(cctxt, hosts)

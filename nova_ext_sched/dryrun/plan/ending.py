@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every plan ends with, whoever made its moves."""
+"""Finishes every plan: servers that left, deletions, redundancy."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def settle(
     moves: Sequence[plans.Move],
     movables: movable.Movables,
 ) -> Settled:
-    """Return the moves of a plan, or of a round, in their final form.
+    """Put the moves of a plan, or of a round, into their final form.
 
     In the fork in which they are made.
 
@@ -61,7 +61,7 @@ def finish(
     softly: bool = True,
     standing: Set[str] = frozenset(),
 ) -> _Plan:
-    """Return a plan without the servers that have left meanwhile.
+    """Remove servers that have left meanwhile from a plan.
 
     Its other moves are as valid: a server that is gone has left its host too,
     and comes to none.
@@ -120,7 +120,7 @@ def finish(
 def finish_rounds(
     cloud: snapshot.Snapshot, rounds: plans.Rounds
 ) -> plans.Rounds:
-    """Return rounds without the servers that have left meanwhile.
+    """Remove servers that have left meanwhile from rounds.
 
     As of :func:`finish`; one whose deletion has not ended for long keeps its
     host from being emptied.
@@ -164,7 +164,7 @@ def finish_rounds(
 
 
 def make_deleting(one: plans.Leaving, is_stuck: bool) -> plans.Stuck:
-    """Return a server that has its host until its deletion ends.
+    """Describe a server that holds its host until its deletion ends.
 
     :param is_stuck: whether nova has done nothing for long
     """
@@ -184,7 +184,7 @@ def _compare_groups(
     movables: movable.Movables,
     moves: Iterable[plans.Move],
 ) -> list[plans.Group]:
-    """Return the groups of servers that moved and stand less apart.
+    """Return the server groups of moved servers that lost redundancy.
 
     :param before: the nova HostStates before the moves; ``after``, those then
     """

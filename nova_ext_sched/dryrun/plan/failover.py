@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether hosts that may fail may still fail while others are empty."""
+"""Checks that safe hosts stay safe while others are empty."""
 
 from collections.abc import Set
 
@@ -15,7 +15,7 @@ from nova_ext_sched.dryrun.plan import survive
 
 
 class Failover:
-    """The hosts that may fail as the cloud is, one at a time.
+    """The hosts that can fail as the cloud is, one at a time.
 
     Each server on one of them finds another host then, or is one that nova
     does not evacuate as it is.
@@ -46,7 +46,7 @@ class Failover:
                     self._homes[uuid] = failure.failure
 
     def find_lost(self, future: fork.Fork, empty: Set[str]) -> str | None:
-        """Return a host that may not fail any more; None if there is none.
+        """Return a host that can no longer fail; None if there is none.
 
         :param future: the fork that is open, with the moves
         :param empty: names of the hosts that are empty

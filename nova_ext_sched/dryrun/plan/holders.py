@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that hold hosts, and stand on others."""
+"""Finds servers that hold room on hosts but are on others."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from nova_ext_sched.queries import servers
 
 
 class UnderWay(typing.NamedTuple):
-    """A migration that has not ended, and holds a host.
+    """A migration under way that holds a host.
 
     :ivar migration: nova's; its server stands on another host
     :ivar node: UUID of the compute node that it holds
@@ -51,7 +51,7 @@ class _Ended(typing.NamedTuple):
     stands_on: str | None
 
     def make_stuck(self, host: str) -> plans.Stuck:
-        """Return its server, as one that holds a host that it has left."""
+        """Describe its server, which holds room on a host that it has left."""
         return plans.Stuck(
             self.server,
             messages.clean(self.name or ''),
@@ -67,7 +67,7 @@ class _Ended(typing.NamedTuple):
 
 
 class Holders:
-    """Finds servers that hold hosts for migrations, and stand elsewhere.
+    """Finds servers that hold hosts for migrations, and are on others.
 
     :param nodes: the compute nodes of the hosts, by UUID
     """
@@ -82,7 +82,7 @@ class Holders:
         under_way: Collection[UnderWay],
         leaving: Collection[plans.Leaving],
     ) -> list[plans.Stuck]:
-        """Return them, and what would let them go.
+        """Return these servers, with the command that frees the hosts.
 
         :param leaving: the servers that stand on the hosts
         """
@@ -92,7 +92,7 @@ class Holders:
     def _list_ended(
         self, leaving: Collection[plans.Leaving]
     ) -> Iterator[plans.Stuck]:
-        """Yield servers that left hosts whose room nova does not give back.
+        """Yield servers that left hosts but still hold room there.
 
         Where placement is away when a server arrives, nova keeps the
         allocation of its migration for ever. It may also be about to delete
@@ -182,7 +182,7 @@ def _name_own(cloud: snapshot.Snapshot, one: plans.Stuck) -> plans.Stuck:
 
 
 def _say_what_ends(migration: typing.Any, down: Sequence[str]) -> str:
-    """Return what ends a migration.
+    """Return the command that ends a migration.
 
     Where the cell's database is away while nova-compute confirms one, nova-api
     neither confirms nor reverts it any more.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rounds of maintenance: each host empty once, and taking servers again.
+"""Plans rounds of maintenance that empty each host once.
 
 In a round some hosts are empty together. Their servers go to hosts that have
 had their turn, as long as one takes them; else to hosts whose turn is still to
@@ -144,7 +144,7 @@ class Maintenance:
         )
 
     def plan(self, most: int | None = None) -> plans.Rounds:
-        """Return the rounds, and what cannot be emptied.
+        """Plan the rounds; return them and the hosts that cannot be emptied.
 
         :param most: how many rounds are wanted; where there are as many, it
             is not known what becomes of other hosts. None for all
@@ -202,7 +202,7 @@ class Maintenance:
     def _make_round(
         self, todo: Set[str], most: int
     ) -> tuple[plans.Round | None, set[str]]:
-        """Empty hosts together.
+        """Plan a round: hosts that are empty together.
 
         :param todo: names of hosts that may be emptied
         :param most: how many at once
@@ -244,7 +244,7 @@ class Maintenance:
         return plans.Round(empty, *settled), in_vain
 
     def _go_together(self, host: str, others: Sequence[str]) -> bool:
-        """Return whether a host may be in a round with others."""
+        """Return whether a host can share a round with others."""
         common = self._together
         return common is None or all(
             common.get(host, frozenset()) & common.get(one, frozenset())
@@ -311,7 +311,7 @@ class Maintenance:
         return moves, remaining
 
     def _moves_twice(self, server: plans.Leaving) -> bool:
-        """Return whether nothing speaks against a second move of a server.
+        """Return whether a server can move twice; a paused one cannot.
 
         A guest that is paused may end with that.
         """
@@ -354,7 +354,7 @@ class Maintenance:
 def _go_on(
     before: Sequence[plans.Move], moves: Sequence[plans.Move]
 ) -> list[plans.Move]:
-    """Return moves with batches after those before them."""
+    """Renumber the batches of moves after those before them."""
     last = before[-1].batch if before else 0
     return [dataclasses.replace(one, batch=last + one.batch) for one in moves]
 
@@ -435,5 +435,5 @@ def say_rounds(
 
 
 def _in_order(host: str) -> tuple[list[tuple[int, str]], str]:
-    """Return what sorts names as people do, equal ones too."""
+    """Return a sort key for names in people's order."""
     return messages.in_order(host), host

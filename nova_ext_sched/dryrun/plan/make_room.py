@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Few moves after which a number of new servers fit.
+"""Plans few moves after which a number of new servers fit.
 
 Those that fit now come first, each where the scheduler prefers then, so that
 no move spends their room. Then, for each of the others:
@@ -68,7 +68,7 @@ def make(
     not_to: Set[str] = frozenset(),
     advance: progress.Advance = progress.silent,
 ) -> plans.Room:
-    """Return few moves after which a number of new servers fit.
+    """Plan few moves after which a number of new servers fit.
 
     :param wanted: one of them
     :param where: names of the hosts that they may come to; None for all

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which servers must leave their hosts, so that none violates a policy."""
+"""Plans the moves of servers that violate a policy."""
 
 from collections.abc import Mapping
 from collections.abc import Set
@@ -23,7 +23,7 @@ def make(
     advance: progress.Advance = progress.silent,
     not_to: Set[str] = frozenset(),
 ) -> plans.Plan:
-    """Return the moves after which the servers found violate no policy.
+    """Plan the moves after which the given servers violate no policy.
 
     A server that violates a policy only for the members of its server group
     beside it may stay once enough of them have left. Those that violate most
@@ -70,7 +70,7 @@ def is_mended(
     server: policies.Standing,
     moved: Mapping[str, str],
 ) -> bool:
-    """Return whether a server that stays violates no policy after moves.
+    """Return whether a server that stays violates no policy after the moves.
 
     In the fork in which they are made.
 

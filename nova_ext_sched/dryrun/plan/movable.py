@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A server that a plan may move: how nova would, and what that takes."""
+"""Prepares a server's move: method, request and refusals."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ _MOST_HOSTS = 3
 
 @dataclasses.dataclass(eq=False)
 class Shared:
-    """The answer for requests that are alike, on the cloud as it is.
+    """The shared answer for equivalent requests, on the cloud as it is.
 
     :ivar spec_obj: a nova RequestSpec of theirs, without server group, hints
         and hosts that it ignores
@@ -69,7 +69,7 @@ class Shared:
 
 @dataclasses.dataclass(frozen=True)
 class Like:
-    """What a server's request has in common with others.
+    """The shared answer and key of a server's request.
 
     :ivar is_whole: see :class:`.likeness.Key`
     """
@@ -104,7 +104,7 @@ class Movable(typing.Protocol):
         """Return whether nova-conductor lets it go to a nova HostState."""
 
     def tell_refused(self, nodes: Iterable[str]) -> str:
-        """Return why nova-conductor lets it go to none of compute nodes.
+        """Return why nova-conductor refuses compute nodes.
 
         :param nodes: UUIDs, of one or more
         :returns: a sentence, with what is wanted and what each host offers;
@@ -112,7 +112,7 @@ class Movable(typing.Protocol):
         """
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
-        """Let it go to a nova HostState; False where the claim fails."""
+        """Move it to a nova HostState; False if the claim fails."""
 
 
 #: Servers that are prepared, or why nova cannot move them, by UUID.
@@ -163,7 +163,7 @@ class Migration:
         self._at_first = node, claims.read_taken(instance)
 
     def for_like(self, instance: typing.Any) -> 'Migration':
-        """Return another server's, of which nova reads the same.
+        """Return the same preparation for an equivalent server.
 
         :param instance: as of :class:`Migration`; it raises the same
         """
@@ -207,7 +207,7 @@ class Migration:
         return f'the hypervisors of all hosts left are {" or ".join(kinds)}'
 
     def _compare(self, target: typing.Any) -> str | None:
-        """Return what of a hypervisor does not suit; None where all does."""
+        """Describe how a hypervisor does not suit; None if it does."""
         if self.method == COLD:
             return None
         source = self._cloud.states[self.node]
@@ -229,7 +229,7 @@ class Migration:
         return future.move(self.uuid, self.spec_obj, target, *self._at_first)
 
     def leave(self, future: fork.Fork) -> None:
-        """Let it be gone."""
+        """Remove it from its host."""
         future.leave(self.uuid, self.spec_obj, *self._at_first)
 
 
@@ -319,7 +319,7 @@ def migrate(
 
 
 def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
-    """Return how nova-api would let a server be moved.
+    """Return the method by which nova-api would move a server.
 
     :raises admission.NotMovable: not at all
     """
@@ -336,7 +336,7 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
 
 
 def _find_why_cold(instance: typing.Any, method: str) -> str:
-    """Return why nova moves a server so, as of :class:`.plan_format.Move`.
+    """Return the reason of a cold move, as of :class:`.plan_format.Move`.
 
     Who starts a server that is stopped expects that it goes on running.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""New servers, all alike, which come one after the other."""
+"""Adds new servers of one request, one after the other."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from nova_ext_sched.dryrun.plan import movable
 
 
 class Newcomers:
-    """Servers of one request that come.
+    """New servers of one request.
 
     :param places: where they may come, as it is without a fork
     :param spec_obj: a nova RequestSpec of one of them; it is changed
@@ -50,13 +50,13 @@ class Newcomers:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that decides is what hosts have, and who is on them."""
+        """Whether only the hosts' room and servers decide."""
         return self._is_known and not self._has_own
 
     def fill(
         self, future: fork.Fork, barred: Set[str] = frozenset()
     ) -> Iterator[tuple[str, typing.Any]]:
-        """Let them come, each to the host that the scheduler prefers then.
+        """Add them, each to the host that the scheduler prefers then.
 
         :param barred: UUIDs of hosts that get none
         :returns: see :func:`..fit.count.fill`
@@ -70,7 +70,7 @@ class Newcomers:
         return count.fill(future, self.spec_obj, choose)
 
     def prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
-        """Return one that comes, or one that leaves a host of a cell."""
+        """Prepare a new server, or one that leaves a host of a cell."""
         shared = self.shared
         if not self.is_whole:
             spec_obj = self.spec_obj.obj_clone()
@@ -105,7 +105,7 @@ class Newcomers:
         return movable.Evacuation(uuid, shared.spec_obj, like)
 
     def explain(self, barred: Set[str] = frozenset()) -> conclusion.Answer:
-        """Return why no more comes, as explain says it.
+        """Explain why no more fit, as explain says it.
 
         :param barred: UUIDs of hosts that get none
         :raises placement.PlacementFailed: placement does not answer

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts that take a new server once a few others have left them.
+"""Finds hosts that take a new server once a few others have left.
 
 Of a host that is tried, first one server leaves, then two, and so on: sets
 whose allocations are as large as what is lacking, the smallest first. nova's
@@ -145,7 +145,7 @@ class Openings:
             self.able -= {*nodes} - {*self.takers}
 
     def _rank(self, future: fork.Fork) -> list[str]:
-        """Return UUIDs of hosts, first those that the fewest must leave."""
+        """Sort UUIDs of hosts by how few servers must leave, fewest first."""
         cloud = self._cloud
         for sizes in cloud.ask_cells(servers.select_sizes).values():
             for size in sizes:
@@ -170,7 +170,7 @@ class Openings:
     def _read_requests(
         self, future: fork.Fork
     ) -> dict[str, list[claims.Request]]:
-        """Return what placement may offer a new server, by host."""
+        """Return the allocation requests for a new server, by host."""
         cloud, shared = self._cloud, self.coming.shared
         # nova creates nothing on a host in no cell mapping.
         nodes = [
@@ -182,7 +182,7 @@ class Openings:
         return future.open(shared.resources, nodes, known)
 
     def list_roomiest(self, most: int) -> list[str]:
-        """Return UUIDs of hosts, first those with room for most new servers.
+        """Sort UUIDs of hosts, those with room for most new servers first.
 
         :param most: how many are wanted
         """
@@ -196,7 +196,7 @@ class Openings:
         return sorted(rooms, key=rooms.__getitem__, reverse=True)
 
     def _find_lacking(self, future: fork.Fork, node: str) -> list[_Amounts]:
-        """Return of each candidate of a host what of it is not free."""
+        """Return the lacking amounts of each candidate of a host."""
         return [
             {
                 key: amount - free
@@ -229,7 +229,7 @@ class Openings:
     def _allow(
         self, prepared: movable.Movable | Exception
     ) -> movable.Movable | Exception:
-        """Return a server, or why the plan is not to move it."""
+        """Prepare a server, or return why the plan must not move it."""
         if (
             isinstance(prepared, Exception)
             or prepared.method == movable.LIVE
@@ -268,7 +268,7 @@ class Openings:
         ]
 
     def report(self) -> None:
-        """Say how many new servers have a host that had none before."""
+        """Report how many new servers have a host that had none before."""
         while self._reported < len(self.promises):
             self._reported += 1
             self.advance()
@@ -310,7 +310,7 @@ class Openings:
         return best
 
     def _aim(self, node: str, following: Set[str]) -> list[frozenset[str]]:
-        """Return which hosts are barred to those that leave, then and then.
+        """Return the barred hosts for leaving servers, try after try.
 
         :param following: UUIDs of hosts that are tried next
         """
@@ -330,7 +330,7 @@ class Openings:
         aims: Sequence[frozenset[str]],
         homeless: set[str],
     ) -> Opening | None:
-        """Let servers leave a host so that it takes a new one.
+        """Move servers off a host so that it takes a new one.
 
         :param aims: as :meth:`_aim` returned
         :param homeless: gets UUIDs of servers that have no place
@@ -358,7 +358,7 @@ class Openings:
         leaving: Sequence[servers.Size],
         aims: Sequence[frozenset[str]],
     ) -> list[tuple[servers.Size, str]]:
-        """Return where servers go, so that their host takes a new one.
+        """Try to move servers off their host; return their destinations.
 
         One that has no place after others goes before them.
         """
@@ -384,7 +384,7 @@ class Openings:
     def _find_place(
         self, size: servers.Size, aims: Iterable[frozenset[str]]
     ) -> typing.Any:
-        """Return the HostState where a server goes, of a host that is named.
+        """Return the HostState of a named host that takes a server.
 
         None where it has no place.
         """
@@ -407,7 +407,7 @@ class Openings:
 
 @dataclasses.dataclass
 class _Host:
-    """A host, and who may leave it.
+    """A host, and the servers that can leave it.
 
     :param lacking: of each candidate of the host what of it is not free
     :param standing: the servers that may leave
@@ -423,7 +423,7 @@ class _Host:
     most: float = math.inf
 
     def count_least(self) -> float:
-        """Return how many servers must leave, at the least; inf for none."""
+        """Return the least number of servers to leave; inf if impossible."""
         return min(map(self._count_least, self.lacking), default=math.inf)
 
     def _count_least(self, lacking: _Amounts) -> float:
@@ -466,7 +466,7 @@ class _Host:
     def _grow(
         self, standing: Sequence[servers.Size]
     ) -> Iterator[list[servers.Size]]:
-        """Yield growing sets; the first have most of what is lacking."""
+        """Yield growing sets of servers, those that free most first."""
         remaining, leaving = [*standing], list[servers.Size]()
         fewest = min(self.lacking, key=len)
         lacking = dict(fewest)
@@ -492,7 +492,7 @@ class _Host:
     def _rank(
         self, lacking: _Amounts, size: servers.Size
     ) -> tuple[float, float]:
-        """Return how much of what is lacking a server has; then, how small."""
+        """Return a sort key: most of the lacking amounts, then smallest."""
         share = sum(
             min(self._get(size, key), amount) / amount
             for key, amount in lacking.items()
@@ -511,7 +511,7 @@ class _Host:
         )
 
     def _measure(self, size: servers.Size) -> float:
-        """Return how large a server is, by what is lacking, or by memory."""
+        """Measure a server by the lacking amounts, or by memory."""
         lacking = min(self.lacking, key=len)
         if not lacking:
             return size.memory_mb
@@ -524,7 +524,7 @@ class _Host:
 
 
 def _estimate(lacking: _Amounts, standing: Collection[servers.Size]) -> int:
-    """Return about how many servers must leave a host, by their rows.
+    """Estimate how many servers must leave a host, by their rows.
 
     A row knows no swap and no resources of the flavor: where all servers seem
     too few, the host is tried last.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans moves, for servers that must leave their hosts.
+"""Plans the moves of servers that must leave their hosts.
 
 Each server is asked about as nova-scheduler would be when its turn comes,
 with the moves before it made in a fork, and goes to the host that the
@@ -41,7 +41,7 @@ from nova_ext_sched.dryrun.plan import stuck
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What a plan is for.
+    """The goal of a plan: its servers, and the test of its end.
 
     :ivar leaving: servers that must leave their hosts
     :ivar may_stay: of those that may stay once others have left, what says
@@ -78,7 +78,7 @@ def plan(
     prepare: Prepare,
     advance: Callable[[], object] = lambda: None,
 ) -> plans.Plan:
-    """Return moves, and why other servers have no place.
+    """Plan moves; return them, and why other servers have no place.
 
     :param places: where servers may go
     :param advance: called for each server of which it is known whether it
@@ -131,7 +131,7 @@ def plan(
 def copy_states(
     cloud: snapshot.Snapshot, future: fork.Fork
 ) -> list[typing.Any]:
-    """Return the nova HostStates before the moves of a fork that is open.
+    """Copy the nova HostStates before the moves of an open fork.
 
     A copy where the fork has its own state already: moves change it.
     """
@@ -148,7 +148,7 @@ def try_(
     movables: movable.Movables,
     barred: Set[str],
 ) -> tuple[list[plans.Move], list[plans.Leaving]]:
-    """Let servers go in a fork that is open, in this order.
+    """Move servers in an open fork, in this order.
 
     :param barred: UUIDs of hosts that are no destinations
     :returns: the moves, all of one batch, and those that find no host
@@ -165,7 +165,7 @@ def make_move(
     prepared: movable.Movable,
     target: typing.Any,
 ) -> plans.Move:
-    """Return the move of a server to a nova HostState."""
+    """Make the move of a server to a nova HostState."""
     is_named = destinations.is_named(target, cloud)
     return plans.Move(
         **vars(server),
@@ -182,7 +182,7 @@ def put_hardest_first(
     movables: movable.Movables,
     count: Callable[[movable.Movable], float],
 ) -> list[plans.Leaving]:
-    """Return servers with the fewest hosts first; of these, the largest.
+    """Sort servers, those with the fewest hosts first; then the largest.
 
     Those that nova does not move as they are go last, in the same order.
 
@@ -213,7 +213,7 @@ def put_hardest_first(
 
 @dataclasses.dataclass
 class _Rounds:
-    """Servers that go, round after round, in a fork that is open.
+    """Moves servers in an open fork, round after round.
 
     :param barred: UUIDs of hosts that are no destinations
     :param may_stay: as of :class:`Goal`
@@ -243,7 +243,7 @@ class _Rounds:
         self.crowding = crowding.Crowding(self.places, self.barred)
 
     def make(self, leaving: Sequence[plans.Leaving]) -> list[plans.Move]:
-        """Return the moves of servers, which are asked in this order.
+        """Make the moves of servers, which are asked in this order.
 
         :raises placement.PlacementFailed: placement does not answer
         """
@@ -266,7 +266,7 @@ class _Rounds:
         return ask is not None and ask(self.future.moved)
 
     def _go_round(self, leaving: Sequence[plans.Leaving]) -> list[plans.Move]:
-        """Move each server that must leave still and has a place now."""
+        """Move each server that must still leave and has a place now."""
         return [
             move
             for server in leaving
@@ -304,7 +304,7 @@ class _Rounds:
 def _find_last(
     leaving: Sequence[plans.Leaving], movables: movable.Movables
 ) -> str:
-    """Return the UUID of the last that nova moves; empty if there is none."""
+    """Return the UUID of the last server that nova moves; empty if none."""
     going = (
         server.server
         for server in reversed(leaving)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A plan: moves, one after the other, and what has no place."""
+"""The parts of plans: moves, and servers without a place."""
 
 import collections
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def make_leaving(instance: typing.Any, host: str) -> Leaving:
 
 
 def take_leaving(one: Leaving) -> Leaving:
-    """Return of a server what is known of all that must leave."""
+    """Return the fields of a server that all leaving ones have."""
     names = [field.name for field in dataclasses.fields(Leaving)]
     return Leaving(*(getattr(one, name) for name in names))
 
@@ -87,7 +87,7 @@ class Move(Leaving):
 
 @dataclasses.dataclass(frozen=True)
 class Stuck(Leaving):
-    """A server that has no place after all moves.
+    """A server without a place after all moves.
 
     :ivar reason: the answer of explain
     :ivar cause: the same in a word; state: nova does not move it as it is;
@@ -119,7 +119,7 @@ class Stuck(Leaving):
 
     @property
     def has_no_room(self) -> bool:
-        """Whether it has no place even if nova moved it, or nobody knows."""
+        """Whether it has no place even if moved, or that is unknown."""
         if self.is_never_moved:
             return False
         return bool(self.cause_then) or not self.is_refused
@@ -132,7 +132,7 @@ class Stuck(Leaving):
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A server group that stands less apart after the moves.
+    """A server group with less redundancy after the moves.
 
     :ivar group: UUID
     :ivar hosts: on how many hosts its members stand after the moves
@@ -164,7 +164,7 @@ class Crowded:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Moves, one after the other, and what they leave as it is.
+    """Moves, one after the other, and the servers that they leave.
 
     :ivar moves: in the order in which each is valid
     :ivar without_place: servers that must leave and have no place after all
@@ -206,7 +206,7 @@ class Plan:
 
     @property
     def hosts(self) -> set[str]:
-        """The names of those that it is about."""
+        """The names of the hosts that it is about."""
         ends = (
             name for one in self.moves for name in (one.host, one.expected)
         )
@@ -214,7 +214,7 @@ class Plan:
 
     @property
     def sources(self) -> set[str]:
-        """The names of the hosts on which the servers that it is of stand."""
+        """The names of the hosts of its servers."""
         return {one.host for one in (*self.moves, *self.without_place)}
 
 
@@ -311,7 +311,7 @@ class Rounds:
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """Why servers have no place, and how many.
+    """A cause for which servers have no place, with their number.
 
     :ivar cause: in a word: of one that nova does not move as it is, why it has
         no place even then
@@ -334,7 +334,7 @@ def count_causes(stuck: Iterable[Stuck]) -> list[Cause]:
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """Hosts that fail at once, and where their servers would go.
+    """Hosts that fail at once, and the destinations of their servers.
 
     :ivar failure: host or failure domain
     :ivar moves: in the order in which each is valid
@@ -354,23 +354,23 @@ class Failure:
 
     @property
     def servers(self) -> int:
-        """How many stand there."""
+        """The number of servers on the hosts."""
         return len(self.moves) + len(self.without_place)
 
     @property
     def without_room(self) -> list[Stuck]:
-        """Those that find no host, as they are or once nova moves them."""
+        """The servers without room, as they are or once nova moves them."""
         return [one for one in self.without_place if one.has_no_room]
 
     @property
     def lost(self) -> list[Stuck]:
-        """Those without room, and those that nova never evacuates."""
+        """The servers without room, and those that nova never evacuates."""
         return [one for one in self.without_place if one.is_lost]
 
 
 @dataclasses.dataclass(frozen=True)
 class FlavorRoom:
-    """How many more servers of a flavor may come, so that hosts can fail.
+    """The number of new servers of a flavor after which hosts can still fail.
 
     :ivar fit: how many more servers fit now; 2,000 are counted at most
     :ivar or_more: whether perhaps more fit than are counted
@@ -395,7 +395,7 @@ class FlavorRoom:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What comes of failures, each as if nothing else had failed.
+    """The outcome of failures, each as if nothing else had failed.
 
     :ivar failures: each as if nothing else had failed
     :ivar flavors: those of --flavor, each as if no other came
@@ -436,7 +436,7 @@ class Outcome:
 
     @property
     def lost(self) -> dict[str, Stuck]:
-        """Those without room and those never evacuated, by UUID."""
+        """The servers without room and those never evacuated, by UUID."""
         return self._find(lambda one: one.is_lost)
 
     def _find(self, has: Callable[[Stuck], bool]) -> dict[str, Stuck]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""New servers that a plan promises a host.
+"""Keeps the new servers that a plan promises a host.
 
 nova creates them after all moves, on the host that each was promised, in an
 order that nobody knows. So a promise holds only if nova takes the server with
@@ -47,7 +47,7 @@ class Promised:
         return len(self.nodes)
 
     def fill(self, future: fork.Fork, barred: Set[str], most: int) -> None:
-        """Promise hosts to the next ones until none fits.
+        """Promise hosts to further new servers until none fits.
 
         :param future: the fork that is open, where all that were promised are
         :param barred: UUIDs of hosts that get none
@@ -58,7 +58,7 @@ class Promised:
             self._promise(uuid, target)
 
     def promise(self, node: str) -> None:
-        """Promise the next one a host of which it is known that it holds.
+        """Promise the next one a host that is known to take it.
 
         :param node: UUID of its compute node
         """
@@ -73,12 +73,12 @@ class Promised:
         self.room_on.append(target.host if is_named else None)
 
     def cut(self, number: int) -> None:
-        """Take back all promises but so many."""
+        """Take back all promises but the first few."""
         for made in (self._uuids, self.nodes, self.room_on):
             del made[number:]
 
     def copy(self) -> 'Promised':
-        """Return one with the same promises."""
+        """Copy the promises."""
         copied = Promised(self._places, self._coming)
         copied.nodes, copied.room_on = [*self.nodes], [*self.room_on]
         copied._uuids = [*self._uuids]
@@ -93,7 +93,7 @@ class Promised:
         return self._places.find_on(prepared, node)
 
     def come(self, future: fork.Fork) -> bool:
-        """Let all of them come; False where a host refuses one."""
+        """Add all of them; False if a host refuses one."""
         return self._come(future, zip(self._uuids, self.nodes, strict=True))
 
     def _come(
@@ -109,7 +109,7 @@ class Promised:
 
     @contextlib.contextmanager
     def crowded(self, movables: movable.Movables) -> Iterator[fork.Fork]:
-        """Let all come in a fork, and count in the group of those that move.
+        """Add all in a fork, and to the server group of those that move.
 
         :param movables: the servers that may move
         """
@@ -162,7 +162,7 @@ class Promised:
             )
 
     def _comes_last(self, uuid: str, node: str) -> bool:
-        """Return whether one that came would come after all others, too."""
+        """Return whether a new server would also fit after all others."""
         with self._cloud.fork() as trial:
             spec_obj = self._coming.spec_obj
             trial.leave(uuid, spec_obj, *trial.placed[uuid])

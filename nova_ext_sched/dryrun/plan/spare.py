@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How many more servers of a flavor may come, so that hosts can fail as now.
+"""Counts new servers after which the same hosts can fail as now.
 
 New servers come in a fork, each to the host that the scheduler prefers then,
 until none fits. In that fork each failure is evacuated again, with the new
@@ -34,7 +34,7 @@ _MOST = 2000
 
 
 class Evacuated(typing.NamedTuple):
-    """A failure that was evacuated as the cloud is now.
+    """A failure as it was evacuated on the cloud of now.
 
     :ivar hosts: names of those that fail
     :ivar movables: each server on them, or why nova does not evacuate it
@@ -49,7 +49,7 @@ class Evacuated(typing.NamedTuple):
 
 @dataclasses.dataclass
 class Spare:
-    """The servers of a flavor that may come.
+    """The new servers of a flavor that can be added.
 
     :ivar flavor: nova's
     :ivar came: the UUID of each that fits, and the HostState where it goes
@@ -70,7 +70,7 @@ class Spare:
 
     @property
     def fit(self) -> number.Fit:
-        """How many fit, whatever fails."""
+        """The number that fits, whatever fails."""
         is_more = len(self.came) >= _MOST
         return number.Fit(
             len(self.came),
@@ -78,7 +78,7 @@ class Spare:
         )
 
     def check(self, failures: Sequence[Evacuated]) -> None:
-        """Lower the number to one with which each failure is as it is now."""
+        """Lower the number until each failure ends as it does now."""
         todo = list(failures)
         while todo and self.servers:
             with self._growing(self.servers):
@@ -99,7 +99,7 @@ class Spare:
 
     @contextlib.contextmanager
     def _growing(self, number: int) -> Iterator[fork.Fork]:
-        """Let servers come."""
+        """Open a fork with a number of the new servers."""
         with self._places.cloud.fork() as future:
             for uuid, target in self.came[:number]:
                 future.come(uuid, self._newcomers.spec_obj, target)
@@ -129,7 +129,7 @@ class Spare:
         return len(stuck - deleted) <= len(evacuated.stuck - deleted)
 
     def make_room(self) -> plans.FlavorRoom:
-        """Return what the plan has of it."""
+        """Return the plan's part for the flavor."""
         return plans.FlavorRoom(
             id=self.flavor.flavorid,
             name=messages.clean(self.flavor.name),
@@ -147,7 +147,7 @@ def count_spare(
     flavor: typing.Any,
     project: str | None = None,
 ) -> Spare:
-    """Return the servers that may come as long as no host fails.
+    """Return the new servers that fit as long as no host fails.
 
     :param places: where servers may go
     :param flavor: nova's

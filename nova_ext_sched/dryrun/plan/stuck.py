@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why servers have no place after all moves, and what would help."""
+"""Explains why servers have no place after all moves, and acts that help."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ _HYPERVISOR = 'hypervisor'
 
 
 class _Why(typing.NamedTuple):
-    """Why a server has no place; the fields are as of plans.Stuck."""
+    """The reason why a server has no place; fields as of plans.Stuck."""
 
     reason: str
     cause: str
@@ -47,7 +47,7 @@ class _Why(typing.NamedTuple):
 
 @dataclasses.dataclass
 class StuckExplainer:
-    """Says why servers have no place, and what would help.
+    """Explains why servers have no place, and finds acts that help.
 
     ===============================  =====================================
     a server                         what is said
@@ -80,7 +80,7 @@ class StuckExplainer:
         self._tries, self._seconds = _MOST_TRIES, _MOST_SECONDS
 
     def explain(self, leaving: Iterable[plans.Leaving]) -> list[plans.Stuck]:
-        """Return servers with the reasons.
+        """Return servers with their reasons.
 
         :raises placement.PlacementFailed: placement does not answer
         """
@@ -96,7 +96,7 @@ class StuckExplainer:
     def _explain_refused(
         self, server: plans.Leaving, refused: admission.NotMovable
     ) -> plans.Stuck:
-        """Say why nova does not move a server as it is."""
+        """Explain why nova does not move a server as it is."""
         reason, helps, cause_then = f'nova cannot move it: {refused}', [], ''
         if refused.cause != plans.STATE:
             reason = f'nova refuses it in every state: {refused}'
@@ -116,7 +116,7 @@ class StuckExplainer:
         )
 
     def _ask(self, uuid: str, prepared: movable.Movable | Exception) -> _Why:
-        """Return what refuses a server all hosts, or the fault."""
+        """Return the refusal of a server by all hosts, or the fault."""
         try:
             judged, remaining, refused = self._judge(prepared)
         except placement.PlacementFailed:
@@ -146,7 +146,7 @@ class StuckExplainer:
     def _judge(
         self, prepared: movable.Movable | Exception
     ) -> tuple[matrix.Matrix, list[str], str]:
-        """Return what refuses which hosts, the UUIDs of those remaining.
+        """Return the refusals of hosts, and the UUIDs of the remaining ones.
 
         And why conductor takes it to none of these, if it does not.
 
@@ -164,7 +164,7 @@ class StuckExplainer:
         return judged, [], ''
 
     def _explain_moved(self, prepared: movable.Movable) -> matrix.Matrix:
-        """Return what refuses a server all hosts but its own.
+        """Return the refusal of a server by all hosts but its own.
 
         :raises Exception: as :meth:`.destinations.Destinations.judge`
         """
@@ -184,7 +184,7 @@ class StuckExplainer:
     def _read(
         self, judged: matrix.Matrix, prepared: movable.Movable | Exception
     ) -> _Why:
-        """Return what refuses all hosts, as explain says it."""
+        """Word the refusal by all hosts, as explain does."""
         answer = document.make_answer(judged)
         helps = self._advise(judged, prepared)
         cause = answer.cause or _HYPERVISOR
@@ -204,7 +204,7 @@ class StuckExplainer:
     def _advise(
         self, judged: matrix.Matrix, prepared: movable.Movable | Exception
     ) -> list[conclusion.Advice]:
-        """Return what would help a server; those that are alike share it."""
+        """Find acts that help a server; equivalent ones share them."""
         if isinstance(prepared, Exception):
             return []
         like = prepared.like
@@ -241,7 +241,7 @@ class StuckExplainer:
 
 
 def say_helps(found: Iterable[conclusion.Advice]) -> str:
-    """Return what would help, for one line; empty where nothing does.
+    """Word acts that help, for one line; empty if there are none.
 
     What changes a policy is said where nothing else helps, and its command is
     not.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which hosts may fail, so that every server on them finds another."""
+"""Finds hosts whose failure strands no server."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -57,7 +57,7 @@ class Survival:
         aggregates: Collection[str] = (),
         with_empty: bool = False,
     ) -> tuple[dict[str, Set[str]], str]:
-        """Return the hosts that fail at once, by name, and a remark.
+        """Group the hosts that fail at once, by name; add a remark.
 
         :param by: ``host`` or ``domain``
         :param hosts: names of the only ones that fail
@@ -89,7 +89,7 @@ class Survival:
         failures: Mapping[str, Set[str]],
         advance: progress.Advance = progress.silent,
     ) -> Iterator[tuple[plans.Failure, spare.Evacuated]]:
-        """Yield what comes of each failure, and what was known of it.
+        """Yield the outcome of each failure, with the servers read for it.
 
         :param failures: what :meth:`find` returned
         :param advance: called after each server
@@ -166,7 +166,7 @@ def make(
     advance: progress.Advance = progress.silent,
     project: str | None = None,
 ) -> plans.Outcome:
-    """Return what comes of failures.
+    """Return the outcome of failures.
 
     :param flavors: names or IDs of those whose servers may still come
     :param project: the ID of the one that asks for them

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Servers that no host would take, even if it were empty."""
+"""Finds servers that no host takes, even if it were empty."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def say(
     resources: Sequence[typing.Any],
     elsewhere: Set[str] = frozenset(),
 ) -> str:
-    """Return why no empty host would take a server; empty where one may.
+    """Describe why no empty host takes a server; empty if one may.
 
     By what inventories give to one server: the traits of a host, filters and
     numbered groups are not asked.
@@ -60,7 +60,7 @@ def _gives(
 def _find_most(
     providers: placement.Providers, provider: str, name: str
 ) -> int:
-    """Return the most that a provider that is empty gives to one server."""
+    """Return the largest amount that an empty provider gives to one server."""
     inventory = providers.get_stored(provider).get(name)
     if inventory is None:
         return 0
@@ -75,7 +75,7 @@ def _say(
     amounts: Mapping[str, int],
     gives: Mapping[str, Set[str]],
 ) -> str:
-    """Return what the largest host gives of the first that is too much."""
+    """Word the first amount that is too large, and the largest host's."""
     for name, amount in amounts.items():
         most = max(
             (
