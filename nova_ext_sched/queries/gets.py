@@ -61,14 +61,32 @@ class Away(nova_exception.PlacementAPIConnectFailure):
     """Placement cannot be reached now. It may be restarting."""
 
 
+class _Request:
+    # Waits for some GETs: woken once, not by each of them.
+
+    def __init__(self, urls: Collection[str]) -> None:
+        self.missing = {*urls}
+        self.fault: Exception | None = None
+        self.ended = threading.Event()
+        self.end('', None)
+
+    def name_missing(self) -> str:
+        return min(self.missing.copy(), default='')
+
+    def end(self, url: str, fault: Exception | None) -> None:
+        self.missing.discard(url)
+        self.fault = self.fault or fault
+        if fault or not self.missing:
+            self.ended.set()
+
+
 class Get:
     """A GET to placement, and the requests that wait for its answer.
 
     :ivar asked: when it was first needed
     :ivar away_since: when it first met that placement is away
-    :ivar requests: how many need it
+    :ivar requests: those that need it
     :ivar answer: what placement answered
-    :ivar fault: why there is no answer; None if there is one
     """
 
     def __init__(self, ctxt: typing.Any, url: str) -> None:
@@ -76,15 +94,16 @@ class Get:
         self.url = url
         self.asked = timeutils.now()
         self.away_since = math.inf
-        self.requests = 0
+        self.requests: list[_Request] = []
         self.answer: typing.Any = None
-        self.fault: Exception | None = None
-        self.ended = threading.Event()
 
     def end(self, fault: Exception | None) -> None:
-        """Wake the requests that wait for it."""
-        self.fault = fault
-        self.ended.set()
+        """Tell it to the requests that wait for it.
+
+        :param fault: why there is no answer; None if there is one
+        """
+        for request in [*self.requests]:
+            request.end(self.url, fault)
 
 
 class Gets:
@@ -114,34 +133,38 @@ class Gets:
         :raises Exception: what ``send`` raised of one of them; there is no
             thread left to ask
         """
+        request = _Request(urls)
         gets: dict[str, Get] = {}
         try:
-            self._join(ctxt, urls, gets)
-            for get in gets.values():
-                while not get.ended.wait(_LONG):
-                    self._start_threads()
-                    LOG_ONCE.warning(
-                        f'Placement has not answered GET {get.url} for '
-                        f'{_LONG} seconds. Requests that need the answer wait '
-                        f'for it, as they would for a query of nova. See '
-                        f'whether placement and its database answer others.',
-                        key='slow',
-                    )
-                if get.fault:
-                    raise get.fault
+            self._join(ctxt, urls, request, gets)
+            while not request.ended.wait(_LONG):
+                self._start_threads()
+                LOG_ONCE.warning(
+                    f'Placement has not answered GET {request.name_missing()} '
+                    f'for {_LONG} seconds. Requests that need the answer wait '
+                    f'for it, as they would for a query of nova. See whether '
+                    f'placement and its database answer others.',
+                    key='slow',
+                )
+            if request.fault:
+                raise request.fault
         finally:
-            self._leave(gets)
+            self._leave(request, gets)
         return {url: get.answer for url, get in gets.items()}
 
     def _join(
-        self, ctxt: typing.Any, urls: Collection[str], gets: dict[str, Get]
+        self,
+        ctxt: typing.Any,
+        urls: Collection[str],
+        request: _Request,
+        gets: dict[str, Get],
     ) -> None:
         with self._lock:
             for url in urls:
                 get = self._waiting.get(url)
                 if get is None:
                     get = self._waiting[url] = Get(ctxt, url)
-                get.requests += 1
+                get.requests.append(request)
                 gets[url] = get
         self._start_threads()
 
@@ -165,11 +188,11 @@ class Gets:
                 return
             missing -= 1
 
-    def _leave(self, gets: dict[str, Get]) -> None:
+    def _leave(self, request: _Request, gets: dict[str, Get]) -> None:
         # A request that was refused needs no other answer.
         with self._lock:
             for url, get in gets.items():
-                get.requests -= 1
+                get.requests.remove(request)
                 if not get.requests and self._waiting.get(url) is get:
                     del self._waiting[url]
 

@@ -224,8 +224,8 @@ def main():
             seconds, closed = zip(*results, strict=True)
             print(
                 f'{package}: {count} groups: '
-                f'{statistics.median(seconds):.1f} s '
-                f'({", ".join(f"{one:.1f}" for one in seconds)}), '
+                f'{statistics.median(seconds):.2f} s '
+                f'({", ".join(f"{one:.2f}" for one in seconds)}), '
                 f'connections closed: {closed}'
             )
 

@@ -209,25 +209,21 @@ class GetsTestCase(testtools.TestCase):
 
     def test_the_answer_is_there_before_a_request_goes_on(self):
         seen = []
-        get = gets.Get(None, 'a')
-
-        class Ended(threading.Event):
-            def set(self):
-                seen.append((get.answer, get.fault))
-                super().set()
-
-        with mock.patch.object(gets.threading, 'Event', Ended):
-            get = gets.Get(None, 'a')
-        self.gets._waiting['a'] = get
+        request = mock.Mock(
+            end=lambda url, fault: seen.append((url, get.answer, fault))
+        )
         fault = ZeroDivisionError()
         self.gets._send = mock.Mock(side_effect=['A', fault])
-        self.gets._threads += 1
-        self.gets._work()
-        self.assertEqual([('A', None)], seen)
-        self.gets._waiting['a'] = get
-        self.gets._threads += 1
-        self.gets._work()
-        self.assertIs(fault, seen[1][1])
+        for _ in range(2):
+            get = gets.Get(None, 'a')
+            get.requests.append(request)
+            self.gets._waiting['a'] = get
+            self.gets._threads += 1
+            self.gets._work()
+        self.assertEqual([('a', 'A', None), ('a', None, fault)], seen)
+
+    def test_a_request_without_gets(self):
+        self.assertEqual({}, self.gets.ask(None, []))
 
     @ddt.data(ZeroDivisionError('broken'), TimeoutError('of a socket'))
     def test_a_fault(self, exc):
