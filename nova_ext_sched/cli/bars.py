@@ -23,7 +23,7 @@ _PLAIN_SIGNS = '#.'
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
-    """A cell of a table: parts of a whole, each as long as its number.
+    """A cell of a table that draws parts of a whole, as long as their numbers.
 
     The first is what there is, and has a sign at least where it is more than
     none; the second what was taken beside it.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What all commands share: how they end, and how they read arguments."""
+"""Base of all commands: their exit statuses and arguments."""
 
 import argparse
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ class Command(command.Command):
 
     @property
     def command_line(self) -> str:
-        """What was typed, without passwords."""
+        """The typed command line, without passwords."""
         words = getattr(self.app, 'words', None)
         if not isinstance(words, list):
             words = [self.cmd_name or '']
@@ -138,7 +138,7 @@ class Command(command.Command):
 
 
 def _describe(exc: Exception) -> str:
-    """Return what a fault says to an operator."""
+    """Describe a fault for an operator."""
     if type(exc).__module__.startswith(('oslo_db.', 'sqlalchemy.')):
         # Without the statement, which is in the further lines.
         return (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Texts that commands keep for a day, for the user who runs them alone.
+"""Keeps texts for a day, for the user who runs the command alone.
 
 They are in ``nova-ext-sched`` of ``$XDG_CACHE_HOME``, by default ``~/.cache``.
 Where that cannot be written, or is another user's (root with a user's HOME),
@@ -33,7 +33,7 @@ def read(name: str) -> str | None:
 
 
 def write(name: str, text: str) -> None:
-    """Keep a text, which nobody else can read (mode 0600)."""
+    """Keep a text that only its owner can read (mode 0600)."""
     with contextlib.suppress(OSError, RuntimeError):
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Files that are written whole or not at all."""
+"""Writes files whole or not at all."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import tempfile
 
 
 def write(path: pathlib.Path, text: str, mode: int | None = None) -> None:
-    """Write a file, or leave what stands there as it is.
+    """Write a file whole, or leave the old one as it is.
 
     :param mode: its permissions; None to keep them, or for the user's default
     :raises OSError: it cannot be written

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The help of commands, and what they say of wrong usage."""
+"""Writes the help of commands, and errors of usage."""
 
 import argparse
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _UNKNOWN = 'unrecognized arguments: '
 
 
 class Parser(argparse.ArgumentParser):
-    """What :func:`improve` adds to the parsers of cliff.
+    """The methods that :func:`improve` adds to the parsers of cliff.
 
     :ivar examples: command lines, for the end of the help
     :ivar hints: what is said of options that there are not, by their names
@@ -67,12 +67,12 @@ class Parser(argparse.ArgumentParser):
         return text
 
     def error(self, message: str) -> typing.NoReturn:
-        """Say what is wrong with the usage, then where to look."""
+        """Report an error of usage, then where to look."""
         said = [f'{self.prog}: {message}', *self._hint(message)]
         self.exit(_USAGE, '\n'.join([*said, f"See '{self.prog} --help'.", '']))
 
     def _hint(self, message: str) -> Iterator[str]:
-        """Yield what may be meant by options that there are not."""
+        """Yield the nearest option for each unknown one."""
         before, unknown, words = message.partition(_UNKNOWN)
         if before or not unknown:
             return
@@ -104,7 +104,7 @@ def share(parser: argparse.ArgumentParser, title: str) -> typing.Any:
 def list_commands(
     parser: argparse.ArgumentParser, commands: Mapping[str, typing.Any]
 ) -> None:
-    """Let a parser's help list commands by purpose, with what they do.
+    """Group the commands of a parser's help by purpose.
 
     :param commands: by name
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What people read, section by section, and how it is laid out.
+"""Lays out text for people, section by section.
 
 Lines end between words. A name or a UUID is broken only where it is longer
 than a line. Widths count the columns of a terminal: a wide character, as in a
@@ -84,7 +84,7 @@ class Line(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A part of what people read; a rich Console prints it.
+    """A part of a text for people; a rich Console prints it.
 
     :ivar title: the paragraph that it begins with
     :ivar rows: lines, or the cells of a table. Numbers and :data:`NONE` stand
@@ -399,7 +399,7 @@ def _are_words(cells: Sequence[object]) -> bool:
 
 
 def render(cell: object) -> console.RenderableType:
-    """Return what rich draws in a cell of a table."""
+    """Return the renderable of a cell of a table."""
     if isinstance(cell, list):
         first, *notes = cell
         return console.Group(render(first), *map(Indented, notes))

@@ -88,7 +88,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _make_app(argv: list[str]) -> typing.Any:
-    """Return the class of cliff's application, with what we have besides.
+    """Return the class of cliff's application, with this package's changes.
 
     :param argv: what was typed after the program's name
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Names in place of IDs, in what people read."""
+"""Puts names in place of IDs in texts for people."""
 
 import collections
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ _ID = re.compile(r'\b[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\b')
 
 
 def find_ids(texts: Iterable[str]) -> set[str]:
-    """Return what may have a name, of the UUIDs and IDs in texts."""
+    """Return the UUIDs and IDs in texts that may have a name."""
     return {id_ for text in texts for id_ in _ID.findall(text)}
 
 
 class Names:
-    """What things of some kinds are called.
+    """The names of projects, groups and others by ID.
 
     Of two that have one name, each is called by its ID too.
 
@@ -34,7 +34,7 @@ class Names:
                 )
 
     def say(self, id_: str) -> str:
-        """Return what people read in place of an ID; without a name the ID."""
+        """Return the name to show for an ID; without a name the ID."""
         return self._shown.get(id_) or id_
 
     def put_into(self, text: str) -> str:

@@ -70,7 +70,7 @@ NAMES = _list_names(_OF_SERVER)
 
 
 def add_server(group: typing.Any) -> None:
-    """Add what describes a new server, but its flavor.
+    """Add the options of a new server, but its flavor.
 
     :param group: argparse's parser, or a group of it
     """
@@ -79,7 +79,7 @@ def add_server(group: typing.Any) -> None:
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Add what chooses standing servers, and the policies that judge them."""
+    """Add the options that choose servers, and policies to judge them by."""
     which = parser.add_argument_group('servers and policies')
     which.add_argument(
         '--aggregate',
@@ -162,7 +162,7 @@ def add_change(parser: argparse.ArgumentParser) -> None:
 def list_supposed(
     parsed_args: argparse.Namespace,
 ) -> list[plan_format.Supposed]:
-    """Return what :func:`add_change` lets an answer suppose.
+    """Return the suppositions of the options of :func:`add_change`.
 
     In the order of the options; secret values are masked.
     """
@@ -181,7 +181,7 @@ def say_supposed(parsed_args: argparse.Namespace) -> str:
 def _suppose(
     parsed_args: argparse.Namespace,
 ) -> Iterator[tuple[plan_format.Supposed, str]]:
-    """Yield suppositions, each with what people read of it."""
+    """Yield suppositions, each with its words for people."""
     for name, value in getattr(parsed_args, 'option', ()):
         group, _, short = name.rpartition('.')
         shown = mask(name, value)

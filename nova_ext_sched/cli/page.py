@@ -197,7 +197,7 @@ def _draw_lines(rows: Sequence[str | layout.Line]) -> Iterator[str]:
 def _draw_table(
     names: Sequence[str], rows: Sequence[Sequence[object]], caption: str
 ) -> Iterator[str]:
-    """Yield a table; what is in groups has an order already.
+    """Yield a table; rows in groups keep their order.
 
     :param caption: is read aloud; empty for none
     """
@@ -340,7 +340,7 @@ def _class(*names: str) -> str:
 
 @functools.cache
 def _frame() -> tuple[str, str, str]:
-    """Return what stands before links, before answers and behind them."""
+    """Return the HTML before links, before answers and behind them."""
     style, script = (
         pathlib.Path(__file__).with_suffix(suffix).read_text()
         for suffix in ('.css', '.js')

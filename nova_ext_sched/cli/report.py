@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How a command tells what it found: to people a text, to programs the rest.
+"""Reports of commands: text for people, documents and rows for programs.
 
 A command makes a :class:`Report` before anything is written, and declares what
 people read as :class:`Section`. It lays out nothing::
@@ -58,7 +58,7 @@ _FLAT = ('csv', 'value')
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What a command found.
+    """The findings of a command: text, document, rows and exit status.
 
     :ivar sentence: the answer in one line, for whoever gets rows
     :ivar sections: what people read, the answer first
@@ -121,7 +121,7 @@ def add_map(
 
 
 def append(made: Report, *drawn: typing.Any) -> Report:
-    """Return a report with what rich draws behind all that it has."""
+    """Append renderables to a report."""
     bodies = [Section(body=one) for one in drawn]
     return dataclasses.replace(made, sections=[*made.sections, *bodies])
 
@@ -132,7 +132,7 @@ def say_origin(
     command: str,
     origin: plan_format.Origin | None = None,
 ) -> Report:
-    """Return a report that says how it was asked for, and what it supposes.
+    """Add to a report how it was asked for, and what it supposes.
 
     :param command: what was typed
     :param origin: the file that it is of, in place of a cloud
@@ -175,7 +175,7 @@ def say_origin(
 def _describe_origin(
     origin: plan_format.Origin | None,
 ) -> dict[str, typing.Any]:
-    """Return what a document has of the file that it is of.
+    """Describe the saved file that a document is of.
 
     The clock of such a command stands at the moment when the cloud was saved.
     """
@@ -223,12 +223,12 @@ class Cell(cliff_columns.FormattableColumn):
 
 
 def say(number: int | None) -> int | str:
-    """Return a number as a cell has it that may not be known."""
+    """Return the cell of a number; ``-`` for an unknown one."""
     return NONE if number is None else number
 
 
 class Lister(base.Command, lister.Lister):
-    """A command that makes a report; ``-f`` and ``-c`` choose what of it.
+    """A command that makes a report; ``-f`` and ``-c`` choose its form.
 
     ======================  =================================================
     chosen                  what is written
@@ -408,7 +408,7 @@ class Lister(base.Command, lister.Lister):
     def write_part(
         self, made: Report, parsed_args: argparse.Namespace
     ) -> None:
-        """Write what was found until now to people, and to nobody else."""
+        """Write findings so far for people, not for programs."""
         if self.is_text(parsed_args):
             made = say_origin(
                 made, parsed_args, self.command_line, self.origin
@@ -447,7 +447,7 @@ def write(
     color: str = terminal.AUTO,
     status: int | None = None,
 ) -> None:
-    """Write what people read.
+    """Write the text for people.
 
     :param max_width: ``--max-width``; 0 for the terminal's
     :param color: ``--color``

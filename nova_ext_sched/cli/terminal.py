@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where text for people is written: with colour, or for a file without."""
+"""Writes text for people: with colour, or to a file without."""
 
 import os
 import typing
@@ -55,7 +55,7 @@ def make(
     width: int | None = None,
     status: int | None = None,
 ) -> console.Console:
-    """Return what writes on a stream, as it stands there.
+    """Return a Console that writes on a stream.
 
     No text is markup, and no word gets another form.
 

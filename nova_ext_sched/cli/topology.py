@@ -51,7 +51,7 @@ _MORE = '+'
 
 
 class Sign(typing.NamedTuple):
-    """What stands for a host.
+    """A sign for a host, with its colour and meaning.
 
     :ivar shown: one character
     :ivar plain: the same in an encoding without blocks
@@ -66,11 +66,11 @@ class Sign(typing.NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """The key of what it means in the legend."""
+        """The key of its meaning in the legend."""
         return self.entry or self.shown
 
     def write(self, paper: console.Console) -> str:
-        """Return what an encoding can show."""
+        """Return the sign, or one that the encoding can show."""
         return (self.plain or self.shown) if _is_plain(paper) else self.shown
 
 
@@ -89,7 +89,7 @@ LEVELLED = f'{_LEVELS[0]}-{_LEVELS[-1]}'
 
 
 def count(number: int) -> Sign:
-    """Return the sign of a host with so many of what is bad.
+    """Return the sign of a host with a number of problems.
 
     ======  ====
     number  sign
@@ -103,12 +103,12 @@ def count(number: int) -> Sign:
 
 
 def count_all(numbers: Mapping[str, int]) -> dict[str, Sign]:
-    """Return the signs of hosts by how many each has of what is bad."""
+    """Return the signs of hosts by their numbers of problems."""
     return {host: count(number) for host, number in numbers.items()}
 
 
 def say_counted(numbers: Mapping[str, int], what: str) -> str:
-    """Return what :func:`count_all` shows, for the legend."""
+    """Return the legend of :func:`count_all`."""
     has_more = max(numbers.values(), default=0) > _MOST_COUNTED
     return what + f' ({_MORE}: {_MOST_COUNTED + 1} or more)' * has_more
 
@@ -121,7 +121,7 @@ def level(number: float, most: float) -> Sign:
 
 
 def say_levels(most: int, noun: str = '') -> str:
-    """Return what :func:`level` shows, for the legend.
+    """Return the legend of :func:`level`.
 
     :param noun: of what hosts have so many, in the singular
     """
@@ -150,7 +150,7 @@ def is_wanted(parsed_args: argparse.Namespace) -> bool:
 
 
 class Group(typing.NamedTuple):
-    """A group of hosts, and what their numbers add up to."""
+    """A group of hosts, with the sum of their numbers."""
 
     name: str
     hosts: Sequence[str]
@@ -237,7 +237,7 @@ class Map:
             )
 
     def lay_out(self) -> tuple[str, list[Group], dict[str, Sign]]:
-        """Return what rows are, all of them, and the sign of each host.
+        """Return the kind of rows, the rows, and the sign of each host.
 
         What is in no group is the row without a name, the last one.
         """
@@ -257,7 +257,7 @@ class Map:
         )
 
     def explain(self, signs: Iterable[Sign]) -> Iterator[tuple[str, str]]:
-        """Yield the legend entries of these signs, and what they mean."""
+        """Yield the legend entries of these signs with their meanings."""
         meanings = dict(self.legend)
         meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
         seen = {sign.meaning for sign in signs}

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What operators type: a file for each command."""
+"""The commands that operators type: a file for each."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the library is asked, made of the arguments of commands."""
+"""Makes questions to the library of the arguments of commands."""
 
 import argparse
 from collections.abc import Iterator

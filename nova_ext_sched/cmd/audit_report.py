@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the audit tells: a text to people, a document to programs."""
+"""Reports the audit: text for people, a document for programs."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ class Group:
 
 @dataclasses.dataclass
 class Finding:
-    """What a policy says against a server.
+    """A violation of a policy by a server.
 
     :ivar server: UUID
     :ivar project: ID
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """How many servers violate a policy in one place.
+    """The number of servers that violate a policy in one place.
 
     :ivar name: of a project its ID
     :ivar servers: servers that violate a policy
@@ -105,7 +105,7 @@ class Totals(documents.Answer):
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What the document has without ``--summary``.
+    """The parts of the document without ``--summary``.
 
     :ivar findings: one for each server and policy
     """
@@ -116,7 +116,7 @@ class Findings:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What the document has with ``--summary``.
+    """The parts of the document with ``--summary``.
 
     :ivar summary: by aggregate, by project and by host, the most servers first
     """
@@ -144,7 +144,7 @@ def make(
     hosts: Topology = (),
     projects: Mapping[str, str] = types.MappingProxyType({}),
 ) -> report.Report:
-    """Return the report of what was found.
+    """Return the report of the findings.
 
     :param auditing: an Auditor that has judged all servers
     :param summary: whether to tell numbers of servers in place of servers

@@ -122,7 +122,7 @@ class Capacity(metrics.Command, scheduler.Lister):
     def _count(
         self, parsed_args: argparse.Namespace, advance: progress.Advance
     ) -> None:
-        """Keep what is counted.
+        """Count, and keep the numbers.
 
         Where no progress bar is shown, people read each of several flavors
         as soon as it is counted.
@@ -157,7 +157,7 @@ class Capacity(metrics.Command, scheduler.Lister):
 def count(
     parsed_args: argparse.Namespace, advance: progress.Advance
 ) -> Iterator[tuple[answer.Tally, capacity_report.Hosts, bool]]:
-    """Yield what is counted, the hosts, and whether every cell answered.
+    """Yield the tally, the hosts, and whether every cell answered.
 
     See :func:`.survey.count_all`.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is told of the capacity: the answer first, then the flavors.
+"""Reports capacity: the answer first, then the flavors.
 
 Everything comes from what documents have (:mod:`.answer`).
 """
@@ -72,7 +72,7 @@ def make(
     is_long: bool = False,
     is_part: bool = False,
 ) -> report.Report:
-    """Return the report of what was counted, the most room first.
+    """Return the report of a tally.
 
     :param hosts: what :func:`.topology.make_documents` returned
     :param by_host: of the room of each host
@@ -175,7 +175,7 @@ def draw(
 def _tell_flavors(
     found: answer.Tally, rows: Sequence[Sequence[typing.Any]], is_long: bool
 ) -> report.Section:
-    """Return the flavors with bars, and what ends the room of most hosts."""
+    """Return the flavors with bars and their limiting resource."""
     shown = bars.compare([number for _, number, *_ in rows])
     lines = [
         (name, number, bar, hosts, cell.human_readable())
@@ -194,7 +194,7 @@ def _tell_flavors(
 
 
 def _find_limit(flavor: answer.RoomForFlavor) -> str:
-    """Return what ends the room of the most hosts, or why none has room."""
+    """Return the limit of the most hosts' room, or why none has room."""
     if flavor.end or flavor.fault:
         return flavor.end or 'could not be counted'
     ends = max(flavor.ends, key=lambda end: end.hosts, default=None)
@@ -228,7 +228,7 @@ def _list_ends(ends: Sequence[str]) -> report.Cell:
 
 
 def _list_sentences(tally: answer.Tally) -> Iterator[str]:
-    """Yield the answer, without its stop, and what is to be said besides."""
+    """Yield the answer, without its stop, and further sentences."""
     flavors = tally.flavors
     faults = [one for one in flavors if one.fault]
     if len(flavors) == 1 and not faults:
@@ -248,7 +248,7 @@ def _list_sentences(tally: answer.Tally) -> Iterator[str]:
 
 
 def say_flavor(flavor: answer.RoomForFlavor, hosts: int) -> str:
-    """Return what was found of a flavor, without the stop.
+    """Describe the room of a flavor, without the stop.
 
     :param hosts: how many there are
     """
@@ -269,7 +269,7 @@ def say_flavor(flavor: answer.RoomForFlavor, hosts: int) -> str:
 
 
 def _say_head(flavor: answer.RoomForFlavor) -> str:
-    """Return how many servers of a flavor fit, and what limits them."""
+    """Describe how many servers of a flavor fit, and their limit."""
     number, ends = _number(flavor), '; '.join(_say_ends(flavor))
     if isinstance(number, int):
         number = messages.count('server', number)
@@ -288,7 +288,7 @@ def _number(
 
 
 def _say_ends(one: answer.RoomForFlavor) -> list[str]:
-    """Return what ends the room of hosts, and why others have none."""
+    """Describe the limits of hosts' room, and why others have none."""
     if one.end:
         return [one.end]
     return [*_say_hosts(one.ends), *(by.say() for by in one.refused)]

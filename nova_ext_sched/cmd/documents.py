@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Documents of answers: what they have in common, and their schemas.
+"""Makes documents of answers: their common parts and schemas.
 
 The files in ``nova_ext_sched/schemas`` are made of these classes; a test holds
 that they are what the classes say.
@@ -22,7 +22,7 @@ from nova_ext_sched.dryrun import heading
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """How it was asked for, as :func:`..cli.report.say_origin` adds it.
+    """The origin of an answer, as :func:`..cli.report.say_origin` adds it.
 
     :ivar command: what was typed, without passwords
     :ivar supposed: what the answer takes for granted and is not so, in the
@@ -48,7 +48,7 @@ class Hosts:
 
 @dataclasses.dataclass(frozen=True)
 class Read(Hosts):
-    """What was read, and what could not be.
+    """The number of hosts read, and the faults.
 
     :ivar faults: what could not be read
     """
@@ -68,7 +68,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Said:
-    """What people read first."""
+    """The first sentences of an answer."""
 
     answer: Answer
 

@@ -131,7 +131,7 @@ class Explain(scheduler.Lister):
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
-    """Add what names a server, or a refusal that was recorded."""
+    """Add the options that name a server, or a recorded refusal."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         '--server',

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What watch recorded of a refusal, as explain shows it; needs no nova."""
+"""Shows a refusal that watch recorded; needs no nova."""
 
 import pathlib
 import typing
@@ -90,7 +90,7 @@ def _find_document(
 
 
 def _say_before(record: dict[str, typing.Any], time: str) -> str:
-    """Return what is to be known before the answer."""
+    """Return the remarks before the answer."""
     parts = []
     if said := _SAID.get(record['constraint']):
         parts.append(said)

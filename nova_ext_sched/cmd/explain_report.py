@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is told of an explanation: the answer first, then the table.
+"""Reports an explanation: the answer first, then the table.
 
 Everything comes from the document
 (:mod:`nova_ext_sched.dryrun.decision.document`).
@@ -207,7 +207,7 @@ def _get_faults(explained: Document) -> Sequence[str]:
 
 
 def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
-    """Yield what would help, and which flavor would fit.
+    """Yield acts that help, and a flavor that fits.
 
     What changes a policy is told where nothing else helps, or with ``--all``.
     """
@@ -261,7 +261,7 @@ def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
 
 
 def _say_act(advice: Document, shows_commands: bool) -> report.Line:
-    """Return an act with what it brings, and the commands that do it."""
+    """Describe an act with its effect and its commands."""
     then = 'not tried'
     if advice['hosts'] is not None:
         takes = messages.agree(advice['hosts'], 'takes', 'take')
@@ -336,7 +336,7 @@ def _say_request(request: Document) -> Iterator[str]:
 def _tell_constraints(
     rows: Sequence[Sequence[typing.Any]], all_: bool
 ) -> report.Section:
-    """Return what is left after each constraint, stage by stage."""
+    """Return the table of constraints with the hosts left, stage by stage."""
     table: list[Sequence[typing.Any]] = []
     told, before, hosts = '', None, rows[0][_LEFT]
     for stage, name, asks, *numbers, reasons in rows:
@@ -358,7 +358,7 @@ def _tell_constraints(
 
 
 def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
-    """Yield what refuses hosts; those of which it is the same are one."""
+    """Yield the refusals of hosts, hosts with the same together."""
     told: dict[tuple[typing.Any, ...], list[Document]] = {}
     # Refusals first: people ask for hosts to learn why they are refused.
     hosts = sorted(
@@ -432,7 +432,7 @@ def _judge(explained: Document, host: Document, is_one: bool = True) -> str:
 
 
 def _find_place(explained: Document, host: Document) -> str:
-    """Return what many hosts that are left have in common.
+    """Return a key that groups remaining hosts by their weigher.
 
     It is empty for the first choice, and the same for those that weigh as
     much; of others it is the weigher by which they lose most.

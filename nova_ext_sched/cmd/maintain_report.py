@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What people and programs read of rounds in which hosts are empty."""
+"""Reports rounds in which hosts are empty, to people and programs."""
 
 import collections
 from collections.abc import Iterable
@@ -173,7 +173,7 @@ def make_round(
 def _count_moves(
     round_: plans.Round, domains: Mapping[str, Sequence[str]]
 ) -> tuple[object, ...]:
-    """Return what a row has of a round besides its number."""
+    """Return the cells of a round besides its number."""
     methods = collections.Counter(move.method for move in round_.moves)
     return (
         _say_empty(round_.hosts, domains),
@@ -213,7 +213,7 @@ def _say_empty(
 
 
 def _say_weakest(groups: Sequence[plans.Group]) -> str:
-    """Return the group that stands on the fewest hosts; count the others."""
+    """Describe the group on the fewest hosts; count the others."""
     if not groups:
         return ''
     text = plan_report.compare(min(groups, key=lambda one: one.hosts))

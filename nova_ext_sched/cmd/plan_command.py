@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the commands share that plan moves."""
+"""Base of the commands that plan moves."""
 
 import argparse
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Planner(scheduler.Lister):
     apply_with: Sequence[str] = ('--disable',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add what all of these have."""
+        """Add the options that all of these have."""
         report.add_output(parser)
         options.add_not_to(parser)
 
@@ -65,13 +65,13 @@ def say_how_to_apply(path: pathlib.Path, *options: str) -> str:
 
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:
-    """Add what names hosts that are to be empty."""
+    """Add the arguments that name hosts to empty."""
     options.add_named(parser, 'host', 'a host to empty', 'hosts')
     add_choice(parser, 'all hosts')
 
 
 def add_choice(parser: typing.Any, which: str) -> None:
-    """Add what names hosts by what they are in.
+    """Add the options that choose hosts by aggregate or failure domain.
 
     :param parser: argparse's, or a group of it
     """

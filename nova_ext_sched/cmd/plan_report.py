@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What people and programs read of a plan."""
+"""Reports a plan, to people and programs."""
 
 import collections
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class Moving(documents.Said):
-    """What plans of migrations have besides what was planned.
+    """The common parts of plans of migrations.
 
     :ivar shut_down: UUIDs of the running servers that are shut down for their
         move, in the order of the moves
@@ -48,7 +48,7 @@ class Moving(documents.Said):
 
 @dataclasses.dataclass(frozen=True)
 class Survival(documents.Said):
-    """What survive has besides what comes of failures.
+    """The parts of survive's document besides its failures.
 
     :ivar lose: what fails as a whole
     """
@@ -134,7 +134,7 @@ def make(
 
 
 def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
-    """Return the names of the server groups in what keeps servers."""
+    """Return the names of the server groups that keep servers."""
     from nova_ext_sched.dryrun.cloud import groups
 
     return cli_names.Names(
@@ -154,7 +154,7 @@ def finish(
     first: report.Section | None = None,
     **more: object,
 ) -> report.Report:
-    """Return a report whose document has everything that was found.
+    """Return a report with the whole document.
 
     The running servers that a plan shuts down are in its first sentence, and
     are listed before all else.
@@ -186,7 +186,7 @@ def finish(
 def _get_parts(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Sequence[plans.Plan | plans.Round]:
-    """Return what has migrations of running servers: not failures."""
+    """Return the parts with migrations of running servers, not failures."""
     if isinstance(made, plans.Plan):
         return [made]
     return made.rounds if isinstance(made, plans.Rounds) else ()
@@ -206,7 +206,7 @@ def _number_shut_down(
 
 
 def _say_shut_down(moves: Sequence[plans.Move], joint: str) -> str:
-    """Return what follows the first sentence of a plan with such moves.
+    """Return the second sentence of a plan that shuts down servers.
 
     :param joint: stands between
     """
@@ -290,7 +290,7 @@ def _count_paused(
 def _say_crowded(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
-    """Yield which hosts get far more servers than others, and by what."""
+    """Yield hosts that get far more servers than others, with the weigher."""
     whole = made if isinstance(made, plans.Plan) else plans.Plan(moves=[])
     for one in whole.crowded[:_MOST_CROWDED]:
         preferred = f' ({one.weigher} prefers it)' if one.weigher else ''
@@ -448,7 +448,7 @@ def list_first_stuck(
 
 
 def say_of_those_read(faults: Sequence[str]) -> str:
-    """Return what follows a count of hosts where some could not be read.
+    """Return the words after a count of hosts if some could not be read.
 
     :param faults: sentences on what could not be read
     """
@@ -540,7 +540,7 @@ def say_hosts(hosts: Sequence[str]) -> str:
 
 
 def compare(group: plans.Group) -> str:
-    """Return on how many hosts a group stands before and after."""
+    """Describe the hosts of a group before and after."""
     counts = (
         ('hosts', group.hosts_before, group.hosts),
         ('failure domains', group.domains_before, group.domains),

@@ -71,7 +71,7 @@ class Save(scheduler.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Save the cloud, and say what is in the file."""
+        """Save the cloud, and describe the file."""
         self.configure(parsed_args)
         path = parsed_args.file
         with bar.bar(
@@ -93,7 +93,7 @@ class Save(scheduler.Command):
 
 
 def save(parsed_args: argparse.Namespace, advance: typing.Any) -> list[str]:
-    """Save a cloud; return what is not in the file, a sentence each."""
+    """Save a cloud; return a sentence for each part left out."""
     from nova_ext_sched.saved import writing
 
     wanted = writing.Wanted(

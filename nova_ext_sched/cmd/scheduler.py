@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the commands share that use nova-scheduler's code."""
+"""Base of the commands that use nova-scheduler's code."""
 
 import argparse
 from collections.abc import Callable
@@ -79,7 +79,7 @@ class Command(base.Command):
             held.report()
 
     def configure(self, parsed_args: argparse.Namespace) -> None:
-        """Make this process what nova-scheduler's is.
+        """Configure this process as nova-scheduler's.
 
         :raises exception.InvalidValue: there is no nova, or no nova.conf
         """
@@ -154,7 +154,7 @@ class Lister(Command, report.Lister):
         return parser
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add what the command has besides a change and a map."""
+        """Add the command's own options."""
         raise NotImplementedError
 
     def read_configuration(self, parsed_args: argparse.Namespace) -> None:
@@ -189,7 +189,7 @@ class Lister(Command, report.Lister):
         work: Callable[[argparse.Namespace, progress.Advance], T],
         parsed_args: argparse.Namespace,
     ) -> T:
-        """Return what a function answers that uses nova-scheduler's code.
+        """Call a function that uses nova-scheduler's code.
 
         :raises exception.InvalidValue: there is no nova, or no nova.conf
         :raises base.UsageError: another cloud than that of the file is named
@@ -217,7 +217,7 @@ class _Held(logging.Filter):
         return not is_warning
 
     def report(self) -> None:
-        """Say how many there were, unless it was said of the same today."""
+        """Report their number, unless the same were reported today."""
         said = '\n'.join(sorted(self._warnings))
         if not said or cache.read(_WARNED) == said:
             return

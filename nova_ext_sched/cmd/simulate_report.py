@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What was expected of each step and what happened, for people and tools."""
+"""Reports the expectation and result of each step."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -112,14 +112,14 @@ class _Step:
 
     @property
     def expected(self) -> str:
-        """What the step should do."""
+        """The expected result of the step."""
         if self.step.places or self.step.expect.failure:
             return str(self.step.expect)
         return 'done'
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why servers found no host or another than expected."""
+        """The reasons of servers that are not where the step expects them."""
         if self.result == DIFFERS and self.outcome.unused:
             return self.outcome.unused
         if self.outcome.failed or self.verbose or self.result == DIFFERS:
@@ -144,7 +144,7 @@ class _Step:
         return cells
 
     def tell(self, number: int) -> report.Section:
-        """Return what people read."""
+        """Return the step's lines for people."""
         entries = [('expected', '', self.expected), *self.runs]
         if self.plain_result == UNEXPECTED:
             entries.append(('predicted', '', self.step.expect_plain))

@@ -146,7 +146,7 @@ class Survive(metrics.Command, scheduler.Lister):
 def lose(
     parsed_args: argparse.Namespace, advance: progress.Advance
 ) -> plans.Outcome:
-    """Return what comes of failures."""
+    """Return the outcome of failures."""
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.plan import survive
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What people and programs read of hosts that fail."""
+"""Reports hosts that fail, to people and programs."""
 
 import collections
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def make(
 def _say_how_many(
     outcome: plans.Outcome, bad: Sequence[plans.Failure], noun: str
 ) -> str:
-    """Return how many can fail, and how many of those asked about cannot."""
+    """Describe how many can fail, and how many cannot."""
     failures = outcome.failures
     of_those_read = plan_report.say_of_those_read(outcome.faults)
     if not failures:
@@ -94,7 +94,7 @@ def _say_how_many(
 
 
 def _say_one_can_fail(failure: plans.Failure) -> str:
-    """Return what becomes of the servers of the only failure."""
+    """Describe the outcome of the only failure."""
     servers, moving = failure.servers, len(failure.moves)
     if servers == moving == 1:
         of_servers = 'its server'
@@ -115,7 +115,7 @@ def _make_sections(
     names: cli_names.Names,
     all_: bool,
 ) -> Iterator[report.Section]:
-    """Yield what is below the answer.
+    """Yield the sections below the answer.
 
     :param bad: failures that strand servers; the others as of :func:`make`
     """
@@ -208,7 +208,7 @@ def _count_refused(outcome: plans.Outcome) -> Iterator[str]:
 
 
 def _rank_tight(one: plans.Failure) -> tuple[typing.Any, ...]:
-    """Return a key: those that cost servers, then the least room left."""
+    """Return a sort key: failures that cost servers, then the least room."""
     room = math.inf if one.room_for_last is None else one.room_for_last
     return -len(one.lost), room, messages.in_order(one.failure)
 
@@ -274,7 +274,7 @@ def _list_flavors(
 
 
 def draw(outcome: plans.Outcome, by: str | None, of_all: bool) -> topology.Map:
-    """Return the map of servers that cannot be placed, and of what is left.
+    """Return the map of servers that cannot be placed, or of choices left.
 
     Of one failure, it shows where its servers go.
 

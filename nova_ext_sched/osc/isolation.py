@@ -40,7 +40,7 @@ class Command(report.Lister, command.Lister):
     program = 'openstack'
 
     def read_cloud(self, by_name: bool) -> isolation_cloud.Cloud:
-        """Return what nova and placement know, as the user may see it.
+        """Read aggregates and traits from nova and placement, as the user may.
 
         :param by_name: see :func:`.isolation_cloud.read`
         """
@@ -131,7 +131,7 @@ class SyncIsolation(Command):
         return parser
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
-        """Change what must change and tell it."""
+        """Make the changes, and report them."""
         # What is written to must be the host's own provider.
         cloud = self.read_cloud(by_name=False)
         selected = [
@@ -165,7 +165,7 @@ class SyncIsolation(Command):
         )
 
     def _carry_out(self, steps: Sequence[isolation_step.Step]) -> list[str]:
-        """Make the changes; return what ended that early."""
+        """Make the changes; return the error that ended them early."""
         client = self.app.client_manager.nova_ext_sched
         bar = progress.bar(
             sys.stderr,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nova and placement know about isolation, read in few requests.
+"""Reads isolation from nova and placement, in few requests.
 
 Placement lists all providers in one request, but not their traits or
 aggregates. It answers which providers have a trait or are in an aggregate, so
@@ -96,7 +96,7 @@ class Node:
 
 
 class Place(typing.NamedTuple):
-    """Where hosts have a trait that is not their own provider's.
+    """A provider with a trait that is not a host's own.
 
     A request finds them only if it takes from such a provider, for example
     a device, or storage that is shared.
@@ -109,7 +109,7 @@ class Place(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Cloud:
-    """What nova and placement know about isolation.
+    """Aggregates, nodes and traits of isolation, in nova and placement.
 
     :ivar aggregates: every aggregate of nova's
     :ivar nodes: every compute node that nova lists and placement has
@@ -188,7 +188,7 @@ def read(
     client: placement.PlacementClient,
     by_name: bool,
 ) -> Cloud:
-    """Return what nova and placement say about isolation.
+    """Read isolation from nova and placement.
 
     :param compute: the compute proxy of openstacksdk
     :param by_name: see :func:`_list_nodes`

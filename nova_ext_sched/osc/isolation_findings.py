@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is wrong with an isolated aggregate in nova and placement.
+"""Finds the faults of an isolated aggregate in nova and placement.
 
 :mod:`nova_ext_sched.policy.isolation` says which aggregates are isolated. To
 let the right requests in and keep the others out,
@@ -27,7 +27,7 @@ from nova_ext_sched.policy import isolation
 
 
 class Fault(typing.NamedTuple):
-    """What a fault means.
+    """A kind of fault: consequence and remedy.
 
     :ivar consequence: what it does to requests and hosts
     :ivar remedy: what a person does
@@ -127,7 +127,7 @@ class Finding(typing.NamedTuple):
         return bool(self.steps) and not any(one.reason for one in self.steps)
 
     def make_document(self) -> dict[str, typing.Any]:
-        """Return what programs read of it."""
+        """Return its document for programs."""
         return {
             'fault': self.fault,
             'problem': self.problem,
@@ -141,7 +141,7 @@ def find(
     cloud: isolation_cloud.Cloud,
     declared: isolation.DeclaredTraits,
 ) -> list[Finding]:
-    """Return what is wrong with an isolated aggregate.
+    """Return the faults of an isolated aggregate.
 
     :param declared: traits that only hosts of isolated aggregates have
         (``forbid_by_trait``)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What must change in placement for isolated aggregates to work.
+"""Plans the changes in placement that isolated aggregates need.
 
 The plan has the steps of what :mod:`.isolation_findings` finds, one write for
 each provider, and what ``--prune`` takes back. It has only what is missing, so
@@ -24,7 +24,7 @@ def make(
     selected: Sequence[isolation_cloud.Aggregate] = (),
     prune: bool = False,
 ) -> list[isolation_step.Step]:
-    """Return what must change, in the order in which to do it.
+    """Return the changes, in the order in which to make them.
 
     :param selected: the aggregates to set up, and to whose nodes pruning is
         bounded; empty for all

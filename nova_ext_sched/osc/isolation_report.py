@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is told of isolation: the totals, then the worst."""
+"""Reports isolation: the totals, then the worst."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -185,7 +185,7 @@ def _rank(
 
 
 def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
-    """Yield how many have faults, and what sync mends of them.
+    """Yield how many have faults, and how many of these sync fixes.
 
     :param number: of the aggregates with a ``trait:`` key
     """
@@ -246,7 +246,7 @@ def _tell_fault(
 def make_of_steps(
     steps: Sequence[isolation_step.Step], status: int, *remarks: str
 ) -> report.Report:
-    """Return the report of what sync did or would do: the totals, by result.
+    """Return the report of steps done or planned: the totals, by result.
 
     Equal changes are one line, with the traits or the hosts that they are
     about.

@@ -27,7 +27,7 @@ def carry_out(
     client: placement.PlacementClient,
     advance: Callable[[], None] = lambda: None,
 ) -> BaseException | None:
-    """Do what is planned, several providers at a time.
+    """Carry out planned steps, several providers at a time.
 
     What became of a step is in its ``status``, up to date at any time.
 
@@ -70,7 +70,7 @@ def carry_out(
 
 
 def sum_up(steps: Sequence[Step]) -> str:
-    """Return in a clause what was done and what was not."""
+    """Describe in a clause the steps done and not done."""
     counted = collections.Counter((step.status, step.change) for step in steps)
     parts = []
     for status in Status:

@@ -42,7 +42,7 @@ _REPORTED = ('COMPUTE_', 'HW_', 'OWNER_', 'MISC_SHARES_VIA_AGGREGATE')
 
 
 class Change(enum.StrEnum):
-    """What a step changes, in the order in which it is done.
+    """A kind of change, in the order in which steps are done.
 
     Hosts are put into placement's aggregates before they get traits: what
     was begun and interrupted keeps requests out and lets none in. The values
@@ -56,7 +56,7 @@ class Change(enum.StrEnum):
 
 
 class Status(enum.StrEnum):
-    """What became of a step. The values are what users and programs read."""
+    """The result of a step; users and programs read the values."""
 
     DONE = 'done'
     PLANNED = 'planned'
@@ -90,7 +90,7 @@ class Step:
 
     @property
     def names(self) -> list[str]:
-        """Exactly what is created, added or removed.
+        """The names that are created, added or removed.
 
         Traits with their records, or names of aggregates.
         """
@@ -108,7 +108,7 @@ class Step:
 
     @property
     def result(self) -> str:
-        """What became of it, and why."""
+        """The result, with the reason."""
         return f'{self.status}: {self.reason}' if self.reason else self.status
 
     def write(self, client: placement.PlacementClient) -> None:
@@ -121,7 +121,7 @@ class Step:
             client.update_traits(self.node.uuid, self._decide)
 
     def _decide(self, current: frozenset[str]) -> frozenset[str]:
-        """Return what the provider is to have.
+        """Return the traits or aggregates that the provider gets.
 
         :param current: what it has at the time of the write
         """

@@ -114,7 +114,7 @@ class ApplyPlan(report.Lister, command.Lister):
         return parser
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
-        """Make the moves and tell what became of them."""
+        """Make the moves, and report them."""
         is_dry = parsed_args.dry_run
         moves_nothing = is_dry or parsed_args.enable
         if parsed_args.plan == STDIN and not (
@@ -196,7 +196,7 @@ def _say(line: str) -> None:
 
 
 def _name(connection: typing.Any) -> str:
-    """Return a cloud's name, and what tells it from another of that name."""
+    """Return a cloud's name, with its address and region."""
     config = connection.config
     url = config.get_auth_args().get('auth_url') or ''
     region = config.get_region_name(None) or ''

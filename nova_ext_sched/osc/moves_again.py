@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether nova is asked once more for a move for which it found no host."""
+"""Decides whether to ask nova again for a move without a valid host."""
 
 import dataclasses
 

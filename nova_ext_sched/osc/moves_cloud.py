@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nova is asked to carry out moves, and what it is told to do."""
+"""Asks nova about servers and migrations, and requests moves."""
 
 from collections.abc import Callable
 import contextlib
@@ -141,7 +141,7 @@ class Cloud:
         return response.json()['allocations']
 
     def wait_for_placement(self, uuid: str) -> None:
-        """Wait until placement answers, whatever it says of a server."""
+        """Wait until placement answers."""
 
         def ask() -> None:
             try:

@@ -109,7 +109,7 @@ def enable(
 
 
 def _choose(plan: moves_plan.Plan) -> tuple[Sequence[str], str]:
-    """Return the hosts of a plan, and what their reason begins with."""
+    """Return the hosts of a plan, and the beginning of their reason."""
     if plan.room_on:
         return plan.room_on, _ROOM
     return plan.to_be_empty, _EMPTY

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is on the hosts that are to be empty, after the moves."""
+"""Reads the servers on the hosts to be empty, after the moves."""
 
 from collections.abc import Iterable
 import dataclasses

@@ -73,7 +73,7 @@ class Making(moves_seen.Seen):
     def take_steps(
         self, wait: Callable[[str], None]
     ) -> Generator[None, None, Result]:
-        """Return what became of the move; yield where nova is at work.
+        """Make the move, yielding while nova works; return its result.
 
         :param wait: takes what it waits for, at each look
         :raises Stopped: it is not made
@@ -131,7 +131,7 @@ class Making(moves_seen.Seen):
         return not self.is_dry and is_quiet and self.again.is_due(self.now)
 
     def _begin(self, step: Step) -> str | None:
-        """Ask nova to begin; return what is waited for.
+        """Ask nova to begin; return the condition to wait for.
 
         :returns: None where nova refuses
         """
@@ -153,7 +153,7 @@ class Making(moves_seen.Seen):
         return 'nova-api did not answer the request'
 
     def _go_on(self, step: Step, reason: str) -> str | None:
-        """Let a move that has begun go on; return what is waited for.
+        """Continue a move that has begun; return the condition to wait for.
 
         :returns: None where nothing is
         """
@@ -192,7 +192,7 @@ class Making(moves_seen.Seen):
         return None
 
     def _wait_for_room(self) -> str | None:
-        """Let nova give back the room that the server left."""
+        """Wait until nova gives back the room that the server left."""
         holding = self.find_holding()
         if not holding:
             return None
@@ -210,7 +210,7 @@ class Making(moves_seen.Seen):
         return None
 
     def _wait_for_end(self, step: Step) -> str | None:
-        """Let a failure be the last word; return what is waited for.
+        """Decide if a failure is final; return the condition to wait for.
 
         nova-compute may undo a live migration and then give the server up; and
         a host that nova does not find may be found in a minute.
@@ -248,7 +248,7 @@ class Making(moves_seen.Seen):
                 raise
 
     def _conclude(self, step: Step, reason: str) -> Result:
-        """Return what became of a move after its last step.
+        """Return the result of a move after its last step.
 
         :raises Stopped: it is not made
         """
@@ -328,7 +328,7 @@ class Making(moves_seen.Seen):
 
 
 def _leave_out(reason: str) -> Stopped:
-    """Return what is said of a server that is not to be shut down."""
+    """Leave out a server that must not be shut down; return the reason."""
     return Stopped(
         f'it is running now, and nova does not live-migrate it: {reason}',
         End.NEW_PLAN,

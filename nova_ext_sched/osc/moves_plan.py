@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A plan of moves, and what becomes of each."""
+"""A plan of moves, with the result of each."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _CLOCKS_DIFFER = datetime.timedelta(minutes=5)
 
 
 class Result(enum.StrEnum):
-    """What became of a move."""
+    """The result of a move."""
 
     FAILED = 'failed'
     UNDER_WAY = 'under way'
@@ -39,7 +39,7 @@ OVER = frozenset({Result.MOVED, Result.ELSEWHERE, Result.THERE, Result.GONE})
 
 
 class End(enum.IntEnum):
-    """What is to be done where a move was not made; the last one outdoes.
+    """The remedy for a move that was not made; later ones take precedence.
 
     Every end of a run is one of these.
     """
@@ -64,7 +64,7 @@ class Stopped(Exception):
 
 @dataclasses.dataclass
 class Move(plan_format.Move):
-    """The move of a server, and what became of it.
+    """The move of a server, with its result.
 
     :ivar actual: the method by which nova makes it: as planned, or as the
         server is now
@@ -93,7 +93,7 @@ class Move(plan_format.Move):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to do, and others may count on it."""
+        """Whether it is made, so that other moves can rely on it."""
         return self.result in OVER and not self.held
 
 

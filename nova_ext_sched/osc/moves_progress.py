@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How far the moves of a plan are, and how long they take yet."""
+"""Reports the progress of moves, and the time left."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ WAITS = 60
 
 
 class Progress(moves_run.Progress):
-    """Says a line of each move, and of what waits.
+    """Writes a line for each finished move, and for each wait.
 
     :param moves: all of the plan
     :param say: called with a line
@@ -39,7 +39,7 @@ class Progress(moves_run.Progress):
         self._waits: dict[int, tuple[float, float, str]] = {}
 
     def end(self, move: moves_plan.Move) -> None:
-        """Say what became of a move, and how long the others may take."""
+        """Report the result of a move, and the time left."""
         self._ended += 1
         self._made += move.result == Result.MOVED
         self._waits.pop(move.turn, None)
@@ -51,7 +51,7 @@ class Progress(moves_run.Progress):
         self._say(f'{messages.clean(text, 1000)}{left}.')
 
     def wait(self, move: moves_plan.Move, reason: str) -> None:
-        """Say for what a move waits, where it has for long."""
+        """Report what a move waits for, after a while."""
         now = time.monotonic()
         since, then, said = self._waits.setdefault(
             move.turn, (now, now + WAITS, '')
@@ -66,7 +66,7 @@ class Progress(moves_run.Progress):
             )
 
     def _say_left(self) -> str:
-        """Return how long the other moves take, by those that were made."""
+        """Estimate the time left, by the moves that were made."""
         left = self._total - self._ended
         if not self._made or not left:
             return ''

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is told of moves that are made."""
+"""Reports the result of moves."""
 
 import collections
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ def make(
     *remarks: str,
     left: Sequence[moves_left.Left] = (),
 ) -> report.Report:
-    """Return the report of moves, what is not made first.
+    """Return the report of moves, unfinished ones first.
 
     :param remarks: sentences on hosts
     :param left: servers on hosts that are to be empty
@@ -175,7 +175,7 @@ def find_status(
 
 
 def say_plan(plan: moves_plan.Plan, cloud: str) -> list[str]:
-    """Return sentences on what is about to be carried out.
+    """Describe the plan that is about to be carried out.
 
     :param cloud: its name
     """
@@ -205,7 +205,7 @@ def _say_kind(move: moves_plan.Move) -> str:
 
 
 def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:
-    """Return sentences on what may not be so any more, or never was.
+    """Return warnings about a plan that is old, or assumes a change.
 
     :param now: with its zone
     """
@@ -226,7 +226,7 @@ def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:
 
 
 def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
-    """Yield sentences on what was left, and what else is not done."""
+    """Yield sentences on servers that are left, and on other work left."""
     for one in plan.moves:
         if one.held:
             yield f'{_say_turn(one)}: {_clean(one.held)}.'
@@ -260,7 +260,7 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
 
 
 def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
-    """Yield what is to be done next, where something was not made."""
+    """Yield the next steps, if a move was not made."""
     missed = [
         one
         for one in plan.moves
@@ -325,7 +325,7 @@ def _say_undo(moves: Sequence[moves_plan.Move]) -> Iterator[str]:
 def _say_without(
     plan: moves_plan.Plan, failed: list[moves_plan.Move], again: str
 ) -> str:
-    """Say how to go on without what nova refuses."""
+    """Describe how to continue without the refused moves."""
     text = 'To continue without it: --skip SERVER, or --keep-going'
     # Of hosts that nova names alone: the others are as good as before.
     # survive, which plans evacuations, takes no --not-to.
@@ -371,5 +371,5 @@ def _to(one: moves_plan.Move) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return a text of a plan or of nova, which may have several lines."""
+    """Clean a text of a plan or of nova, of one line or several."""
     return messages.clean(' '.join(text.split()).rstrip('.'), 1000)

@@ -28,7 +28,7 @@ _Making = Generator[None, None, bool]
 
 
 class Progress:
-    """Told what becomes of moves; by default it says nothing."""
+    """Receives the progress of moves; this one ignores it."""
 
     def end(self, move: moves_plan.Move) -> None:
         """A move has ended, however."""
@@ -147,7 +147,7 @@ class Run:
         return bool(missing)
 
     def _make(self, move: moves_plan.Move) -> _Making:
-        """Make a move, or what is left of it; return whether it is no failure.
+        """Make a move, or finish it; return whether it did not fail.
 
         Yields where nova is at work.
         """

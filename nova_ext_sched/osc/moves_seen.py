@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nova shows of one move, look by look."""
+"""Follows one move in nova, look by look."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -25,7 +25,7 @@ STALE = 120
 
 @dataclasses.dataclass
 class Seen:
-    """A move, and what is known of it since it was looked at first.
+    """A move, with the findings since its first look.
 
     :param is_dry: whether nova is told nothing
     :ivar server: what nova shows of it; None where it is gone
@@ -65,7 +65,7 @@ class Seen:
         self.first = self.last = self.now = self._read_clock()
 
     def look(self) -> tuple[Step, str]:
-        """Return what is to be done, and why.
+        """Return the next step, with the reason.
 
         :raises Stopped: nova has ended the migration, and not the task, or
             has ceased to confirm it

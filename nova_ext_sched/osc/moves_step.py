@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the next step of a move is, by what nova shows."""
+"""Decides the next step of a move from nova's records."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ _OFF = {4, 6}
 
 
 class Step(enum.Enum):
-    """What is done next."""
+    """The next step of a move."""
 
     BEGIN = enum.auto()
     BEGIN_LIVE = enum.auto()
@@ -58,7 +58,7 @@ class Step(enum.Enum):
 
 
 class Ceased(enum.Enum):
-    """How nova ceases to work on a migration, where something was away.
+    """A way in which nova loses a migration while a service is away.
 
     - FORGOTTEN: nova-api gives a server a task before it hands a migration on,
       and the task ends after the migration. A cell's database that is away

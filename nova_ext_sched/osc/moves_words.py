@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is said of a move that is not made, or not wholly."""
+"""Words the reasons of moves that are not made, or not wholly."""
 
 from collections.abc import Collection
 import datetime
@@ -35,7 +35,7 @@ _OPERATIONS = {
 
 
 def say_fault(exc: Exception) -> str:
-    """Return what nova says of an error."""
+    """Return nova's reason of an error."""
     return getattr(exc, 'details', None) or str(exc)
 
 
@@ -50,7 +50,7 @@ def say_changed(move: moves_plan.Move) -> str:
 def say_broken(
     move: moves_plan.Move, server: typing.Any, own: typing.Any, reason: str
 ) -> str:
-    """Return how a server in ERROR on its old host is, and what helps.
+    """Describe a server in ERROR on its old host, and what helps.
 
     ====================  ===================================================
     its power state       what helps
@@ -100,7 +100,7 @@ def say_task(own: typing.Any, server: typing.Any) -> str:
 def say_stale(
     move: moves_plan.Move, own: typing.Any, server: typing.Any
 ) -> str:
-    """Return what keeps a server from moving, and what helps."""
+    """Describe what keeps a server from moving, and what helps."""
     said, host = say_task(own, server), server.compute_host
     if moves_step.is_under_way(own):
         # nova-compute of the host that it left confirms it.
@@ -112,7 +112,7 @@ def say_stale(
 
 
 def say_unheard(move: moves_plan.Move, server: typing.Any) -> str:
-    """Return that nova-conductor may have lost a request, and what helps."""
+    """Describe a request that nova-conductor may have lost, and what helps."""
     return (
         f'its task is {server.task_state}, but nova has no migration of it. '
         'Check in the nova-conductor log that the request was lost, then: '
@@ -131,7 +131,7 @@ def say_held(move: moves_plan.Move, holding: Collection[typing.Any]) -> str:
 
 
 def say_deleting(server: typing.Any) -> str:
-    """Return why a server that is deleted is on its host, and what helps."""
+    """Describe a deleted server that is still on its host, and what helps."""
     host, uuid = server.compute_host, server.id
     if moves_step.is_soft_deleted(server):
         return (

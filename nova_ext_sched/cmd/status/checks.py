@@ -90,7 +90,7 @@ _NOT_CHECKED = _warning(
 
 
 def _refuse(unknown: Sequence[str]) -> upgradecheck.Result:
-    """Return what is said of enabled filters that there are not."""
+    """Describe enabled filters that do not exist."""
     if gone := [name for name in unknown if name in _REMOVED]:
         return _failure(
             f'nova-scheduler will not start: [filter_scheduler] '
@@ -116,7 +116,7 @@ def _ask_placement(
     find: Callable[[typing.Any, typing.Any], Iterable[str]],
     conclude: Callable[[Iterable[str]], upgradecheck.Result] = _warnings,
 ) -> upgradecheck.Result:
-    """Return what is found with placement.
+    """Check placement; return the result.
 
     :param find: takes a nova RequestContext and an adapter for placement
     :param conclude: makes a result of what it yields
@@ -135,7 +135,7 @@ def _ask_placement(
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """Checks whether nova-scheduler is set up for what nova.conf asks.
+    """Checks whether nova-scheduler can do what nova.conf asks.
 
     It reads nova.conf, the API database and placement, and changes nothing.
     """

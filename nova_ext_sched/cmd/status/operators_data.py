@@ -35,7 +35,7 @@ _INSTANCE_TYPE = aggregate_instance_type.DECLARATION
 
 
 class OperatorsData(typing.NamedTuple):
-    """What operators wrote, and what is wrong in it under the options.
+    """Metadata and extra specs of operators, checked under the options.
 
     :ivar conf: nova's configuration with our options registered
     :ivar aggregates: metadata by the aggregate's name
@@ -47,7 +47,7 @@ class OperatorsData(typing.NamedTuple):
     flavors: Named
 
     def check_aggregates(self) -> Iterator[str]:
-        """Yield what is wrong in the metadata of aggregates."""
+        """Yield the faults in the metadata of aggregates."""
         ours = self.conf.nova_ext_sched
         if ours.enable_isolated_aggregate_filtering:
             _, faults = isolation.read(self._items)
@@ -62,7 +62,7 @@ class OperatorsData(typing.NamedTuple):
         yield from self._check_preferences()
 
     def check_uses(self) -> Iterator[str]:
-        """Yield what aggregates are not used for, and what would help."""
+        """Yield aggregates that nothing can use, and what helps."""
         ours = self.conf.nova_ext_sched
         if (
             ours.enable_isolated_aggregate_filtering
@@ -102,7 +102,7 @@ class OperatorsData(typing.NamedTuple):
             )
 
     def check_flavors(self) -> Iterator[str]:
-        """Yield what is wrong in the extra specs of flavors.
+        """Yield the faults in the extra specs of flavors.
 
         nova ignores a ``trait:`` extra spec of another value, so the flavor
         requires less than it says. A flavor may name a reservation that no
@@ -144,7 +144,7 @@ class OperatorsData(typing.NamedTuple):
                 yield from decision.find_unmet(self.aggregates.values())
 
     def _check_preferences(self) -> Iterator[str]:
-        """Yield what the weighers that are on cannot read."""
+        """Yield the values that enabled weighers cannot read."""
         ours = self.conf.nova_ext_sched
         for name, metadata in sorted(self.aggregates.items()):
             faults: list[str] = []
@@ -245,7 +245,7 @@ class OperatorsData(typing.NamedTuple):
                 )
 
     def _check_instance_types(self, subject: str) -> Iterator[str]:
-        """Yield what AggregateInstanceTypeFilter cannot read of a subject.
+        """Yield the values that AggregateInstanceTypeFilter cannot read.
 
         Each flavor meets each aggregate, because a value may be malformed only
         for a flavor that compares it as a number.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds hosts whose room in placement is not that of nova's own record.
+"""Finds hosts whose room in placement differs from nova's record.
 
 ``RelativeRoomWeigher`` goes by the record of nova-compute. An allocation ratio
 or a reserved amount that somebody set in placement alone is not there.

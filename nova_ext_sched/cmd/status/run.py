@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What ``nova-ext-sched-status`` does with its arguments."""
+"""Runs ``nova-ext-sched-status``."""
 
 from collections.abc import Sequence
 
