@@ -107,7 +107,7 @@ class InvalidValues(InvalidValue):
 
 
 class RequestRefused(NovaExtSchedError):
-    """No host may take a request.
+    """A policy refuses a request on every host.
 
     :param reason: what the owner of the server reads in its fault
     :param detail: what only operators read, in the log and in their tools
@@ -141,7 +141,7 @@ class PluginError(NovaExtSchedError):
 
 
 class ScenarioInvalid(NovaExtSchedError):
-    """A scenario of the simulator cannot be run as it stands.
+    """A scenario of the simulator is invalid.
 
     :param path: the scenario's file
     :param findings: everything that is wrong with it; the text of each names

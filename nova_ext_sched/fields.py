@@ -41,7 +41,7 @@ def group_policy(group: typing.Any) -> str | None:
 def names_and_metadata(
     aggregates: Iterable[typing.Any],
 ) -> list[tuple[str, Mapping[str, str]]]:
-    """Return what policies judge of nova Aggregate objects."""
+    """Return the names and metadata of nova Aggregate objects."""
     return [
         (aggregate_name(agg), aggregate_metadata(agg)) for agg in aggregates
     ]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lines about what operators and members wrote, not one for each request.
+"""Logs faults in data of operators and members once, not by request.
 
 Every request and every host meets a malformed value in one aggregate. A
 warning for each would flood the log.
@@ -71,14 +71,14 @@ class LogOnce:
         self._lock = threading.Lock()
 
     def warning(self, message: str, key: Hashable = None) -> None:
-        """Log what an operator has to correct, unless it was logged before.
+        """Log a fault that an operator must correct, but only once.
 
         :param key: what makes the message distinct; by default its text
         """
         self._log(logging.WARNING, message, key)
 
     def info(self, message: str, key: Hashable = None) -> None:
-        """Log what no operator has to correct, in the same way.
+        """Like :func:`warning`, at INFO.
 
         What members write is of this kind: a warning raises an alert.
         """

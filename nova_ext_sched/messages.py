@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How text that people wrote appears in messages, logs and errors."""
+"""Cleans and quotes people's texts for messages, logs and errors."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -86,7 +86,7 @@ def literal(value: object, longest: int = 255) -> str:
 
 
 def _is_safe(text: str) -> bool:
-    """Tell whether logs and nova's tables take every character."""
+    """Return whether logs and nova's tables take every character."""
     return text.isprintable() and max(text, default='') <= '\uffff'
 
 
@@ -102,13 +102,13 @@ def say_error(exc: BaseException) -> str:
 
 
 def without_traceback(text: str) -> str:
-    """Return what a service recorded, without another process's traceback."""
+    """Return a service's recorded text, without a traceback."""
     found = _REMOTE.search(text)
     return text[: found.start()].rstrip() if found else text
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without passwords that stand in it.
+    """Return a text without the passwords in it.
 
     Errors of database drivers and HTTP clients may carry URLs of nova.conf.
     """
@@ -240,7 +240,7 @@ def _say_runs(key: Sequence[str], runs: Sequence[Sequence[str]]) -> str:
 
 
 def nearest(name: str, names: Iterable[str], most: int = 10) -> str:
-    """Return the first names for a message, those most like a name first.
+    """List the names most similar to a name, for a message.
 
     Those that begin with it come before others. Of a few that are shown, none
     is that is not like it at all.
@@ -266,7 +266,7 @@ def nearest(name: str, names: Iterable[str], most: int = 10) -> str:
 
 
 def say_option(exc: Exception) -> str:
-    """Return what oslo.config says of nova.conf, with the file's name alone.
+    """Return oslo.config's error about nova.conf, with the file's name alone.
 
     It shows a Python object in place of the file.
     """

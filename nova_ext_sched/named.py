@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What operators name, found among what there is.
+"""Finds the object that an operator names.
 
 What is the ID of something is never a name: members choose the names of their
 servers and groups.
@@ -15,7 +15,7 @@ from nova_ext_sched import exception
 
 
 def find(noun: str, wanted: str, names: Mapping[str, str]) -> str:
-    """Return the ID of what an operator names, by its ID or its name.
+    """Return the ID of an object named by its ID or its name.
 
     :param noun: what it is, for messages
     :param names: what there is: the name by ID

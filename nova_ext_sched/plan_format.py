@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The document of a plan: what planning commands write, and apply reads.
+"""The document of a plan, which commands write and apply reads.
 
 ``schemas/plan.json`` has the whole form. A reader takes keys that it does
 not know, and refuses a plan without those that it needs.
@@ -186,7 +186,7 @@ _FORM = {
 
 @dataclasses.dataclass(frozen=True)
 class Supposed:
-    """What an answer takes for granted, and is not so.
+    """A supposition of an answer: an option, with its value.
 
     :ivar option: such as --aggregate-property
     :ivar value: what follows it, without passwords
@@ -287,14 +287,14 @@ def shuts_down(move: typing.Any) -> bool:
 def make_supposed(
     supposed: Iterable[Supposed],
 ) -> list[dict[str, typing.Any]]:
-    """Return what documents have of suppositions."""
+    """Return the suppositions for documents."""
     return [*map(dataclasses.asdict, supposed)]
 
 
 def make_moves(
     moves: Iterable[Mapping[str, typing.Any]],
 ) -> list[dict[str, typing.Any]]:
-    """Return what the document has of moves; they need turns there.
+    """Return the moves for a document, with their turns.
 
     :param moves: each with the fields of the document, and the UUIDs of the
         servers whose moves it needs; of these some may not move any more
@@ -362,7 +362,7 @@ def read(text: str, where: str) -> Plan:
 
 
 def _pick(class_: typing.Any, found: Mapping[str, typing.Any]) -> typing.Any:
-    """Return a dataclass with its part of what a document has."""
+    """Create a dataclass from its part of a document."""
     names = [one.name for one in dataclasses.fields(class_)]
     return class_(**{name: found[name] for name in names})
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What one stage of the scheduler leaves for the next, by request.
+"""Passes state of a request from one stage of the scheduler to the next.
 
 nova works on one RequestSpec object from the request filters to the last
 pick. What the request filters read or counted is kept here for the host
@@ -19,7 +19,7 @@ from nova_ext_sched.policy import round_robin
 
 @dataclasses.dataclass
 class LeftOut:
-    """What the placement query of a policy does not say of hosts.
+    """The aggregates of a policy that the placement query leaves out.
 
     As the API database has it: the scheduler's memory may not know of it yet,
     or never. nova-api tells it by a message, and there is none where RabbitMQ
@@ -39,7 +39,7 @@ class LeftOut:
         return bool(self.forbidden or self.required)
 
     def refused(self, hosts: Set[str]) -> set[str]:
-        """Return which of some hosts may not be used."""
+        """Return the hosts that may not be used."""
         found = set(hosts & self.forbidden.keys())
         for allowed, _ in self.required:
             found.update(hosts - allowed)
@@ -48,7 +48,7 @@ class LeftOut:
 
 @dataclasses.dataclass
 class Running:
-    """What was read of a server that moves, for one run of the filters.
+    """Data of a moving server, for one run of the filters.
 
     :ivar askers: the request filters that have asked in this run
     :ivar restored: whether the request spec has the server's own image
@@ -66,7 +66,7 @@ class Running:
 
 @dataclasses.dataclass
 class Group:
-    """What is known of the server group of one request.
+    """The counts and limits of a request's server group.
 
     :ivar spread: the members by failure domain, which ``failure_domains``
         counted
@@ -100,7 +100,7 @@ class Group:
 
 @dataclasses.dataclass
 class State:
-    """What is known of one request.
+    """The state of one request.
 
     :ivar running: what queries.running_image read of the server that it moves
     :ivar image_keys: the keys of reserved aggregates among the properties of
@@ -128,7 +128,7 @@ states: weakref.WeakKeyDictionary[typing.Any, State] = (
 
 
 def of(request_spec: typing.Any) -> State:
-    """Return what is known of a request; change it to add something."""
+    """Return the state of a request; changes to it are kept."""
     state = states.get(request_spec)
     if state is None:
         state = states[request_spec] = State()
@@ -136,7 +136,7 @@ def of(request_spec: typing.Any) -> State:
 
 
 def forget_group(request_spec: typing.Any) -> None:
-    """Forget what is known of a request's server group."""
+    """Forget the state of a request's server group."""
     of(request_spec).group = Group()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Describes for people what a JSON schema finds wrong with a document.
+"""Describes for people the faults that a JSON schema finds.
 
 The ``description`` of a schema says which form is expected, and its
 ``$comment`` why it has no other keys. A keyword that jsonschema does not have
@@ -64,7 +64,7 @@ class KeywordError(jsonschema.ValidationError):
         self.got = got
 
     def say(self) -> tuple[str, str]:
-        """Return what is expected, and what was found."""
+        """Describe the expected and the found value."""
         return self.message, self.got
 
 
@@ -90,7 +90,7 @@ def show_keys(value: Iterable[typing.Any]) -> str:
 
 
 def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
-    """Return what somebody may have meant, to follow what was got."""
+    """Suggest a similar name, to follow an error."""
     for word in got:
         close = difflib.get_close_matches(str(word)[:255], known, 1)
         if close:
@@ -99,7 +99,7 @@ def suggest(got: Iterable[typing.Any], known: Collection[str]) -> str:
 
 
 def find(errors: Iterable[jsonschema.ValidationError]) -> Iterator[Finding]:
-    """Yield what jsonschema found.
+    """Yield the faults that jsonschema found.
 
     Of a ``oneOf`` it is what is wrong by the alternative that is meant: the
     first one whose ``const`` and ``enum`` the value meets, and whose ``type``
@@ -173,7 +173,7 @@ def _describe_value(error: jsonschema.ValidationError) -> Finding:
 def _get_alternatives(
     error: jsonschema.ValidationError,
 ) -> list[list[jsonschema.ValidationError]]:
-    """Return what is wrong by each alternative of a ``oneOf``."""
+    """Return the faults by each alternative of a ``oneOf``."""
     found = (error.context or ()) if error.validator == 'oneOf' else ()
     return [
         list(parts)

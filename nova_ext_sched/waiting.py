@@ -37,7 +37,7 @@ _AWAY = (
 
 
 def is_away(exc: BaseException) -> bool:
-    """Return whether a service may answer later what it does not answer now.
+    """Return whether an error may pass when a service is asked later.
 
     ============================================  ========
     what was raised                               it may
@@ -135,7 +135,7 @@ class Waiting:
         self._since = None
 
     def ask(self, question: Callable[[], typing.Any]) -> typing.Any:
-        """Return an answer, or raise what was raised in the end."""
+        """Return an answer, or raise the last error."""
         while True:
             try:
                 answer = question()

@@ -21,7 +21,7 @@ blazar.conf). They have no effect unless ``BlazarFilter`` is in
 
 
 class _Shared:
-    """An option that blazar-nova may register beside us, in any order.
+    """An option that blazar-nova can register too, in any order.
 
     oslo.config takes a second registration of the same option only, and tells
     options apart by their help too. Ours is for operators, so it differs.

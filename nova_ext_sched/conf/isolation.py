@@ -13,7 +13,7 @@ _TRAIT_NAME = re.compile(r'[A-Z0-9_]+\*?|\*')
 
 
 class TraitSources(types.List):
-    """Where traits count: ``flavor``, and perhaps ``image``."""
+    """A list of sources of traits: ``flavor``, and perhaps ``image``."""
 
     def __init__(self) -> None:
         super().__init__(

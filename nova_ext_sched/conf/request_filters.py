@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which request filters run, and how much one placement query may name."""
+"""Options of the request filters, and the bound of a placement query."""
 
 from oslo_config import cfg
 

@@ -50,7 +50,7 @@ Related options:
 
 
 def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield what makes servers of a group collide."""
+    """Yield options that make servers of a group collide."""
     nova = conf.filter_scheduler
     if not weighers.is_loaded(conf):
         spreading = [

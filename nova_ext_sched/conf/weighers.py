@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which weighers run, and what overrules them."""
+"""Options of the weighers, and checks of what overrules them."""
 
 from collections.abc import Iterator
 import math
@@ -134,7 +134,7 @@ def is_loaded(conf: cfg.ConfigOpts) -> bool:
 
 
 def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield which weighers do nothing, and what overrules the others."""
+    """Yield weighers without effect, and options that overrule others."""
     ours = conf.nova_ext_sched
     # The default is no choice: conf/round_robin.py says when it is missed.
     if not is_loaded(conf) and ours.weighers != OPTS[0].default:
@@ -164,7 +164,7 @@ def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
 
 
 def find_idle(conf: cfg.ConfigOpts) -> set[str]:
-    """Return the multipliers of ours whose weighers are not named."""
+    """Return this package's multipliers whose weighers are not named."""
     ours = conf.nova_ext_sched
     idle = {option for option in ours if option.endswith(MULTIPLIER)}
     return idle.difference(map(multiplier_name, ours.weighers))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A cloud in a file: what the look and plan commands read of it, no secret.
+"""Saves a cloud to a file for the look and plan commands, without secrets.
 
 ``listed`` says what a file may have, and is asked by who writes it and by who
 reads it. ``container`` is the form of the file. ``writing`` reads a cloud,

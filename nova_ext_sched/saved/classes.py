@@ -39,7 +39,7 @@ class NotInstalled(exception.InvalidValue):
 
 
 def check(options: Options, without: Collection[str]) -> list[str]:
-    """Refuse what is not installed; drop what may be missing.
+    """Refuse classes that are not installed; drop those that can be missing.
 
     :param options: of the file; names of ``without`` are taken out
     :param without: names that an operator gives

@@ -66,7 +66,7 @@ class Writer:
 
 @contextlib.contextmanager
 def write(path: pathlib.Path) -> Iterator[Writer]:
-    """Yield what writes a file: whole, for its owner alone, or not at all.
+    """Open a file to write: whole, for its owner alone, or not at all.
 
     :raises OSError: it cannot be written
     """

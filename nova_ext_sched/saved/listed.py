@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a saved cloud has: tables, columns, keys within JSON, options.
+"""Lists the tables, columns, JSON keys and options of a saved cloud.
 
 Everything else stays out of the file, and so does a column that a later nova
 adds, until somebody names it here. A column that is added must hold no
@@ -304,7 +304,7 @@ class TooDeep(ValueError):
 
 
 def prune(form: typing.Any, value: typing.Any, depth: int = 0) -> typing.Any:
-    """Return what a form leaves of JSON; the same of what it left.
+    """Keep the listed keys of JSON.
 
     ==============================  =========================================
     in the value                    what is left

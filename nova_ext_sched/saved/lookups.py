@@ -34,7 +34,7 @@ _TIMES = ('created_at', 'updated_at')
 
 
 class NotSaved(exception.NovaExtSchedError):
-    """A question needs what the file of a saved cloud has not."""
+    """A question needs data that a saved cloud does not have."""
 
     message = 'the file of the saved cloud has no {what}{how}'
 
@@ -49,7 +49,7 @@ def ask(
     *,
     projects_of: Collection[str],
 ) -> Iterator[str]:
-    """Write what the other services answer; yield what is left out, and why.
+    """Write other services' answers; yield the left out parts, and why.
 
     :param write: takes what is to be a line of the file
     :param images: UUIDs
@@ -142,7 +142,7 @@ def _write_ports(
 
 
 class Answers:
-    """What other services answered when a cloud was saved."""
+    """The answers of other services when the cloud was saved."""
 
     def __init__(self) -> None:
         self.images: dict[str, _Thing] = {}
@@ -152,7 +152,7 @@ class Answers:
         self.projects: dict[str, str] = {}
 
     def use(self) -> None:
-        """Let nova's code in this process ask nobody else."""
+        """Make nova's code in this process use these answers alone."""
         glance.API = lambda: _Glance(self)
         cinder.API = lambda: _Cinder(self)
         neutron.get_client = lambda *_, **__: _Neutron(self)

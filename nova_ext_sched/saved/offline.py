@@ -48,7 +48,7 @@ class NoPlacement(exception.InvalidValue):
 
 
 def check(release: str | None) -> None:
-    """Refuse a release of placement whose tables are not known.
+    """Refuse a release of placement with unknown tables.
 
     :param release: a version; None where there is none
     :raises NoPlacement: it is none of :data:`RELEASES`
@@ -60,7 +60,7 @@ def check(release: str | None) -> None:
 def create(
     path: pathlib.Path, options: Mapping[str, typing.Any]
 ) -> tuple[typing.Any, sa.engine.Engine]:
-    """Make placement's tables, with what every placement has in them.
+    """Create placement's tables, with the rows that every placement has.
 
     :param path: of a database that is yet to be
     :param options: placement's own
@@ -95,7 +95,7 @@ def create(
 
 
 def use(app: typing.Any) -> None:
-    """Let nova's clients of placement in this process ask an application."""
+    """Direct nova's clients of placement in this process to an application."""
     transport = requests.Session()
     # Whatever the environment says of proxies.
     transport.trust_env = False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What placement has, by its API, into a file."""
+"""Writes placement's data to a file, read by its API."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -72,7 +72,7 @@ class Providers:
         return bool(changed)
 
     def write_consumers(self, known: Collection[str]) -> None:
-        """Write whose the allocations are that nova knows no owner of.
+        """Write the consumers of allocations without an owner in nova.
 
         :param known: the UUIDs of servers and migrations
         """

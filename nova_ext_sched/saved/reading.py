@@ -101,7 +101,7 @@ def use(
 
 @dataclasses.dataclass(frozen=True)
 class _Header:
-    """What belongs to the whole cloud; see :meth:`.writing`."""
+    """The header of a file, for the whole cloud; see :meth:`.writing`."""
 
     saved: datetime.datetime
     versions: dict[str, str]
@@ -112,7 +112,7 @@ class _Header:
 
     @classmethod
     def read(cls, path: pathlib.Path, record: typing.Any) -> typing.Self:
-        """Return what a file begins with.
+        """Read the header of a file.
 
         :raises container.SavedInvalid: it begins otherwise
         """
@@ -169,7 +169,7 @@ class _Header:
 
 
 def _is_option(value: typing.Any) -> bool:
-    """Return whether a value is one that oslo.config may have read."""
+    """Return whether oslo.config can have read a value."""
     parts = [value]
     if isinstance(value, list):
         parts = value
@@ -186,7 +186,7 @@ def _check_texts(value: typing.Any) -> dict[str, str]:
 
 
 def _configure(folder: pathlib.Path) -> None:
-    """Let nova have a nova.conf that names databases of the folder alone."""
+    """Configure nova with databases of the folder alone."""
     file, directory = folder / 'nova.conf', folder / 'none'
     directory.mkdir()
     file.write_text(
@@ -204,7 +204,7 @@ def _be_quick(raw: typing.Any, _: object) -> None:
 
 
 def _set_options(path: pathlib.Path, options: classes.Options) -> list[str]:
-    """Let nova.conf have the options of a file; return what it cannot."""
+    """Set the options of a file; return a sentence for each that failed."""
     notes = []
     for group, values in options.items():
         section = None if group == 'DEFAULT' else group

@@ -40,7 +40,7 @@ _FREE = {('instance_faults', 'message'), ('services', 'disabled_reason')}
 
 
 class Standing(typing.NamedTuple):
-    """Where a server stands, and what is under way of it."""
+    """The host of a server, its states and its migrations."""
 
     host: str | None
     vm_state: str | None
@@ -49,7 +49,7 @@ class Standing(typing.NamedTuple):
 
 
 class Rows:
-    """Reads rows of a cloud, and writes those that :mod:`.listed` names.
+    """Reads rows of a cloud, and writes the ones that :mod:`.listed` names.
 
     :param write: takes what is to be a line of the file
     :param advance: called for each page of rows
@@ -79,7 +79,7 @@ class Rows:
         self.left_out = 0
 
     def write_api(self, context: typing.Any, cells: Collection[int]) -> None:
-        """Write what is in nova's API database besides what servers have."""
+        """Write nova's API database, without rows of servers."""
         for name in _WHOLE:
             table = _find('', name)
             where = []
@@ -122,7 +122,7 @@ class Rows:
     def write_cell(
         self, context: typing.Any, cell: str
     ) -> dict[str, Standing]:
-        """Write what one cell's database has; return where servers stand.
+        """Write one cell's database; return the hosts of its servers.
 
         :param context: a nova RequestContext of the cell
         :param cell: its UUID
@@ -297,7 +297,7 @@ class Rows:
         self._write([*encoded.values()])
 
     def _note(self, table: str, row: dict[str, typing.Any]) -> None:
-        """Remember what other services are to be asked about."""
+        """Collect what to ask other services: projects, images, volumes."""
         self.projects.update(filter(None, [row.get('project_id')]))
         if table == 'instances':
             self.images.update(filter(None, [row['image_ref']]))
@@ -312,7 +312,7 @@ class Rows:
 
 
 def _encode(table: str, name: str, value: typing.Any) -> typing.Any:
-    """Return what the file has of a value of a column."""
+    """Encode a value of a column for the file."""
     if isinstance(value, datetime.datetime):
         return value.isoformat(' ', 'microseconds')
     if (table, name) in _FREE and value:
@@ -352,7 +352,7 @@ def _call_in_cell(
 def find_standing(
     context: typing.Any, hosts: Collection[str] | None
 ) -> dict[str, Standing]:
-    """Return where the servers of a cell stand now.
+    """Read the present hosts of a cell's servers.
 
     :param context: a nova RequestContext of the cell
     """
@@ -365,7 +365,7 @@ def find_standing(
 def read_standing(
     session: typing.Any, hosts: Collection[str] | None
 ) -> dict[str, Standing]:
-    """Return where servers stand, by UUID; those on no host, too."""
+    """Read the hosts of servers by UUID, also of those on no host."""
     server, move = models.Instance.__table__.c, models.Migration.__table__.c
     query = sa.select(
         server.uuid, server.host, server.vm_state, server.task_state

@@ -85,7 +85,7 @@ class Filler:
             self.flush()
 
     def flush(self) -> None:
-        """Insert what was added.
+        """Insert the rows that were added.
 
         :raises sa.exc.IntegrityError: a row is there, or lacks something
         """
@@ -97,7 +97,7 @@ class Filler:
 def forget(
     connection: sa.engine.Connection, is_cell: bool, servers: typing.Any
 ) -> None:
-    """Delete what comes again: rows of servers, and of hosts.
+    """Delete rows that are written again: those of servers and hosts.
 
     :param servers: UUIDs
     """
@@ -128,7 +128,7 @@ def forget(
 def _make_check(
     table: sa.Table, column: sa.Column[typing.Any]
 ) -> Callable[[typing.Any], typing.Any]:
-    """Return what makes a value of a file one that a column takes."""
+    """Return a function that checks and converts a value for a column."""
     form = listed.JSON.get(f'{table.name}.{column.name}')
     if form is not None:
         return lambda value: _write_json(form, value)

@@ -45,7 +45,7 @@ class Trees:
         self._classes.update(map(_check_name, names))
 
     def add(self, one: _Thing) -> None:
-        """Know a provider; it takes the place of what was known of it.
+        """Add a provider, or replace it.
 
         :raises ValueError: it has another form
         """
@@ -76,7 +76,7 @@ class Trees:
         self._providers.pop(uuid, None)
 
     def add_consumer(self, one: _Thing) -> None:
-        """Know whose the allocations of a consumer are."""
+        """Add the project and user of a consumer's allocations."""
         for name in ('project', 'user', 'type'):
             if not isinstance(one[name], str | None):
                 raise ValueError(f'consumer {one["uuid"]}')
@@ -102,7 +102,7 @@ class Trees:
             )
 
     def _check_trees(self) -> None:
-        """Refuse what is no tree.
+        """Refuse providers that form no tree.
 
         :raises ValueError: a provider is above itself, or its root is none
         """
@@ -258,7 +258,7 @@ class _Filling:
     def _extend(
         self, table: str, column: str, names: Iterable[str]
     ) -> dict[str, int]:
-        """Insert what a table of names lacks; return all IDs by name."""
+        """Insert missing names into a table; return all IDs by name."""
         query = f'SELECT {column}, id FROM {table}'
         rows = self._connection.exec_driver_sql(query).all()
         known = {name for name, _ in rows}

@@ -40,7 +40,7 @@ _OF_SERVICES = ('DEFAULT', 'oslo_', 'keystone_authtoken')
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What of a cloud is to be saved; by default all.
+    """The part of a cloud to save; by default all.
 
     :ivar cell: the name or UUID of the only cell
     :ivar aggregates: names, UUIDs or IDs of aggregates: their hosts alone
@@ -102,7 +102,7 @@ class _Saving:
         self.left_out: list[str] = []
 
     def write_all(self) -> None:
-        """Write everything, and once more what changed meanwhile."""
+        """Write everything, and rewrite servers that changed meanwhile."""
         self._write(self._make_header())
         self._advance(total=len(self._cells) + 2, label='Reading databases')
         cell_ids = [one.id for one in self._cells]
@@ -270,7 +270,7 @@ def _choose(mappings: Sequence[typing.Any], wanted: str | None) -> typing.Any:
 
 
 def _read_options() -> tuple[dict[str, dict[str, typing.Any]], list[str]]:
-    """Return options that are set, and sections that nobody here knows."""
+    """Return options that are set, and sections unknown here."""
     options = {
         group: {
             name: _mask(section[name])
@@ -307,7 +307,7 @@ def _mask(value: typing.Any) -> typing.Any:
 
 
 def _read_placement(path: pathlib.Path | None) -> dict[str, str] | None:
-    """Return what counts of placement's own options, as its file has them.
+    """Return the listed options of placement's own file.
 
     :raises cfg.Error: the file cannot be read
     """

@@ -184,7 +184,7 @@ def findings(
 
 
 def _names(value: typing.Any, form: Form) -> list[str]:
-    """Return what a value names; nothing where its form is wrong."""
+    """Return the names in a value; none if its form is wrong."""
     names = [value]
     try:
         if isinstance(value, dict):

@@ -107,7 +107,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.names: dict[str, str] = {}
 
     def setUp(self) -> None:
-        """Start nova and placement, and make what the scenario declares.
+        """Start nova and placement, and create the scenario's objects.
 
         :raises exception.ScenarioInvalid: a filter is not installed
         """

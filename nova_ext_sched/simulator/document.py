@@ -68,7 +68,7 @@ def load(file: str) -> typing.Any:
 
 
 def parse(text: bytes | str) -> typing.Any:
-    """Return what the text of a scenario file states, as :func:`load` does.
+    """Parse the text of a scenario file, as :func:`load` does.
 
     :raises yaml.YAMLError: it is no YAML, or none of a scenario
     """
@@ -89,7 +89,7 @@ def _describe(exc: Exception) -> str:
 
 
 class _TooLarge(Exception):
-    """The text is what is expected."""
+    """A value is too large; the text is the expected form."""
 
 
 def _fault(node: yaml.Node, got: str) -> yaml.MarkedYAMLError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a step should do, what it did, and whether the two agree."""
+"""Compares the expectation of a step with its result."""
 
 import collections
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _FEW = 4
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where one server is after a step.
+    """The host or failure of one server after a step.
 
     :param server: the server's name; None where a step has no server
     :param host: its host, or None
@@ -46,7 +46,7 @@ class Placement:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a step did.
+    """The result of a step.
 
     :param placements: one for each server of the step
     :param reasons: sentences: why hosts were refused and which is preferred
@@ -93,7 +93,7 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a scenario did on one cloud.
+    """The results of a scenario on one cloud.
 
     :param warnings: what our package warned of before the first step
     """
@@ -123,7 +123,7 @@ def _summary(hosts: collections.Counter[str], servers: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Expectation:
-    """What a step should do.
+    """The expected result of a step.
 
     :param hosts: the hosts that a server may land on; empty for any
     :param per_host: exact number of the step's servers on each named host
@@ -155,7 +155,7 @@ class Expectation:
         return [host for host in dict.fromkeys(wanted) if host not in used]
 
     def met_by(self, outcome: Outcome) -> bool:
-        """Return whether the step did what it should.
+        """Return whether a result meets the expectation.
 
         ==================================  ================================
         expected                            met where
@@ -181,7 +181,7 @@ class Expectation:
         return all(met for _, met in self._judge(outcome))
 
     def _judge(self, outcome: Outcome) -> Iterator[tuple[str, bool]]:
-        """Yield what is asked of servers with a host, and whether it is so."""
+        """Yield expectations of servers with a host, and if each is met."""
         hosts = outcome.hosts
         if self.hosts:
             yield _either(self.hosts), hosts.keys() <= {*self.hosts}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why the simulated scheduler decides as it does: explain, at that moment."""
+"""Explains each decision of the simulated scheduler at its moment."""
 
 from collections.abc import Iterable
 import logging
@@ -71,13 +71,13 @@ class Explanations(fixtures.Fixture):
             self.latest[uuid] = found
 
     def take(self) -> dict[str, Document]:
-        """Return what was explained since the last call, by server."""
+        """Return the explanations since the last call, by server."""
         taken, self.latest = self.latest, {}
         return taken
 
 
 class Warnings(logging.Handler):
-    """Collects what the package warns of, each text once."""
+    """Collects the package's warnings, each text once."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -89,7 +89,7 @@ class Warnings(logging.Handler):
         self._lines[_REQUEST_ID.sub('', record.getMessage())] = None
 
     def take(self, start: bool = False) -> list[str]:
-        """Return what came since the last call, but for what came at start.
+        """Return the warnings since the last call, without those at start.
 
         :param start: the cloud has just started
         """
@@ -115,7 +115,7 @@ def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
 
 
 def say_lines(explained: Document) -> list[str]:
-    """Return the answer in a sentence, and what the policies say, one each."""
+    """Return the answer in a sentence, and a line for each policy."""
     answer = explained['answer']
     said = [
         detail['detail']
@@ -165,7 +165,7 @@ def say_unused(
 
 
 def _list_refusals(explained: Document, host: Document) -> str:
-    """Return what refuses a host and why, each reason once."""
+    """List the refusals of a host, each reason once."""
     constraints: dict[str, list[str]] = {}
     for one in host['verdicts']:
         if one['verdict'] == conclusion.REFUSED:
@@ -180,7 +180,7 @@ def _list_refusals(explained: Document, host: Document) -> str:
 
 
 def _compare(explained: Document, name: str, landed: str | None) -> str:
-    """Return what put another host above one that no constraint refuses."""
+    """Return the weigher that put another host above this one."""
     order = {one['host']: one for one in explained['order']}
     here, other = order[name], order.get(str(landed))
     passes = 'it passes every constraint, and'

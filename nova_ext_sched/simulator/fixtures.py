@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nova's functional fixtures need in order to run with this package.
+"""Adapts nova's functional fixtures to this package.
 
 Shared by the simulator and by the functional tests.
 """
@@ -41,7 +41,7 @@ class NovaApi(fixtures.Fixture):
 
 
 class RequestFilters(fixtures.Fixture):
-    """Take back what a scheduler adds to nova's list of request filters."""
+    """Restore nova's list of request filters."""
 
     def _setUp(self) -> None:
         request_filters = nova_request_filter.ALL_REQUEST_FILTERS

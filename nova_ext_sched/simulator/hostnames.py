@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Names of hosts and servers that stand for many: ``compute{01..50}``."""
+"""Expands patterns of names: ``compute{01..50}``."""
 
 from collections.abc import Iterable
 import itertools
@@ -14,7 +14,7 @@ _RANGE = re.compile(r'\{(\d+)\.\.(\d+)\}')
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the names that a pattern stands for.
+    """Return the names of a pattern.
 
     ``{A..B}`` counts from A to B, both included, with the leading zeros of
     A, as shells do. A pattern may have several; a name without one stands

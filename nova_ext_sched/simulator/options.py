@@ -142,7 +142,7 @@ def keywords() -> dict[str, typing.Any]:
 def _check_options(
     validator: object, on: bool, groups: typing.Any, form: object
 ) -> Iterator[schema.KeywordError]:
-    """Yield what nova.conf would not take."""
+    """Yield the options that nova.conf would not take."""
     for group, options in _items(groups):
         for option, value in _items(options):
             where, name = change.find_option(group, option)

@@ -30,7 +30,7 @@ class Providers:
         return self._uuids[host]
 
     def add_traits(self, host: str, names: Collection[str]) -> None:
-        """Let a provider have traits too, but for those that cannot exist."""
+        """Add traits to a provider, but for those that cannot exist."""
         if not names:
             return
         for name in set(names) - self._traits:
@@ -47,7 +47,7 @@ class Providers:
             self._ask('put', url, found)
 
     def set_aggregates(self, host: str, uuids: Collection[str]) -> None:
-        """Let a provider be in aggregates."""
+        """Set the aggregates of a provider."""
         url = f'/resource_providers/{self.uuid(host)}/aggregates'
         # Later versions want to know the provider's generation.
         self._ask('put', url, [*uuids], version='1.18')
@@ -55,7 +55,7 @@ class Providers:
     def _ask(
         self, method: str, url: str, *body: typing.Any, version: str = _VERSION
     ) -> typing.Any:
-        """Return what placement answers."""
+        """Return placement's answer."""
         answer = getattr(self._placement, method)(url, *body, version=version)
         if answer.status >= 400:
             said = answer.body['errors'][0]['detail']

@@ -118,7 +118,7 @@ def _format(value: typing.Any, separator: str = ' ') -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """What a scenario file states, checked and with its defaults filled in.
+    """A checked scenario, with its defaults filled in.
 
     :param images: properties by the image's name
     :param nova_conf: options by group

@@ -42,7 +42,7 @@ Placements = list[Placement]
 
 
 class Steps:
-    """Does what steps say, and shows where their servers are afterwards.
+    """Carries out steps, and returns where their servers are afterwards.
 
     :param simulated: a cloud that stands
     """
@@ -261,7 +261,7 @@ class Steps:
         return placement
 
     def _action_body(self, step: scenario.Step) -> Body | None:
-        """Return what nova-api is asked for; None to delete."""
+        """Return the body of the request to nova-api; None to delete."""
         arguments = step.arguments
         host = arguments.get('host')
         match step.action:
@@ -354,7 +354,7 @@ def _look_until(
     done: Callable[[typing.Any], typing.Any],
     look: Callable[[], typing.Any],
 ) -> typing.Any:
-    """Return what was seen when it was done, or when it was given up."""
+    """Poll until a look is final, or time is over; return the last one."""
     deadline = time.monotonic() + _PATIENCE
     pause, longest = _POLLS
     while not done(seen := look()) and time.monotonic() < deadline:

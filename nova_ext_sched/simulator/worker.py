@@ -35,7 +35,7 @@ _FORMAT = '%(asctime)s {cloud} %(levelname)s %(name)s: %(message)s'
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a worker is asked to do.
+    """The scenario and options that a worker gets.
 
     :param data: a checked scenario document
     :param plain: run nova without our package
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What the cloud is called in logs and messages."""
+        """The name of the cloud in logs and messages."""
         return 'plain nova' if self.plain else 'nova-ext-sched'
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keeps what was written by others within bounds, and secrets out of it."""
+"""Bounds texts of others in records, and removes secrets."""
 
 from collections.abc import Callable
 import json
@@ -47,7 +47,7 @@ def shorten(document: Document) -> Document:
 
 
 def clean(value: typing.Any) -> typing.Any:
-    """Return what JSON can hold without secrets, each text within a bound."""
+    """Clean a value for JSON: no secrets, each text within a bound."""
     return _cut(value, 100)
 
 

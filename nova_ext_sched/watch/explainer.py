@@ -59,7 +59,7 @@ AWAY = (
 
 
 class _Gone(Exception):
-    """The server, or what it was to become, is not there any more."""
+    """The server, its request or its new flavor is gone."""
 
 
 _GONE = (
@@ -97,7 +97,7 @@ class Unavailable(Exception):
 
 
 class Explained(typing.NamedTuple):
-    """Why an operation was refused.
+    """The explanation of a refused operation.
 
     :ivar document: what explain says, within the bounds of a record; None
         where it was not asked or could not tell
@@ -277,7 +277,7 @@ class Explainer:
 def _describe_asked(
     ctxt: typing.Any, refusal: refusals.Refusal
 ) -> Document | None:
-    """Return what a request asked for; None where it is gone."""
+    """Describe a request; None if it is gone."""
     try:
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         if refusal.operation == 'resize':
@@ -288,7 +288,7 @@ def _describe_asked(
 
 
 def _make_key(spec_obj: typing.Any) -> str:
-    """Return what stands for all that a stored request asks for.
+    """Return a key that identifies equivalent stored requests.
 
     It is the same for the requests of two servers that differ in what each
     server has of its own: its UUID, and the ID of an image where no policy
@@ -304,7 +304,7 @@ def _make_key(spec_obj: typing.Any) -> str:
 
 
 def _strip(primitive: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """Drop of an object of nova what each server has of its own.
+    """Remove fields that are each server's own from an object of nova.
 
     Only what nova itself wrote is left out: a member may write the same names
     as hints.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nova refused since the last look, each refusal once.
+"""Reads nova's refusals since the last look, each once.
 
 IDs of rows grow with time, but a transaction that began earlier may end
 later: a row may appear behind others that were read. So an ID counts as
@@ -29,7 +29,7 @@ ABANDONED = datetime.timedelta(hours=2)
 
 
 class Position(typing.NamedTuple):
-    """How far one kind of row of one cell was handled.
+    """The position up to which one kind of row of one cell was handled.
 
     :ivar passed: no row up to this ID is handled again
     :ivar handled: IDs above it that were handled
@@ -62,7 +62,7 @@ class Position(typing.NamedTuple):
     def advance(
         self, rows: Iterable[refusals.Row], settled: int
     ) -> 'Position':
-        """Return the position behind what is settled and handled.
+        """Return the position behind the settled and handled rows.
 
         The first row that still has to wait holds it.
 
@@ -104,7 +104,7 @@ class _Seen:
         return self.settled
 
     def see(self, newest: int, moment: float) -> None:
-        """Note the highest ID that there is.
+        """Record the highest ID.
 
         :param moment: after it was read
         """
@@ -163,6 +163,6 @@ class Feed:
         return found.get(row.cell)
 
     def handle(self, row: refusals.Row) -> None:
-        """Note that a row was handled."""
+        """Mark a row as handled."""
         position = self.positions[row.place]
         self.positions[row.place] = position.handle(row.id)

@@ -34,7 +34,7 @@ class Interrupt:
 
     @contextlib.contextmanager
     def allowed(self) -> Iterator[None]:
-        """Let a signal end the block at any moment.
+        """Allow a signal to end the block at any moment.
 
         :raises Stop: one has arrived, before or within
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Prometheus reads of the watcher."""
+"""The watcher's metrics for Prometheus."""
 
 from collections.abc import Container
 from collections.abc import Mapping
@@ -77,7 +77,7 @@ class Metrics:
     def looked_at(
         self, names: Mapping[str, str], silent: Container[str]
     ) -> None:
-        """Note that the cells were read.
+        """Update the time of the last look at each cell.
 
         :param names: of all cells, by UUID; what is gone vanishes
         :param silent: the UUIDs of those that did not answer
@@ -91,7 +91,7 @@ class Metrics:
                 self._cells.add(cell)
 
     def worked(self) -> None:
-        """Note that the work goes on."""
+        """Update the time of the last work."""
         self._looked.set_to_current_time()
         # It may be registered already.
         with contextlib.suppress(ValueError):

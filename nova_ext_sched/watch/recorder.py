@@ -65,7 +65,7 @@ class Recorder:
         self._failures = 0
 
     def run(self, interval: float) -> None:
-        """Take turns until a signal ends it; what one raises is logged.
+        """Take turns until a signal ends it; log the error of a turn.
 
         :param interval: seconds between two turns
         """
@@ -83,7 +83,7 @@ class Recorder:
                     time.sleep(interval)
 
     def turn(self) -> None:
-        """Record what nova refused since the last turn.
+        """Record the refusals since the last turn.
 
         :raises OSError: a record or the positions cannot be written; the next
             turn tries again

@@ -142,7 +142,7 @@ def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
 
 
 def _list_files(path: pathlib.Path) -> list[pathlib.Path]:
-    """Return a file and those that logrotate moved, the last written first."""
+    """Return a file and its rotated ones, the last written first."""
     found = filter(
         pathlib.Path.is_file, path.parent.glob(f'{glob.escape(path.name)}*')
     )

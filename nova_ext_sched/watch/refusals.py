@@ -73,12 +73,12 @@ class Row:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Where its ID counts: the cell and the kind."""
+        """The sequence of its ID: the cell and the kind of row."""
         return self.cell, self.kind
 
     @property
     def name(self) -> str:
-        """What stands for it among the rows of all cells."""
+        """Its unique name among the rows of all cells."""
         return f'{self.cell}:{self.kind}:{self.id}'
 
     @property
@@ -106,7 +106,7 @@ class Refusal(Row):
 def read(
     context: typing.Any, after: Mapping[str, int] | None
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """Return what a cell has after the given IDs.
+    """Read the rows of a cell after the given IDs.
 
     This is one select over ranges of primary keys.
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where the records go, and the position that says up to where they go."""
+"""Writes records, and the position up to which they go."""
 
 from collections.abc import Mapping
 import fcntl
