@@ -125,7 +125,7 @@ class Waiting:
         return True
 
     def note_answer(self) -> None:
-        """Say that it answers again, where it was away."""
+        """Report that a service answers again."""
         if self._since is not None and self._is_said:
             number = round(time.monotonic() - self._since)
             self._say(

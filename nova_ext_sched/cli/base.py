@@ -108,7 +108,7 @@ class Command(command.Command):
         return self.status
 
     def _fail_to_write(self, option: str, path: object, exc: OSError) -> int:
-        """Say that the file of an option cannot be written."""
+        """Report that the file of an option cannot be written."""
         # The error itself may name a temporary file.
         return self._fail(
             exception.InvalidValue(

@@ -306,7 +306,7 @@ def _find_outside(
 def find_leftovers(
     cloud: isolation_cloud.Cloud, trait: str
 ) -> Iterable[Finding]:
-    """Yield which hosts have a trait of sync's that is not required of them.
+    """Yield hosts with a trait of sync's that is not required of them.
 
     :param trait: of one aggregate or more, or of none any more
     """

@@ -153,7 +153,7 @@ class Cloud:
         self._ask('placement', ask)
 
     def find_silent(self, uuid: str) -> list[str]:
-        """Return which of placement and nova do not answer now.
+        """Return the services that do not answer now, of placement and nova.
 
         Each is asked once, of a server; that it may not be asked is an answer.
         """

@@ -30,7 +30,7 @@ class Left:
 
     @property
     def shown(self) -> str:
-        """How people read it: its name, or without one its UUID."""
+        """The name to show; without one the UUID."""
         return messages.clean(self.name) or self.server
 
 

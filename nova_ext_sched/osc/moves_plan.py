@@ -88,7 +88,7 @@ class Move(plan_format.Move):
 
     @property
     def shown(self) -> str:
-        """How people read the server: its name, or without one its UUID."""
+        """The server's name to show; without one its UUID."""
         return messages.clean(self.name) or self.server
 
     @property

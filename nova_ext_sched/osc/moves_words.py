@@ -90,7 +90,7 @@ def say_broken(
 
 
 def say_task(own: typing.Any, server: typing.Any) -> str:
-    """Return that a task has outlived its migration."""
+    """Describe a task that has outlived its migration."""
     return (
         f'its {own.migration_type} is over ({own.status}), but its task is '
         f'still {server.task_state}'

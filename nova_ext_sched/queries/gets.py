@@ -98,7 +98,7 @@ class Get:
         self.answer: typing.Any = None
 
     def end(self, fault: Exception | None) -> None:
-        """Tell it to the requests that wait for it.
+        """Wake the requests that wait for the answer.
 
         :param fault: why there is no answer; None if there is one
         """

@@ -45,7 +45,7 @@ class WatchedCells:
         select: Callable[[typing.Any], typing.Any],
         cell: str | None = None,
     ) -> dict[str, typing.Any]:
-        """Return what a function returns for each cell, by the cell's UUID.
+        """Call a function for each cell; return the results by UUID.
 
         Cells that do not answer are left out, and the log has it once.
 

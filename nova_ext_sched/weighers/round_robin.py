@@ -18,7 +18,7 @@ CONF = nova.conf.CONF
 
 
 class ServerGroupRoundRobinWeigher(base.PolicyWeigher):
-    """Let the members of a server group prefer different hosts, in turn.
+    """Order hosts so that members of a server group take them in turn.
 
     :mod:`nova_ext_sched.policy.round_robin` makes the decision;
     :func:`nova_ext_sched.weighers.turns.find` says for which requests. On

@@ -22,7 +22,7 @@ def find(
     adapter: typing.Any,
     aggregates: Iterable[typing.Any],
 ) -> Iterator[str]:
-    """Yield which hosts have a trait of sync's that is not required of them.
+    """Yield hosts with a trait of sync's that is not required of them.
 
     :param adapter: of keystoneauth, for placement with a microversion
     :param aggregates: nova Aggregates

@@ -177,7 +177,7 @@ class OperatorsData(typing.NamedTuple):
     def _check_openers(
         self, required: Mapping[str, Set[str]]
     ) -> Iterator[str]:
-        """Yield which isolated aggregates no flavor opens.
+        """Yield the isolated aggregates that no flavor opens.
 
         For clouds where the traits of images do not count.
 
@@ -215,7 +215,7 @@ class OperatorsData(typing.NamedTuple):
             )
 
     def _check_forced(self) -> Iterator[str]:
-        """Yield which aggregates force keys that no flavor agrees with."""
+        """Yield the aggregates that force keys no flavor agrees with."""
         # The first decision is of no flavor of the cloud.
         _, *decisions = self._decide()
         flag = force_metadata_check.FLAG

@@ -27,7 +27,7 @@ _HAVE = 'has', 'have'
 
 
 def find(ctxt: typing.Any, adapter: typing.Any) -> Iterator[str]:
-    """Yield which hosts have other room in placement than nova records.
+    """Yield the hosts with other room in placement than nova records.
 
     What is used bounds what nova-compute may have reserved.
 

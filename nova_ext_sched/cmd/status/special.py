@@ -35,7 +35,7 @@ def find(
     aggregates: Iterable[typing.Any],
     key: str,
 ) -> Iterator[str]:
-    """Yield which hosts are special, and no mark says so.
+    """Yield the special hosts without a mark.
 
     :param adapter: of keystoneauth, for placement with a microversion
     :param aggregates: nova Aggregates

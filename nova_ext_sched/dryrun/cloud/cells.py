@@ -60,7 +60,7 @@ class Cells:
         seconds: float,
         context: typing.Any = None,
     ) -> tuple[dict[str, typing.Any], dict[str, Exception]]:
-        """Return what a function returns for each cell.
+        """Call a function for each cell; return the results.
 
         Like nova.context.scatter_gather_cells, which logs a traceback for
         what is raised. Under eventlet it also ends what has not answered.

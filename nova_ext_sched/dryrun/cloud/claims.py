@@ -231,7 +231,7 @@ class _Tags:
         self._specs = {one.request_id: one.spec for one in requests}
 
     def get_devspec(self, device: typing.Any) -> typing.Any:
-        """Return what nova asks for a device's tags; None if it has none."""
+        """Return a device's spec with its tags; None if it has none."""
         specs = self._specs.get(device.request_id)
         if not specs:
             return None

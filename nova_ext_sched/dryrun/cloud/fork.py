@@ -100,13 +100,13 @@ class Cloud(typing.Protocol):
 
     @property
     def aggregates_copy(self) -> typing.Any:
-        """What :func:`.change.used` takes."""
+        """The aggregates in memory, for :func:`.change.used`."""
 
     def nodes_of(self, host: str) -> Sequence[str]:
         """Return the UUIDs of the compute nodes of a host."""
 
     def context_of(self, cell: str) -> typing.Any:
-        """Return what nova's objects load fields with from a cell's database.
+        """Return a context for lazy-loading from a cell's database.
 
         :param cell: its UUID
         """

@@ -143,7 +143,7 @@ class Snapshot(host_manager.HostManager):
         return self._nodes.get(host, ())
 
     def context_of(self, cell: str) -> typing.Any:
-        """Return what nova's objects load fields with from a cell's database.
+        """Return a context for lazy-loading from a cell's database.
 
         :param cell: its UUID
         """
@@ -319,7 +319,7 @@ class Snapshot(host_manager.HostManager):
         select: Callable[..., typing.Any],
         *args: typing.Any,
     ) -> typing.Any:
-        """Return what the database of one cell answers.
+        """Return the answer of one cell's database.
 
         :param mapping: a nova CellMapping; ``select`` as in :meth:`ask_cells`
         :raises cells.CellFailed: it does not answer, now or before

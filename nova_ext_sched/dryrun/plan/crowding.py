@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Why one host gets far more servers of a plan than others.
+"""Explains why one host gets far more servers of a plan than others.
 
 nova's weighers can prefer a host the more, the more servers it has taken or
 given away: PCIWeigher prefers one whose device was just given back. When such

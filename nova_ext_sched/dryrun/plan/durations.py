@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How long moves take, by what the last migrations of this cloud took.
+"""Estimates how long moves take, by the cloud's last migrations.
 
 ======================  ==================================================
 a migration             counts from its beginning to

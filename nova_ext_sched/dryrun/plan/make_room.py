@@ -305,7 +305,7 @@ def _get_fork(cloud: snapshot.Snapshot) -> fork.Fork:
 
 
 def _blame(finder: openings.Openings, opening: openings.Opening) -> None:
-    """Let the move that breaks a promise not be made; or no promise."""
+    """Bar the move that breaks a promise, or give its host up."""
     with finder.places.cloud.fork() as trial:
         for size, node in opening.leaving:
             prepared, target = _ask(finder, size.uuid, node)
