@@ -189,7 +189,7 @@ class Supposed:
     """A supposition of an answer: an option, with its value.
 
     :ivar option: such as --aggregate-property
-    :ivar value: what follows it, without passwords
+    :ivar value: its value, without passwords
     """
 
     option: str
@@ -203,7 +203,7 @@ class Origin:
     :ivar file: its name, without the folder
     :ivar saved: when the cloud was saved, in UTC
     :ivar versions: that it was saved with, by name
-    :ivar notes: what the file does not have, a sentence each
+    :ivar notes: a sentence for each part that the file lacks
     """
 
     file: str
@@ -216,7 +216,7 @@ class Origin:
 class Stranded:
     """A server that had no place when the plan was made.
 
-    :ivar would_help: what to do first; empty where nothing is known
+    :ivar would_help: an act to do first; empty if none is known
     """
 
     server: str
@@ -259,7 +259,7 @@ class Plan:
     :ivar time: when it was made
     :ivar services: the UUID of nova-compute of each of its hosts, by name
     :ivar to_be_empty: the hosts that are empty afterwards
-    :ivar command: what made it; empty where that is not known
+    :ivar command: the command that made it; empty if unknown
     :ivar room_on: the hosts of new servers that fit afterwards
     :ivar saved: when the cloud was saved that it was made from; empty where
         it was made from the cloud itself

@@ -53,7 +53,7 @@ class Running:
     :ivar askers: the request filters that have asked in this run
     :ivar restored: whether the request spec has the server's own image
     :ivar server: the instance and its root volume; None before they are read
-    :ivar images: what Glance said of an image, by its ID
+    :ivar images: properties of images in Glance, by ID
     """
 
     askers: set[str] = dataclasses.field(default_factory=set)
@@ -77,7 +77,7 @@ class Group:
     :ivar candidates: the hosts for the first server of the request, as
         ``FailureDomainFilter`` saw them: nova only ever drops some, so that
         every pick is one of these
-    :ivar counted: how many picks ``spread`` has counted
+    :ivar counted: number of picks that ``spread`` has counted
     :ivar refused: the host states that host filters refused for the group's
         sake, for whichever of the request's servers: by host and node
     :ivar assignment: the hosts and members of the group, as
@@ -102,10 +102,10 @@ class Group:
 class State:
     """The state of one request.
 
-    :ivar running: what queries.running_image read of the server that it moves
+    :ivar running: data of the moving server, of queries.running_image
     :ivar image_keys: the keys of reserved aggregates among the properties of
         its image, which ``reserved_aggregates`` read in Glance
-    :ivar left_out: what the placement query does not say, by policy
+    :ivar left_out: aggregates that the placement query leaves out, by policy
     :ivar also_judged: the aggregates that its query forbids although a host
         filter would judge their hosts: they may make room for others. Policy
         and name, by UUID

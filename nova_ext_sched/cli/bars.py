@@ -29,7 +29,7 @@ class Bar:
     none; the second what was taken beside it.
 
     :ivar parts: numbers
-    :ivar whole: what the width stands for
+    :ivar whole: the number that the width stands for
     :ivar styles: of the parts
     """
 

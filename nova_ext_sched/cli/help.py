@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
     """The methods that :func:`improve` adds to the parsers of cliff.
 
     :ivar examples: command lines, for the end of the help
-    :ivar hints: what is said of options that there are not, by their names
+    :ivar hints: hints for unknown options, by name
     """
 
     examples: Sequence[str] = ()

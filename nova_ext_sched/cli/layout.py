@@ -69,7 +69,7 @@ class Line(typing.NamedTuple):
     :ivar style: of the label
     :ivar uuid: of the server; it ends the line where all lines have room for
         it and where another has this name, and begins that of one without
-    :ivar below: what belongs to it, a section without a title
+    :ivar below: details of it, a section without a title
     """
 
     text: str
@@ -92,11 +92,11 @@ class Section:
         is no text is rich's.
     :ivar most: how many rows are seen of more; None for all. The last one is
         written in place of a line that would count it.
-    :ivar noun: what a row is, in the singular
+    :ivar noun: the name of a row, in the singular
     :ivar columns: the heads of a table; empty for lines. One of bars has none
     :ivar apart: whether an empty line stands before it
     :ivar indent: how far lines, and what of the title wraps, are set in
-    :ivar body: what rich draws in place of rows
+    :ivar body: a renderable in place of rows
     :ivar style: of the title; by default that of a heading where rows follow
     """
 

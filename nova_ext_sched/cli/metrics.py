@@ -21,7 +21,7 @@ class Figure(typing.NamedTuple):
 
     :ivar name: without the prefix that all share
     :ivar meaning: in a sentence
-    :ivar label: what tells its values apart
+    :ivar label: the label that tells its values apart
     :ivar values: by the label; what a member of a project writes is none
     """
 

@@ -61,7 +61,7 @@ class Report:
     """The findings of a command: text, document, rows and exit status.
 
     :ivar sentence: the answer in one line, for whoever gets rows
-    :ivar sections: what people read, the answer first
+    :ivar sections: the text for people, the answer first
     :ivar rows: of the command's columns
     :ivar document: returns everything as one mapping; None where rows have it
     :ivar status: the exit status

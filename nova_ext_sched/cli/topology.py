@@ -161,11 +161,11 @@ class Group(typing.NamedTuple):
 class Map:
     """The map, for a rich Console.
 
-    :ivar hosts: what a document has of them
+    :ivar hosts: their entries in a document
     :ivar signs: of the hosts of which the command found something
-    :ivar numbers: what is added up for each row, by host
-    :ivar head: what that is
-    :ivar legend: what signs mean, by their entry; :data:`NOTHING` too
+    :ivar numbers: the numbers to add up for each row, by host
+    :ivar head: the name of these numbers
+    :ivar legend: the meanings of signs, by their entry; :data:`NOTHING` too
     :ivar by: one of :data:`GROUPS`; None for the first that there is
     :ivar style: of the bars
     """
@@ -292,7 +292,7 @@ class _Row:
     """The signs of some hosts; of too many, the names of the first by number.
 
     :ivar numbers: by host
-    :ivar most: how many lines of signs there may be
+    :ivar most: the largest number of lines of signs
     """
 
     hosts: Sequence[str]

@@ -92,8 +92,8 @@ class Totals(documents.Answer):
     """The answer.
 
     :ivar servers: servers that were read
-    :ivar violating: those that violate a policy
-    :ivar not_judged: those that a policy could not judge
+    :ivar violating: servers that violate a policy
+    :ivar not_judged: servers that a policy could not judge
     :ivar policies: of every policy that is judged, the servers that violate it
     """
 

@@ -24,7 +24,7 @@ from nova_ext_sched.dryrun import heading
 class Asked:
     """The origin of an answer, as :func:`..cli.report.say_origin` adds it.
 
-    :ivar command: what was typed, without passwords
+    :ivar command: the typed command line, without passwords
     :ivar supposed: what the answer takes for granted and is not so, in the
         order of the options; empty where it is of the cloud as it is
     :ivar origin: the file that it is of, where it is of a saved cloud
@@ -50,7 +50,7 @@ class Hosts:
 class Read(Hosts):
     """The number of hosts read, and the faults.
 
-    :ivar faults: what could not be read
+    :ivar faults: a sentence for each failed read
     """
 
     faults: Sequence[str]

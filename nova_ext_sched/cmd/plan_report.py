@@ -50,7 +50,7 @@ class Moving(documents.Said):
 class Survival(documents.Said):
     """The parts of survive's document besides its failures.
 
-    :ivar lose: what fails as a whole
+    :ivar lose: the kind of failure: host or domain
     """
 
     lose: typing.Annotated[str, {'enum': ['host', 'domain']}]

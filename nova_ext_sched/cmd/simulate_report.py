@@ -91,7 +91,7 @@ class _Step:
 
     :param verbose: say why hosts were refused even where the step found one
     :param plain: what it did on plain nova; None where it was not run
-    :ivar runs: what ran it, with the result and the outcome
+    :ivar runs: the clouds that ran it, with result and outcome
     """
 
     step: scenario.Step

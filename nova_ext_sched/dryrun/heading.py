@@ -36,7 +36,7 @@ class Host:
     :ivar domains: failure domains
     :ivar state: of its nova-compute, as nova sees it; disabled, too, in a
         disabled cell
-    :ivar closed: what keeps requests out that do not ask for the host; empty
+    :ivar closed: the reason that keeps other requests out; empty
         where nothing does
     """
 

@@ -75,7 +75,7 @@ class Node:
     :ivar host: name of its compute service
     :ivar name: hypervisor host name, which is the provider's name
     :ivar uuid: of the compute node, which is the provider's UUID
-    :ivar traits: those of the provider that faults and plans depend on
+    :ivar traits: the provider's traits that faults and plans depend on
     :ivar aggregates: UUIDs of those of the provider that they depend on
     :ivar elsewhere: names of the other providers that its servers can take
         from, in its tree or shared, by each of these traits that they have

@@ -29,8 +29,8 @@ from nova_ext_sched.policy import isolation
 class Fault(typing.NamedTuple):
     """A kind of fault: consequence and remedy.
 
-    :ivar consequence: what it does to requests and hosts
-    :ivar remedy: what a person does
+    :ivar consequence: its effect on requests and hosts
+    :ivar remedy: an instruction for a person
     :ivar closes: whether no server can land on the hosts
     """
 
@@ -113,7 +113,7 @@ class Finding(typing.NamedTuple):
     :ivar fault: one of :data:`FAULTS`
     :ivar problem: the sentence, without the hosts
     :ivar hosts: the hosts that it is about; empty if it is about all
-    :ivar steps: what sync does, and what it would have to do and cannot
+    :ivar steps: sync's steps, possible or not
     """
 
     fault: str

@@ -72,9 +72,9 @@ class Step:
     :ivar wanted: traits, or UUIDs of aggregates, with the names that people
         read
     :ivar host: empty for the creation of a trait
-    :ivar node: what is changed; None for the creation of a trait and for a
+    :ivar node: the changed node; None for the creation of a trait and for a
         host that has no provider
-    :ivar reason: why it cannot be done, or failed
+    :ivar reason: the reason why it cannot be done, or failed
     """
 
     change: Change

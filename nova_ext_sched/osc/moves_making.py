@@ -52,7 +52,7 @@ class Making(moves_seen.Seen):
     """A move that is made.
 
     :ivar refused: the step that nova refused, and how
-    :ivar again: what is known of refusals that may pass
+    :ivar again: counts refusals that may pass
     :ivar asked_as: status and host of the server when nova was asked
     """
 

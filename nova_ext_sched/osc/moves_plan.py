@@ -52,7 +52,7 @@ class End(enum.IntEnum):
 class Stopped(Exception):
     """A move was not made; the text says why.
 
-    :ivar end: what is to be done
+    :ivar end: the remedy
     """
 
     def __init__(

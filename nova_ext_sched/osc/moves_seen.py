@@ -28,8 +28,8 @@ class Seen:
     """A move, with the findings since its first look.
 
     :param is_dry: whether nova is told nothing
-    :ivar server: what nova shows of it; None where it is gone
-    :ivar migrations: those of the server
+    :ivar server: nova's view of it; None if it is gone
+    :ivar migrations: the server's migrations
     :ivar own: the one of the move; None where there is none
     :ivar has_begun: whether this run saw it go on
     :ivar before: the IDs of migrations that there were when nova was asked

@@ -75,7 +75,7 @@ class EndpointNotFound(PlacementError):
 class Refused(PlacementError):
     """Placement answers with an error; ``status`` says which.
 
-    :ivar detail: why, in placement's words
+    :ivar detail: the reason, in placement's words
     """
 
     message = '{problem}: {detail}'
@@ -87,7 +87,7 @@ class GenerationConflict(PlacementError):
     :ivar provider: its UUID
     :ivar sent: the generation that was sent last
     :ivar current: the generation that the provider has now
-    :ivar attempts: how often it was tried
+    :ivar attempts: number of attempts
     """
 
     message = (
@@ -99,7 +99,7 @@ class GenerationConflict(PlacementError):
 class QueryTooLong(PlacementError):
     """The query did not get through the server in front of placement.
 
-    :ivar aggregates: how many aggregates the query names
+    :ivar aggregates: number of aggregates in the query
     :ivar size: bytes of the query
     """
 
@@ -122,7 +122,7 @@ class MicroversionUnsupported(PlacementError):
     """The server cannot express the request, so nothing was sent.
 
     :ivar needed: the least microversion, for example ``1.32``
-    :ivar features: what needs it
+    :ivar features: the features that need it
     :ivar minimum: the server's least microversion
     :ivar maximum: the server's greatest microversion
     """

@@ -51,13 +51,13 @@ class Act(typing.NamedTuple):
     """An act: a change that an operator or a user can make.
 
     :ivar kind: :data:`REPAIR` or :data:`POLICY`
-    :ivar words: what to do, a verb first; ``{hosts}`` and ``{names}`` are put
+    :ivar words: the act, a verb first; ``{hosts}`` and ``{names}`` are put
         in
     :ivar supposes: see the table of this module
-    :ivar names: what it is done with: aggregates by name, or traits, as nova
+    :ivar names: its objects: aggregates by name, or traits, as nova
         has them. Of a policy that judges aggregates alone they are found:
         those without which the host passes, or one with which it does
-    :ivar admits: who may use the hosts then besides; empty for a repair
+    :ivar admits: others that can use the hosts then; empty for a repair
     :ivar by_command: whether a command is said that does it
     """
 

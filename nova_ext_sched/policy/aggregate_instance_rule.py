@@ -33,8 +33,8 @@ class Rule:
 
     :ivar fault: the sentence that says how the extra spec is malformed, else
         None
-    :ivar wants: what the extra spec accepts; absence where the flavor is
-        silent about the key
+    :ivar wants: the values that the extra spec accepts; absence where the
+        flavor is silent about the key
 
     :param flavor: the flavor's name
     :param key: the key in metadata

@@ -25,7 +25,7 @@ class Policy:
     """A policy as operators know it, and the filters and weigher that obey it.
 
     :ivar name: as operators read and write it: ``isolation``
-    :ivar summary: what it does, a sentence for the documentation
+    :ivar summary: its effect, a sentence for the documentation
     :ivar refuses: how a count of the hosts that it refuses goes on, a verb in
         the plural first: 3 ``are isolated``; empty if it refuses none
     :ivar lacks: how it goes on for hosts that are refused because they are in
@@ -45,13 +45,13 @@ class Policy:
         the policy on; None where naming one of its filters does
     :ivar by_hint: whether a request may ask for it too, by a hint, wherever
         one of its filters is named
-    :ivar without_request_filter: what happens where it is on and its request
+    :ivar without_request_filter: the effect where it is on and its request
         filter is not named; empty if that is no mistake
     :ivar without_host_filter: likewise, where its host filter is not enabled
     :ivar without_weigher: likewise, where its weigher is not named
     :ivar counts_group: whether it refuses hosts for the members of the
         request's server group that they hold
-    :ivar acts: what lets a host that it refuses take a request; those without
+    :ivar acts: acts that make a refused host take a request; those without
         names are for the aggregate that refuses it
     :ivar acts_lacking: the same where a host is refused for what it is not in
     :ivar closes: whether it closes hosts to all requests that do not ask for

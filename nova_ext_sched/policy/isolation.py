@@ -87,7 +87,8 @@ class Item(typing.NamedTuple):
     """The meaning of one metadata item of an aggregate for isolation.
 
     :ivar trait: the trait that the aggregate requires; None if none
-    :ivar fault: what an operator should correct, without the aggregate's name
+    :ivar fault: the fault that an operator must correct, without the
+        aggregate's name
     """
 
     trait: str | None

@@ -228,7 +228,7 @@ class Request:
     """A request under the rules; :meth:`Rules.request` makes it.
 
     :ivar required: keys; a host must be in an aggregate of each
-    :ivar forbidden_prefixes: those of which the request has no key
+    :ivar forbidden_prefixes: prefixes of which the request has no key
     """
 
     rules: Rules

@@ -32,7 +32,7 @@ class Verdict(typing.NamedTuple):
         aggregate of it is to blame (:attr:`.declaration.Policy.lacks`)
     :ivar by_hint: whether a scheduler hint alone asks for that, which a member
         of a project wrote, and nothing of the operator's
-    :ivar acts: what lets the host take the request; without any, what the
+    :ivar acts: acts that make the host take the request; without any, what the
         policy declares (:attr:`.declaration.Policy.acts`)
     """
 
@@ -66,8 +66,8 @@ class Resolution(typing.NamedTuple):
     :ivar traits: forbidden in place of further aggregates, which only their
         hosts have
     :ivar covered: UUIDs of these aggregates
-    :ivar unmet: why no host can take the request, as its owner reads it; else
-        empty
+    :ivar unmet: the reason why no host can take the request, as its owner
+        reads it; else empty
     :ivar detail: more about that, for operators only: it tells of others
     :ivar by_member: whether a member of a project wrote what cannot be met
     """

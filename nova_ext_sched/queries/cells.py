@@ -31,7 +31,7 @@ Found = typing.TypeVar('Found')
 class Answers(typing.NamedTuple, typing.Generic[Found]):
     """The answers of cells, and the cells that gave none.
 
-    :ivar found: what all of them found
+    :ivar found: the rows of all of them
     :ivar faults: why the others have no answer, by UUID of the cell:
         nova.exception.CellTimeout where the database is silent or takes no
         connection; else what it or its driver raised

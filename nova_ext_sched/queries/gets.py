@@ -85,8 +85,8 @@ class Get:
 
     :ivar asked: when it was first needed
     :ivar away_since: when it first met that placement is away
-    :ivar requests: those that need it
-    :ivar answer: what placement answered
+    :ivar requests: the requests that wait for it
+    :ivar answer: placement's answer
     """
 
     def __init__(self, ctxt: typing.Any, url: str) -> None:
@@ -110,7 +110,7 @@ class Gets:
     """The GETs of a process. Many threads or greenlets may use it at once.
 
     :param send: raises :class:`Away` where it is to be sent again
-    :ivar seconds: how long placement may be away
+    :ivar seconds: longest time that placement may be away
     """
 
     def __init__(self, send: Send, seconds: float = SECONDS) -> None:

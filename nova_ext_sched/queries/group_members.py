@@ -46,7 +46,7 @@ OnFault = Callable[[Exception], None]
 class Members(typing.NamedTuple):
     """The hosts of members of a group, by UUID.
 
-    :ivar places: what nova's databases say
+    :ivar places: the hosts by nova's databases
     :ivar allocated: the hosts in placement of members that are not claimed
         yet, as far as they have any
     """

@@ -69,8 +69,8 @@ Select = Callable[[typing.Any, Collection[str]], Mapping[str, Found]]
 class Question(typing.Generic[Found]):
     """A question that several requests ask together.
 
-    :ivar found: what was found, for all of them
-    :ivar fault: why there is no answer; None if there is one
+    :ivar found: the rows for all of them
+    :ivar fault: the error in place of an answer; None if there is one
     """
 
     def __init__(self, ctxt: typing.Any, select: Select[Found]) -> None:

@@ -52,8 +52,8 @@ class Before(typing.NamedTuple):
 
     :ivar required: sets of UUIDs
     :ivar forbidden: UUIDs
-    :ivar removable: those that a host filter judges too
-    :ivar room: how many entries more the query can take
+    :ivar removable: aggregates that a host filter judges too
+    :ivar room: number of entries that the query can still take
     """
 
     required: Collection[frozenset[str]]

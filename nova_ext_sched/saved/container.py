@@ -50,7 +50,7 @@ class SavedInvalid(exception.InvalidValue):
 class Writer:
     """Writes lines; see :func:`write`.
 
-    :ivar lines: how many it wrote
+    :ivar lines: number of lines written
     """
 
     def __init__(self, stream: typing.Any) -> None:

@@ -226,7 +226,7 @@ def _set_options(path: pathlib.Path, options: classes.Options) -> list[str]:
 class _Loading:
     """Puts records where they belong.
 
-    :ivar notes: what every answer says
+    :ivar notes: sentences that every answer has
     :ivar answers: of other services
     """
 

@@ -60,7 +60,7 @@ class Rows:
     :ivar consumers: the UUIDs of servers and migrations
     :ivar projects: the IDs of the projects of servers, groups and flavors
     :ivar has_ports: whether a server has a port
-    :ivar left_out: how many rows stay out because of their key
+    :ivar left_out: number of rows left out because of their key
     """
 
     def __init__(

@@ -99,11 +99,12 @@ class Unavailable(Exception):
 class Explained(typing.NamedTuple):
     """The explanation of a refused operation.
 
-    :ivar document: what explain says, within the bounds of a record; None
+    :ivar document: explain's document, within the bounds of a record; None
         where it was not asked or could not tell
-    :ivar reason: why there is no document, one of :data:`REASONS`; else empty
+    :ivar reason: the reason of a missing document, one of :data:`REASONS`;
+        else empty
     :ivar detail: the same in a sentence
-    :ivar asked: what the request asks for; None where it could not be read
+    :ivar asked: the request in words; None where it could not be read
     :ivar source: the name of the refusal that the document was made for;
         equal requests share it
     """

@@ -119,7 +119,7 @@ class Feed:
     not answer is read later.
 
     :param positions: how far they were handled before
-    :ivar positions: how far they are handled
+    :ivar positions: positions up to which they are handled
     """
 
     def __init__(

@@ -51,8 +51,8 @@ _DELETING = (task_states.DELETING, task_states.SOFT_DELETING)
 class Changed(typing.NamedTuple):
     """Servers that were deleted or moved since they were read, by UUID.
 
-    :ivar gone: those that are
-    :ivar deleting: those that are being deleted and not gone; whether they
+    :ivar gone: servers that are gone
+    :ivar deleting: servers that are being deleted and not gone; whether they
         have been for long
     :ivar hosts: the names of the hosts of all that are there
     """

@@ -72,7 +72,7 @@ class QueryRefused(PlacementFailed):
 
     That is an answer: nova-scheduler gets no other, and finds no host.
 
-    :ivar kind: which one, for tools that count
+    :ivar kind: its name, for tools that count
     """
 
     kind = 'query refused'
@@ -91,7 +91,7 @@ class QueryRefused(PlacementFailed):
 class QueryTooLong(QueryRefused):
     """The server in front of placement does not take a query of this length.
 
-    :ivar cause: what it said
+    :ivar cause: the server's text
     """
 
     kind = 'query length'
@@ -275,10 +275,10 @@ class Candidates:
     :param resources: what :func:`.query.forms` returned
     :ivar requests: allocation requests of nova's form
     :ivar summaries: by UUID of the provider
-    :ivar refusals: what placement said in place of an answer
+    :ivar refusals: placement's errors in place of an answer
     :ivar is_full: whether ``max_placement_results`` may have cut the answer
     :ivar is_lifted: whether it has hosts that placement's own bound left out
-    :ivar queries: what it was asked
+    :ivar queries: the queries to it
     """
 
     def __init__(

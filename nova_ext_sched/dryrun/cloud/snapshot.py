@@ -65,7 +65,7 @@ class Node(typing.NamedTuple):
 class _Hosts(typing.NamedTuple):
     """The hosts of one cell.
 
-    :ivar services: those of nova-compute
+    :ivar services: the services of nova-compute
     :ivar instances: nova Instances by UUID, by host
     """
 
@@ -97,7 +97,7 @@ class Snapshot(host_manager.HostManager):
     :ivar versions: a number for the state of each host that a fork changed,
         by UUID; equal numbers are equal states
     :ivar silent_cells: cells that did not answer: the reason by UUID
-    :ivar doubts: what else could not be read, a sentence each
+    :ivar doubts: a sentence for each other failed read
     :raises exception.PluginError: a plugin of ours cannot be used
     :raises nova.exception.SchedulerHostFilterNotFound: an enabled filter is
         not available; nova-scheduler would not start

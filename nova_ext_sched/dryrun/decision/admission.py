@@ -99,7 +99,7 @@ _LIFTS = {'ForbiddenWithShare': 'detach its shares'}
 class NotMovable(Exception):
     """nova refuses to move a server to any host; the text says why.
 
-    :ivar first: what has to be done before; empty where nobody knows
+    :ivar first: an act to do before; empty if none is known
     :ivar then: how nova would move it after that, or what was raised when
         that was asked; None where nobody asked
     :ivar is_being_built: whether nova is building it, and has not lost it

@@ -99,7 +99,7 @@ class Capacity:
     :ivar alone: hosts that nothing else refuses
     :ivar most_free: of these, the most that one server could get
     :ivar most_free_host: null where none of them has anything free
-    :ivar fits: how many of these a flavor of that amount would fit
+    :ivar fits: number of these hosts that fit a flavor of that amount
     """
 
     resource: str
@@ -119,7 +119,7 @@ class Capacity:
 class Constraint:
     """One constraint, in the scheduler's order.
 
-    :ivar asks: what it asks, or what it changed in the request
+    :ivar asks: the constraint in words, or its change of the request
     :ivar judged: hosts that it was asked about
     :ivar left: hosts left after it; null where the request ended later, before
         hosts were judged
@@ -128,7 +128,7 @@ class Constraint:
     :ivar alone: hosts that nothing with another cause refuses, and that would
         pass without it: one that is too small would not; null where it judged
         none
-    :ivar causes: what to lift; several constraints may share one
+    :ivar causes: the causes to lift; several constraints may share one
     :ivar capacity: of a resource that hosts lack: numbers of hosts; requested,
         most_free and amount in the unit of the resource class
     """
@@ -162,8 +162,8 @@ class Constraint:
 class End:
     """The constraint that ended a request before hosts were judged.
 
-    :ivar reason: what the owner of the server reads
-    :ivar detail: what only operators read
+    :ivar reason: the text that the owner of the server reads
+    :ivar detail: text for operators alone
     :ivar cause: the name of its policy
     """
 
@@ -225,7 +225,7 @@ class Decider:
     """A weigher without which the scheduler may prefer another host.
 
     :ivar best: of the others, the one that has most then
-    :ivar prefers: what its policy prefers; empty if it declares none
+    :ivar prefers: the preference of its policy; empty if it declares none
     """
 
     weigher: str
@@ -247,13 +247,13 @@ class Advice:
 
     :ivar kind: ``repair``: it restores what is declared already, or changes
         the request alone; ``policy``: it changes what is declared
-    :ivar act: what to do, on which hosts
-    :ivar hosts: how many hosts take the request then, by a trial; null where
-        it was not tried
-    :ivar admits: who may use the hosts then besides; empty for a repair
+    :ivar act: the act, with its hosts
+    :ivar hosts: number of hosts that take the request then, by a trial; null
+        where it was not tried
+    :ivar admits: others that can use the hosts then; empty for a repair
     :ivar commands: what does it, one after the other, as a shell takes them;
         empty where no command does
-    :ivar causes: what it lifts
+    :ivar causes: the causes that it lifts
     """
 
     kind: typing.Annotated[str, {'enum': ['repair', 'policy']}]
@@ -293,11 +293,11 @@ class Answer:
     :ivar unasked: where hosts are closed to requests such as this one: what it
         does not ask for; else empty
     :ivar end: the constraint that ended the request before hosts were judged
-    :ivar shortage: why not every instance finds a host, though hosts are left;
-        else empty
-    :ivar refusal: why nova-api does not begin the operation in the state of
-        the server, and what to do first; the hosts are those for after that;
-        else empty
+    :ivar shortage: the reason why an instance finds no host, though hosts are
+        left; else empty
+    :ivar refusal: the reason why nova-api does not begin the operation in the
+        state of the server, and what to do first; the hosts are those for
+        after that; else empty
     :ivar drawn: from how many of the best hosts nova draws one
         (host_subset_size, shuffle_best_same_weighed_hosts)
     :ivar late: of a refusal that was recorded: where it was explained more
@@ -357,7 +357,7 @@ class Stray:
 
     :ivar consumer: the UUID of the server, or of its migration
     :ivar stands_on: a host; null if it stands on none
-    :ivar remedy: what ends it: commands, one after the other
+    :ivar remedy: the commands that end it, one after the other
     """
 
     host: str
@@ -373,7 +373,7 @@ class Stray:
 class Subject:
     """The subject of an explanation.
 
-    :ivar request: what was asked, before the scheduler changed it
+    :ivar request: the request, before the scheduler changed it
     :ivar topology: every host with a compute node, in the order in which
         people count names; empty in what watch records
     """

@@ -61,7 +61,7 @@ _KEEPS = {
 class Explanation:
     """The scheduler's answer to a request, for every host.
 
-    :ivar request: what is asked, as the document has it
+    :ivar request: the request, as the document has it
     :ivar matrix: all constraints are in
     """
 

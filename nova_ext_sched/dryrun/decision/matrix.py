@@ -34,9 +34,9 @@ from nova_ext_sched.dryrun.decision import refusals
 class Column(typing.NamedTuple):
     """The verdicts of a constraint on each host.
 
-    :ivar refused: why it refuses the hosts that it refuses, by UUID
+    :ivar refused: its refusals of hosts, by UUID
     :ivar judged: UUIDs of the hosts that it was asked about
-    :ivar free: what one server could get of its resource class, by UUID
+    :ivar free: the amount that one server could get, by UUID of the host
     """
 
     refused: Mapping[str, tuple[refusals.Refusal, ...]]
@@ -52,10 +52,10 @@ class Matrix:
     :ivar whole: whether each constraint is to be asked about every host; else
         only the order counts
     :ivar advance: called after each constraint
-    :ivar columns: what each constraint says of each host
+    :ivar columns: the constraints with their refusals
     :ivar remaining: UUIDs of the hosts that no constraint refused
     :ivar order: the hosts that remain, the best first
-    :ivar query: what placement was asked
+    :ivar query: the query to placement
     :ivar end: None unless a constraint ended the request
     :ivar failure: what kept a request filter from deciding, which ended the
         request; None where each one decided
@@ -64,15 +64,15 @@ class Matrix:
     :ivar refusal: why nova-api does not begin the operation in the server's
         state; the hosts are those for when it does
     :ivar drawn: from how many of the best hosts nova draws one
-    :ivar preferences: what the policies of a weigher prefer, by its name
+    :ivar preferences: the preferences of weighers' policies, by weigher
     :ivar unknown: UUIDs of hosts of which it is not known whether they have
         room
-    :ivar unheld: what :func:`.orphaned.find` returned
+    :ivar unheld: leaked allocations, of :func:`.orphaned.find`
     :ivar elsewhere: the same of servers that stand elsewhere
     :ivar faults: sentences about cells that did not answer: the figures lack
         their hosts
     :ivar remarks: sentences about what could not be seen besides
-    :ivar advice: what :func:`.advice.find` returned
+    :ivar advice: acts that help, of :func:`.advice.find`
     """
 
     names: Mapping[str, str]

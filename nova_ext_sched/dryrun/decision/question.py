@@ -40,7 +40,7 @@ class Question:
     :ivar project: the ID of the one that asks
     :ivar server_group: its UUID
     :ivar hints: of the scheduler; a key may be there several times
-    :ivar instances: how many servers one call creates
+    :ivar instances: number of servers that one call creates
     :ivar destination: ``HOST[:NODE]``
     :ivar server: the UUID of one that exists
     :ivar operation: ``boot`` schedules it as nova would do now

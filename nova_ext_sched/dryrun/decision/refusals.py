@@ -47,17 +47,17 @@ class Refusal(typing.NamedTuple):
 
     :ivar phrase: begins with a verb in the plural, so that it can follow a
         number of hosts: ``are isolated``
-    :ivar cause: what to lift; empty for the constraint itself
-    :ivar name: what is counted within the kind, an aggregate for example
+    :ivar cause: the cause to lift; empty for the constraint itself
+    :ivar name: an object counted within the kind, such as an aggregate
     :ivar detail: the policy's own words
-    :ivar more: why the constraint refuses the host besides
+    :ivar more: further reasons of the constraint
     :ivar lifts: whether the host would pass without the constraint; a host
         that is too small would not
     :ivar label: stands for a cause that members of projects have written
         some of, where words must be few, in the labels of metrics; empty for
         any other cause
     :ivar rank: :data:`IN_THE_WAY`, :data:`CLOSED` or :data:`UNWANTED`
-    :ivar acts: what lets the host take the request; empty where nobody knows
+    :ivar acts: acts that make the host take the request; empty if none
     :ivar is_full: whether the host would have room if it were empty
     """
 
@@ -116,7 +116,7 @@ class Reason:
     """Refusals of one kind, with their names and details counted.
 
     :ivar reason: begins with a verb in the plural
-    :ivar cause: what to lift; several constraints may share one
+    :ivar cause: the cause to lift; several constraints may share one
     :ivar label: the cause in words that no member of a project has written:
         required traits, custom resource, other in place of these
     :ivar names: aggregates, for example

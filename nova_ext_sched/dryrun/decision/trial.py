@@ -44,7 +44,7 @@ class Step(typing.NamedTuple):
     """An act, and the hosts that it applies to.
 
     :ivar hosts: UUIDs of compute nodes, in the order in which they are said
-    :ivar lacking: how much of each resource class the first one lacks
+    :ivar lacking: the amounts that the first one lacks, by resource class
     """
 
     act: act.Act

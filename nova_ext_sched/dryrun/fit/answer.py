@@ -63,7 +63,7 @@ class RoomSum:
 class RoomOnHost:
     """The room of a host.
 
-    :ivar ends: what ends its room, or all that refuses it
+    :ivar ends: the limits of its room, or all its refusals
     """
 
     host: str
@@ -80,7 +80,7 @@ class RoomInGroup:
     :ivar name: empty for the hosts that are in none
     :ivar hosts: hosts that take one at least; null where the scheduler's order
         decides, for a server group or what hosts share
-    :ivar ends: what ends the room of its hosts, or all that refuses them; the
+    :ivar ends: the limits of its hosts' room, or all their refusals; the
         most hosts first
     """
 
@@ -98,18 +98,18 @@ class RoomForFlavor:
     :ivar unlimited: whether a host takes any number
     :ivar hosts: hosts that take one at least; null where the scheduler's order
         decides, for a server group or what hosts share
-    :ivar ends: what ends the room of the hosts that have some; the most hosts
+    :ivar ends: the limits of the room of hosts that have some; the most hosts
         first
-    :ivar refused: why the other hosts have no room, as explain has it; the
+    :ivar refused: the reasons of hosts without room, as explain has them; the
         most hosts first
-    :ivar end: what ends every request before hosts are judged; empty where
+    :ivar end: the end of every request before hosts are judged; empty where
         they are
-    :ivar fault: why the flavor could not be counted; empty where it was
+    :ivar fault: the reason of a failed count; empty if it was counted
     :ivar rooms: every host, the most room first; null without --hosts and
         --map
     :ivar groups: every group, the most room first; null without --by, or where
         the flavor could not be counted
-    :ivar in_several: what fits on hosts that are in several groups, and counts
+    :ivar in_several: the servers that fit on hosts in several groups, counted
         in each
     """
 
@@ -135,12 +135,12 @@ class RoomForFlavor:
 class Tally:
     """The part of capacity's document that is its own.
 
-    :ivar request: what else was asked of each server
+    :ivar request: further parts of the request of each server
     :ivar hosts: every compute node
-    :ivar by: what the groups are
+    :ivar by: the kind of the groups
     :ivar flavors: the least room first; each number is that flavor's alone, if
         nothing else is created
-    :ivar remarks: what could not be seen
+    :ivar remarks: a sentence for each thing that could not be seen
     """
 
     request: Wanted

@@ -91,8 +91,8 @@ class HostRoom:
 
     :ivar state: its nova HostState, as the servers that came have left it
     :ivar uuids: its own, and those of the other hosts of its kind
-    :ivar servers: how many came
-    :ivar end: why it takes no more; None where that was not asked
+    :ivar servers: number of servers that came
+    :ivar end: the refusal of one more; None if that was not asked
     """
 
     state: typing.Any

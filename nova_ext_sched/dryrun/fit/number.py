@@ -23,7 +23,7 @@ class State(enum.IntEnum):
 class Fit(typing.NamedTuple):
     """A number of servers that fit.
 
-    :ivar servers: those that were counted
+    :ivar servers: the number counted
     """
 
     servers: int = 0

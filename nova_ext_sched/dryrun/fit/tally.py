@@ -58,8 +58,8 @@ class Counted:
     :ivar judged: explain's stages; None where no host was judged
     :ivar rooms: by the UUID of each host that explain's stages left
     :ivar tied: see :class:`.count.Rooms`
-    :ivar end: why no host was judged; empty where hosts were
-    :ivar fault: why there is no number; empty where there is one
+    :ivar end: the reason why no host was judged; empty if hosts were
+    :ivar fault: the reason of a missing number; empty if there is one
     """
 
     flavor: typing.Any

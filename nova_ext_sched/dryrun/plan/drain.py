@@ -67,9 +67,9 @@ def make(
 class Occupants(typing.NamedTuple):
     """The servers of hosts.
 
-    :ivar leaving: those on them
-    :ivar migrating: those elsewhere, for which a migration holds one, or held
-        one that nova does not give back
+    :ivar leaving: the servers on them
+    :ivar migrating: servers elsewhere, for which a migration holds one, or
+        held one that nova does not give back
     """
 
     leaving: list[plans.Leaving]

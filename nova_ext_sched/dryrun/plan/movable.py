@@ -43,11 +43,11 @@ class Shared:
 
     :ivar spec_obj: a nova RequestSpec of theirs, without server group, hints
         and hosts that it ignores
-    :ivar judged: what the request filters made of it
+    :ivar judged: the request after the request filters
     :ivar requests: by the UUIDs of the hosts that are left, the best first,
         placement's allocation requests
     :ivar refused: the same of hosts that a filter refuses as they are
-    :ivar resources: what placement was asked, nova ResourceRequests
+    :ivar resources: the queries to placement, nova ResourceRequests
     :ivar opened: allocation requests of hosts that servers left, by UUID,
         whatever is free
     :ivar ranked: the version of each touched host when it was last ordered,
@@ -86,7 +86,7 @@ class Movable(typing.Protocol):
     :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
     :ivar why_cold: as of :class:`.plan_format.Move`
     :ivar is_paused: whether nova moves it live while its guest is paused
-    :ivar like: what it has in common with others; None where it is like none
+    :ivar like: the answer shared with equivalent requests; None if none
     """
 
     uuid: str

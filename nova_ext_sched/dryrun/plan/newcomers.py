@@ -28,7 +28,7 @@ class Newcomers:
     :param places: where they may come, as it is without a fork
     :param spec_obj: a nova RequestSpec of one of them; it is changed
     :ivar spec_obj: the same, as the request filters found it
-    :ivar shared: what they are answered on the cloud as it is; where they have
+    :ivar shared: their answer on the cloud as it is; where they have
         a server group or hints, without these
     """
 

@@ -220,7 +220,7 @@ class _Rounds:
     :param advance: as of :func:`plan`
     :param last: the UUID of the server of which the room is counted
     :ivar remaining: servers that cannot be moved
-    :ivar mended: those that may stay
+    :ivar mended: servers that can stay
     :ivar room_for_last: how many hosts that one could go to when it was asked
         last, about; None where it was not
     :ivar crowding: notes where they go

@@ -30,7 +30,7 @@ class Leaving:
     :ivar project: ID
     :ivar host: where it stands; of a server that a migration holds elsewhere,
         that host
-    :ivar policies: those that it violates; empty in a plan of drain
+    :ivar policies: the policies that it violates; empty in a plan of drain
     """
 
     server: str
@@ -65,7 +65,7 @@ class Move(Leaving):
     :ivar expected: host that the moves after it take for granted
     :ivar batch: moves of the same batch do not need each other, and may be
         under way at once once those of the batches before have ended
-    :ivar why_cold: why nova cannot move it live: it is stopped, has a device,
+    :ivar why_cold: the reason of a cold move: it is stopped, has a device,
         or nova-api refuses it for another reason; empty unless it is cold
     :ivar needs: turns of the moves before it without which it may not be
         possible: they leave its host, are of its group, or go where nova
@@ -93,7 +93,7 @@ class Stuck(Leaving):
     :ivar cause: the same in a word; state: nova does not move it as it is;
         never evacuated, never migrated: in no state; fault: it could not be
         asked; not known: hosts that others left may take it
-    :ivar would_help: what to lift, or to do first; empty where nothing is
+    :ivar would_help: an act to do first; empty where nothing is
         known
     :ivar name_of_cause: what is counted within it, such as an aggregate; empty
         where nothing is
@@ -151,8 +151,8 @@ class Group:
 class Crowded:
     """A host that gets far more servers than others of a plan.
 
-    :ivar servers: how many move there
-    :ivar next: how many move to the host that gets most after it
+    :ivar servers: number of servers that move there
+    :ivar next: number of servers that move to the next host by this number
     :ivar weigher: puts it before the next best host; empty where none does
     """
 
@@ -177,9 +177,9 @@ class Plan:
     :ivar moved_meanwhile: servers that were moved away while the plan was
         made; they are nothing else of it
     :ivar to_be_empty: hosts that the moves are to empty
-    :ivar not_empty_after: those of them that are not empty after the moves, or
-        of which nobody knows
-    :ivar still_enabled: those of them that can get new servers
+    :ivar not_empty_after: the hosts of them that are not empty after the
+        moves, or of which nobody knows
+    :ivar still_enabled: the hosts of them that can get new servers
     :ivar services: by which the cloud is known: the UUID of nova-compute, by
         host, of each host that is to be empty, fails, or is one of a move
     :ivar room_for_last: hosts that the last server could go to when its turn
@@ -223,13 +223,13 @@ class Room(Plan):
     """Moves after which new servers of one request fit.
 
     :ivar flavor: that of the new servers
-    :ivar count: how many new servers are to fit
-    :ivar fit_now: how many of them fit without a move
+    :ivar count: number of new servers that must fit
+    :ivar fit_now: number of them that fit without a move
     :ivar room_on: the host of each new server that fits after the moves, those
         that fit now first; null where only nova can choose it, as it takes
         what hosts share. Whoever creates them names it
-    :ivar in_the_way: why not all fit
-    :ivar never: why no empty host would take one; empty where one may
+    :ivar in_the_way: the reasons why not all fit
+    :ivar never: the reason why no empty host takes one; empty if one may
     """
 
     flavor: str
@@ -372,7 +372,7 @@ class Failure:
 class FlavorRoom:
     """The number of new servers of a flavor after which hosts can still fail.
 
-    :ivar fit: how many more servers fit now; 2,000 are counted at most
+    :ivar fit: number of servers that still fit now; 2,000 are counted at most
     :ivar or_more: whether perhaps more fit than are counted
     :ivar spare: how many of them may come, so that no failure leaves more
         servers without a host than now
@@ -398,11 +398,11 @@ class Outcome:
     """The outcome of failures, each as if nothing else had failed.
 
     :ivar failures: each as if nothing else had failed
-    :ivar flavors: those of --flavor, each as if no other came
+    :ivar flavors: the flavors of --flavor, each as if no other came
     :ivar deleted_meanwhile: servers that were deleted, or were being deleted,
         while the plan was made; they are nothing else of it
-    :ivar remarks: what was not asked
-    :ivar faults: what could not be read
+    :ivar remarks: a sentence for each question that was not asked
+    :ivar faults: a sentence for each failed read
     :ivar services: by which the cloud is known: the UUID of nova-compute, by
         host, of each host that fails, or is one of a move
     :ivar topology: every host with a compute node, in the order in which

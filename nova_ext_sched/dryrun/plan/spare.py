@@ -53,9 +53,9 @@ class Spare:
 
     :ivar flavor: nova's
     :ivar came: the UUID of each that fits, and the HostState where it goes
-    :ivar servers: how many of them may come
+    :ivar servers: number of them that can come
     :ivar failure: the one that allows no more; empty where all may come
-    :ivar reason: why none fits, in a sentence without its end
+    :ivar reason: the reason why none fits, a sentence without its stop
     :ivar cause: the same in a word
     """
 
