@@ -44,8 +44,8 @@ _OF_SERVER: dict[str, dict[str, typing.Any]] = {
     },
     '--project': {
         'metavar': 'PROJECT',
-        'help': 'name or ID of the project that asks; some policies depend '
-        'on it',
+        'help': 'name or ID of the project the servers belong to; some '
+        'policies depend on it',
     },
     '--server-group': {
         'metavar': 'GROUP',

@@ -136,8 +136,8 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         '--server',
         metavar='SERVER',
-        help='name or UUID of an existing server, even one that never '
-        'landed; nova has stored its request',
+        help='name or UUID of an existing server, including one that was '
+        'never scheduled',
     )
     what.add_argument(
         'server',
@@ -150,8 +150,8 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         '--recorded',
         metavar='REQUEST_OR_SERVER',
-        help='a refusal that watch recorded: the ID of its request '
-        '(req-...) or the UUID of its server',
+        help='explain a recorded refusal, by request ID (req-...) or server '
+        'UUID',
     )
 
 

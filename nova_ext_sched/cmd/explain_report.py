@@ -384,8 +384,9 @@ def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
         if len(names) > _LONGEST_RANGES:
             # Blanks, where the list can wrap.
             names = re.sub(', *', ', ', names)
+        colon = ':' * (not judged.startswith('pass'))
         yield report.Section(
-            f'{names}{of_many}: {judged}{_tell_ranks(explained, alike)}',
+            f'{names}{of_many}{colon} {judged}{_tell_ranks(explained, alike)}',
             _by_stage(verdicts),
             columns=('Verdict', 'Constraint'),
         )
@@ -424,8 +425,7 @@ def _judge(explained: Document, host: Document, is_one: bool = True) -> str:
         f'refuse {it}',
     )
     if judging and not refusing:
-        refuse_it = f'passes {messages.count("constraint", judging)}'
-        refuse_it = refuse_it if is_one else f'each {refuse_it}'
+        refuse_it = 'passes all filters' if is_one else 'pass all filters'
     return refuse_it + (
         f'; {unjudged} did not check {them}' if unjudged else ''
     )
@@ -456,27 +456,19 @@ def _tell_ranks(explained: Document, hosts: Sequence[Document]) -> str:
         return ''
     order = explained['order']
     first, mine = order[0], [order[rank - 1] for rank in ranks]
-    is_one = len(hosts) == 1
-    text = f'; choice {ranks[0]} of {len(order)}'
-    if not is_one:
+    it, them = 'It is', 'it'
+    choices = f'choice {ranks[0]} of {len(order)}'
+    if len(hosts) > 1:
         low, high = min(ranks), max(ranks)
+        it, them = 'They are', 'them'
         among = 'among ' * (high - low >= len(ranks))
-        text = f'; {among}choices {low} to {high} of {len(order)}'
-    behind = [first['weight'] - one['weight'] for one in mine]
-    if ranks[0] > 1 and not any(behind):
+        choices = f'{among}choices {low} to {high} of {len(order)}'
+    text = f'. {it} {choices}'
+    if ranks[0] > 1 and all(one['weight'] == first['weight'] for one in mine):
         return f'{text}, with the same weight as {first["host"]}'
     if weigher := _find_weigher(hosts[0]):
-        lost = [host['loses'][weigher] for host in hosts]
-        text += (
-            f', {_say_span(behind)} behind {first["host"]}; {weigher} costs '
-            f'{"it" if is_one else "them"} most ({_say_span(lost)})'
-        )
+        text += f'; {weigher} puts {them} behind {first["host"]}'
     return text
-
-
-def _say_span(numbers: Sequence[float]) -> str:
-    low, high = f'{min(numbers):.3g}', f'{max(numbers):.3g}'
-    return low if low == high else f'{low} to {high}'
 
 
 def _tell_query(query: str) -> report.Section:

@@ -135,7 +135,7 @@ def tell(
     if room.never:
         head = f'{room.flavor} can never fit: {room.never}'
     elif rest:
-        head += f'. For {rest} no moves were found'
+        head += f'. No moves make room for {_name_rest(rest, room.count)}'
         said += room.in_the_way
     elif not made:
         head += ', and no server has to move'
@@ -156,6 +156,12 @@ def tell(
         whole,
         status=whole.status or (base.SOME_FOUND if rest else base.FINE),
     )
+
+
+def _name_rest(rest: int, count: int) -> str:
+    if rest == count:
+        return messages.agree(rest, 'it', 'them')
+    return 'the other' + f' {rest}' * (rest > 1)
 
 
 def draw(

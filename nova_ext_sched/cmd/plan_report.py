@@ -542,12 +542,12 @@ def say_hosts(hosts: Sequence[str]) -> str:
 def compare(group: plans.Group) -> str:
     """Describe the hosts of a group before and after."""
     counts = (
-        ('hosts', group.hosts_before, group.hosts),
-        ('failure domains', group.domains_before, group.domains),
+        ('on', 'host', group.hosts_before, group.hosts),
+        ('in', 'failure domain', group.domains_before, group.domains),
     )
     said = [
-        f'{noun} {before} -> {after}'
-        for noun, before, after in counts
+        f'{where} {messages.count(noun, after)} instead of {before}'
+        for where, noun, before, after in counts
         if after < before
     ]
-    return f'{group.name}: {", ".join(said)}'
+    return f'{group.name} is {", ".join(said)}'

@@ -78,8 +78,8 @@ class Survive(metrics.Command, scheduler.Lister):
         parser.add_argument(
             '--project',
             metavar='PROJECT',
-            help='name or ID of the project that asks for the servers of '
-            '--flavor; some policies depend on it',
+            help='name or ID of the project the --flavor servers belong to; '
+            'some policies depend on it',
         )
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
@@ -90,7 +90,7 @@ class Survive(metrics.Command, scheduler.Lister):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         if parsed_args.project and not parsed_args.flavor:
             raise base.UsageError(
-                'Name a --flavor: --project is the project that asks for it.'
+                'Name a --flavor: its servers belong to --project.'
             )
         self._outcome = outcome = self.ask(lose, parsed_args)
         stuck = (s for one in outcome.failures for s in one.without_place)

@@ -245,8 +245,8 @@ def judge(
     for name, metadata in sorted(aggregates, key=operator.itemgetter(0)):
         if lacking := find_lacking(metadata, required):
             return verdict.reject(
-                f'aggregate {messages.clean(name)} is isolated and the '
-                f'request does not require '
+                f'the request is not allowed in {messages.clean(name)}: it '
+                f'does not require '
                 f'{messages.first_few(sorted(lacking))}',
                 aggregate=name,
             )

@@ -164,8 +164,8 @@ class MatrixTestCase(ExplainTestCase):
         )
         self.assertEqual(3, answer.status)
         why = (
-            'is isolated (aggregate windows is isolated and the request does '
-            f'not require {TRAIT})'
+            'is isolated (the request is not allowed in windows: it does not '
+            f'require {TRAIT})'
         )
         self.assertEqual(
             {

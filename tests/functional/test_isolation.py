@@ -83,7 +83,7 @@ class StoryTestCase(IsolationTestCase):
         self.assertRegex(
             self.log,
             'IsolatedAggregatesFilter rejected 1 of 1 host: 1 because '
-            'aggregate windows is isolated and the request does not require '
+            'the request is not allowed in windows: it does not require '
             f'{WINDOWS}',
         )
 

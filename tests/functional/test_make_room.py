@@ -76,7 +76,7 @@ class MakeRoomTestCase(RoomTestCase):
             ((), 4, '1 of 4 fits now. 3 moves make room for 2 more, on '),
             (('--host', 'host1', '--host', 'host4'), 3,
              '0 of 3 fit now. 2 moves make room for 2 more, on host1. '
-             'For 1 no moves were found. 0 of 4 hosts can take it. '),
+             'No moves make room for the other. 0 of 4 hosts can take it. '),
             (('--no-aggregate-property', 'lease', 'reservation:lease'), 2,
              '2 of 2 fit now, and no server has to move.'),
             (('--aggregate', 'lease'), 1, '0 of 1 fit now. For 1 no moves'),

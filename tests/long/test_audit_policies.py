@@ -32,8 +32,8 @@ class PoliciesTestCase(audits.AuditTestCase):
                     'project': self.api.project_id,
                     'host': 'host2',
                     'policy': 'isolation',
-                    'reason': 'aggregate windows is isolated and the request '
-                    'does not require CUSTOM_WINDOWS',
+                    'reason': 'the request is not allowed in windows: it does '
+                    'not require CUSTOM_WINDOWS',
                     # No keystone answers here.
                     'project_name': None,
                     'server_group': None,

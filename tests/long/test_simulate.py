@@ -125,8 +125,8 @@ class SimulatorTest(unittest.TestCase):
         self.assertEqual(
             [
                 'isolated not used: isolate_aggregates of nova_ext_sched, '
-                'IsolatedAggregatesFilter: it is isolated (aggregate fenced '
-                'is isolated and the request does not require CUSTOM_FENCED)'
+                'IsolatedAggregatesFilter: it is isolated (the request is not '
+                'allowed in fenced: it does not require CUSTOM_FENCED)'
             ],
             wrong['Reasons'],
         )

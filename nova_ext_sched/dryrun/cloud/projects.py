@@ -72,7 +72,7 @@ def find_id(cloud: snapshot.Snapshot, wanted: str) -> str:
             raise NotTold(name=messages.clean(wanted), why=why)
         cloud.doubts.append(
             f'Whether there is a project {messages.clean(wanted)} is not '
-            f'known: nova has no server of it, and keystone does not tell '
+            f'known: nova has no server of it, and Keystone cannot be asked '
             f'({why}).'
         )
     return wanted
@@ -82,8 +82,8 @@ class NotTold(exception.NovaExtSchedError):
     """Keystone does not tell which project has a name."""
 
     message = (
-        'Keystone does not tell which project is named {name} ({why}): give '
-        'its ID.'
+        'Project {name} cannot be looked up ({why}). Project names need '
+        'Keystone credentials; use the project ID.'
     )
 
 

@@ -10,6 +10,7 @@ learns what ports ask for when they are made.
 from collections.abc import Mapping
 import typing
 
+from keystoneauth1 import exceptions as keystone_exceptions
 from nova import exception as nova_exception
 from nova import objects
 from nova.accelerator import cyborg
@@ -52,13 +53,11 @@ class BadRequest(question.InvalidQuestion):
 class GlanceFailed(exception.NovaExtSchedError):
     """Glance does not answer to the user's credentials, or not at all.
 
-    :param cause: what it, keystone or openstacksdk said
+    :param cause: that there are no credentials, or what it, keystone or
+        openstacksdk said
     """
 
-    message = (
-        'Glance: expected an answer to the user of OS_CLOUD or of other OS_* '
-        'variables, got {cause}'
-    )
+    message = 'Glance: {cause}'
 
 
 def build(
@@ -198,7 +197,13 @@ def get_image(
             raise
         except Exception as exc:
             # Whatever openstacksdk, keystoneauth and glanceclient raise.
-            raise GlanceFailed(cause=messages.say_error(exc)) from exc
+            cause = 'no usable credentials (set OS_CLOUD or OS_*)'
+            if not isinstance(exc, keystone_exceptions.MissingRequiredOptions):
+                cause = (
+                    'no answer to the user of OS_CLOUD or OS_* '
+                    f'({messages.say_error(exc)})'
+                )
+            raise GlanceFailed(cause=cause) from exc
     properties = dict(image.get('properties', {}))
     given = wanted.image_properties
     for key, value in given:

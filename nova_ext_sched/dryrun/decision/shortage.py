@@ -64,10 +64,11 @@ _WORDS = {
 
 # The options of nova-compute that reserve; for nodes ironic's driver does.
 _RESERVED_BY = {
-    'VCPU': ' by reserved_host_cpus',
-    'MEMORY_MB': ' by reserved_host_memory_mb',
-    'DISK_GB': ' by reserved_host_disk_mb',
+    'VCPU': 'reserved_host_cpus',
+    'MEMORY_MB': 'reserved_host_memory_mb',
+    'DISK_GB': 'reserved_host_disk_mb',
 }
+_UNITS = {'MEMORY_MB': ' MB', 'DISK_GB': ' GB'}
 _RESERVED_NODE = (
     ', as bare metal in maintenance, cleaning or not available has'
 )
@@ -127,7 +128,8 @@ def explain(
                 largest = _find_largest(inventory, given)
                 free[uuid] = max(free.get(uuid, 0), largest)
                 whole = inventory['capacity'] + given.reserved
-                details[uuid] = f'{given.reserved} of {whole}'
+                unit = _UNITS.get(resource, '')
+                details[uuid] = f'{given.reserved:,} of {whole:,}{unit}'
         rooms[uuid] = max(rooms[uuid], room)
     capacity = _count(resource, amount, rooms.values(), hosts)
     return _refuse(resource, rooms, details), capacity, free
@@ -197,8 +199,11 @@ def _refuse(
         )
         for room, text in _WORDS.items()
     }
-    by = _RESERVED_NODE if resource.startswith('CUSTOM_') else ''
-    phrase = words[_Room.RESERVED].phrase + _RESERVED_BY.get(resource, by)
+    phrase = words[_Room.RESERVED].phrase
+    if option := _RESERVED_BY.get(resource):
+        phrase = f'are too small by what {option} keeps back'
+    elif resource.startswith('CUSTOM_'):
+        phrase += _RESERVED_NODE
     found = {uuid: words[room] for uuid, room in rooms.items()}
     for uuid, room in rooms.items():
         if room == _Room.RESERVED:

@@ -49,7 +49,7 @@ class TextTestCase(ReportTestCase):
         self.count(judged=False)
         self.count()
         self.auditing.faults = ['Cell a is silent.']
-        reason = 'aggregate windows is isolated and the request does not'
+        reason = 'the request is not allowed in windows: it does not'
         rows = [
             row(1, 'not-judged', 'no request spec'),
             row(2, 'anti-affinity', 'too many'),

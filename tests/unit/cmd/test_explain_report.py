@@ -242,12 +242,12 @@ class AnswerTestCase(testtools.TestCase):
         heads = [
             line.partition(' constraint')[0]
             for line in reading.read_lines(made)
-            if line.startswith('host') and ':' in line
+            if line.startswith('host')
         ]
         self.assertEqual(
             ['host[0-1,3-5] (5 hosts): 1 of 2', 'host8: 1 of 2'], heads[-3:-1]
         )
-        self.assertEqual('host7: passes 2', heads[-1])
+        self.assertEqual('host7 passes all filters. It is', heads[-1][:31])
         self.assertEqual(6, len(made.rows))
 
     def test_hints(self):
@@ -289,16 +289,16 @@ class AnswerTestCase(testtools.TestCase):
 
     @ddt.data(
         ({'a': (2, 1, 0), 'b': (0, 0.5, 1)}, '. Without a it would be host2',
-         ('1', 'a', '2')),
+         'a'),
         # Each alone is enough for the first, or both together.
         ({'a': (2, 1, 0), 'b': (2, 1, 0)}, '; no single weigher decides it',
-         ('4', 'a', '2')),
+         'a'),
         ({'a': (2, 0, 1), 'b': (2, 3, 0)}, '. Without a it would be host1',
-         ('3', 'b', '2')),
+         'b'),
         ({'a': (2, 0, 0), 'b': (2, 3, 0), 'c': (0, 0, 3)},
-         '. It would be, without a: host1, b: host2', ('1', 'a', '2')),
+         '. It would be, without a: host1, b: host2', 'a'),
         ({'a': (1, 1, 1)}, '; 2 other hosts weigh as much', ''),
-        ({'a': (1, 1, 0)}, '; 1 other host weighs as much', ('1', 'a', '1')),
+        ({'a': (1, 1, 0)}, '; 1 other host weighs as much', 'a'),
     )  # fmt: skip
     @ddt.unpack
     def test_which_weigher_decides(self, weights, decided, last):
@@ -307,13 +307,12 @@ class AnswerTestCase(testtools.TestCase):
         ]
         text = write_flat(make(3, order=order), by_host=True)
         self.assertIn(f'then host1, host2{decided}. ', text)
-        self.assertIn('passes 1 constraint; choice 1 of 3 host1: ', text)
-        place = (
-            'passes 1 constraint; choice 3 of 3, with the same weight as host0'
-        )
+        self.assertIn(' passes all filters. It is choice 1 of 3 host1 ', text)
+        place = 'passes all filters. It is choice 3 of 3'
         if last:
-            behind, weigher, lost = last
-            place = f'{behind} behind host0; {weigher} costs it most ({lost})'
+            place += f'; {last} puts it behind host0'
+        else:
+            place += ', with the same weight as host0'
         self.assertTrue(text.partition('request:')[2].endswith(place), text)
 
     def test_many_hosts_that_are_left(self):
@@ -329,19 +328,18 @@ class AnswerTestCase(testtools.TestCase):
             found.prefer(str(n), sum(mine.values())).weights = mine
         text = write_flat(found, by_host=True)
         for said in (
-            'host0: passes 1 constraint; choice 1 of 12 host',
-            'host1: passes 1 constraint; choice 2 of 12, with the same weight '
-            'as host0 host',
-            '; among choices 3 to 5 of 12, 2 to 3 behind host0; b costs them '
-            'most (2 to 3) host',
-            'host[4-11] (8 hosts): each passes 1 constraint; among choices '
-            '4 to 12 of 12, 2 to 5.5 behind host0; a costs them most (2 to '
-            '5.5)',
+            'host0 passes all filters. It is choice 1 of 12 host',
+            'host1 passes all filters. It is choice 2 of 12, with the same '
+            'weight as host0 host',
+            '. They are among choices 3 to 5 of 12; b puts them behind host0 '
+            'host',
+            'host[4-11] (8 hosts) pass all filters. They are among choices 4 '
+            'to 12 of 12; a puts them behind host0',
         ):
             self.assertIn(said, text)
         self.assertIn(
-            'host[1-11] (11 hosts): each passes 1 constraint; choices 2 to '
-            '12 of 12, with the same weight as host0',
+            'host[1-11] (11 hosts) pass all filters. They are choices 2 to 12 '
+            'of 12, with the same weight as host0',
             write_flat(make(12, order=[1.0] * 12), by_host=True),
         )
 

@@ -76,7 +76,7 @@ class RoundsTestCase(testtools.TestCase):
             """
 Round  Hosts  Moves  Live  Cold  Less redundancy
     1  host1      2     2     0
-    2  host1      1     1     0  db: hosts 3 -> 2; 1 more group
+    2  host1      1     1     0  db is on 2 hosts instead of 3; 1 more group
 
 Cannot be emptied:
   host4   1 server cannot be moved: VCPU

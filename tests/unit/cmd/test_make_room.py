@@ -18,9 +18,10 @@ class RoomTestCase(testtools.TestCase):
          'The 3 that fit now are placed first, so that no move takes that '
          'room. Nothing reserves the room: ', 0),
         (5, 1, 2, 1,
-         '1 of 5 fits now. 1 move makes room for 1 more, on h2. For 3 no '
-         'moves were found. Why. The one that fits now is placed first', 3),
-        (5, 0, 0, 0, '0 of 5 fit now. For 5 no moves were found. Why.', 3),
+         '1 of 5 fits now. 1 move makes room for 1 more, on h2. No moves '
+         'make room for the other 3. Why. The one that fits now is placed '
+         'first', 3),
+        (5, 0, 0, 0, '0 of 5 fit now. No moves make room for them. Why.', 3),
     )  # fmt: skip
     @ddt.unpack
     def test_first_lines(self, count, now, room, moves, said, status):

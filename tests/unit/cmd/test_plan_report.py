@@ -164,7 +164,10 @@ class ReportTestCase(testtools.TestCase):
                 '  2  web  host1 to a host that nova chooses (host2 now), '
                 f'cold  {plan_cases.UUID.format(2)}'
             ],
-            ['  web: hosts 3 -> 2', '  db: failure domains 2 -> 1'],
+            [
+                '  web is on 2 hosts instead of 3',
+                '  db is in 1 failure domain instead of 2',
+            ],
         ):
             place = lines.index(said[0])
             self.assertEqual(said, lines[place : place + len(said)])

@@ -10,7 +10,7 @@ class SurviveTestCase(testtools.TestCase):
     def test_a_project_that_asks_for_nothing(self):
         status, _, err = commands.run(survive.Survive, '--project', 'p')
         self.assertEqual(2, status)
-        self.assertIn('Name a --flavor: --project is', err)
+        self.assertIn('Name a --flavor: its servers belong to --project.', err)
 
     def test_columns(self):
         called = survive.Survive(None, None)

@@ -130,7 +130,7 @@ class JudgeTestCase(testtools.TestCase):
             ('windows', metadata('X')),
             ('gpu', metadata('Y')),
         ]
-        reason = 'aggregate gpu is isolated and the request does not require Y'
+        reason = 'the request is not allowed in gpu: it does not require Y'
         verdict = isolation.judge(aggregates, {'X'})
         self.assertEqual((False, reason, 'gpu', False, False), verdict[:5])
         self.assertFalse(isolation.judge(aggregates, {'Y'}).passes)

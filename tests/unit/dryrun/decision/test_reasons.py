@@ -110,8 +110,7 @@ class ReasonsTestCase(testtools.TestCase):
             # The policy's words, with the trait that is missing alone.
             ('h1', 'isolate_aggregates', '!in:u1', 'are isolated',
              'isolation', 'windows',
-             'aggregate windows is isolated and the request does not require '
-             'X'),
+             'the request is not allowed in windows: it does not require X'),
             ('h3', 'blazar_reservations', '!in:u3', 'are managed by Blazar',
              'blazar', 'freepool',
              'aggregate freepool is a pool of Blazar (of free hosts) and the '

@@ -5,6 +5,7 @@
 import types
 
 import fixtures
+from keystoneauth1 import exceptions as keystone_exceptions
 from nova import context
 from nova import exception as nova_exception
 from nova import objects
@@ -200,11 +201,17 @@ class ImageTestCase(RequestTestCase):
             self.assertInvalid(f'--image: {key}', expected, self.image)
 
     def test_no_answer(self):
-        self.glance.side_effect = OSError('401')
-        error = self.assertRaises(request.GlanceFailed, self.image)
-        user = 'the user of OS_CLOUD or of other OS_* variables'
-        expected = f'Glance: expected an answer to {user}, got OSError: 401'
-        self.assertEqual(expected, str(error))
+        nothing = keystone_exceptions.MissingRequiredOptions([])
+        for raised, said in (
+            (
+                OSError('401'),
+                'no answer to the user of OS_CLOUD or OS_* (OSError: 401)',
+            ),
+            (nothing, 'no usable credentials (set OS_CLOUD or OS_*)'),
+        ):
+            self.glance.side_effect = raised
+            error = self.assertRaises(request.GlanceFailed, self.image)
+            self.assertEqual(f'Glance: {said}', str(error))
 
 
 class GroupTestCase(RequestTestCase):

@@ -15,7 +15,7 @@ METAL = (
     'have {} reserved, as bare metal in maintenance, cleaning or not '
     'available has'
 )
-MEMORY = 'have {} reserved by reserved_host_memory_mb'
+MEMORY = 'are too small by what reserved_host_memory_mb keeps back'
 
 RATIO = {'reserved': 1, 'allocation_ratio': 1.5, 'max_unit': 99}
 
@@ -42,7 +42,7 @@ ROWS = (
     # What is reserved, and who reserves it.
     ('CUSTOM_METAL', 1, 0, {'reserved': 1}, 1, f'{METAL} (1 of 1)', 0),
     ('MEMORY_MB', 8192, 7680, {'reserved': 512}, 8000,
-     f'{MEMORY} (512 of 8192)', 0),
+     f'{MEMORY} (512 of 8,192 MB)', 0),
     ('PCPU', 8, 0, {'reserved': 8}, 4, 'have {} reserved (8 of 8)', 0),
     # What is not reserved would do; less would be too small all the same.
     ('MEMORY_MB', 8192, 7680, {'reserved': 512}, 7680, FULL, 0),
