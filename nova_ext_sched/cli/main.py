@@ -95,12 +95,19 @@ def _make_app(argv: list[str]) -> typing.Any:
     from cliff import app
     from cliff import help as cliff_help
 
+    from nova_ext_sched.cli import completion
+
     class App(app.App):
         # Warnings and errors alone, unless -v asks for more.
         DEFAULT_VERBOSE_LEVEL = 0
 
         #: What was typed after the program's name.
         words = argv
+
+        def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
+            super().__init__(*args, **kwargs)
+            # In place of cliff's, which knows no names.
+            self.command_manager.add_command('complete', completion.Complete)
 
         def build_option_parser(
             self, *args: typing.Any, **kwargs: typing.Any

@@ -5,15 +5,22 @@
 import argparse
 from collections.abc import Iterator
 import contextlib
+import sys
 import typing
+
+from nova import objects
 
 from nova_ext_sched import exception
 from nova_ext_sched import waiting
+from nova_ext_sched.cli import completion
 from nova_ext_sched.cli import options
 from nova_ext_sched.dryrun.audit import auditor
+from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import groups
+from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import projects
+from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
@@ -62,7 +69,25 @@ def read_cloud(
         if patient:
             cloud.client.patience = waiting.Waiting('placement')
         resolve_names(parsed_args, cloud)
+        if sys.stderr.isatty() and not getattr(parsed_args, 'saved', None):
+            _keep_names(cloud)
         yield cloud
+
+
+def _keep_names(cloud: snapshot.Snapshot) -> None:
+    """Keep the names of a cloud for the shell, which completes them."""
+    kept = completion.read_kept()
+    aggregates = cloud.aggs_by_id.values()
+    names = {
+        'HOST': sorted({node.host for node in cloud.hosts.values()}),
+        'AGGREGATE': sorted({one.name for one in aggregates}),
+        'VALUE': sorted(selection.group(cloud)),
+        'POLICY': sorted(policies.Policies(cloud).on),
+    }
+    if names.items() <= kept.items():
+        return
+    flavors = objects.FlavorList.get_all(process.context())
+    completion.keep({**names, 'FLAVOR': [one.name for one in flavors]})
 
 
 def resolve_names(

@@ -4,6 +4,7 @@
 
 import argparse
 from collections.abc import Sequence
+import os
 import sys
 
 from osc_lib.command import command
@@ -11,6 +12,7 @@ from osc_lib.command import command
 from nova_ext_sched import exception
 from nova_ext_sched import named
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import completion
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 from nova_ext_sched.osc import isolation_cloud
@@ -47,9 +49,15 @@ class Command(report.Lister, command.Lister):
         manager = self.app.client_manager
         label = 'Reading nova and placement'
         with progress.bar(sys.stderr, label, color=self.color):
-            return isolation_cloud.read(
+            cloud = isolation_cloud.read(
                 manager.compute, manager.nova_ext_sched, by_name
             )
+        if sys.stderr.isatty():
+            completion.keep(
+                {'<aggregate>': [one.name for one in cloud.aggregates]},
+                os.environ.get('OS_CLOUD', 'envvars'),
+            )
+        return cloud
 
 
 class ListIsolation(Command):

@@ -8,6 +8,7 @@ from unittest import mock
 
 import ddt
 
+from nova_ext_sched.cli import completion
 from nova_ext_sched.cli import main
 
 
@@ -49,10 +50,12 @@ class MainTest(unittest.TestCase):
         self.assertIn("--help'.", text.splitlines()[1])
 
     def test_completion(self):
-        """What bash sources has the commands and their options."""
-        status, text = self.run_main('complete')
-        self.assertEqual(0, status)
-        self.assertRegex(text, r"cmds='.*\bexplain\b.*\bsurvive\b")
+        """What bash sources, what it asks, and cliff's data."""
+        self.assertEqual((0, completion.SCRIPT), self.run_main('complete'))
+        line = 'nova-ext-sched expl'
+        found = self.run_main('complete', '--line', line)
+        self.assertEqual((0, 'explain\n'), found)
+        status, text = self.run_main('complete', '--shell', 'none')
         self.assertRegex(text, r"cmds_explain='.*--server\b")
 
     def test_cliff_was_interrupted(self):
