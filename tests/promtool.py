@@ -6,10 +6,11 @@ import shutil
 import subprocess
 
 
-def run(test, *arguments, **options):
+def run(test, *arguments, status=0, **options):
     """Return what promtool prints; it skips or fails the test otherwise.
 
     :param arguments: of promtool
+    :param status: the exit status that is expected
     :param options: of subprocess.run
     """
     if shutil.which('promtool') is None:
@@ -18,5 +19,5 @@ def run(test, *arguments, **options):
         ['promtool', *map(str, arguments)], capture_output=True, **options
     )
     text = (done.stdout + done.stderr).decode()
-    test.assertEqual(0, done.returncode, text)
+    test.assertEqual(status, done.returncode, text)
     return text

@@ -21,14 +21,16 @@ class Figure(typing.NamedTuple):
 
     :ivar name: without the prefix that all share
     :ivar meaning: in a sentence
-    :ivar label: the label that tells its values apart
-    :ivar values: by the label; what a member of a project writes is none
+    :ivar label: the label that tells its values apart; several are separated
+        by blanks
+    :ivar values: by the label, or by the labels in their order; what a member
+        of a project writes is none
     """
 
     name: str
     meaning: str
     label: str
-    values: Mapping[str, float]
+    values: Mapping[typing.Any, float]
 
 
 class Command(base.Command):
@@ -115,11 +117,12 @@ def write(
         gauge = prometheus.Gauge(
             f'nova_ext_sched_{figure.name}',
             figure.meaning,
-            ['file', figure.label],
+            ['file', *figure.label.split()],
             registry=registry,
         )
         for label, value in figure.values.items():
-            gauge.labels(path.name, label).set(value)
+            labels = (label,) if isinstance(label, str) else label
+            gauge.labels(path.name, *labels).set(value)
     for family in kept:
         with contextlib.suppress(ValueError):
             registry.register(_Kept(family))

@@ -76,6 +76,13 @@ class Audit(metrics.Command, scheduler.Lister):
             'policy',
             self._totals.policies,
         )
+        yield metrics.Figure(
+            'host_violations',
+            'Servers on a host that violate a policy; a host without any has '
+            'no series.',
+            'host',
+            self._totals.by_host,
+        )
 
 
 def audit(

@@ -20,6 +20,10 @@ from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.fit import answer
 
+# What has the room of hosts that are in no zone, aggregate or domain; without
+# a value Prometheus drops a label.
+_NO_GROUP = '(none)'
+
 
 class Capacity(metrics.Command, scheduler.Lister):
     """Count how many more servers fit, and name the limiting resource.
@@ -142,16 +146,35 @@ class Capacity(metrics.Command, scheduler.Lister):
                     print(f'{said}.', file=sys.stderr, flush=True)
 
     def measure(self) -> Iterator[metrics.Figure]:
+        flavors = self._found.flavors
+        if self._found.by:
+            # The whole is in the file of a run without --by.
+            yield metrics.Figure(
+                f'capacity_{self._found.by}_servers',
+                f'Servers of a flavor that fit in this '
+                f'{capacity_report.GROUPS[self._found.by]}; +Inf where a host '
+                'takes any number.',
+                f'flavor {self._found.by}',
+                {
+                    (one.name, group.name or _NO_GROUP): _count_room(group)
+                    for one in flavors
+                    for group in one.groups or ()
+                },
+            )
+            return
         yield metrics.Figure(
             'capacity_servers',
             'Servers of a flavor that fit if nothing else is created; +Inf '
             'where a host takes any number.',
             'flavor',
-            {
-                one.name: math.inf if one.unlimited else one.servers
-                for one in self._found.flavors
-            },
+            {one.name: _count_room(one) for one in flavors},
         )
+
+
+def _count_room(room: answer.RoomForFlavor | answer.RoomInGroup) -> float:
+    # NaN is Prometheus' word for what nobody knows.
+    known = math.nan if room.servers is None else room.servers
+    return math.inf if room.unlimited else known
 
 
 def count(

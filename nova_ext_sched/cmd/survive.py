@@ -35,6 +35,7 @@ class Survive(metrics.Command, scheduler.Lister):
     )
 
     _outcome: plans.Outcome
+    _lose = 'host'
 
     purpose = cli_help.LOOK
     examples = (
@@ -92,6 +93,7 @@ class Survive(metrics.Command, scheduler.Lister):
             raise base.UsageError(
                 'Name a --flavor: its servers belong to --project.'
             )
+        self._lose = parsed_args.lose
         self._outcome = outcome = self.ask(lose, parsed_args)
         stuck = (s for one in outcome.failures for s in one.without_place)
         of_all = not (parsed_args.host or parsed_args.aggregate)
@@ -129,6 +131,14 @@ class Survive(metrics.Command, scheduler.Lister):
             'survived',
             {'yes': len(failures) - bad, 'no': bad},
         )
+        if self._lose == 'host':
+            yield metrics.Figure(
+                'unsafe_servers',
+                'Servers that could not be restarted if this host failed; a '
+                'host that can fail has no series.',
+                'host',
+                {one.failure: len(one.lost) for one in failures if one.lost},
+            )
         yield metrics.Figure(
             'stranded_servers',
             'Servers that could not be restarted if their host failed: for '

@@ -91,7 +91,7 @@ class MatrixTestCase(ExplainTestCase):
         found = reasons(answer, 'host1')
         self.assertEqual(2, len(found), found)
         for reason in found.values():
-            self.assertIn('aggregate windows', reason)
+            self.assertIn('not allowed in windows', reason)
 
     def hosts_are_left_in_the_scheduler_s_order(self):
         flavor = self.flavor()
@@ -415,7 +415,7 @@ class ServerTestCase(ExplainTestCase):
         )
         answer = explain.run('--flavor', self.plain_flavor, '--project', 'x')
         self.assertEqual(1, answer.status)
-        self.assertIn('which project is named x (no cred', answer.err)
+        self.assertIn('Project x cannot be looked up (no cred', answer.err)
         group = self.create_group(name='apart')
         answer = explain.read(
             *('--flavor', self.plain_flavor, '--server-group', 'apart')

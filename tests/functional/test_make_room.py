@@ -79,7 +79,7 @@ class MakeRoomTestCase(RoomTestCase):
              'No moves make room for the other. 0 of 4 hosts can take it. '),
             (('--no-aggregate-property', 'lease', 'reservation:lease'), 2,
              '2 of 2 fit now, and no server has to move.'),
-            (('--aggregate', 'lease'), 1, '0 of 1 fit now. For 1 no moves'),
+            (('--aggregate', 'lease'), 1, '0 of 1 fit now. No moves make'),
         ):  # fmt: skip
             with self.subTest(said):
                 status = (

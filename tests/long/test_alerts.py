@@ -344,6 +344,49 @@ class AlertsTestCase(testtools.TestCase):
         [group] = yaml.safe_load((ETC / 'alerts.yaml').read_text())['groups']
         self.assertEqual([*CASES], [one['alert'] for one in group['rules']])
 
+    def test_commands_name_hosts(self):
+        """Those with most servers; any, where no host is known."""
+        most = {f'cmp-{number}': number for number in range(1, 6)}
+        for name, metric, of_host, label, said in (
+            ('ServersViolateAPolicy', 'policy_violations', 'host_violations',
+             'policy="isolation"', 'nova-ext-sched audit --policy isolation'
+             '{}, which lists'),
+            ('AHostCannotFail', 'failures', 'unsafe_servers', 'survived="no"',
+             'nova-ext-sched survive{}, which names'),
+        ):  # fmt: skip
+            option = ' --host ' if name.startswith('Servers') else ' '
+            for hosts, shown in (
+                ({}, ''),
+                (most, f'{option}'.join(['', 'cmp-5', 'cmp-4', 'cmp-3'])),
+            ):
+                series = {f'nova_ext_sched_{metric}{{{label}}}': 3}
+                for host, number in hosts.items():
+                    key = f'nova_ext_sched_{of_host}{{host="{host}"}}'
+                    series[key] = number
+                text = self.describe(name, series)
+                self.assertIn(said.format(shown), text)
+
+    def describe(self, name, series):
+        """Return what promtool finds in the place of no alert."""
+        tests = {
+            'rule_files': [str(ETC / 'alerts.yaml')],
+            'tests': [
+                {
+                    'interval': '1m',
+                    'input_series': [
+                        {'series': one, 'values': f'{number}x200'}
+                        for one, number in series.items()
+                    ],
+                    'alert_rule_test': [
+                        {'alertname': name, 'eval_time': '100m'}
+                    ],
+                }
+            ],
+        }
+        path = self.folder / 'tests.yaml'
+        path.write_text(yaml.safe_dump(tests, width=10**6))
+        return promtool.run(self, 'test', 'rules', path, status=1)
+
     def test_prometheus_takes_the_rules(self):
         for path in FILES:
             # Loki has the rules on the log.

@@ -22,11 +22,13 @@ import yaml
 from nova_ext_sched.cli import metrics as run_metrics
 from nova_ext_sched.cmd import audit
 from nova_ext_sched.cmd import capacity
+from nova_ext_sched.cmd import capacity_report
 from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd import watch
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.watch import metrics
 from tests import documentation
+from tests.unit.cmd import plan_cases
 
 ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
 METRIC = re.compile(r'nova_ext_sched_\w+')
@@ -72,15 +74,25 @@ def of_runs():
     auditing, counting, failing = (
         COMMANDS[name](None, None) for name in ('audit', 'capacity', 'survive')
     )
-    auditing._totals = mock.Mock(policies={'isolation': 1})
-    flavor = types.SimpleNamespace(name='x', unlimited=False, servers=1)
-    counting._found = types.SimpleNamespace(flavors=[flavor])
-    failing._outcome = plans.Outcome([], [], [], [], [])
-    commands = {'audit': auditing, 'capacity': counting, 'survive': failing}
+    auditing._totals = mock.Mock(
+        policies={'isolation': 1}, by_host={'host1': 1}
+    )
+    room = {'unlimited': False, 'servers': 1}
+    group = types.SimpleNamespace(name='', **room)
+    flavor = types.SimpleNamespace(name='x', groups=[group], **room)
+    stuck = plan_cases.make_stuck(1, cause='VCPU')
+    failures = [plans.Failure('host1', ['host1'], [], [stuck])]
+    failing._outcome = plans.Outcome(failures, [], [], [], [])
+    runs = [('audit', auditing), ('survive', failing)]
+    runs += [('capacity', counting)] * (1 + len(capacity_report.GROUPS))
+    kinds = [None, *capacity_report.GROUPS]
     found = {}
     with fixtures.TempDir() as folder:
-        for name, command in commands.items():
+        for name, command in runs:
             path = pathlib.Path(folder.path) / f'{name}.prom'
+            if command is counting:
+                tally = types.SimpleNamespace(by=kinds.pop(), flavors=[flavor])
+                counting._found = tally
             run_metrics.write(path, name, 0, command.measure)
             families = parser.text_string_to_metric_families(path.read_text())
             for family in families:
@@ -216,6 +228,11 @@ class MetricsTestCase(testtools.TestCase):
     def test_the_page_names_those_of_runs(self):
         page = documentation.ROOT / 'doc/source/admin/monitoring.rst'
         self.assertEqual({*of_runs()}, names(page.read_text()))
+
+    def test_each_panel_says_what_it_shows(self):
+        for panel in panels():
+            text = panel.get('description', '')
+            self.assertRegex(text, r'^[A-Z].{40,}\.$', panel['title'])
 
     def test_panels_do_not_overlap(self):
         """Neither those that are seen at once nor those that a row hides."""

@@ -154,7 +154,7 @@ class JudgeTestCase(PoliciesTestCase):
         judging = self.make([ISOLATED], **options)
         [first, second] = self.judge(judging, state)
         self.assertEqual(['isolation', 'reservation'], [first[0], second[0]])
-        self.assertIn('aggregate rack1 is isolated', first[1])
+        self.assertIn('not allowed in rack1', first[1])
         self.assertIn('aggregate rack1 is reserved', second[1])
         judging = self.make([ISOLATED], ['reservation'], **options)
         self.assertEqual([second], self.judge(judging, state))
