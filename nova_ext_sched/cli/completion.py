@@ -86,7 +86,7 @@ class Complete(cliff_complete.CompleteCommand):
 
 
 def complete(line: str) -> list[str]:
-    """Return what a shell can put in place of the last word of a line.
+    """Return the words that can stand in place of the last one of a line.
 
     Words are quoted for the shell. None is returned where it is to complete
     the name of a file.
@@ -123,7 +123,7 @@ def keep(names: Mapping[str, Iterable[str]], cloud: str = '') -> None:
 
 
 def read_kept(cloud: str = '') -> dict[str, list[str]]:
-    """Return what :func:`keep` got at most a day ago; empty without."""
+    """Return the names that were kept at most a day ago, if any."""
     found: dict[str, list[str]] = json.loads(
         cache.read(_file_of(cloud)) or '{}'
     )
@@ -135,7 +135,7 @@ def _file_of(cloud: str) -> str:
 
 
 def _find(program: str, words: Sequence[str], last: str) -> Iterable[str]:
-    """Return what can be in place of the last word.
+    """Return the words that can follow others.
 
     :param words: those before, without the program
     """
@@ -160,7 +160,7 @@ def _find(program: str, words: Sequence[str], last: str) -> Iterable[str]:
 def _find_argument(
     parser: argparse.ArgumentParser, words: Sequence[str], last: str
 ) -> Iterable[str]:
-    """Return what can be in place of the last argument of a command.
+    """Return the arguments that can follow those of a command.
 
     :param words: the arguments before
     """
