@@ -18,6 +18,16 @@ def settle(config):
     config['metadata']['description'] = without_links(
         (ROOT / config['metadata'].pop('description_file')).read_text()
     )
+    addresses = {
+        name: value for name, value in config['addresses'].items() if value
+    }
+    if contact := addresses.pop('contact', ''):
+        config['metadata']['author_email'] = contact
+    if addresses:
+        config['metadata']['project_urls'] = '\n'.join(
+            f'{name.capitalize()} = {value}'
+            for name, value in addresses.items()
+        )
     # pbr would make an extra of them.
     packaging.TEST_REQUIREMENTS_FILES = ()
 
