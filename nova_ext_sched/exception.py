@@ -56,8 +56,8 @@ class InvalidValue(NovaExtSchedError, ValueError):
 class UnknownName(InvalidValue):
     """There is nothing of a name, or more than one thing has it.
 
-    :param noun: what is looked for, as ``host``
-    :param name: what somebody wrote
+    :param noun: the kind of object, as ``host``
+    :param name: the text that somebody wrote
     :param known: the names that there are
     :param ids: of those that have this name, where they are several
     :param place: where it is looked for, as `` in aggregate windows``
@@ -109,8 +109,8 @@ class InvalidValues(InvalidValue):
 class RequestRefused(NovaExtSchedError):
     """A policy refuses a request on every host.
 
-    :param reason: what the owner of the server reads in its fault
-    :param detail: what only operators read, in the log and in their tools
+    :param reason: the text of the server's fault, for its owner
+    :param detail: text for operators alone, in the log and tools
     :param by_member: whether nobody but a member of a project can correct
         that; the log says so, for alerts
     """
@@ -164,7 +164,7 @@ class SimulationFailed(NovaExtSchedError):
     """The simulated cloud could not be built, or ended in between.
 
     :param cloud: which one, ``nova-ext-sched`` or ``plain nova``
-    :param cause: what it said
+    :param cause: its text
     """
 
     message = 'the cloud of {cloud}: expected the steps to run, got: {cause}'

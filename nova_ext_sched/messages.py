@@ -137,7 +137,7 @@ def part(
 
     :param number: of those that do it
     :param whole: of all
-    :param noun: what they are, in the singular
+    :param noun: their kind, in the singular
     :param singular: verb and object if one of them does it
     :param plural: the same if several do
     """

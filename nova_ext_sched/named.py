@@ -17,8 +17,8 @@ from nova_ext_sched import exception
 def find(noun: str, wanted: str, names: Mapping[str, str]) -> str:
     """Return the ID of an object named by its ID or its name.
 
-    :param noun: what it is, for messages
-    :param names: what there is: the name by ID
+    :param noun: the kind of object, for messages
+    :param names: the names of existing objects by ID
     :raises exception.UnknownName: nothing is meant, or several things are
     """
     if wanted in names:

@@ -35,8 +35,8 @@ class Finding:
 
     :param path: keys and list indexes from the top
     :param expected: the form, for people
-    :param got: what was found, for people
-    :param value: what was found
+    :param got: the found value, for people
+    :param value: the found value
     """
 
     path: Path
@@ -53,7 +53,7 @@ class KeywordError(jsonschema.ValidationError):
     """The error of a keyword that jsonschema does not have.
 
     :param expected: the form that is expected, for people
-    :param got: what was found, for people
+    :param got: the found value, for people
     :param path: keys and list indexes from the value that has the keyword
     """
 
@@ -106,7 +106,7 @@ def find(errors: Iterable[jsonschema.ValidationError]) -> Iterator[Finding]:
     and ``pattern`` it has itself. Where there is none, the alternatives
     together say it better.
 
-    :param errors: what ``iter_errors`` of a jsonschema validator yields
+    :param errors: the errors of a jsonschema validator
     """
     for error in errors:
         for alternative in _get_alternatives(error):

@@ -90,7 +90,7 @@ def _run(argv: list[str]) -> int:
 def _make_app(argv: list[str]) -> typing.Any:
     """Return the class of cliff's application, with this package's changes.
 
-    :param argv: what was typed after the program's name
+    :param argv: the typed command line after the program's name
     """
     from cliff import app
     from cliff import help as cliff_help

@@ -83,7 +83,7 @@ def write(parsed_args: argparse.Namespace, title: str, answer: str) -> None:
     """Write a page of an answer, or one more answer into a page.
 
     :param title: what link and heading say
-    :param answer: what :func:`draw` returned
+    :param answer: the result of :func:`draw`
     :raises OSError: it cannot be written
     :raises base.UsageError: the page is not one of ours
     """
@@ -108,11 +108,11 @@ def draw(
 ) -> str:
     """Return the HTML of an answer.
 
-    :param sections: what people read in a terminal, too
-    :param names: those of the columns of the rows
+    :param sections: the sections of a terminal, too
+    :param names: names of the columns of the rows
     :param rows: all of them; where there are any, the page has them folded
     :param status: the exit status
-    :param origin: what was typed, and where
+    :param origin: the typed command line, and where
     """
     now = datetime.datetime.now(datetime.UTC)
     version = importlib.metadata.version('nova-ext-sched')

@@ -24,7 +24,7 @@ def bar(
     Nothing is written if the stream is not a terminal.
 
     :param stream: where to write, standard error as a rule
-    :param total: how many steps there are; None if it is not known
+    :param total: number of steps; None if it is not known
     :param color: ``--color``
     :yields: a function to call after each step; takes the number of steps,
         and the label from now on where it changes. With a ``total`` it counts

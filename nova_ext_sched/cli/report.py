@@ -134,7 +134,7 @@ def say_origin(
 ) -> Report:
     """Add to a report how it was asked for, and what it supposes.
 
-    :param command: what was typed
+    :param command: the typed command line
     :param origin: the file that it is of, in place of a cloud
     """
     make_document, clause = made.document, options.say_supposed(parsed_args)

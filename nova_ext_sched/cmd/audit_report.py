@@ -148,7 +148,7 @@ def make(
 
     :param auditing: an Auditor that has judged all servers
     :param summary: whether to tell numbers of servers in place of servers
-    :param hosts: what :func:`.topology.make_documents` returned
+    :param hosts: the result of :func:`.topology.make_documents`
     :param projects: the names of projects by ID, as far as they are known
     """
     totals = auditing.totals

@@ -74,7 +74,7 @@ def make(
 ) -> report.Report:
     """Return the report of a tally.
 
-    :param hosts: what :func:`.topology.make_documents` returned
+    :param hosts: the result of :func:`.topology.make_documents`
     :param by_host: of the room of each host
     :param is_long: show all that ends the room of a flavor
     :param is_part: whether there are flavors that were not counted
@@ -250,7 +250,7 @@ def _list_sentences(tally: answer.Tally) -> Iterator[str]:
 def say_flavor(flavor: answer.RoomForFlavor, hosts: int) -> str:
     """Describe the room of a flavor, without the stop.
 
-    :param hosts: how many there are
+    :param hosts: number of hosts
     """
     if flavor.fault:
         return (

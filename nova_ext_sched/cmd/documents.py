@@ -97,7 +97,7 @@ def finish(
     :param remarks: sentences that belong to the answer
     :param details: what follows the answer
     :param make_parts: returns what was found, as the document has it
-    :param topology: what :func:`.topology.make_documents` returned
+    :param topology: the result of :func:`.topology.make_documents`
     :param faults: sentences on what could not be read
     :param status: the exit status if everything could be read
     :param first: what people read in place of the head

@@ -116,7 +116,7 @@ def tell(
     """Return the report of moves after which new servers fit.
 
     :param faults: sentences on what could not be read
-    :param hosts: what :func:`.topology.make_documents` returned
+    :param hosts: the result of :func:`.topology.make_documents`
     """
     now, made = room.fit_now, len(room.room_on) - room.fit_now
     rest = room.count - len(room.room_on)

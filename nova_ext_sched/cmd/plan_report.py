@@ -103,7 +103,7 @@ def make(
     :param remarks: sentences on what it is a plan for
     :param faults: sentences on what could not be read
     :param not_judged: whether a server may have to move, and nobody knows
-    :param hosts: what :func:`.topology.make_documents` returned
+    :param hosts: the result of :func:`.topology.make_documents`
     :param names: of server groups
     :param head: the first sentence, where it is another
     """

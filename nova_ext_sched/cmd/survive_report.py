@@ -218,7 +218,7 @@ def _name_tightest(
 ) -> report.Section:
     """Return the failure that leaves its last server the fewest hosts.
 
-    :param hosts: how many there are
+    :param hosts: number of hosts
     """
     tightest = min(failures, key=_rank_tight)
     text = f'The tightest is {messages.clean(tightest.failure)}'

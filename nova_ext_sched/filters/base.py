@@ -97,7 +97,7 @@ def compile_request(
     """Compile a request as stage 1 does.
 
     :param fn: of stage 1
-    :param fault: what happens where it fails, for the log
+    :param fault: the effect of a failure, for the log
     :returns: what ``fn`` returns or, where it raises, what has the methods
         ``judge``, ``read`` and ``passes`` of a policy and refuses every host
     """

@@ -124,7 +124,7 @@ NESTED = _object(
 def validate(body: typing.Any, kind: Schema) -> typing.Any:
     """Return a request body, checked.
 
-    :param body: what ``json.loads`` made of it
+    :param body: the body, decoded from JSON
     :param kind: :data:`NESTED`, :data:`NOVA` or :data:`POLICY`
     :raises exception.InvalidValues: one value or several are wrong
     """

@@ -123,7 +123,7 @@ class Step:
     def _decide(self, current: frozenset[str]) -> frozenset[str]:
         """Return the traits or aggregates that the provider gets.
 
-        :param current: what it has at the time of the write
+        :param current: its names at the time of the write
         """
         return _DECIDE[self.change](current, self.wanted)
 
@@ -135,7 +135,7 @@ def add_traits(
 
     A trait that another has added meanwhile gets no record.
 
-    :param current: what the provider has at the time of the write
+    :param current: the provider's names at the time of the write
     """
     lacking = set(traits) - current
     return current | lacking | isolation_cloud.get_records(lacking)
@@ -148,7 +148,7 @@ def remove_traits(
 
     A trait that has lost its record meanwhile stays.
 
-    :param current: what the provider has at the time of the write
+    :param current: the provider's names at the time of the write
     """
     records = current & isolation_cloud.get_records(traits)
     return current - records - isolation.get_recorded(records)

@@ -39,7 +39,7 @@ class Base:
 
     :param adapter: a keystoneauth1.adapter.Adapter for placement, with its
         retries and credentials
-    :param credentials: where the credentials come from, for errors
+    :param credentials: the source of the credentials, for errors
     """
 
     def __init__(

@@ -48,7 +48,7 @@ class PlacementClient(adapters.Base):
 
     :param adapter: a keystoneauth1.adapter.Adapter for placement, with its
         retries and credentials
-    :param credentials: where the credentials come from, for errors
+    :param credentials: the source of the credentials, for errors
     """
 
     def allocation_candidates(
@@ -135,7 +135,7 @@ class PlacementClient(adapters.Base):
     def ensure_traits(self, names: Iterable[str]) -> frozenset[str]:
         """Create the traits that placement does not know yet.
 
-        :returns: what was created
+        :returns: the names that were created
         :raises exception.InvalidValue: a trait that is missing and does not
             begin with ``CUSTOM_``; nothing is created then
         """

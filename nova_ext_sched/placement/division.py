@@ -36,7 +36,7 @@ def list_providers(
 ) -> Providers:
     """Return by UUID the providers that meet all filters.
 
-    :param params: those of a request group without a suffix
+    :param params: parameters of a request group without a suffix
     :param query: asks placement, for the same
     """
     if len(parse.urlencode(params)) <= SAFE:

@@ -56,7 +56,7 @@ class Transport:
     """A keystoneauth adapter for placement that raises this package's errors.
 
     :param adapter: keystoneauth1.adapter.Adapter
-    :param credentials: where the credentials come from, for errors, such as
+    :param credentials: the source of the credentials, for errors, such as
         ``[placement] of nova.conf``
     """
 

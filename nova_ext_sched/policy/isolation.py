@@ -219,7 +219,7 @@ def resolve(
     :param traits: the traits that each aggregate requires, by UUID
     :param required: the traits that the request requires
     :param usable: the traits that may be forbidden in place of aggregates
-    :param room: how many of these the query may take
+    :param room: number of these that the query can take
     """
     lacking = lacking_traits(traits, required)
     chosen = choose_traits(lacking, usable, room)

@@ -52,7 +52,7 @@ def find(
 ) -> frozenset[str]:
     """Return the licences of a server.
 
-    :param traits: those that it requires
+    :param traits: the traits that it requires
     :returns: traits, and ``os_type=`` with the value
     """
     found = {*traits}.intersection(licence_traits)

@@ -17,9 +17,9 @@ def check(names: Collection[str], things: str, where: str) -> None:
     A name has up to 255 printable characters, each up to U+FFFF: as long as
     nova's columns, and what every database takes.
 
-    :param names: what the request names
-    :param things: what they name, in the plural
-    :param where: where they stand, for the message
+    :param names: the names in the request
+    :param things: the kind of named objects, in the plural
+    :param where: their place, for the message
     :raises exception.RequestRefused: so the request has no host
     """
     if len(names) > MOST:

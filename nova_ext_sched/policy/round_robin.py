@@ -105,7 +105,7 @@ def count_rounds(living: int) -> int:
     server that is to be placed, and one more, so that none has the last slot
     of a host. That a host takes more than these changes no order.
 
-    :param living: how many members live, without the server
+    :param living: number of living members, without the server
     """
     return living + 2
 
@@ -129,7 +129,7 @@ class Assignment:
 
         :param group: the UUID of the server group
         :param hosts: by name; also those that are full
-        :param limit: how many members each domain takes
+        :param limit: number of members that each domain takes
         :param moves: whether the server that is to be placed stood before
         """
         self.places = dict(places)

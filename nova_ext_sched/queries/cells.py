@@ -46,7 +46,7 @@ class Cells:
 
     It may be used by many threads or greenlets at once.
 
-    :param seconds: how long an answer may take; None as :mod:`.joined` says
+    :param seconds: longest time for an answer; None as :mod:`.joined` says
     """
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -63,7 +63,7 @@ class Cells:
 
         :param select: called with a nova RequestContext of the cell and what
             to ask it about, as :meth:`.joined.Database.join` says
-        :param uuids: what to ask about, by UUID of the cell
+        :param uuids: the things to ask about, by UUID of the cell
         :raises nova.exception.CellMappingNotFound: there is no such cell;
             what the API database or its driver raises
         """

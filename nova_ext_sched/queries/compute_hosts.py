@@ -128,7 +128,7 @@ def find(
 ) -> tuple[dict[str, str], list[Exception]]:
     """Return the hosts of compute nodes, and the fault of a failed search.
 
-    :param providers: those of each member
+    :param providers: the providers of each member
     :param near: the UUIDs of the members' cells
     :returns: hosts by the UUID of the node; the faults of cells that may have
         the node of a member without a host

@@ -100,7 +100,7 @@ class Get:
     def end(self, fault: Exception | None) -> None:
         """Wake the requests that wait for the answer.
 
-        :param fault: why there is no answer; None if there is one
+        :param fault: the error in place of an answer; None if there is one
         """
         for request in [*self.requests]:
             request.end(self.url, fault)

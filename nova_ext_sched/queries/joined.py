@@ -93,7 +93,7 @@ class Database:
 
     :param most: how many things one question may ask for; a single request
         may ask for more
-    :param seconds: how long an answer may take; None for :data:`SECONDS`
+    :param seconds: longest time for an answer; None for :data:`SECONDS`
     """
 
     def __init__(self, most: int, seconds: float | None = None) -> None:

@@ -31,7 +31,7 @@ class Sources:
     def place(self, places: Mapping[str, Places]) -> Mapping[str, Places]:
         """Return the hosts of servers.
 
-        :param places: what nova's databases say, by UUID
+        :param places: the hosts in nova's databases, by UUID
         """
         return places
 

@@ -114,7 +114,7 @@ def fail_closed(
 
     :param policies: the policies that the filter obeys; the tools find them
         in its attribute ``policies``
-    :returns: what decorates ``(ctxt, request_spec) -> bool``
+    :returns: a decorator of ``(ctxt, request_spec) -> bool``
     """
 
     def decorate(fn: RequestFilter) -> RequestFilter:

@@ -103,7 +103,7 @@ def _read_traits_of(request_spec: typing.Any) -> tuple[set[str], Set[str]]:
 def _find_usable(ctxt: typing.Any, traits: Set[str]) -> Set[str]:
     """Return the traits that may be forbidden in place of aggregates.
 
-    :param traits: those that isolated aggregates require, and the query does
+    :param traits: traits that isolated aggregates require, and the query does
         not
     """
     declared = isolation.DeclaredTraits(CONF.nova_ext_sched.forbid_by_trait)

@@ -43,7 +43,7 @@ def check(options: Options, without: Collection[str]) -> list[str]:
 
     :param options: of the file; names of ``without`` are taken out
     :param without: names that an operator gives
-    :returns: what was taken out
+    :returns: the names that were dropped
     :raises NotInstalled: a name is neither installed nor in ``without``
     """
     host_filters = _paths(nova_filters.all_filters()) | _paths_of_plugins(

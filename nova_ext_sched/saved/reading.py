@@ -59,7 +59,7 @@ def use(
     more.
 
     :param without: names of filters and weighers that may be missing
-    :returns: what documents say of the file
+    :returns: the origin for documents
     :raises container.SavedInvalid: the file is damaged, or is none
     :raises classes.NotInstalled: a filter or weigher is missing
     :raises offline.NoPlacement: placement's code is

@@ -35,7 +35,7 @@ class Placement:
     :param host: its host, or None
     :param failure: None, NO_VALID_HOST, REFUSED (nova-api answered with an
         error) or FAILED (anything else)
-    :param detail: what nova said about the failure
+    :param detail: nova's text about the failure
     """
 
     server: str | None
@@ -51,7 +51,7 @@ class Outcome:
     :param placements: one for each server of the step
     :param reasons: sentences: why hosts were refused and which is preferred
     :param unused: sentences that say why expected hosts were not used
-    :param warnings: what our package warned of
+    :param warnings: the package's warnings
     :param domains: for each metadata key that the step's expectations name,
         the number of group members by failure domain; those on a host in no
         domain stand under the empty string
@@ -95,7 +95,7 @@ class Outcome:
 class Run:
     """The results of a scenario on one cloud.
 
-    :param warnings: what our package warned of before the first step
+    :param warnings: the package's warnings before the first step
     """
 
     outcomes: Sequence[Outcome]

@@ -30,11 +30,11 @@ def run(
 ) -> list[expectation.Run]:
     """Run a scenario on one cloud or on several at once.
 
-    :param requests: what each cloud runs
+    :param requests: the scenarios of each cloud
     :param advance: called with 1 and what is being done, for each host that
         came up, each aggregate and each server that was placed, on any cloud
     :param file: what errors call the scenario
-    :returns: what each cloud did
+    :returns: the results of each cloud
     :raises exception.ScenarioInvalid: nova does not take a part of the
         scenario
     :raises exception.SimulationFailed: a cloud ended before its last step

@@ -71,8 +71,8 @@ class Step:
         or the aggregate
     :param servers: the names of the servers that it boots or acts on
     :param arguments: the step's other keys, as the document has them
-    :param expect: what it should do with our package
-    :param expect_plain: what plain nova is known to do; None where the
+    :param expect: the expected result with this package
+    :param expect_plain: the known result on plain nova; None where the
         scenario does not say
     """
 

@@ -31,7 +31,7 @@ class Auditor:
     What it holds in memory grows with the hosts and the aggregates, not with
     the servers.
 
-    :param cloud: what nova-scheduler has in memory
+    :param cloud: nova-scheduler's memory of the cloud
     :param names: the policies to judge by; empty for all that are on
     :param hosts: the hosts to look at; None for all
     :param project: the ID of the project to look at; None for all

@@ -23,7 +23,7 @@ class CellFailed(exception.NovaExtSchedError):
     """A cell's database does not answer.
 
     :param cell: its name
-    :param cause: what it said
+    :param cause: its text
     """
 
     message = (

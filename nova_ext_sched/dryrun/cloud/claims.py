@@ -141,7 +141,7 @@ def consume(
     :param spec_obj: a nova RequestSpec. The server becomes a member of its
         server group; else it stays as it was
     :param request: the allocation request that is claimed
-    :returns: what it gets there
+    :returns: its resources there
     """
     devices = state.pci_stats
     before = [dict(one) for one in devices.pools] if devices else []
@@ -165,7 +165,7 @@ def consume_alike(
     :param state: of :func:`copy_state`
     :param spec_obj: a nova RequestSpec without server group, NUMA topology
         and devices; it stays as it was
-    :param number: how many servers
+    :param number: number of servers
     """
     if not number:
         return
@@ -258,7 +258,7 @@ def leave(
 
     :param state: of :func:`copy_state`
     :param spec_obj: the server's nova RequestSpec
-    :param taken: what it has there
+    :param taken: its resources there
     """
     disk_gb = spec_obj.root_gb + spec_obj.ephemeral_gb
     state.free_disk_mb += disk_gb * 1024

@@ -305,7 +305,7 @@ class Fork:
         at the destination, and only then leaves its host.
 
         :param node: UUID of the compute node where it is in the cloud
-        :param taken: what it has there
+        :param taken: its resources there
         :returns: as :meth:`come`; the other parameters too
         """
         client = self._cloud.client
@@ -430,7 +430,7 @@ class Fork:
 
         Candidates that the fork filled are among them.
 
-        :param resources: what :func:`.query.forms` returned
+        :param resources: the result of :func:`.query.forms`
         """
         providers = self._cloud.providers
         answer = providers.get_candidates(ctxt, resources)
@@ -466,7 +466,7 @@ class Fork:
 
         Placement's answer may have some of theirs.
 
-        :param resources: what :func:`.query.forms` returned
+        :param resources: the result of :func:`.query.forms`
         :returns: UUIDs
         """
         has_groups = any(one.get_num_of_suffixed_groups() for one in resources)
@@ -477,7 +477,7 @@ class Fork:
     ) -> tuple[placement.Candidates, dict[str, list[str]]]:
         """Return the candidates that fit into the room of the fork.
 
-        :param offered: what :meth:`get_candidates` returned
+        :param offered: the result of :meth:`get_candidates`
         :returns: they, and of each host that is full now the resource classes
             of which it has too little
         """
@@ -530,7 +530,7 @@ class Fork:
     ) -> dict[str, list[claims.Request]]:
         """Return the requests that hosts left by servers might satisfy.
 
-        :param resources: what :func:`.query.forms` returned
+        :param resources: the result of :func:`.query.forms`
         :param hosts: UUIDs
         :param answered: the allocation requests that placement's answer has
             of hosts, by UUID

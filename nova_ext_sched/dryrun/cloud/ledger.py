@@ -267,7 +267,7 @@ def collect(
 ) -> dict[str, Body]:
     """Return the allocations of consumers out of those of providers.
 
-    :param of_host: what placement says of the providers of one host, by UUID
+    :param of_host: placement's answers of the providers of one host, by UUID
         (GET /resource_providers/PROVIDER/allocations: by consumer)
     :param shared: the same of those that it shares with others
     :returns: of those that hold something of the host

@@ -52,7 +52,7 @@ _OF_SUMMARY = ('root_provider_uuid', 'resources')
 class PlacementFailed(exception.NovaExtSchedError):
     """Placement did not answer, or not as it should.
 
-    :param query: what it was asked
+    :param query: the query
     :param cause: what came back
     """
 
@@ -272,7 +272,7 @@ class Candidates:
     """Allocation candidates as nova-scheduler gets them for a request.
 
     :param client: a :class:`ReportClient`
-    :param resources: what :func:`.query.forms` returned
+    :param resources: the result of :func:`.query.forms`
     :ivar requests: allocation requests of nova's form
     :ivar summaries: by UUID of the provider
     :ivar refusals: placement's errors in place of an answer
@@ -332,7 +332,7 @@ class Providers:
     ) -> Candidates:
         """Return allocation candidates; equal queries are asked once.
 
-        :param resources: what :func:`.query.forms` returned
+        :param resources: the result of :func:`.query.forms`
         """
         key = tuple(form.to_querystring() for form in resources)
         if key not in self._answers:

@@ -156,7 +156,7 @@ def keep_numbered(form: typing.Any) -> typing.Any:
 def lift_limit(resources: list[typing.Any]) -> None:
     """Lift the limit of candidates from requests, as nova itself does.
 
-    :param resources: what :func:`forms` returned
+    :param resources: the result of :func:`forms`
     """
     for form in resources:
         form._limit = None

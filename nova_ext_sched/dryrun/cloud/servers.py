@@ -93,7 +93,7 @@ class Reader:
     Each server group is read once, with its members and their hosts: nova's
     own code reads them anew for each server.
 
-    :param cloud: what nova-scheduler has in memory
+    :param cloud: nova-scheduler's memory of the cloud
     :param hosts: only servers on hosts of these names are counted
     :param project: only servers of the project with this ID
     """

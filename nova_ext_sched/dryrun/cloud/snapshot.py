@@ -300,7 +300,7 @@ class Snapshot(host_manager.HostManager):
         :param select: called with a context of the cell and ``args``
         :param mappings: nova CellMappings; by default of all cells, disabled
             ones too
-        :returns: what each call returned, by UUID of the cell
+        :returns: the results of the calls, by UUID of the cell
         """
         if mappings is None:
             mappings = self.cells.values()

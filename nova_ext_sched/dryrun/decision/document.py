@@ -91,9 +91,9 @@ def build(
     """Return the document of an explanation.
 
     :param judged: all constraints are in
-    :param request: what :func:`make_request` returned
+    :param request: the result of :func:`make_request`
     :param detailed: UUIDs of the hosts to list; None for all
-    :param topology: what :func:`..cloud.topology.make_documents` returned
+    :param topology: the result of :func:`..cloud.topology.make_documents`
     """
     answer = make_answer(judged)
     return {

@@ -76,7 +76,7 @@ class Explanation:
         """Return everything as one document, of ``schemas/explain.json``.
 
         :param detailed: UUIDs of the hosts to list; None for all
-        :param topology: what :func:`..cloud.topology.make_documents` returned
+        :param topology: the result of :func:`..cloud.topology.make_documents`
         """
         return document.build(self.matrix, self.request, detailed, topology)
 

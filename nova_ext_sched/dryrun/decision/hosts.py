@@ -116,7 +116,7 @@ class Hosts:
     def weigh(self, order: list[typing.Any]) -> None:
         """Collect each weigher's weights, as nova multiplies and adds them.
 
-        :param order: what :meth:`judge` returned
+        :param order: the result of :meth:`judge`
         """
         self._matrix.drawn = _count_drawn(
             [place.weight for place in self._matrix.order]
@@ -136,7 +136,7 @@ class Hosts:
         One is placed after the other. Each claim is made in a fork, and
         changes the hosts for the next.
 
-        :param order: what :meth:`judge` returned, for the first of them
+        :param order: the result of :meth:`judge`, for the first of them
         """
         if len(self._servers) > 1:
             with self._cloud.fork() as future:

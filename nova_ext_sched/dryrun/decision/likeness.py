@@ -67,7 +67,7 @@ def are_shared(
 ) -> bool:
     """Return whether one host can stand for all equivalent hosts.
 
-    :param host_filters: those that judge the request
+    :param host_filters: the filters that judge the request
     :param spec_obj: a nova RequestSpec
     """
     hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
@@ -127,7 +127,7 @@ def of_host(
     """Return a key that identifies hosts with room for as many servers.
 
     :param uuid: of the host
-    :param described: what :func:`key_of_state` returned
+    :param described: the result of :func:`key_of_state`
     :param requests: the host's allocation requests, in their order
     :param summaries: placement's provider summaries, by UUID
     :param tree: those of the host's own providers

@@ -215,7 +215,7 @@ class Matrix:
     ) -> conclusion.Conclusion:
         """Conclude from the whole matrix, once all constraints are in.
 
-        :param answer: what :func:`.document.make_answer` returned
+        :param answer: the result of :func:`.document.make_answer`
         :param detailed: UUIDs of the hosts to list; None for all
         """
         for constraint, column in zip(

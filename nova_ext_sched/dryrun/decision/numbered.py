@@ -62,7 +62,7 @@ def explain(
 ) -> dict[str, refusals.Refusal]:
     """Return why hosts have no provider for a group, by UUID.
 
-    :param providers: what placement says of them
+    :param providers: placement's answers about them
     :param part: of the query, a group
     :param refused: UUIDs of the hosts
     :param name: of the PCI alias that the group is of; empty for none

@@ -92,7 +92,7 @@ def find(
     A request to placement for each of the first fifty, and of the fifty first
     consumers that nova does not know; three selects in each cell.
 
-    :param lacking: what :func:`find_full` returned
+    :param lacking: the result of :func:`find_full`
     :returns: what the document has of the first (``unheld``), None where
         there are none; and the others. Neither where a cell is silent
     :raises placement.PlacementFailed: placement does not answer

@@ -70,7 +70,7 @@ def build(
     """Return the nova RequestSpec that the scheduler would get.
 
     :param flavor: a nova Flavor
-    :param boot_meta: what :func:`get_image` returned
+    :param boot_meta: the result of :func:`get_image`
     :raises question.InvalidQuestion: something that is named does not exist
     :raises BadRequest: nova-api would refuse the request
     """

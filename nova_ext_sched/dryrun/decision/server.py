@@ -50,7 +50,7 @@ class Server:
 
     :param reader: reads servers
     :param uuid: of the server
-    :param stored: what nova has of it, where that was read before
+    :param stored: its stored rows, if they were read before
     :param spec_obj: its RequestSpec, where that was
     :ivar spec_obj: nova's RequestSpec
     :ivar ctxt: a nova RequestContext of the server's project

@@ -95,11 +95,11 @@ def explain(
 ) -> tuple[dict[str, refusals.Refusal], conclusion.Capacity, dict[str, int]]:
     """Explain why hosts lack an amount, and what they have.
 
-    :param providers: what placement says of them
+    :param providers: placement's answers about them
     :param part: of the query, with the resource class and the amount
     :param classes: the names of the request's resource classes
     :param refused: UUIDs of the hosts that lack it
-    :param hosts: how many there are in all
+    :param hosts: number of all hosts
     :returns: the refusals, by UUID; numbers of hosts; the most that one
         server could get, by UUID
     """
@@ -165,7 +165,7 @@ def _count(
     """Count the hosts that are full, and those that never give the amount.
 
     :param rooms: what the hosts have that lack it
-    :param hosts: how many there are in all
+    :param hosts: number of all hosts
     """
     counts = collections.Counter(rooms)
     return conclusion.Capacity(

@@ -31,8 +31,8 @@ _WORD = re.compile('[A-Z0-9_]+')
 class Swap:
     """Makes further candidates from those that placement listed.
 
-    :param providers: what placement says
-    :param queries: what it was asked
+    :param providers: placement's answers
+    :param queries: the queries to it
     """
 
     def __init__(

@@ -34,7 +34,7 @@ def build(
 
     :param wanted: a new server, of no flavor
     :param by: see :class:`.survey.Survey`
-    :param hosts: how many compute nodes there are
+    :param hosts: number of compute nodes
     """
     asked = answer.Wanted(
         typing.cast(str | None, wanted.image),

@@ -88,7 +88,7 @@ def prepare_each(
 class _Departures(abc.ABC):
     """Servers that are prepared for their moves.
 
-    :param places: where they may go
+    :param places: their destinations
     """
 
     def __init__(self, places: destinations.Destinations) -> None:

@@ -122,7 +122,7 @@ class Destinations:
     ) -> movable.Like | None:
         """Return the shared answer of equivalent requests; None if none.
 
-        :param key: what :func:`.likeness.of_request` returned
+        :param key: the result of :func:`.likeness.of_request`
         :param make: returns a nova RequestSpec, which is changed
         :raises Exception: as :meth:`judge`
         """
@@ -275,7 +275,7 @@ class Destinations:
         Of several the one that costs the next best most, as explain tells of
         a host. It is empty where there is no other host, or all weigh as much.
 
-        :param target: what :meth:`find` returned for the same server
+        :param target: the result of :meth:`find` for the same server
         :raises Exception: as :meth:`judge`
         """
         spec_obj = prepared.spec_obj

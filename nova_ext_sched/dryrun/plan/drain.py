@@ -117,7 +117,7 @@ def judge_hosts(
 ) -> plans.Plan:
     """Return a plan with the hosts that stay occupied, or enabled.
 
-    :param unread: what :func:`find_unread` returned
+    :param unread: the result of :func:`find_unread`
     """
     hosts = {*plan.to_be_empty}
     open_ = {
@@ -139,8 +139,8 @@ def say_hosts(
     """Yield sentences on hosts that are to be empty.
 
     :param hosts: names
-    :param plan: what :func:`judge_hosts` returned
-    :param unread: what :func:`find_unread` returned
+    :param plan: the result of :func:`judge_hosts`
+    :param unread: the result of :func:`find_unread`
     """
     empty = hosts - {*plan.not_empty_after}
     some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')

@@ -205,7 +205,7 @@ class Maintenance:
         """Plan a round: hosts that are empty together.
 
         :param todo: names of hosts that may be emptied
-        :param most: how many at once
+        :param most: largest number at once
         :returns: None where none can be; and the hosts that cannot be emptied
             even alone
         """
@@ -399,7 +399,7 @@ def say_rounds(
     """Yield sentences on rounds.
 
     :param hosts: names of those that are to be empty once
-    :param plan: what :func:`make` returned
+    :param plan: the result of :func:`make`
     :param is_whole: whether it has every round
     """
     times = collections.Counter(

@@ -212,7 +212,7 @@ def _open_next(
 ) -> openings.Opening | None:
     """Make moves after which a host takes another new server, and promise it.
 
-    :param count: how many new servers are to fit
+    :param count: number of new servers that must fit
     :param tried: gets the UUIDs of the servers that leave
     :returns: None where no moves are found, or none are needed
     """
@@ -244,7 +244,7 @@ class _Deeper:
     """Takes back openings of a plan that is too short, and tries others.
 
     :param finder: it goes on from the promises to those that fit now
-    :param count: how many new servers are to fit
+    :param count: number of new servers that must fit
     :param at_first: what was promised then
     :param best: the plan so far; its promises are the finder's
     """

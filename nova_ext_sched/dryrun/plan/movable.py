@@ -124,7 +124,7 @@ class Migration:
 
     A plan may have tens of thousands, so it holds no nova Instance.
 
-    :param cloud: what nova-scheduler has in memory
+    :param cloud: nova-scheduler's memory of the cloud
     :param instance: the nova Instance, with what it has on its host
     :param method: :data:`LIVE` or :data:`COLD`
     :param spec_obj: the nova RequestSpec
@@ -296,7 +296,7 @@ def migrate(
 
     :param reader: reads servers
     :param barred: the names of hosts that are no destinations
-    :param stored: what nova has of it, where that was read before
+    :param stored: its stored rows, if they were read before
     :returns: it, and what requests have in common that are like its own
     :raises admission.NotMovable: nova would refuse both, or nova-compute is
         down

@@ -184,7 +184,7 @@ class Openings:
     def list_roomiest(self, most: int) -> list[str]:
         """Sort UUIDs of hosts, those with room for most new servers first.
 
-        :param most: how many are wanted
+        :param most: number of hosts wanted
         """
         with self._cloud.fork() as future:
             count = future.ledger.count_fitting
@@ -279,7 +279,7 @@ class Openings:
         """Return the host that takes a new server after the fewest moves.
 
         :param future: the fork that is open, with all that were promised
-        :param rest: how many new servers have no host yet
+        :param rest: number of new servers without a host
         :param tried: UUIDs of servers that are not to leave together
         """
         hosts = {
@@ -413,7 +413,7 @@ class _Host:
     :param standing: the servers that may leave
     :param held: what servers hold, by UUID
     :param tried: UUIDs of servers that are not to leave together
-    :param most: how many may leave
+    :param most: largest number of servers to leave
     """
 
     lacking: Sequence[_Amounts]

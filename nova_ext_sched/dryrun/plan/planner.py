@@ -80,7 +80,7 @@ def plan(
 ) -> plans.Plan:
     """Plan moves; return them, and why other servers have no place.
 
-    :param places: where servers may go
+    :param places: the destinations of servers
     :param advance: called for each server of which it is known whether it
         moves
     :raises placement.PlacementFailed: placement does not answer

@@ -51,7 +51,7 @@ class Promised:
 
         :param future: the fork that is open, where all that were promised are
         :param barred: UUIDs of hosts that get none
-        :param most: how many there are to be in all
+        :param most: largest number of promises in all
         """
         coming = self._coming.fill(future, barred)
         for uuid, target in itertools.islice(coming, most - len(self)):

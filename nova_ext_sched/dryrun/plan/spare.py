@@ -149,7 +149,7 @@ def count_spare(
 ) -> Spare:
     """Return the new servers that fit as long as no host fails.
 
-    :param places: where servers may go
+    :param places: the destinations of servers
     :param flavor: nova's
     :param project: the ID of the one that asks for them; None for no one
     :raises exception.InvalidValue: nova-api would refuse such a server

@@ -35,7 +35,7 @@ _MOST_SHOWN = 3
 class Survival:
     """Lets hosts fail, one failure after the other.
 
-    :param places: where servers may go
+    :param places: the destinations of servers
     :ivar deleted: the servers that were deleted meanwhile, by UUID
     """
 
@@ -91,7 +91,7 @@ class Survival:
     ) -> Iterator[tuple[plans.Failure, spare.Evacuated]]:
         """Yield the outcome of each failure, with the servers read for it.
 
-        :param failures: what :meth:`find` returned
+        :param failures: the result of :meth:`find`
         :param advance: called after each server
         :raises placement.PlacementFailed: placement does not answer
         """

@@ -30,7 +30,7 @@ def say(
     By what inventories give to one server: the traits of a host, filters and
     numbered groups are not asked.
 
-    :param resources: what :func:`.query.forms` returned
+    :param resources: the result of :func:`.query.forms`
     :param elsewhere: UUIDs of hosts that it may not come to
     """
     nodes = cloud.states.keys() - elsewhere
