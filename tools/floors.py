@@ -1,28 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Print constraints that hold each direct requirement at its floor."""
+"""Print each direct requirement at its floor, for constraints/nova29.txt.
+
+The floor of a requirement of several extras is the lowest of theirs.
+"""
 
 import configparser
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).parents[1]
+_FLOOR = re.compile(r'([\w.-]+)>=([\d.]+)')
 
 
-def main():
+def read():
+    """Return the lowest version of each direct requirement, by its name."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / 'setup.cfg')
     lines = (ROOT / 'requirements.txt').read_text().splitlines()
     for extra in parser['extras'].values():
         lines += extra.splitlines()
-    floors = {
-        match.group(1): match.group(2)
-        for match in map(re.compile(r'([\w.-]+)>=([\w.]+)').match, lines)
-        if match
-    }
-    for name, version in sorted(floors.items()):
-        print(f'{name}=={version}')
+    floors = {}
+    for name, version in (
+        match.groups() for match in map(_FLOOR.match, lines) if match
+    ):
+        floors[name] = min(
+            floors.get(name, version),
+            version,
+            key=lambda text: [int(part) for part in text.split('.')],
+        )
+    return floors
 
 
 if __name__ == '__main__':
-    main()
+    for name, version in sorted(read().items()):
+        print(f'{name}=={version}')

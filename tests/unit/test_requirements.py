@@ -7,6 +7,7 @@ import functools
 import importlib.metadata
 import pathlib
 import re
+import subprocess
 import sys
 
 import ddt
@@ -125,3 +126,19 @@ class RequirementsTestCase(testtools.TestCase):
         for path in sorted((ROOT / 'constraints').glob('nova*.txt')):
             brought = declared(path.read_text().splitlines())
             self.assertEqual(set(), self.declared[''] - brought, path.name)
+
+    def test_oldest_nova_is_tried_with_each_requirement_at_its_floor(self):
+        done = subprocess.run(
+            [sys.executable, ROOT / 'tools' / 'floors.py'],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        path = ROOT / 'constraints' / 'nova29.txt'
+        tried = dict(
+            re.findall(r'^([\w-]+)==(\S+)', path.read_text(), re.MULTILINE)
+        )
+        floors = dict(line.split('==') for line in done.stdout.split())
+        self.assertEqual(
+            floors, {name: tried.get(normalized(name)) for name in floors}
+        )

@@ -31,6 +31,13 @@ from nova_ext_sched import filters
 print(*sorted(cls.__name__ for cls in filters.all_filters()))
 """
 
+COMMANDS = ('explain', 'audit')
+CLIENT_COMMANDS = (
+    'aggregate isolation list',
+    'aggregate isolation sync',
+    'move plan apply',
+)
+
 
 def read_setup():
     parser = configparser.ConfigParser(delimiters='=')
@@ -275,6 +282,13 @@ class TrialTestCase(unittest.TestCase):
             *args,
         )
 
+    def show_help(self, program, *commands):
+        for command in commands:
+            self.assertIn(
+                f'usage: {program} {command}',
+                self.run_in(program, *command.split(), '--help'),
+            )
+
     def test_documented_installations_are_these(self):
         """The install page installs what is tried below, and nothing else."""
         page = ROOT / 'doc' / 'source' / 'install' / 'index.rst'
@@ -299,24 +313,26 @@ class TrialTestCase(unittest.TestCase):
             'upgrade', self.run_in('nova-ext-sched-status', '--help')
         )
         self.install(f'{self.wheel}[commands]')
-        for command in ('explain', 'audit'):
-            self.assertIn(
-                f'usage: nova-ext-sched {command}',
-                self.run_in('nova-ext-sched', command, '--help'),
-            )
+        self.show_help('nova-ext-sched', *COMMANDS)
 
     def test_openstackclient(self):
         self.install(f'{self.wheel}[openstackclient]')
-        for command in (
-            'aggregate isolation list',
-            'aggregate isolation sync',
-            'move plan apply',
-        ):
-            self.assertIn(
-                f'usage: openstack {command}',
-                self.run_in('openstack', *command.split(), '--help'),
-            )
+        self.show_help('openstack', *CLIENT_COMMANDS)
         self.assertNotIn('nova==', self.run_in('pip', 'freeze'))
+
+    def test_oldest_nova_and_each_requirement_at_its_floor(self):
+        self.run_in(
+            *('python', ROOT / 'tools' / 'install.py'),
+            *('-c', ROOT / 'constraints' / 'nova29.txt'),
+            f'{self.wheel}[commands,openstackclient,simulator]',
+        )
+        self.assertIn('nova==29.0.0', self.run_in('pip', 'freeze'))
+        self.assertEqual(
+            ' '.join(find_host_filters()),
+            self.run_in('python', '-c', LOAD).splitlines()[-1],
+        )
+        self.show_help('nova-ext-sched', *COMMANDS)
+        self.show_help('openstack', *CLIENT_COMMANDS)
 
     def test_simulator(self):
         self.install(f'{self.wheel}[simulator]')
