@@ -61,7 +61,7 @@ def write_messages() -> str:
 class Command(typing.NamedTuple):
     """A command, as the card has it.
 
-    :ivar part: ``look`` and ``plan`` change nothing; ``act`` is the rest
+    :ivar part: as ``--help`` groups them; ``look`` and ``plan`` change nothing
     :ivar page: in the folder ``cli``
     :ivar question: what it answers; the page begins with it
     :ivar example: a line that the page types

@@ -31,6 +31,23 @@ class CommandsTestCase(testtools.TestCase):
             {one.command for one in COMMANDS},
         )
 
+    def test_parts_are_those_of_the_help(self):
+        """A command of the OpenStackClient has none there."""
+        program = 'nova-ext-sched '
+        self.assertEqual(
+            {
+                one.name: one.load().purpose.lower()
+                for one in importlib.metadata.entry_points(
+                    group='nova_ext_sched.commands'
+                )
+            },
+            {
+                one.command.removeprefix(program): one.part
+                for one in COMMANDS
+                if one.command.startswith(program)
+            },
+        )
+
     @ddt.data(*COMMANDS)
     def test_its_page_has_question_and_example(self, one):
         path = PAGES / f'{one.page}.rst'
