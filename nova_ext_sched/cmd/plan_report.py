@@ -87,6 +87,7 @@ _MOST_CROWDED = 3
 # The most characters of hosts in ranges; of more, so many hosts are named.
 _LONGEST_RANGES = 60
 _MOST_HOSTS = 3
+_MOST_FEATURES = 3
 
 
 def make(
@@ -170,6 +171,7 @@ def finish(
             *_say_crowded(made),
             *_say_time(made),
             *_count_paused(made),
+            *_count_lesser(made),
             *_count_left(made),
         ],
         [*_list_shut_down(shut_down), *sections],
@@ -312,6 +314,28 @@ def _say_time(
     )
 
 
+def _count_lesser(
+    made: plans.Plan | plans.Rounds | plans.Outcome,
+) -> Iterator[str]:
+    """Yield how many servers are moved to hosts with other CPU features."""
+    parts = _get_parts(made)
+    if number := sum(bool(move.lacks) for one in parts for move in one.moves):
+        yield (
+            f'{messages.count("move", number)} '
+            f'{messages.agree(number, "goes", "go")} to a host that lacks CPU '
+            'features of the one before: nova may refuse '
+            f'{messages.agree(number, "it", "them")} (Unacceptable CPU info).'
+        )
+    for number, part in enumerate(parts, 1):
+        newer = sum(move.newer for move in part.moves)
+        if newer and isinstance(made, plans.Rounds):
+            yield (
+                f'Round {number} leaves {messages.count("server", newer)} on '
+                'hosts with more CPU features: nova may refuse to live-migrate'
+                f' {messages.agree(newer, "it", "them")} back.'
+            )
+
+
 def _count_left(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
@@ -399,6 +423,9 @@ def _list_in_order(moves: Sequence[plans.Move]) -> report.Section:
 
 def _list_move(turn: int, one: plans.Move, host: str = '') -> report.Line:
     method = f'{one.method} (paused)' if one.paused else one.method
+    if one.lacks:
+        lacks = messages.first_few(one.lacks, _MOST_FEATURES)
+        method += f' (lacks {lacks} of {messages.clean(one.host)})'
     return report.Line(
         f'{host}{_to(one)}, {method}', turn, one.name, uuid=one.server
     )

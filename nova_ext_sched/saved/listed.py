@@ -51,7 +51,7 @@ CELL = {
     'instance_actions_events': 'id event action_id start_time finish_time '
     'result host' + _WHEN,
     'instance_extra': 'id instance_uuid numa_topology pci_requests flavor '
-    'migration_context' + _WHEN,
+    'migration_context vcpu_model' + _WHEN,
     'instance_faults': 'id instance_uuid code message host' + _WHEN,
     'instance_info_caches': 'id network_info instance_uuid' + _WHEN,
     'instance_system_metadata': 'id key value instance_uuid' + _WHEN,
@@ -102,6 +102,7 @@ JSON: Mapping[str, typing.Any] = {
             ANY,
         )
     ],
+    'instance_extra.vcpu_model': NOVA,
     'instance_group_policy.rules': ANY,
     'instance_info_caches.network_info': [
         {
@@ -191,6 +192,8 @@ OBJECTS = {
     'Resource': 'provider_uuid resource_class identifier',
     'ResourceList': 'objects',
     'SchedulerLimits': 'numa_topology vcpu disk_gb memory_mb',
+    'VirtCPUFeature': 'policy name',
+    'VirtCPUModel': 'arch vendor topology features mode model match',
     'VirtCPUTopology': 'sockets cores threads',
 }
 
@@ -222,7 +225,7 @@ OPTIONS = {
     'shuffle_best_same_weighed_hosts soft_affinity_weight_multiplier '
     'soft_anti_affinity_weight_multiplier track_instance_changes '
     'weight_classes',
-    'libvirt': 'hw_machine_type',
+    'libvirt': 'hw_machine_type virt_type',
     'metrics': 'required weight_multiplier weight_of_unavailable '
     'weight_setting',
     'nova_ext_sched': 'enable_isolated_aggregate_filtering '

@@ -21,6 +21,8 @@ MOVE = SERVER | {
     'batch': 1,
     'needs': [],
     'paused': False,
+    'lacks': [],
+    'newer': False,
     'turn': 1,
 }
 COLD = MOVE | {'to': None, 'method': 'cold', 'why_cold': 'stopped'}

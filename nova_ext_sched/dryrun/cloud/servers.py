@@ -48,6 +48,7 @@ OF_MOVES = (
     'pci_devices',
     'pci_requests',
     'system_metadata',
+    'vcpu_model',
 )
 #: The same of an evacuation, where nova-api alone looks.
 OF_EVACUATIONS = ('info_cache', 'system_metadata')

@@ -59,6 +59,7 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import processors
 
 #: Hosts that got no server yet, of which nova's weighers order the best: those
 #: that were the best before any did, in nova's order. Each passes as long as
@@ -105,6 +106,7 @@ class Destinations:
         self._refused: cachetools.LRUCache[object, bool] = cachetools.LRUCache(
             _MOST_REFUSED
         )
+        self._lesser: dict[processors.Processor, frozenset[str]] = {}
         # What the request filters made of a server's request, by its UUID and
         # the hosts that it ignores.
         self._filtered: cachetools.LRUCache[tuple[str, ...], typing.Any] = (
@@ -219,11 +221,33 @@ class Destinations:
         """Find the destination of a server now: a HostState, or None.
 
         It has the limits that the filters set, and the allocation candidates
-        that they left.
+        that they left. A host whose CPU lacks what the guest needs comes after
+        all others, whatever the weighers prefer.
 
         :param barred: UUIDs of hosts that are no destinations
         :raises Exception: as :meth:`judge`
         """
+        lesser = self._list_lesser(prepared.processor) - barred
+        target = None
+        if lesser:
+            target = self._find(prepared, barred | lesser)
+        return self._find(prepared, barred) if target is None else target
+
+    def _list_lesser(
+        self, needed: processors.Processor | None
+    ) -> frozenset[str]:
+        """Return the UUIDs of hosts that lack what a guest needs."""
+        if needed is None:
+            return frozenset()
+        if needed not in self._lesser:
+            self._lesser[needed] = frozenset(
+                uuid
+                for uuid, state in self.cloud.states.items()
+                if processors.list_lacking(needed, processors.read_host(state))
+            )
+        return self._lesser[needed]
+
+    def _find(self, prepared: movable.Movable, barred: Set[str]) -> typing.Any:
         target = None
         if prepared.like is not None:
             proposed = self._propose(prepared, prepared.like, barred)

@@ -24,6 +24,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.plan import processors
 
 #: How nova moves a server.
 LIVE, COLD = plan_format.LIVE, plan_format.COLD
@@ -97,6 +98,10 @@ class Movable(typing.Protocol):
     like: Like | None
 
     @property
+    def processor(self) -> processors.Processor | None:
+        """What nova compares of its CPU; None if it does not."""
+
+    @property
     def node(self) -> str | None:
         """UUID of the compute node where it is; None where it has none."""
 
@@ -160,6 +165,7 @@ class Migration:
         )
         self.spec_obj = spec_obj
         self.node: str = node
+        self._guest = processors.read_guest(instance)
         self._at_first = node, claims.read_taken(instance)
 
     def for_like(self, instance: typing.Any) -> 'Migration':
@@ -172,6 +178,15 @@ class Migration:
         )
         found.like = self.like
         return found
+
+    @property
+    def processor(self) -> processors.Processor | None:
+        """See :class:`Movable`."""
+        if self.method == COLD:
+            return None
+        return self._guest or processors.read_host(
+            self._cloud.states[self.node]
+        )
 
     def arrive(self, node: str) -> None:
         """Prepare it for another move, from the compute node of this UUID."""
@@ -244,6 +259,7 @@ class Evacuation:
     method = EVACUATE
     why_cold = plan_format.NOT_COLD
     is_paused = False
+    processor = None
 
     def __init__(
         self,

@@ -36,6 +36,7 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import processors
 from nova_ext_sched.dryrun.plan import stuck
 
 
@@ -167,6 +168,8 @@ def make_move(
 ) -> plans.Move:
     """Make the move of a server to a nova HostState."""
     is_named = destinations.is_named(target, cloud)
+    needed, offered = prepared.processor, processors.read_host(target)
+    is_host = needed is not None and not needed.is_guest
     return plans.Move(
         **vars(server),
         to=target.host if is_named else None,
@@ -174,6 +177,8 @@ def make_move(
         method=prepared.method,
         why_cold=prepared.why_cold,
         paused=prepared.is_paused,
+        lacks=processors.list_lacking(needed, offered),
+        newer=is_host and bool(processors.list_lacking(offered, needed)),
     )
 
 

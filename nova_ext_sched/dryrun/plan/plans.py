@@ -72,6 +72,10 @@ class Move(Leaving):
         chooses
     :ivar paused: whether its guest is paused while nova moves it live: QEMU
         7.2 ends such a guest if it is moved a second time before it is resumed
+    :ivar lacks: CPU features that nova compares before a live migration, and
+        that the host where it is expected lacks: nova may refuse the move
+    :ivar newer: whether that host has some that the one before lacks: nova may
+        refuse a live migration back
     :ivar turn: its place in the order, from 1, which ``needs`` names
     """
 
@@ -82,6 +86,8 @@ class Move(Leaving):
     why_cold: plan_format.WhyCold = plan_format.NOT_COLD
     needs: typing.Annotated[Sequence[str], plan_format.TURNS] = ()
     paused: bool = False
+    lacks: list[str] = dataclasses.field(default_factory=list)
+    newer: bool = False
     turn: plan_format.Turn = 1
 
 

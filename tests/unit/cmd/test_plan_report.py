@@ -6,6 +6,7 @@ import json
 import ddt
 import testtools
 
+from nova_ext_sched.cmd import maintain_report
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun.plan import plans
 from tests import schemas
@@ -79,6 +80,41 @@ class TimeTestCase(testtools.TestCase):
             'last migrations of this cloud).',
             plan_report.make(plan, [], []).sentence,
         )
+
+
+class ProcessorsTestCase(testtools.TestCase):
+    def test_they_are_named(self):
+        """Of a move what the host lacks, of a round where hosts have more."""
+        lacks = [f'avx{n}' for n in range(5)]
+        moves = [
+            dataclasses.replace(plan_cases.make_move(1), lacks=lacks),
+            dataclasses.replace(plan_cases.make_move(2), newer=True),
+        ]
+        made = plan_report.make(plan_cases.make_plan(moves), [], [])
+        said = (
+            '1 move goes to a host that lacks CPU features of the one before: '
+            'nova may refuse it (Unacceptable CPU info).'
+        )
+        self.assertIn(said, made.sentence)
+        self.assertNotIn('more CPU features', made.sentence)
+        [first, second] = made.sections[-1].rows
+        self.assertIn('live (lacks avx0, avx1, avx2 and 2', str(first))
+        self.assertIn(' of host1)', str(first))
+        self.assertNotIn('lacks', str(second))
+        rounds = plans.Rounds(
+            [plans.Round(['host1'], one, []) for one in (moves[:1], moves)],
+            [],
+            [],
+            {},
+        )
+        made = maintain_report.make_rounds(rounds, [], [])
+        self.assertIn('2 moves go to a host that', made.sentence)
+        said = (
+            'Round 2 leaves 1 server on hosts with more CPU features: nova '
+            'may refuse to live-migrate it back.'
+        )
+        self.assertIn(said, made.sentence)
+        self.assertNotIn('Round 1', made.sentence)
 
 
 @ddt.ddt

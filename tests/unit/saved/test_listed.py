@@ -29,8 +29,7 @@ OUT = {
     'host_mappings': 'created_at updated_at',
     'instance_actions': 'message project_id request_id user_id',
     'instance_actions_events': 'details traceback',
-    'instance_extra': 'device_metadata keypairs resources trusted_certs '
-    'vcpu_model',
+    'instance_extra': 'device_metadata keypairs resources trusted_certs',
     'instance_faults': 'details',
     'instance_group_member': 'created_at updated_at',
     'instance_group_policy': 'created_at updated_at',

@@ -284,6 +284,7 @@ class Cloud(snapshot.Snapshot):
             node=state.nodename,
             numa_topology=None,
             info_cache=None,
+            vcpu_model=None,
             pci_devices=[],
             pci_requests=types.SimpleNamespace(requests=[]),
         )

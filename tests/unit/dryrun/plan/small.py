@@ -468,7 +468,8 @@ _PLAN = (
 )
 _WORDS = {
     plans.Leaving: _LEAVING,
-    plans.Move: f'{_LEAVING} to expected how batch why needed paused turn',
+    plans.Move: f'{_LEAVING} to expected how batch why needed paused '
+    'lacks newer turn',
     plans.Stuck: f'{_LEAVING} said cause helps of_cause then',
     plans.Group: 'uuid name hosts before racks racks_before',
     plans.Plan: _PLAN,
