@@ -5,6 +5,11 @@
 See :mod:`.devices`.
 """
 
+import json
+
+from nova import context
+from nova import objects
+
 from nova_ext_sched.cmd import drain
 from tests.functional import explain
 from tests.functional import test_survive
@@ -117,3 +122,31 @@ class DevicesOfThoseThatLeftTestCase(MovesBase):
             [['host1'], ['host2']], [one['hosts'] for one in rounds]
         )
         self.assertEqual(['host1'] * 3, [self.host_of(one) for one in servers])
+
+
+class ProcessorsTestCase(devices.DevicesBase):
+    """CPUs as nova-compute has them: a guest that runs has no own model."""
+
+    hosts = ('host1', 'host2', 'host3')
+
+    def test_hosts_that_lack_features(self):
+        server = self.boot(self.large(1), host='host1')
+        for lesser, to, lacks in (
+            ((), 'host2', []),
+            (('host2',), 'host3', []),
+            (('host2', 'host3'), 'host2', ['avx512f']),
+        ):
+            for host in self.hosts:
+                self.set_features(host, 'avx512f' * (host not in lesser))
+            plan = explain.ask(drain.Drain, 'drain', 'host1').plan
+            [move] = plan['moves']
+            found = move['server'], move['method'], move['to'], move['lacks']
+            self.assertEqual((server['id'], 'live', to, lacks), found)
+
+    def set_features(self, host, feature):
+        node = objects.ComputeNode.get_first_node_by_host_for_old_compat(
+            context.get_admin_context(), host
+        )
+        info = json.loads(node.cpu_info)
+        node.cpu_info = json.dumps({**info, 'features': ['sse', feature]})
+        node.save()
