@@ -309,6 +309,32 @@ class BrokenTest(ApplyTestCase):
         self.reset_state(self.stopped, 'active')
         self.act(self.stopped, 'os-stop', 'SHUTOFF')
 
+    def test_what_a_dry_run_lists_then(self):
+        """What was done, also after the move that failed, and what is left."""
+        third = self.boot(host='host1')
+        made = self.drain()
+        order = [self.running['id'], self.stopped['id'], third['id']]
+        made['moves'].sort(key=lambda one: order.index(one['server']))
+        for move in made['moves']:
+            move['needs'] = []
+        self.assertEqual(
+            ['left out', 'moved', 'left out'],
+            self.apply(
+                made, *(f'--skip={order[n]}' for n in (0, 2)), status=3
+            ),
+        )
+        self.reset_state(self.running, 'error')
+        self.assertEqual(
+            ['failed', 'not tried', 'not tried'], self.apply(made, status=1)
+        )
+        before = self.migrations()
+        self.assertEqual(
+            ['failed', 'already there', 'planned'],
+            self.apply(made, '--dry-run', status=1),
+        )
+        self.assertEqual(before, self.migrations())
+        self.reset_state(self.running, 'active')
+
     def test_three_servers_in_error_are_enough(self):
         """One wrong rule of a firewall would leave each in ERROR."""
         for _ in range(3):
