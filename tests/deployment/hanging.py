@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A server in front of placement that does not answer some requests.
+"""A server in front of placement that does not answer some requests, or badly.
 
 It passes bytes on, so that whoever is behind it keeps connections as with
 placement itself.
@@ -10,6 +10,11 @@ import contextlib
 import socket
 import threading
 
+#: Of a connection, and of one of greenlets.
+ENDS = (OSError, EOFError)
+#: Of a load balancer.
+ANSWER = b'HTTP/1.1 %d x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+
 
 class Hanging:
     """Listens on loopback; ends with the process.
@@ -17,15 +22,24 @@ class Hanging:
     :ivar paths: the requests with one of these in their first line are never
         answered; they may be set at any time
     :ivar held: the first lines of those that were not
+    :ivar statuses: of the next requests, which placement never sees; None for
+        a connection that is closed
     """
 
     def __init__(self, port):
         self.paths = ()
         self.held = []
+        self.statuses = []
+        self._hanging = []
         self._target = ('127.0.0.1', port)
         self._server = socket.create_server(('127.0.0.1', 0), backlog=200)
         self.port = self._server.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def end(self):
+        """Close the connections of requests that are not answered."""
+        for client in self._hanging:
+            client.shutdown(socket.SHUT_RDWR)
 
     def _accept(self):
         while True:
@@ -36,7 +50,7 @@ class Hanging:
 
     def _serve(self, client):
         # The end of either side ends the other.
-        with contextlib.suppress(OSError), client:
+        with contextlib.suppress(*ENDS), client:
             with socket.create_connection(self._target) as behind:
                 threading.Thread(
                     target=self._pass, args=(behind, client), daemon=True
@@ -44,16 +58,21 @@ class Hanging:
                 while data := client.recv(65536):
                     line = data.partition(b'\r\n')[0].decode('latin-1')
                     if any(path in line for path in self.paths):
+                        self._hanging.append(client)
                         self.held.append(line)
                         # Until whoever asked goes away.
                         while client.recv(65536):
                             pass
                         return
+                    if self.statuses:
+                        if status := self.statuses.pop(0):
+                            client.sendall(ANSWER % status)
+                        return
                     behind.sendall(data)
 
     @staticmethod
     def _pass(behind, client):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*ENDS):
             while data := behind.recv(65536):
                 client.sendall(data)
             client.shutdown(socket.SHUT_RDWR)

@@ -222,6 +222,15 @@ class GetsTestCase(testtools.TestCase):
             self.gets._work()
         self.assertEqual([('a', 'A', None), ('a', None, fault)], seen)
 
+    def test_a_fault_stays(self):
+        """Whatever is answered before the request goes on."""
+        request = gets._Request(['a', 'b'])
+        fault = ZeroDivisionError()
+        for of_a, of_b in ((fault, None), (fault, TimeoutError())):
+            request.end('a', of_a)
+            request.end('b', of_b)
+        self.assertIs(fault, request.fault)
+
     def test_a_request_without_gets(self):
         self.assertEqual({}, self.gets.ask(None, []))
 
