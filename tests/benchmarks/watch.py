@@ -3,7 +3,7 @@
 """watch beside a large cloud, as a process, on MariaDB.
 
 ``python -m tests.benchmarks.watch [HOSTS]`` prints the numbers of
-doc/source/cli/watch.rst; it needs MariaDB and RabbitMQ and takes half an
+doc/source/reference/scale.rst; it needs MariaDB and RabbitMQ and takes half an
 hour. What is measured is the watcher, placement and the databases
 (:mod:`tests.benchmarks.copies`). Seconds of processor time do not grow with
 other work on the machine; the others do.
