@@ -93,9 +93,9 @@ def built():
     return sdist, wheel
 
 
-def metadata():
-    """Return the METADATA of the wheel."""
-    with zipfile.ZipFile(built()[1]) as wheel:
+def metadata(path=None):
+    """Return the METADATA of a wheel; by default the one that was built."""
+    with zipfile.ZipFile(path or built()[1]) as wheel:
         (name,) = (
             name
             for name in wheel.namelist()
@@ -224,10 +224,19 @@ class DistributionTestCase(unittest.TestCase):
         self.assertEqual(set(), tracked - set(names))
 
     def test_wheel_of_a_tree_without_git_holds_the_same(self):
-        """As from a tarball of the source, or in a Debian package."""
+        """As from a tarball of the source, or in a Debian package.
+
+        Its publisher has filled in the addresses.
+        """
         tree, dist = folder() / 'tree', folder() / 'of-tree'
         ignored = shutil.ignore_patterns('.*', '*.egg-info', '__pycache__')
         shutil.copytree(ROOT, tree, ignore=ignored)
+        setup = tree / 'setup.cfg'
+        text = setup.read_text()
+        for name in ('source', 'issues', 'documentation', 'contact'):
+            value = 'a@b.c' if name == 'contact' else f'https://x/{name}'
+            text = text.replace(f'\n{name} =\n', f'\n{name} = {value}\n')
+        setup.write_text(text)
         python = sys.executable
         run(python, '-m', 'build', '-w', '-o', dist, tree, cwd=folder())
         held = []
@@ -235,6 +244,16 @@ class DistributionTestCase(unittest.TestCase):
             with zipfile.ZipFile(path) as wheel:
                 held.append({n for n in wheel.namelist() if '-info' not in n})
         self.assertEqual(*held)
+        found = metadata(path)
+        self.assertIn('a@b.c', found['Author-email'])
+        self.assertEqual(
+            [
+                'Source, https://x/source',
+                'Issues, https://x/issues',
+                'Documentation, https://x/documentation',
+            ],
+            found.get_all('Project-URL'),
+        )
 
     def test_sdist_holds_the_source_and_no_names_of_people(self):
         with tarfile.open(built()[0]) as sdist:
