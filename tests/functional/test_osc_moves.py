@@ -4,6 +4,8 @@
 
 import io
 import json
+import re
+import shlex
 import time
 from unittest import mock
 
@@ -130,6 +132,11 @@ class DrainTest(ApplyTestCase):
         )
         # As a user wrote it.
         self.assertIn('  [bold]web[/]', text)
+        # nova has noted how long one of each kind took.
+        again = self.plan('host2', 'host3', by=drain_command.Drain)
+        self.assertEqual(2, len(again['moves']))
+        self.assertIsNone(plan['seconds'])
+        self.assertIsInstance(again['seconds'], int)
         status, text = self.openstack.run(*APPLY, 'no/such/file')
         self.assertEqual(2, status)
         self.assertIn('cannot be read: No such file', text)
@@ -440,10 +447,31 @@ class RefusedTest(ApplyTestCase):
     def test_the_destination_was_disabled_since(self):
         plan = self.drain()
         self.set_service('host2', status='disabled', disabled_reason='disks')
-        self.assertEqual(['failed', 'not tried'], self.apply(plan, status=1))
+        second = plan['moves'][1]
+        second |= {'to': 'host3', 'expected': 'host3', 'needs': []}
+        results = self.apply(plan, '--keep-going', status=1)
+        self.assertEqual(['failed', 'moved'], results)
         self.assertIn('No valid host was found', self.said)
         self.assertIn(': host2 is disabled (disks). Fix what', self.said)
         self.assertLess(1, len(self.migrations()))
+        self.undo(second['server'])
+
+    def undo(self, server):
+        """Type the commands that the report has for it."""
+        [said] = re.findall(r'move back 1 server, .*?: (.*?)\. ', self.said)
+        for command in said.split(', then '):
+            words = shlex.split(command)[1:]
+            status, _, errors = self.openstack.run_apart(*words)
+            self.assertEqual(0, status, errors)
+            self._wait_for_server_parameter(
+                {'id': server},
+                {
+                    'OS-EXT-SRV-ATTR:host': 'host1',
+                    'OS-EXT-STS:task_state': None,
+                },
+            )
+        found = self.admin_api.get_server(server)
+        self.assertIn(found['status'], ('ACTIVE', 'SHUTOFF'))
 
     def test_what_apply_cannot_read(self):
         plan = self.drain()
