@@ -5,7 +5,6 @@
 import argparse
 from collections.abc import Sequence
 
-from nova_ext_sched import exception
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import maintain_report
@@ -112,11 +111,9 @@ def plan(
         )
         emptied -= selection.find_any(cloud, parsed_args.done)
         if number is not None and number > len(emptied) > 0:
-            raise exception.InvalidValue(
-                where='--round',
-                expected=f'a number up to {len(emptied)}: a round has a host '
-                f'at least',
-                got=str(number),
+            raise base.UsageError(
+                f'There is no round {number}: {len(emptied)} hosts have '
+                f'{len(emptied)} rounds at most.'
             )
         planned = maintain.make(
             cloud,

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import typing
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
@@ -145,16 +144,13 @@ def make_round(
     says why.
 
     :param number: which one, from 1; the others as of :func:`make_rounds`
-    :raises exception.InvalidValue: there are some, and none of this number
+    :raises base.UsageError: there are some, and none of this number
     """
     if not planned.rounds:
         return make_rounds(planned, remarks, faults, hosts, names)
     if not 0 < number <= len(planned.rounds):
-        raise exception.InvalidValue(
-            where='--round',
-            expected=f'1 to {len(planned.rounds)}, the rounds that there are',
-            got=str(number),
-        )
+        rounds = messages.count('round', len(planned.rounds))
+        raise base.UsageError(f'There is no round {number}, only {rounds}.')
     round_ = planned.rounds[number - 1]
     verb = messages.agree(len(round_.hosts), 'is', 'are')
     said = (

@@ -178,10 +178,9 @@ class Lister(Command, report.Lister):
         try:
             self.origin = reading.use(parsed_args.saved, parsed_args.without)
         except OSError as exc:
-            raise exception.InvalidValue(
-                where='--from',
-                expected='a file that can be read',
-                got=f'{parsed_args.saved} ({exc.strerror or exc})',
+            raise base.UsageError(
+                f'{messages.clean(parsed_args.saved)} of --from cannot be '
+                f'read: {exc.strerror or exc}.'
             ) from exc
 
     def ask(

@@ -239,14 +239,12 @@ def _find_skipped(plan: moves_plan.Plan, names: Sequence[str]) -> list[str]:
         if name in uuids:
             uuids = {name}
         if len(uuids) != 1:
-            raise exception.InvalidValue(
-                where='--skip',
-                expected='the UUID of one of '
-                + messages.first_few(sorted(uuids))
-                if uuids
-                else 'a server of the plan: '
-                + messages.nearest(name, {one.name for one in plan.moves}),
-                got=name,
+            raise exception.UnknownName(
+                'server',
+                name,
+                {one.name for one in plan.moves},
+                uuids,
+                ' in the plan',
             )
         skipped += uuids
     return skipped

@@ -345,7 +345,7 @@ class MatrixTestCase(ExplainTestCase):
             ([], 'Name a request: --server SERVER for an existing server'),
             (['--flavor', 'absent'], 'There is no flavor absent.'),
             (['--server', 'absent'], 'There is no server absent.'),
-            (['--server', uuids.absent], 'UUID of an existing server, got'),
+            (['--server', uuids.absent], 'There is no server'),
             (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'say which'),
             (['--server', 'x', '--project', 'y'],
              '--project cannot be beside --server to boot it'),

@@ -156,7 +156,7 @@ class MaintainTestCase(RoundsTestCase):
     def test_wrong_usage(self):
         for argv, expected in (
             (('--done', 'away'), 'There is no host away.'),
-            (('--round', '9'), '--round: expected a number up to 6: a round'),
+            (('--round', '9'), 'There is no round 9: 6 hosts have 6 rounds'),
             (('--aggregate', 'away'), 'There is no aggregate away.'),
         ):
             _, err, status = explain.call(

@@ -11,7 +11,17 @@ from nova_ext_sched import exception
 
 
 class InvalidQuestion(exception.InvalidValue):
-    """A question that names something missing, or contradicts itself."""
+    """A question that names something missing, or contradicts itself.
+
+    :param sentence: in place of what was expected and got, if it says more
+    """
+
+    def __init__(
+        self, *, where: str, expected: str, got: object, sentence: str = ''
+    ) -> None:
+        super().__init__(where=where, expected=expected, got=got)
+        if sentence:
+            self.args = (sentence,)
 
 
 @dataclasses.dataclass(frozen=True)

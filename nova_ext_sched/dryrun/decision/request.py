@@ -192,6 +192,9 @@ def get_image(
                 where='--image',
                 expected='an image that Glance shows these credentials',
                 got=wanted.image,
+                sentence=f'Glance shows no image '
+                f'{messages.clean(wanted.image)} to the user of OS_CLOUD or '
+                'OS_*.',
             ) from exc
         except exception.UnknownName:
             raise
@@ -297,4 +300,5 @@ def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
             where='--server-group',
             expected='the UUID of an existing server group',
             got=uuid,
+            sentence=f'There is no server group {messages.clean(uuid)}.',
         ) from exc

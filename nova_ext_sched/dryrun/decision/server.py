@@ -30,6 +30,7 @@ from nova.scheduler.client import report
 from nova.virt import hardware
 
 from nova_ext_sched import fields
+from nova_ext_sched import messages
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
@@ -73,6 +74,8 @@ class Server:
                 where='--server',
                 expected='the UUID of an existing server',
                 got=uuid,
+                sentence=f'There is no server {messages.clean(uuid)} whose '
+                'request nova has stored.',
             )
         self._mapping, self._instance = stored.mapping, stored.instance
         self.cell = stored.cell
@@ -280,6 +283,8 @@ class Server:
                 where='--operation',
                 expected='boot for a server that is not in a cell yet',
                 got=self.uuid,
+                sentence=f'Server {self.uuid} is not in a cell yet: use '
+                '--operation boot.',
             )
         instance = self._instance
         if on_host and not instance.host:
@@ -287,6 +292,8 @@ class Server:
                 where='--operation',
                 expected='boot or unshelve for a server that is on no host',
                 got=self.uuid,
+                sentence=f'Server {self.uuid} is on no host: use --operation '
+                'boot or unshelve.',
             )
         if destination:
             self.spec_obj.requested_destination = destination

@@ -3,7 +3,7 @@
 import ddt
 import testtools
 
-from nova_ext_sched import exception
+from nova_ext_sched.cli import base
 from nova_ext_sched.cmd import maintain_report
 from nova_ext_sched.dryrun.plan import plans
 from tests import schemas
@@ -161,8 +161,8 @@ Cannot be emptied:
         )
         for number in (0, 3):
             self.assertRaisesRegex(
-                exception.InvalidValue,
-                f'expected 1 to 2, the rounds that there are, got .{number}',
+                base.UsageError,
+                f'There is no round {number}, only 2 rounds.',
                 maintain_report.make_round,
                 number,
                 found,
