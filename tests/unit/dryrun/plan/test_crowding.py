@@ -15,9 +15,9 @@ from tests.unit.dryrun.plan.small import Server
 class CrowdingTestCase(small.TestCase):
     """Twelve servers leave a; nova's weigher prefers b while it has memory."""
 
-    def drain(self, room, kind='whole', number=12):
+    def drain(self, room, kind='whole', number=12, others=1):
         rooms = {'a': Host(100), 'b': Host(room, ram=900_000)}
-        rooms |= {name: Host(1) for name in 'cdef'}
+        rooms |= {name: Host(others) for name in 'cdef'}
         hints = {'different_host': ['nobody']} if kind == 'part' else None
         found = {f's{n}': Server('a', 1, hints=hints) for n in range(number)}
         if kind == 'unknown':
@@ -33,14 +33,16 @@ class CrowdingTestCase(small.TestCase):
         self.assertEqual(('b', room, 1, 'RAMWeigher'), crowded)
 
     @ddt.data(
-        # Servers that b takes, and of all servers.
-        (9, 12),
+        # Servers that b takes, of all servers, and that others take.
+        (9, 12, 1),
         # Nobody else gets one.
-        (12, 12),
+        (12, 12, 1),
+        # Not four times what others get.
+        (11, 23, 3),
     )
     @ddt.unpack
-    def test_not_crowded(self, room, number):
-        self.assertEqual([], self.drain(room, number=number))
+    def test_not_crowded(self, room, number, others):
+        self.assertEqual([], self.drain(room, 'whole', number, others))
 
     @mock.patch.object(
         destinations.Destinations, 'find_weigher', side_effect=ValueError
