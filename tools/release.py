@@ -160,8 +160,10 @@ def audit(requirements, dist):
     (dist / 'audit.json').write_text(json.dumps(found, indent=1) + '\n')
     known = [one for one in found if 'vulns' in one]
     bad = [f'{one["name"]} {one["version"]}' for one in known if one['vulns']]
+    if not known:
+        return f'Not audited: the index knows none of {len(found)} releases.'
     return (
-        f'Audited {len(known)} of {len(found)} distributions; vulnerable: '
+        f'Audited {len(known)} of {len(found)} releases; vulnerable: '
         f'{", ".join(bad) or "none known"}.'
     )
 

@@ -8,6 +8,7 @@ import io
 import os
 import pathlib
 import tarfile
+from unittest import mock
 
 import ddt
 import fixtures
@@ -51,6 +52,28 @@ class MissingTestCase(testtools.TestCase):
         )
         for name in ('issues', 'contact'):
             self.assertIn(f'``{name}``', text)
+
+
+@ddt.ddt
+class AuditTestCase(testtools.TestCase):
+    @ddt.data(
+        ('{"dependencies": [{"name": "a", "skip_reason": "x"}]}',
+         'Not audited: the index knows none of 1 releases.'),
+        ('{"dependencies": [{"name": "a", "version": "1", "vulns": []},'
+         ' {"name": "b", "skip_reason": "x"}]}',
+         'Audited 1 of 2 releases; vulnerable: none known.'),
+        ('{"dependencies": [{"name": "a", "version": "1", "vulns": [{}]}]}',
+         'Audited 1 of 1 releases; vulnerable: a 1.'),
+        ('', 'Not audited: no network'),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_what_it_says(self, answer, expected):
+        """Nobody reads an all-clear where nothing was looked at."""
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        done = mock.Mock(stdout=answer, stderr='no network\n')
+        with mock.patch('subprocess.run', return_value=done):
+            self.assertEqual(expected, release.audit({'a==1'}, folder))
+        self.assertEqual(bool(answer), (folder / 'audit.json').exists())
 
 
 class NormalizeTestCase(testtools.TestCase):
