@@ -384,9 +384,11 @@ def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
         if len(names) > _LONGEST_RANGES:
             # Blanks, where the list can wrap.
             names = re.sub(', *', ', ', names)
-        colon = ':' * (not judged.startswith('pass'))
+        # The head of a table, or a whole sentence.
+        colon, point = ('', '.') if judged.startswith('pass') else (':', '')
+        ranks = _tell_ranks(explained, alike)
         yield report.Section(
-            f'{names}{of_many}{colon} {judged}{_tell_ranks(explained, alike)}',
+            f'{names}{of_many}{colon} {judged}{ranks}{point}',
             _by_stage(verdicts),
             columns=('Verdict', 'Constraint'),
         )

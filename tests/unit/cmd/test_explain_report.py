@@ -307,12 +307,12 @@ class AnswerTestCase(testtools.TestCase):
         ]
         text = write_flat(make(3, order=order), by_host=True)
         self.assertIn(f'then host1, host2{decided}. ', text)
-        self.assertIn(' passes all filters. It is choice 1 of 3 host1 ', text)
+        self.assertIn(' passes all filters. It is choice 1 of 3. host1 ', text)
         place = 'passes all filters. It is choice 3 of 3'
         if last:
-            place += f'; {last} puts it behind host0'
+            place += f'; {last} puts it behind host0.'
         else:
-            place += ', with the same weight as host0'
+            place += ', with the same weight as host0.'
         self.assertTrue(text.partition('request:')[2].endswith(place), text)
 
     def test_many_hosts_that_are_left(self):
@@ -328,18 +328,18 @@ class AnswerTestCase(testtools.TestCase):
             found.prefer(str(n), sum(mine.values())).weights = mine
         text = write_flat(found, by_host=True)
         for said in (
-            'host0 passes all filters. It is choice 1 of 12 host',
+            'host0 passes all filters. It is choice 1 of 12. host',
             'host1 passes all filters. It is choice 2 of 12, with the same '
-            'weight as host0 host',
-            '. They are among choices 3 to 5 of 12; b puts them behind host0 '
+            'weight as host0. host',
+            '. They are among choices 3 to 5 of 12; b puts them behind host0. '
             'host',
             'host[4-11] (8 hosts) pass all filters. They are among choices 4 '
-            'to 12 of 12; a puts them behind host0',
+            'to 12 of 12; a puts them behind host0.',
         ):
             self.assertIn(said, text)
         self.assertIn(
             'host[1-11] (11 hosts) pass all filters. They are choices 2 to 12 '
-            'of 12, with the same weight as host0',
+            'of 12, with the same weight as host0.',
             write_flat(make(12, order=[1.0] * 12), by_host=True),
         )
 
