@@ -84,6 +84,15 @@ class Maintain(plan_command.Planner):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         return self.ask(plan, parsed_args)
 
+    def how_to_write(self, parsed_args: argparse.Namespace) -> str:
+        """See the base; apply takes one round."""
+        if parsed_args.round is None:
+            return (
+                'To carry out the first round, write it to a file: add '
+                '--round 1 --output FILE.'
+            )
+        return super().how_to_write(parsed_args)
+
     def say_how_to_apply(self, parsed_args: argparse.Namespace) -> str:
         """See the base; apply takes one round."""
         if parsed_args.round is None:

@@ -47,6 +47,10 @@ class Planner(scheduler.Lister):
             return f'{said} {self.say_how_to_apply(parsed_args)}'
         if not self.is_text(parsed_args):
             return said
+        return self.how_to_write(parsed_args)
+
+    def how_to_write(self, parsed_args: argparse.Namespace) -> str:
+        """Return how to get a plan that apply takes."""
         return 'To carry it out, write the plan to a file: add --output FILE.'
 
     def say_how_to_apply(self, parsed_args: argparse.Namespace) -> str:

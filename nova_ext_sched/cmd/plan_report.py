@@ -161,7 +161,7 @@ def finish(
     are listed before all else.
     """
     shut_down = [*_number_shut_down(made)]
-    moves = [move for _, move in shut_down]
+    moves = [move for *_, move in shut_down]
     if not isinstance(made, plans.Outcome):
         more = {**more, 'shut_down': [move.server for move in moves]}
     return documents.finish(
@@ -196,15 +196,18 @@ def _get_parts(
 
 def _number_shut_down(
     made: plans.Plan | plans.Rounds | plans.Outcome,
-) -> Iterator[tuple[int, plans.Move]]:
+) -> Iterator[tuple[str, int, plans.Move]]:
     """Yield the moves that shut down a running server, with their turns.
 
     Each round counts its turns from 1, as its own plan does.
+
+    :returns: the round in words, empty in a plan without; the turn; the move
     """
-    for part in _get_parts(made):
+    for number, part in enumerate(_get_parts(made), 1):
+        round_ = f'round {number}: ' * isinstance(part, plans.Round)
         for turn, move in enumerate(part.moves, 1):
             if plan_format.shuts_down(move):
-                yield turn, move
+                yield round_, turn, move
 
 
 def _say_shut_down(moves: Sequence[plans.Move], joint: str) -> str:
@@ -233,21 +236,21 @@ def _say_shut_down(moves: Sequence[plans.Move], joint: str) -> str:
 
 
 def _list_shut_down(
-    numbered: Sequence[tuple[int, plans.Move]],
+    numbered: Sequence[tuple[str, int, plans.Move]],
 ) -> list[report.Section]:
     """Return the section of running servers that a plan shuts down, if any.
 
-    :param numbered: the moves, with their turns
+    :param numbered: as :func:`_number_shut_down` yields them
     """
     lines = [
         report.Line(
-            f'{move.host} {_to(move)}: it '
+            f'{round_}{move.host} {_to(move)}: it '
             + plan_format.SHUT_DOWN[move.why_cold][0],
             turn,
             move.name,
             uuid=move.server,
         )
-        for turn, move in numbered
+        for round_, turn, move in numbered
     ]
     title = 'Running servers that are shut down:'
     return [report.Section(title, lines, _MOST_SERVERS, 'move')] * bool(lines)

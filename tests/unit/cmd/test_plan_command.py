@@ -44,6 +44,12 @@ class NextStepTestCase(testtools.TestCase):
             *(make_room.MakeRoom, '--flavor f --output p -f csv', 'a'),
             f'Written to p. {APPLY} p --disable',
         ),
+        (maintain.Maintain, '--round 2', 'a', HINT),
+        (
+            *(maintain.Maintain, '', 'a'),
+            'To carry out the first round, write it to a file: add --round 1 '
+            '--output FILE.',
+        ),
         (
             *(maintain.Maintain, '--output p', 'a'),
             'Written to p. To carry out the first round, add --round 1.',

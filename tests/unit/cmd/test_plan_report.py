@@ -171,6 +171,19 @@ class ShutDownTestCase(testtools.TestCase):
         )
         self.assertEqual(['', 'has a device'], [row[8] for row in made.rows])
 
+    def test_of_rounds(self):
+        """Each round has turns of its own."""
+        rounds = [
+            plans.Round([host], [plan_cases.make_move(n, 'cold')], [])
+            for n, host in enumerate(('host1', 'host3'), 1)
+        ]
+        found = plan_report._list_shut_down(
+            [*plan_report._number_shut_down(plans.Rounds(rounds, [], [], {}))]
+        )
+        text = ' '.join(reading.read_lines(found, 120))
+        for said in ('web  round 1: host1 to', 'web  round 2: host1 to'):
+            self.assertIn(said, text)
+
 
 class StuckTestCase(testtools.TestCase):
     def test_of_the_first_hosts(self):
