@@ -99,7 +99,7 @@ class Movable(typing.Protocol):
 
     @property
     def processor(self) -> processors.Processor | None:
-        """What nova compares of its CPU; None if it does not."""
+        """The CPU that nova compares; None if it compares none."""
 
     @property
     def node(self) -> str | None:

@@ -28,7 +28,7 @@ _NEEDLESS = {_POLICIES.OPTIONAL, _POLICIES.DISABLE, _POLICIES.FORBID}
 
 
 class Processor(typing.NamedTuple):
-    """What is compared; empty where nobody knows it.
+    """The compared part of a CPU; empty if it is unknown.
 
     :ivar features: names as of libvirt (``avx512f``)
     :ivar is_guest: whether it is a guest's own, not a host's
@@ -40,7 +40,7 @@ class Processor(typing.NamedTuple):
 
 
 def read_guest(instance: typing.Any) -> Processor | None:
-    """Return a guest's own; None if the host that it is on is compared.
+    """Read a guest's CPU; None if nova compares its host instead.
 
     :param instance: the nova Instance
     """
@@ -54,7 +54,7 @@ def read_guest(instance: typing.Any) -> Processor | None:
 
 
 def read_host(state: typing.Any) -> Processor | None:
-    """Return a host's; None if nova compares nothing there.
+    """Read a host's CPU; None if nova compares nothing there.
 
     :param state: the nova HostState
     """
@@ -84,7 +84,7 @@ def _parse(text: str) -> Processor | None:
 def list_lacking(
     needed: Processor | None, offered: Processor | None
 ) -> list[str]:
-    """Return what a host lacks of what a guest needs, sorted.
+    """Return the features of a guest that a host lacks, sorted.
 
     :param needed: None if nobody knows; like ``offered``
     """
