@@ -388,7 +388,7 @@ class FilteredTestCase(small.TestCase):
 
 class PageTestCase(testtools.TestCase):
     def test_survive_says_how_many_hosts_are_weighed(self):
-        page = documentation.ROOT / 'doc/source/cli/survive.rst'
+        page = documentation.ROOT / 'doc/source/cli/limits.rst'
         text, most = ' '.join(page.read_text().split()), destinations.PROPOSED
         best = f'only the {destinations.WEIGHED} hosts that were the best'
         self.assertIn(best, text)

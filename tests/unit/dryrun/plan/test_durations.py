@@ -75,6 +75,11 @@ class DurationsTestCase(testtools.TestCase):
         self.store('live-migration', 10)
         self.assertIsNone(self.estimate())
 
+    def test_of_evacuations_no_cell_is_asked(self):
+        cloud = types.SimpleNamespace(ask_cells=self.fail)
+        moves = [plan_cases.make_move(1, 'evacuate')]
+        self.assertIsNone(durations.estimate(cloud, moves))
+
     def test_the_last_200(self):
         self.store('live-migration', *[1] * 300, *[7] * 101, *[9] * 99)
         self.assertEqual(7, self.estimate('live'))
