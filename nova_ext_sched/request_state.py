@@ -8,6 +8,7 @@ filters, which do no I/O, as long as that object lives. On rebuild there is
 no stage 1, and nothing is here.
 """
 
+from collections.abc import Callable
 from collections.abc import Set
 import dataclasses
 import typing
@@ -110,6 +111,10 @@ class State:
         filter would judge their hosts: they may make room for others. Policy
         and name, by UUID
     :ivar group: its server group
+    :ivar move: the kind of move that it is for, as ``failover_hosts`` found
+        it; empty for none
+    :ivar may_stay: whether the server may stay on a host that is kept for
+        failures; of a server that is judged where it is
     """
 
     running: Running = dataclasses.field(default_factory=Running)
@@ -119,6 +124,8 @@ class State:
         default_factory=dict
     )
     group: Group = dataclasses.field(default_factory=Group)
+    move: str = ''
+    may_stay: Callable[[str], bool] | None = None
 
 
 #: By RequestSpec.

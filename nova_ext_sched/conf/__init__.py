@@ -14,6 +14,7 @@ from oslo_config import cfg
 from nova_ext_sched import messages
 from nova_ext_sched.conf import aggregate_instance_type
 from nova_ext_sched.conf import blazar
+from nova_ext_sched.conf import failover
 from nova_ext_sched.conf import failure_domain
 from nova_ext_sched.conf import isolation
 from nova_ext_sched.conf import licences
@@ -40,6 +41,7 @@ _TOPICS = (
     aggregate_instance_type,
     failure_domain,
     blazar,
+    failover,
     weighers,
     round_robin,
     relative_room,

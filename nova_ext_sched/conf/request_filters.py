@@ -12,6 +12,7 @@ OPTS = [
             'reserved_aggregates',
             'failure_domains',
             'blazar_reservations',
+            'failover_hosts',
         ],
         help="""
 The request filters of nova-ext-sched that nova-scheduler runs, in this order,
@@ -34,6 +35,7 @@ A filter in this list does nothing until it is turned on by:
   ``[nova_ext_sched] max_server_per_failure_domain``
 * ``blazar_reservations``: ``BlazarFilter`` in
   ``[filter_scheduler] enabled_filters``
+* ``failover_hosts``: ``[nova_ext_sched] enable_failover_hosts``
 
 Related options:
 

@@ -15,6 +15,9 @@ ALL_WEIGHERS = 'nova_ext_sched.weighers.all_weighers'
 #: What names of multipliers end with, nova's too.
 MULTIPLIER = '_weight_multiplier'
 
+# It runs whenever its policy is on.
+_OF_FAILOVER = 'FailoverHostsWeigher'
+
 # nova's weighers that any request meets, by the multiplier's option: each adds
 # at most its multiplier. Those of failed builds and of moves between cells
 # outweigh all others on purpose.
@@ -125,6 +128,16 @@ def multiplier_name(weigher: str) -> str:
     return '_'.join(words[:-1]).lower() + MULTIPLIER
 
 
+def find_active(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the weighers that nova-scheduler is to run.
+
+    Those that are named, and that of failover hosts where that policy is on.
+    """
+    ours = conf.nova_ext_sched
+    brought = [_OF_FAILOVER] if ours.enable_failover_hosts else []
+    return [*ours.weighers, *brought]
+
+
 def is_loaded(conf: cfg.ConfigOpts) -> bool:
     """Return whether nova-scheduler asks for the weighers of the package."""
     return any(
@@ -143,7 +156,7 @@ def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
             f'[filter_scheduler] weight_classes does not have {ALL_WEIGHERS}, '
             f'so none of them runs. Add {ALL_WEIGHERS} to weight_classes.'
         )
-    named = {multiplier_name(name): name for name in ours.weighers}
+    named = {multiplier_name(name): name for name in find_active(conf)}
     for option in sorted(find_idle(conf)):
         location = conf.get_location(option, 'nova_ext_sched')
         if location and location.location.is_user_controlled:
@@ -167,7 +180,9 @@ def find_idle(conf: cfg.ConfigOpts) -> set[str]:
     """Return this package's multipliers whose weighers are not named."""
     ours = conf.nova_ext_sched
     idle = {option for option in ours if option.endswith(MULTIPLIER)}
-    return idle.difference(map(multiplier_name, ours.weighers))
+    return idle.difference(
+        map(multiplier_name, [*ours.weighers, _OF_FAILOVER])
+    )
 
 
 def _find_chance(

@@ -37,6 +37,7 @@ class Policy:
         enabled_filters`` names it; empty if it has none
     :ivar weigher: its weigher, as ``[nova_ext_sched] weighers`` names it;
         empty if it has none
+    :ivar brings_weigher: whether the weigher runs wherever the policy is on
     :ivar prefers: the hosts that its weigher prefers: ``hosts with the
         largest free share``
     :ivar turned_on_by: the options that turn it on, for messages and the
@@ -65,6 +66,7 @@ class Policy:
     request_filter: str = ''
     host_filter: str = ''
     weigher: str = ''
+    brings_weigher: bool = False
     prefers: str = ''
     turned_on_by: str = ''
     turned_on: Callable[[typing.Any], bool] | None = None
@@ -87,7 +89,13 @@ class Policy:
             found.append(self.request_filter)
         if self.host_filter in conf.filter_scheduler.enabled_filters:
             found.append(self.host_filter)
-        if self.weigher and self.weigher in named_weighers(conf):
+        if self.weigher and (
+            self.weigher in named_weighers(conf)
+            or self.brings_weigher
+            and self.turned_on
+            and self.turned_on(conf)
+            and ALL_WEIGHERS in conf.filter_scheduler.weight_classes
+        ):
             found.append(self.weigher)
         return found
 

@@ -42,15 +42,19 @@ class Answers(typing.NamedTuple, typing.Generic[Found]):
 
 
 class Cells:
-    """Asks cells. A process has two such objects, :data:`current` among them.
+    """Asks cells. A process has a few, :data:`current` among them.
 
     It may be used by many threads or greenlets at once.
 
     :param seconds: longest time for an answer; None as :mod:`.joined` says
+    :param pauses: whether a cell is left alone after a silence
     """
 
-    def __init__(self, seconds: float | None = None) -> None:
+    def __init__(
+        self, seconds: float | None = None, pauses: bool = True
+    ) -> None:
         self._seconds = seconds
+        self._pauses = pauses
         self._cells: dict[str, _Cell] = {}
 
     def ask(
@@ -92,13 +96,17 @@ class Cells:
         if cell is None:
             mapping = objects.CellMapping.get_by_uuid(ctxt, uuid)
             # Another thread may have come first; its questions are the ones.
-            cell = self._cells.setdefault(uuid, _Cell(mapping, self._seconds))
+            cell = self._cells.setdefault(
+                uuid, _Cell(mapping, self._seconds, self._pauses)
+            )
         return cell
 
 
 class _Cell(joined.Database):
-    def __init__(self, mapping: typing.Any, seconds: float | None) -> None:
-        super().__init__(_MOST_WANTED, seconds)
+    def __init__(
+        self, mapping: typing.Any, seconds: float | None, pauses: bool
+    ) -> None:
+        super().__init__(_MOST_WANTED, seconds, pauses)
         self.uuid: str = mapping.uuid
         self._mapping = mapping
 

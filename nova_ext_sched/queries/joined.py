@@ -94,11 +94,16 @@ class Database:
     :param most: how many things one question may ask for; a single request
         may ask for more
     :param seconds: longest time for an answer; None for :data:`SECONDS`
+    :param pauses: whether it is left alone after a silence; if not, only
+        while ten threads wait for it, and then for a minute at a time
     """
 
-    def __init__(self, most: int, seconds: float | None = None) -> None:
+    def __init__(
+        self, most: int, seconds: float | None = None, pauses: bool = True
+    ) -> None:
         self._most = most
         self._seconds = seconds
+        self._pauses = pauses
         self._lock = threading.Lock()
         # Where nothing is under way, nothing waits.
         self._under_way: Question[typing.Any] | None = None
@@ -159,6 +164,11 @@ class Database:
 
     def _is_silent(self) -> bool:
         hanging = len(self._hanging)
+        if not self._pauses:
+            return (
+                hanging >= _MOST_HANGING
+                and timeutils.now() < self._silent_since + AGAIN
+            )
         pause = AGAIN if hanging < _FEW_HANGING else LATER
         return (
             hanging >= _MOST_HANGING

@@ -19,6 +19,7 @@ from nova.db.main import models
 from nova.objects import cell_mapping
 import sqlalchemy as sa
 
+from nova_ext_sched.policy import failover
 from nova_ext_sched.policy import memo
 from nova_ext_sched.queries import sources
 
@@ -224,6 +225,51 @@ def select_places(
         if on or not (hidden or failed):
             places[uuid] = on
     return places
+
+
+_later = models.Migration.__table__.alias()
+_service = models.Service.__table__.c
+_MOVES = (
+    sa.select(
+        _instance.uuid,
+        _instance.task_state,
+        _migration.migration_type,
+        _migration.status,
+        _migration.source_compute,
+        _migration.dest_compute,
+        sa.exists(
+            sa.select(_service.id).where(
+                _service.host == _migration.source_compute,
+                _service.binary == 'nova-compute',
+                _service.deleted == 0,
+            )
+        ),
+    )
+    .select_from(models.Instance.__table__)
+    .join(
+        models.Migration.__table__,
+        _migration.id
+        == sa.select(sa.func.max(_later.c.id))
+        .where(_later.c.instance_uuid == _instance.uuid, _later.c.deleted == 0)
+        .scalar_subquery(),
+    )
+    .where(_instance.uuid.in_(_UUIDS), _instance.deleted == 0)
+)
+
+
+@main_db.pick_context_manager_reader
+def select_moves(
+    context: typing.Any, uuids: Collection[str]
+) -> dict[str, failover.Move]:
+    """Return the task and the newest migration of servers of one cell.
+
+    One statement, because nova ends a task and its migration one after the
+    other.
+    """
+    return {
+        uuid: failover.Move(*row)
+        for uuid, *row in _execute(context.session, _MOVES, uuids)
+    }
 
 
 _node = models.ComputeNode.__table__.c

@@ -10,6 +10,7 @@ from oslo_log import log as logging
 
 from nova_ext_sched import conf
 from nova_ext_sched import plugins
+from nova_ext_sched.conf import weighers as options
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ def all_weighers() -> list[type[weights.BaseHostWeigher]]:
         _not_a_weigher,
         'a subclass of nova.scheduler.weights.BaseHostWeigher whose class '
         "name is the entry point's name",
-        list(dict.fromkeys(CONF.nova_ext_sched.weighers)),
+        list(dict.fromkeys(options.find_active(CONF))),
     )
 
 

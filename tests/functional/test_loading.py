@@ -17,6 +17,7 @@ from oslotest import base as test_base
 
 from nova_ext_sched.filters import isolation as isolation_filter
 from nova_ext_sched.request_filters import blazar as blazar_request_filter
+from nova_ext_sched.request_filters import failover as failover_request_filter
 from nova_ext_sched.request_filters import (
     failure_domain as failure_domain_request_filter,
 )
@@ -87,8 +88,9 @@ class StartTestCase(base.CloudTestCase):
                 reservation_request_filter.reserved_aggregates,
                 failure_domain_request_filter.failure_domains,
                 blazar_request_filter.blazar_reservations,
+                failover_request_filter.failover_hosts,
             ],
-            nova_request_filter.ALL_REQUEST_FILTERS[-4:],
+            nova_request_filter.ALL_REQUEST_FILTERS[-5:],
         )
 
         # One line tells what is active; a second manager tells nothing again.
@@ -105,7 +107,8 @@ class StartTestCase(base.CloudTestCase):
             'Policies that are on: anti-affinity '
             '(ServerGroupAntiAffinityFilter), isolation (isolate_aggregates, '
             'IsolatedAggregatesFilter), failure-domain (failure_domains). '
-            'Off: reservation, aggregate-instance-type, blazar. Weighers: ',
+            'Off: reservation, aggregate-instance-type, blazar, failover. '
+            'Weighers: ',
             line,
         )
 

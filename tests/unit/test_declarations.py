@@ -179,8 +179,9 @@ class DeclarationsTestCase(testtools.TestCase):
             f'doc/source/admin/{policy.name}.rst, or another page there, '
             f'must have {" and ".join(stages)}',
         )
-        name = re.escape(stages[-1])
         # weight_classes names all weighers in one line.
+        named = policy.host_filter or policy.request_filter or policy.weigher
+        name = re.escape(f'``{named}``')
         is_filter = bool(policy.request_filter or policy.host_filter)
         for path, pattern in (
             (ROOT / 'README.rst', rf'^   \* - [^\n]*{name.strip("`")}'),
@@ -193,7 +194,7 @@ class DeclarationsTestCase(testtools.TestCase):
             self.assertTrue(
                 re.search(pattern, path.read_text(), re.M | re.S),
                 f'{path}: no row of the table, or the list of what to take '
-                f'out of nova.conf, has {stages[-1]}',
+                f'out of nova.conf, has {named}',
             )
 
     def test_every_policy_can_be_chosen(self):

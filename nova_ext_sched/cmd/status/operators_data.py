@@ -18,6 +18,7 @@ from nova_ext_sched.conf import blazar as blazar_options
 from nova_ext_sched.conf import weighers
 from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import blazar
+from nova_ext_sched.policy import failover
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import preferred_aggregates
@@ -161,6 +162,13 @@ class OperatorsData(typing.NamedTuple):
                 f'nothing'
                 for fault in faults
             )
+            if failover.DECLARATION.is_on(self.conf):
+                yield from (
+                    f'aggregate {messages.clean(name)}: {fault}'
+                    for fault in failover.find_faults(
+                        metadata, ours.failover_key
+                    )
+                )
 
     @property
     def _items(self) -> Iterator[tuple[str, str, str, str]]:

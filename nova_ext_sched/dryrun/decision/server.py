@@ -24,6 +24,7 @@ from nova.conductor.tasks import live_migrate
 from nova.conductor.tasks import migrate
 import nova.conf
 from nova.network import neutron
+from nova.objects import request_spec
 from nova.pci import request as pci_request
 from nova.scheduler import utils
 from nova.scheduler.client import report
@@ -37,6 +38,7 @@ from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import build
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
+from nova_ext_sched.policy import failover
 from nova_ext_sched.queries import reservation
 from nova_ext_sched.queries import running_image
 
@@ -220,11 +222,13 @@ class Server:
             task.network_api = _network_api(instance)
             task._get_request_spec_for_select_destinations()
             self.spec_obj.ignore_hosts = [instance.host]
+            self.spec_obj.__class__ = _LiveMigrated
 
     def evacuate(self, destination: typing.Any = None) -> None:
         """Prepare the request of an evacuation; its host is down."""
         with self.read(destination) as (cctxt, instance):
             self.spec_obj.ignore_hosts = [instance.host]
+            self.spec_obj.__class__ = _Evacuated
             self._leave_host(cctxt, instance)
 
     def unshelve(self, destination: typing.Any = None) -> None:
@@ -333,6 +337,22 @@ class Server:
         )
         request.add_device_profile(cctxt, spec_obj)
         spec_obj.generate_request_groups_from_pci_requests()
+
+
+class _Evacuated(request_spec.RequestSpec):
+    """The request of an evacuation, which nova's record does not have yet."""
+
+    supposed_move = failover.EVACUATION
+
+    @classmethod
+    def obj_name(cls) -> str:
+        return str(request_spec.RequestSpec.obj_name())
+
+
+class _LiveMigrated(_Evacuated):
+    """The same of a live migration."""
+
+    supposed_move = failover.LIVE_MIGRATION
 
 
 class _Prepared(Exception):

@@ -109,9 +109,9 @@ class Destinations:
         self._lesser: dict[processors.Processor, frozenset[str]] = {}
         # What the request filters made of a server's request, by its UUID and
         # the hosts that it ignores.
-        self._filtered: cachetools.LRUCache[tuple[str, ...], typing.Any] = (
-            cachetools.LRUCache(_MOST_FILTERED)
-        )
+        self._filtered: cachetools.LRUCache[
+            tuple[typing.Any, ...], typing.Any
+        ] = cachetools.LRUCache(_MOST_FILTERED)
 
     def nodes_of(self, hosts: Iterable[str]) -> frozenset[str]:
         """Return the UUIDs of the compute nodes of hosts, by their names."""
@@ -631,7 +631,8 @@ class Destinations:
         """
         supposed = self.cloud.supposed
         group = prepared.spec_obj.instance_group
-        key = prepared.uuid, *(prepared.spec_obj.ignore_hosts or ())
+        spec_obj = prepared.spec_obj
+        key = prepared.uuid, type(spec_obj), *(spec_obj.ignore_hosts or ())
         is_kept = not (supposed and supposed.has_moved(group))
         if is_kept and key in self._filtered:
             return self._filtered[key]

@@ -28,7 +28,9 @@ FIRST = set(
     'relative_room_weight_multiplier preference_key '
     'preferred_aggregates_weight_multiplier own_hosts_weight_multiplier '
     'special_hosts_key special_hosts_weight_multiplier '
-    'licence_traits licence_os_types licences_weight_multiplier'.split()
+    'licence_traits licence_os_types licences_weight_multiplier '
+    'enable_failover_hosts failover_key failover_takes '
+    'failover_hosts_weight_multiplier'.split()
 )
 
 SINCE = re.compile(r'^New in release (\d+\.\d+\.\d+)\.$', re.MULTILINE)

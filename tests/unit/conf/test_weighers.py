@@ -87,6 +87,7 @@ class ContradictionsTestCase(testtools.TestCase):
         self.ours(weighers=names)
         found = '\n'.join(self.find())
         self.assertEqual(said, 'among hosts that Theirs weigh the' in found)
+        self.assertEqual(said, bool(found), found)
 
     @ddt.data(
         # nova's own add up to 6.
@@ -97,6 +98,7 @@ class ContradictionsTestCase(testtools.TestCase):
         ({'ram_weight_multiplier': -95.0}, -100.0, f'{MULTIPLIER} is -100. '
          f'Set it above 100, or lower theirs.'),
         ({'ram_weight_multiplier': 94.0}, 100.0, ''),
+        ({'ram_weight_multiplier': 94.0}, -101.0, ''),
     )  # fmt: skip
     @ddt.unpack
     def test_outweighed(self, nova_options, multiplier, said):

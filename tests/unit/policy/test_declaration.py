@@ -10,6 +10,7 @@ from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import failover
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import licences
@@ -48,12 +49,17 @@ def configuration(
 ISOLATING = {'enable_isolated_aggregate_filtering': True}
 REQUIRING = {'placement_req_required_member_prefix': ['a:']}
 FORBIDDING = {'placement_req_default_forbidden_member_prefix': ['a:']}
+HOLDING = {'enable_failover_hosts': True}
 LICENSING = {'licence_os_types': ['windows']}
 SPREADING = {'max_server_per_failure_domain': 2}
 
 # Policy, options that turn it on, whether its request filter is named and its
 # host filter is enabled; whether it is on; what is missing.
 TABLE = [
+    (failover, HOLDING, True, True, True, ''),
+    (failover, HOLDING, True, False, True, 'host'),
+    (failover, HOLDING, False, True, True, 'request'),
+    (failover, {}, True, True, False, ''),
     (isolation, ISOLATING, True, True, True, ''),
     (isolation, ISOLATING, True, False, True, 'host'),
     (isolation, ISOLATING, False, True, True, 'request'),

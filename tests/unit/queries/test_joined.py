@@ -24,8 +24,8 @@ class Database(joined.Database):
     :ivar threads: those that asked
     """
 
-    def __init__(self):
-        super().__init__(5)
+    def __init__(self, **options):
+        super().__init__(5, **options)
         self.asked, self.threads = [], []
         self.answers = threading.Event()
 
@@ -227,6 +227,28 @@ class SourceTestCase(testtools.TestCase):
         self.assertSilent(1, self.join('a'))
         self.later += 1
         self.fall_silent(2)
+
+    def test_one_that_does_not_pause(self):
+        """An answer that takes 20 or 40 s, and a silence until just now."""
+        self.source = Database(seconds=60, pauses=False)
+        self.addCleanup(self.source.answers.set)
+        late = self.join('a')
+        self.later += 59
+        self.assertIsNone(late.fault)
+        self.later += 1
+        self.source.wait(late)
+        self.assertIsInstance(late.fault, Silent)
+        for hanging in range(2, 11):
+            question = self.join('b')
+            self.assertEqual(hanging, len(self.source.asked))
+            self.later += 60
+            self.source.wait(question)
+        # Ten wait: one more a minute.
+        refused = self.join('c')
+        self.assertIsInstance(refused.fault, Silent)
+        self.later += joined.AGAIN
+        self.source.answers.set()
+        self.assertEqual({'d': 'D'}, self.ask('d').found)
 
     def test_of_those_that_wait_one_asked(self):
         questions = [self.join('a') for _ in range(5)]

@@ -60,7 +60,12 @@ class SelectsMixin:
         super().setUp()
         database = self.useFixture(databases.Database(self.backend))
         self.engine = database.replace(main_db.context_manager)
-        used = (models.Instance, models.Migration, models.ComputeNode)
+        used = (
+            models.Instance,
+            models.Migration,
+            models.ComputeNode,
+            models.Service,
+        )
         tables = [model.__table__ for model in used]
         if self.backend == 'mysql':
             # Without nova's indices, of which one is too long for the models'
@@ -109,6 +114,27 @@ class SelectsMixin:
         there = [uuids.on, uuids.claimed, uuids.broken]
         found = self.places(*there, uuids.gone, uuids.hidden, uuids.absent)
         self.assertEqual(dict.fromkeys(there, {'h1'}), found)
+
+    def test_the_newest_move_of_each(self):
+        self.add(
+            server(uuids.moving, task_state='rebuilding'),
+            server(uuids.other),
+            server(uuids.gone, deleted=3),
+            move('accepted', 'h8', 'h9'),
+            move('done', 'h1', 'h2'),
+            move('accepted', 'h3', 'h4', deleted=1),
+            move('accepted', uuid=uuids.gone),
+            models.Service(host='h1', binary='nova-compute'),
+            models.Service(host='h8', binary='nova-conductor'),
+        )
+        wanted = [uuids.moving, uuids.other, uuids.gone]
+        found = servers.select_moves(self.ctxt, wanted)
+        expected = ('rebuilding', None, 'done', 'h1', 'h2', True)
+        self.assertEqual({uuids.moving: expected}, found)
+        self.add(move('accepted', 'h8', None))
+        found = servers.select_moves(self.ctxt, wanted)
+        expected = ('rebuilding', None, 'accepted', 'h8', None, False)
+        self.assertEqual({uuids.moving: expected}, found)
 
     def test_each_state_without_a_host(self):
         """Rows of the table of states."""

@@ -7,6 +7,7 @@ from nova.scheduler import weights
 from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
 
+from nova_ext_sched import weighers
 from nova_ext_sched.weighers import base
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
@@ -32,6 +33,43 @@ class WithTurnsWeigher(ByNameWeigher):
 
     def _read_multiplier(self, host_state):
         return 1.0
+
+
+class AllWeighersTestCase(test_base.RequestFilterTestCase):
+    def test_a_name_that_is_there_twice(self):
+        self.set(weighers=[TURNS, TURNS])
+        found = [one.__name__ for one in weighers.all_weighers()]
+        self.assertEqual([TURNS], found)
+
+    def test_an_invalid_value(self):
+        self.set(own_hosts_weight_multiplier=None)
+        self.enable_loaded()
+        self.assertRaises(cfg.ConfigFileValueError, weighers.all_weighers)
+
+    def test_a_weigher_that_its_policy_brings(self):
+        self.set(weighers=[], enable_failover_hosts=True)
+        found = [one.__name__ for one in weighers.all_weighers()]
+        self.assertEqual(['FailoverHostsWeigher'], found)
+
+    def enable_loaded(self):
+        self.config(
+            available_filters=['nova_ext_sched.filters.all_filters'],
+            group='filter_scheduler',
+        )
+
+
+class ByMetadataTestCase(test_base.RequestFilterTestCase):
+    def test_each_aggregate_is_read_once(self):
+        shared = filters_base.aggregate('x', metadata={'a': '1'})
+        states = [
+            filters_base.host_state('h', shared),
+            filters_base.host_state(
+                'i', shared, filters_base.aggregate('y', metadata={})
+            ),
+        ]
+        read = []
+        base.by_metadata(states, len, read.append)
+        self.assertEqual([{'a': '1'}, {}], read)
 
 
 @ddt.ddt

@@ -138,6 +138,14 @@ class LicencesWeigherTestCase(preferences.PreferenceTestCase):
             self.assertEqual(self.own_order(A), self.order(**requiring(A)))
         self.assertEqual(1, self.output.output.count('is not known, because'))
 
+    def test_several_that_this_scheduler_has_placed(self):
+        last = self.own_order('os_type=windows')[-1]
+        state = self.states[HOSTS.index(last)]
+        for server in (uuids.server, uuids.other):
+            self.weigh(self.states, instance_uuid=server, **WINDOWS)
+        state.instances = {uuids.server: objects.Instance(uuid=uuids.server)}
+        self.assertEqual(last, self.order(**WINDOWS)[0])
+
     def test_what_this_scheduler_has_placed(self):
         """nova has the server there without its fields."""
         for tracked in (True, False):

@@ -32,6 +32,11 @@ class OwnHostsWeigherTestCase(preferences.PreferenceTestCase):
         self.enable('AggregateMultiTenancyIsolation')
         self.assertEqual([0, 0, 0, 5], self.weigh(self.states))
 
+    def test_one_aggregate_is_enough(self):
+        self.set(enable_isolated_aggregate_filtering=True)
+        self.states[0].aggregates += self.states[1].aggregates
+        self.assertEqual([1000, 1000, 0, 0], self.weigh(self.states))
+
     def test_isolation_of_nova(self):
         self.config(
             enable_isolated_aggregate_filtering=True, group='scheduler'

@@ -2,6 +2,7 @@
 
 from nova_ext_sched.weighers import preferred_aggregates
 from tests.unit.filters import base as filters_base
+from tests.unit.request_filters import base as test_base
 from tests.unit.weighers import preferences
 
 
@@ -24,6 +25,11 @@ class PreferredAggregatesWeigherTestCase(preferences.PreferenceTestCase):
         self.assertEqual([1000, 1000], self.weigh([small, mine]))
         found = self.weigh([small, mine], project_id='other')
         self.assertEqual([1000, 0], found)
+        by_id = self.host('c', preference='1', preference_flavors='7')
+        flavor = test_base.flavor(flavorid='7')
+        self.assertEqual(
+            [0, 1000], self.weigh([self.host('d'), by_id], flavor=flavor)
+        )
 
     def test_another_key(self):
         self.set(

@@ -59,6 +59,11 @@ class SpecialHostsWeigherTestCase(preferences.PreferenceTestCase):
         states = [self.plain, self.host('b')]
         self.assertEqual([0, 0], self.weigh(states))
 
+    def test_a_host_that_reports_no_device(self):
+        none = self.host('none')
+        none.pci_stats = stats.PciDeviceStats(objects.NUMATopology())
+        self.assertEqual([0, -1000], self.weigh([none, self.marked]))
+
     def test_another_key(self):
         self.set(special_hosts_key='kept')
         kept = self.host('kept', kept='VGPU')

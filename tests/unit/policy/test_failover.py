@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import ddt
+import testtools
+
+from nova_ext_sched.policy import failover
+
+KEY = 'failover'
+EVACUATED = failover.Move(
+    'rebuilding', 'evacuation', 'accepted', 'a', 'b', True
+)
+LIVE = EVACUATED._replace(task='migrating', kind='live-migration')
+THERE = failover.Move(None, 'evacuation', 'done', 'a', 'b', True)
+
+
+@ddt.ddt
+class MarkTestCase(testtools.TestCase):
+    @ddt.data(
+        *(({KEY: value}, True, False) for value in
+          ('true', 'True', '1', 'yes', 'on', 'y', 't', ' true ')),
+        *(({KEY: value}, False, False) for value in
+          ('false', 'FALSE', '0', 'no', 'off', 'n', 'f')),
+        *(({KEY: value}, True, True) for value in
+          ('perhaps', '', None, '2', 'true,false')),
+        ({}, False, False),
+        ({'Failover': 'true'}, False, False),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_marks(self, metadata, held, faulty):
+        self.assertEqual(held, failover.read_mark(metadata, KEY))
+        faults = [*failover.find_faults(metadata, KEY)]
+        self.assertEqual(
+            [True] * faulty,
+            [one.startswith('failover: expected true or ') for one in faults],
+        )
+
+    def test_any_marked_aggregate_holds_a_host(self):
+        found = failover.judge([('b', {KEY: 'yes'}), ('a', {KEY: '0'})], KEY)
+        self.assertEqual((False, 'b'), (found.passes, found.aggregate))
+        self.assertEqual(
+            'aggregate b keeps its hosts for failures (failover=yes)',
+            found.reason,
+        )
+        self.assertTrue(failover.judge([('a', {})], KEY).passes)
+
+
+@ddt.ddt
+class MoveTestCase(testtools.TestCase):
+    @ddt.data(
+        (EVACUATED, ['a'], 'evacuation'),
+        (EVACUATED, ['c', 'a'], 'evacuation'),
+        (LIVE, ['a'], 'live-migration'),
+        (EVACUATED, ['b'], ''),
+        (EVACUATED, [], ''),
+        (EVACUATED._replace(status='done'), ['a'], ''),
+        # An old record.
+        (EVACUATED._replace(task='migrating'), ['a'], ''),
+        (EVACUATED._replace(task='resize_prep'), ['a'], ''),
+        (EVACUATED._replace(task=None), ['a'], ''),
+        # A rebuild in place after a live migration that nova forgot.
+        (LIVE._replace(task='rebuilding'), ['a'], ''),
+        (EVACUATED._replace(kind='resize', task=None), ['a'], ''),
+        (EVACUATED._replace(kind=None, task=None), ['a'], ''),
+        (EVACUATED._replace(source=None), ['a'], ''),
+        (None, ['a'], ''),
+    )
+    @ddt.unpack
+    def test_what_nova_recorded(self, move, ignored, kind):
+        self.assertEqual(kind, failover.name_move(move, ignored))
+
+    @ddt.data(
+        (THERE, True),
+        # The source has started again, or is gone.
+        (THERE._replace(status='completed'), False),
+        (THERE._replace(has_source=False), False),
+        (THERE._replace(to='c'), False),
+        (THERE._replace(kind='live-migration'), False),
+        (None, False),
+    )
+    @ddt.unpack
+    def test_who_may_stay(self, move, stays):
+        self.assertEqual(stays, failover.may_stay(move, ['b']))
+
+    @ddt.data(
+        ('evacuation', [], True),
+        ('', [], False),
+        ('live-migration', [], False),
+        ('live-migration', ['live-migrations'], True),
+        ('', ['live-migrations'], False),
+    )
+    @ddt.unpack
+    def test_what_is_taken(self, move, takes, taken):
+        self.assertEqual(taken, failover.is_taken(move, takes))
