@@ -228,7 +228,9 @@ OPTIONS = {
     'libvirt': 'hw_machine_type virt_type',
     'metrics': 'required weight_multiplier weight_of_unavailable '
     'weight_setting',
-    'nova_ext_sched': 'enable_isolated_aggregate_filtering '
+    'nova_ext_sched': 'enable_failover_hosts '
+    'enable_isolated_aggregate_filtering failover_hosts_weight_multiplier '
+    'failover_key failover_takes '
     'failure_domain_key forbid_by_trait force_metadata_check_ignored_keys '
     'isolation_trait_sources licence_os_types licence_traits '
     'licences_weight_multiplier max_forbidden_aggregates '
