@@ -135,7 +135,10 @@ class Blazar(service.Service):
         )
         self.manage('blazar-db-manage', self.conf, 'upgrade', 'head')
         self.process, self.port = web.start(
-            self, 'blazar.wsgi.api', OS_BLAZAR_CONFIG_DIR=self.folder
+            self,
+            'blazar.wsgi.api',
+            'blazar-api-wsgi',
+            OS_BLAZAR_CONFIG_DIR=self.folder,
         )
         self.url = f'http://127.0.0.1:{self.port}/v1'
         keystone.register('blazar', 'reservation', self.url)

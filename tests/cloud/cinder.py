@@ -72,6 +72,7 @@ class Cinder(service.Service):
         self.process, self.port = web.start(
             self,
             'cinder.wsgi.api',
+            'cinder-wsgi',
             '--pyargv',
             f'--config-file {self._conf}',
         )

@@ -63,6 +63,7 @@ class Glance(service.Service):
         self.process, self.port = web.start(
             self,
             'glance.wsgi.api',
+            'glance-wsgi-api',
             '--http-chunked-input',
             '--pyargv',
             ' ',

@@ -70,6 +70,7 @@ class Keystone(service.Service):
         self.process, self.port = web.start(
             self,
             'keystone.wsgi.api',
+            'keystone-wsgi-public',
             OS_KEYSTONE_CONFIG_DIR=self.folder,
         )
 

@@ -58,6 +58,7 @@ class Neutron(service.Service):
         self.process, self.port = web.start(
             self,
             'neutron.wsgi.api',
+            'neutron-api',
             '--set',
             'start-time=%t',
             OS_NEUTRON_CONFIG_DIR=self.folder,

@@ -283,6 +283,7 @@ class Nova(service.Service):
         self.process, self.port = web.start(
             self,
             'nova.wsgi.osapi_compute',
+            'nova-api-wsgi',
             OS_NOVA_CONFIG_DIR='/',
             OS_NOVA_CONFIG_FILES=';'.join(
                 [

@@ -40,13 +40,19 @@ class Placement(service.Service):
 
     def run_api(self, name, port, *options):
         """Start an API on the same database; return its process."""
+        application = (
+            'placement.wsgi.api:application'
+            if web.has_module(self, 'placement.wsgi.api')
+            # Releases before 2025.1.
+            else 'placement.wsgi:init_application()'
+        )
         process = self.cloud.processes.start(
             name,
             [
                 self.program('gunicorn'),
                 f'--bind=127.0.0.1:{port}',
                 *options,
-                'placement.wsgi.api:application',
+                application,
             ],
             port=port,
             OS_PLACEMENT_CONFIG_DIR=self.folder,

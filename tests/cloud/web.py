@@ -8,26 +8,37 @@ import urllib.request
 from tests.cloud import processes
 
 
-def start(service, module, *options, **variables):
+def has_module(service, module):
+    """Tell whether a module is installed in a service's environment."""
+    path = module.replace('.', '/')
+    return any(service.prefix.glob(f'lib/python3*/site-packages/{path}.py'))
+
+
+def start(service, module, script, *options, **variables):
     """Start an API under uwsgi; return its process and the port.
 
     The port is the service's, a free one for the first start.
 
-    :param service: the ``Service`` whose environment has module and uwsgi
+    :param service: the ``Service`` whose environment has the API and uwsgi
     :param module: has the WSGI application
+    :param script: has it in releases before 2025.1, which lack the module
     :param options: further ones of uwsgi
     :param variables: of the environment
     """
     name = f'{service.name}-api'
     port = service.port or processes.free_port()
+    application = (
+        ('--module', f'{module}:application')
+        if has_module(service, module)
+        else ('--wsgi-file', service.program(script))
+    )
     process = service.cloud.processes.start(
         name,
         [
             service.program('uwsgi'),
             '--http-socket',
             f'127.0.0.1:{port}',
-            '--module',
-            f'{module}:application',
+            *application,
             '--master',
             '--die-on-term',
             '--lazy-apps',
