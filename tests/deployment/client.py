@@ -37,12 +37,12 @@ def aggregate(ctxt, name, hosts, metadata):
 
 
 def set_metadata(ctxt, name, metadata):
-    """Change an aggregate's metadata as nova-api does."""
+    """Change an aggregate's metadata as nova-api does; return when it had."""
     for one in objects.AggregateList.get_all(ctxt):
         if one.name == name:
             api = compute_api.AggregateAPI()
             api.update_aggregate_metadata(ctxt, one.id, metadata)
-    return metadata
+    return time.time()
 
 
 def aggregates(ctxt, prefix, count, trait):
@@ -229,7 +229,9 @@ def select(ctxt, server, in_group, hints, count, at_once):
     :param in_group: whether with its server group
     :param hints: scheduler hints
     :param count: how many requests
-    :param at_once: how many are under way at the same time
+    :param at_once: how many are under way at the same time, and then are
+        members of the group that nova-compute has not claimed
+    :returns: the seconds that they took
     """
     spec = objects.RequestSpec.get_by_instance_uuid(ctxt, server)
     spec.scheduler_hints = {**hints}
@@ -243,19 +245,47 @@ def select(ctxt, server, in_group, hints, count, at_once):
     scheduler = query.SchedulerQueryClient()
     placement = report.report_client_singleton()
 
-    def ask(_):
-        uuid = uuidutils.generate_uuid()
+    def ask(uuid):
         one = spec.obj_clone()
         one.instance_uuid = uuid
         if in_group:
-            one.instance_group.members.append(uuid)
+            one.instance_group.members += new
         scheduler.select_destinations(
             ctxt, one, [uuid], return_objects=True, return_alternates=True
         )
-        placement.delete_allocation_for_instance(ctxt, uuid, force=True)
 
-    with futures.ThreadPoolExecutor(at_once) as pool:
-        return len(list(pool.map(ask, range(count))))
+    seconds = 0
+    for _ in range(0, count, at_once):
+        new = [uuidutils.generate_uuid() for _ in range(at_once)]
+        with _to_be_built(ctxt, new):
+            start = time.monotonic()
+            with futures.ThreadPoolExecutor(at_once) as pool:
+                list(pool.map(ask, new))
+            seconds += time.monotonic() - start
+            for uuid in new:
+                placement.delete_allocation_for_instance(
+                    ctxt, uuid, force=True
+                )
+    return seconds
+
+
+@contextlib.contextmanager
+def _to_be_built(ctxt, servers):
+    """Write down servers as nova-api does before it calls conductor."""
+    made = []
+    for uuid in servers:
+        mapping = objects.InstanceMapping(
+            ctxt, instance_uuid=uuid, project_id='project'
+        )
+        mapping.queued_for_delete = False
+        mapping.create()
+        made.append(mapping)
+        row = {'project_id': 'project', 'instance_uuid': uuid}
+        objects.BuildRequest._create_in_db(ctxt, row)
+    yield
+    for mapping in made:
+        objects.BuildRequest._destroy_in_db(ctxt, mapping.instance_uuid)
+        mapping.destroy()
 
 
 def remove(ctxt, servers):
