@@ -92,14 +92,15 @@ class Deployment(cloud.Cloud):
         finally:
             self.nova.stop_schedulers()
 
-    def restart_scheduler(self, name, options):
+    def restart_scheduler(self, name, options, filters=True):
         """Restart one scheduler; the others keep the options that they read.
 
-        :param options: as of :meth:`start_scheduler`
+        The parameters are those of :meth:`start_scheduler`.
         """
         before = self.nova.scheduler_log(name).count(STARTED)
+        loaded = nova.LOADED if filters else {}
         self.nova.restart_scheduler(
-            name, ENABLED, nova.LOADED, self._group(options)
+            name, ENABLED, loaded, self._group(options)
         )
         self.processes.wait(
             lambda: self.nova.scheduler_log(name).count(STARTED) > before, name
