@@ -104,7 +104,7 @@ def read_mark(metadata: verdict.Metadata, key: str) -> bool:
 
 
 def find_faults(metadata: verdict.Metadata, key: str) -> Iterable[str]:
-    """Return what is neither true nor false in an aggregate's mark."""
+    """Describe an aggregate's mark that is neither true nor false."""
     if key not in metadata:
         return []
     value = metadata[key]

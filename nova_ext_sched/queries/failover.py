@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which requests are evacuations, by nova's own record."""
+"""Finds requests of evacuations, by nova's own record."""
 
 import typing
 
@@ -35,7 +35,7 @@ def find_move(ctxt: typing.Any, request_spec: typing.Any) -> str:
 
 
 def known_move(request_spec: typing.Any) -> str:
-    """Return what :func:`find_move` found in stage 1; empty for none."""
+    """Return the result of :func:`find_move` in stage 1; empty for none."""
     return _suppose(request_spec) or request_state.of(request_spec).move
 
 
