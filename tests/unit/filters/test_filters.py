@@ -48,6 +48,7 @@ class HostFiltersTestCase(testtools.TestCase):
                 'AggregateInstanceTypeFilter': (False, True, False),
                 'BlazarFilter': (False, True, False),
                 # Each pick counts for the next server of the request.
+                'FailoverHostsFilter': (False, True, False),
                 'FailureDomainFilter': (False, False, True),
                 'ServerGroupAntiAffinityFilter': (False, False, True),
             },
