@@ -40,6 +40,8 @@ def data(aggregates, flavors, enabled=(), **options):
         'force_metadata_check_ignored_keys': [],
         'request_filters': [],
         'weighers': [],
+        'enable_failover_hosts': False,
+        'failover_key': 'failover',
         'preference_key': 'preference',
         'special_hosts_key': 'special',
         'own_hosts_weight_multiplier': 1.0,
@@ -268,6 +270,19 @@ class OperatorsDataTestCase(testtools.TestCase):
             checked = data(aggregates, {}, weighers=[weigher])
             [fault] = checked.check_aggregates()
             self.assertTrue(fault.startswith(said), fault)
+
+    def test_failover_hosts(self):
+        aggregates = {'a': {'failover': 'x'}, 'b': {'failover': 'no'}}
+        self.assertEqual([], [*data(aggregates, {}).check_aggregates()])
+        checked = data(
+            aggregates,
+            {},
+            ['FailoverHostsFilter'],
+            enable_failover_hosts=True,
+        )
+        [fault] = checked.check_aggregates()
+        said = "aggregate a: failover: expected true or false, got 'x'"
+        self.assertTrue(fault.startswith(said), fault)
 
     def test_a_multiplier_without_its_weigher(self):
         aggregates = {'a': {'own_hosts_weight_multiplier': '5'}}
