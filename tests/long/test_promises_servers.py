@@ -150,7 +150,7 @@ class UnderWayRow(promises.CloudRow):
 
         def migrate_slowly(driver, context, instance, *args, **kwargs):
             if instance.uuid in self.slow:
-                self.may_end.wait(60)
+                self.may_end.wait(600)
             migrate(driver, context, instance, *args, **kwargs)
 
         self.patch(fake.FakeDriver, 'live_migration', migrate_slowly)
