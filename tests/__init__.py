@@ -8,7 +8,8 @@ another number.
 
 A test that fails shows what it logged. Nothing else shows a log. Each test
 stands for a process of its own: it logs again what another one has logged,
-and no line of its log says a cause twice.
+warns again of what another one has warned of, and no line of its log says a
+cause twice.
 """
 
 import gc
@@ -16,6 +17,7 @@ import io
 import logging
 import os
 
+import fixtures
 import hypothesis
 from oslo_config import cfg
 from oslo_log import log
@@ -64,6 +66,11 @@ class RunTest(testtools.RunTest):
         causes = log_lines.CAUSES
         causes.begin()
         self.case.addCleanup(causes.check)
+        # Where commands keep what they warned of today, and names.
+        cache = self.case.useFixture(fixtures.TempDir()).path
+        self.case.useFixture(
+            fixtures.EnvironmentVariable('XDG_CACHE_HOME', cache)
+        )
         logging.root.addHandler(handler)
         try:
             return super().run(result)
