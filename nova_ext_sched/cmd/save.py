@@ -34,7 +34,7 @@ class Save(scheduler.Command):
     examples = (
         'cloud.json.gz',
         'rack7.json.gz --aggregate rack7 --image ubuntu',
-        'cloud.json.gz --placement-config placement.conf',
+        'cloud.json.gz --anonymous --placement-config p.conf',
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -67,6 +67,13 @@ class Save(scheduler.Command):
             help="placement's own configuration; without it, answers from the "
             'file assume its defaults',
         )
+        parser.add_argument(
+            '--anonymous',
+            action='store_true',
+            help='replace names, UUIDs, addresses, metadata and free text by '
+            'other words; the answers from the file have the same numbers '
+            'and causes',
+        )
         terminal.add_option(parser)
         return parser
 
@@ -83,9 +90,13 @@ class Save(scheduler.Command):
                 self.status = self._fail_to_write('FILE', path, exc)
                 return
         size = path.stat().st_size / _KB
+        names = (
+            'Names in it are replaced by other words.'
+            if parsed_args.anonymous
+            else 'Names of servers, projects and hosts are in it.'
+        )
         self.app.stdout.write(
-            f'Saved {messages.clean(path)} ({size:,.0f} kB). Names of '
-            f'servers, projects and hosts are in it.\n'
+            f'Saved {messages.clean(path)} ({size:,.0f} kB). {names}\n'
         )
         for sentence in said:
             self.app.stdout.write(f'{sentence}\n')
@@ -101,5 +112,6 @@ def save(parsed_args: argparse.Namespace, advance: typing.Any) -> list[str]:
         parsed_args.aggregate,
         parsed_args.image,
         parsed_args.placement_config,
+        parsed_args.anonymous,
     )
     return writing.save(parsed_args.file, wanted, advance)

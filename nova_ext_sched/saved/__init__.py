@@ -4,6 +4,6 @@
 
 ``listed`` says what a file may have, and is asked by who writes it and by who
 reads it. ``container`` is the form of the file. ``writing`` reads a cloud,
-``reading`` makes nova's and placement's tables of a file, and ``doors`` puts
-them where nova looks for its own.
+``anonymous`` and ``words`` take its names away. ``reading`` makes nova's and
+placement's tables of a file, ``migrations`` those of an older nova.
 """

@@ -27,6 +27,7 @@ import typing
 import zlib
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 
 #: Changes when a reader of the file must change.
 FORMAT = 1
@@ -151,3 +152,9 @@ _WHAT = 'a whole file that nova-ext-sched save wrote'
 def invalid(path: pathlib.Path, expected: str, got: object) -> SavedInvalid:
     """Return the error of a file."""
     return SavedInvalid(where=f'--from {path}', expected=expected, got=got)
+
+
+def say_note(note: list[str]) -> str:
+    """Return a sentence of a file: a text, and the names that end it."""
+    text, *names = map(messages.clean, note)
+    return ' '.join([text, *[messages.first_few(names)] * bool(names)]) + '.'

@@ -9,7 +9,6 @@ import io
 import logging
 import pathlib
 import typing
-from urllib import parse
 
 from keystoneauth1 import adapter
 from keystoneauth1 import session
@@ -17,6 +16,7 @@ from keystoneauth1 import token_endpoint
 import nova.utils
 import requests
 import sqlalchemy as sa
+import webob
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
@@ -124,40 +124,17 @@ class _Transport(requests.adapters.BaseAdapter):
     def send(
         self, request: requests.PreparedRequest, *_: object, **__: object
     ) -> requests.Response:
-        url = parse.urlsplit(typing.cast(str, request.url))
-        body = request.body or b''
-        environ: dict[str, typing.Any] = {
-            'REQUEST_METHOD': request.method,
-            'SCRIPT_NAME': '',
-            'PATH_INFO': parse.unquote(url.path),
-            'QUERY_STRING': url.query,
-            'SERVER_NAME': url.hostname,
-            'SERVER_PORT': '80',
-            'SERVER_PROTOCOL': 'HTTP/1.1',
-            'wsgi.version': (1, 0),
-            'wsgi.url_scheme': 'http',
-            'wsgi.input': io.BytesIO(body),
-            'wsgi.errors': io.StringIO(),
-            'wsgi.multithread': True,
-            'wsgi.multiprocess': False,
-            'wsgi.run_once': False,
-            'CONTENT_LENGTH': str(len(body)),
-        }
-        for name, value in request.headers.items():
-            key = name.upper().replace('-', '_')
-            environ.setdefault(
-                key if key == 'CONTENT_TYPE' else f'HTTP_{key}', value
-            )
+        asked = webob.Request.blank(
+            request.url,
+            method=request.method,
+            headers=dict(request.headers),
+            body=request.body or b'',
+        )
+        got = asked.get_response(self._app)
         answer = requests.Response()
-
-        def start_response(
-            status: str, headers: list[tuple[str, str]], *_: object
-        ) -> None:
-            answer.status_code = int(status.partition(' ')[0])
-            answer.headers.update(headers)
-
-        answer.raw = io.BytesIO(b''.join(self._app(environ, start_response)))
-        answer.reason = http.HTTPStatus(answer.status_code).phrase
+        answer.status_code, answer.raw = got.status_int, io.BytesIO(got.body)
+        answer.reason = http.HTTPStatus(got.status_int).phrase
+        answer.headers.update(got.headers)
         answer.url, answer.request = request.url or '', request
         answer.encoding = 'utf-8'
         return answer

@@ -9,19 +9,19 @@ the type that its column has, and each JSON by the list of what it may have.
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Mapping
 import dataclasses
-import datetime
 import importlib.metadata
 import pathlib
 import tempfile
 import typing
 
+from nova import objects
 import nova.conf
 from nova.db.api import models as api_models
 from nova.db.main import models
 from oslo_config import cfg
 from oslo_utils import timeutils
-from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_ext_sched import messages
@@ -30,48 +30,52 @@ from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.saved import classes
 from nova_ext_sched.saved import container
+from nova_ext_sched.saved import headers
 from nova_ext_sched.saved import listed
 from nova_ext_sched.saved import lookups
+from nova_ext_sched.saved import migrations
 from nova_ext_sched.saved import offline
 from nova_ext_sched.saved import tables
 from nova_ext_sched.saved import trees
 
 CONF = nova.conf.CONF
 
-_DIALECTS = ('sqlite', 'mysql', 'postgresql')
-_CELL = {'id', 'uuid', 'name', 'disabled'}
-# Characters of an option's value; one of JSON is so bounded in its depth.
-_LONGEST = 5000
-_YEARS = range(2000, 2200)
-_MOST_CELLS = 1000
-
+# What was opened.
+_origins: dict[pathlib.Path, plan_format.Origin] = {}
 # The folders of clouds that are open; each is deleted when the process ends.
 _open: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def use(
-    path: pathlib.Path, without: Collection[str] = ()
+    path: pathlib.Path,
+    without: Collection[str] = (),
+    options: classes.Options | None = None,
 ) -> plan_format.Origin:
     """Make this process one of the cloud that a file has.
 
     It is nova-scheduler's by the options of the file, with its clock at the
     moment when the cloud was saved; no other cloud can be read in it any
-    more.
+    more. Who asks for it again gets the same.
 
     :param without: names of filters and weighers that may be missing
+    :param options: of nova.conf, in place of those of the file
     :returns: the origin for documents
     :raises container.SavedInvalid: the file is damaged, or is none
     :raises classes.NotInstalled: a filter or weigher is missing
     :raises offline.NoPlacement: placement's code is
     :raises OSError: the file cannot be read
     """
+    if path in _origins:
+        return _origins[path]
     try:
         release = importlib.metadata.version('openstack-placement')
     except importlib.metadata.PackageNotFoundError:
         release = None
     offline.check(release)
     records = container.read(path)
-    header = _Header.read(path, next(records, {}))
+    header = headers.Header.read(path, next(records, {}))
+    if options is not None:
+        header = dataclasses.replace(header, options=options)
     dropped = classes.check(header.options, without)
     # Its own folder, that nobody else can open.
     _open.append(tempfile.TemporaryDirectory(prefix='nova-ext-sched-'))
@@ -91,98 +95,13 @@ def use(
     loading.finish()
     loading.answers.use()
     timeutils.set_time_override(header.saved)
-    return plan_format.Origin(
+    _origins[path] = plan_format.Origin(
         file=path.name,
         saved=header.saved.isoformat(timespec='seconds') + 'Z',
         versions=header.versions,
-        notes=[*map(messages.clean, loading.notes), *notes],
+        notes=[*loading.notes, *notes],
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Header:
-    """The header of a file, for the whole cloud; see :meth:`.writing`."""
-
-    saved: datetime.datetime
-    versions: dict[str, str]
-    dialect: str
-    cells: list[dict[str, typing.Any]]
-    options: classes.Options
-    placement: dict[str, str]
-
-    @classmethod
-    def read(cls, path: pathlib.Path, record: typing.Any) -> typing.Self:
-        """Read the header of a file.
-
-        :raises container.SavedInvalid: it begins otherwise
-        """
-        form = record.get('format') if isinstance(record, dict) else None
-        if form != container.FORMAT:
-            raise container.invalid(
-                path,
-                f'a cloud that nova-ext-sched save wrote, of format '
-                f'{container.FORMAT}',
-                f'format {form!r}' if form else 'something else',
-            )
-        try:
-            header = cls(
-                datetime.datetime.fromisoformat(record['saved']),
-                _check_texts(record['versions']),
-                record['dialect'],
-                record['cells'],
-                record['options'],
-                _check_texts(record['placement'] or {}),
-            )
-            header._check()
-        except (LookupError, TypeError, ValueError, AttributeError) as exc:
-            raise container.invalid(
-                path, 'a whole first line', messages.say_error(exc)
-            ) from exc
-        return header
-
-    def _check(self) -> None:
-        is_year = self.saved.year in _YEARS
-        if self.saved.tzinfo or not is_year or self.dialect not in _DIALECTS:
-            raise ValueError(f'{self.saved}, {self.dialect}')
-        if len(self.cells) > _MOST_CELLS:
-            raise ValueError(f'{len(self.cells)} cells')
-        for key in ('id', 'uuid'):
-            if len({one[key] for one in self.cells}) != len(self.cells):
-                raise ValueError(f'two cells with one {key}')
-        for one in self.cells:
-            if not (
-                one.keys() == _CELL
-                and type(one['id']) is int
-                and uuidutils.is_uuid_like(one['uuid'])
-                and isinstance(one['name'], str | None)
-                and type(one['disabled']) is bool
-            ):
-                raise ValueError(f'cell {one}')
-        for group, values in self.options.items():
-            known = listed.OPTIONS.get(group, '').split()
-            for name, value in values.items():
-                if name not in known or not _is_option(value):
-                    raise ValueError(f'option {group}.{name}')
-        for name in self.placement:
-            if name not in listed.PLACEMENT.split():
-                raise ValueError(f'option placement.{name}')
-
-
-def _is_option(value: typing.Any) -> bool:
-    """Return whether oslo.config can have read a value."""
-    parts = [value]
-    if isinstance(value, list):
-        parts = value
-    elif isinstance(value, dict):
-        parts = [*value.values()]
-    return all(
-        isinstance(one, str | int | float | None) and len(str(one)) < _LONGEST
-        for one in parts
-    )
-
-
-def _check_texts(value: typing.Any) -> dict[str, str]:
-    return {str(key)[:100]: str(one)[:100] for key, one in value.items()}
+    return _origins[path]
 
 
 def _configure(folder: pathlib.Path) -> None:
@@ -231,14 +150,17 @@ class _Loading:
     """
 
     def __init__(
-        self, path: pathlib.Path, folder: pathlib.Path, header: _Header
+        self, path: pathlib.Path, folder: pathlib.Path, header: headers.Header
     ) -> None:
         self._path = path
         self._connections: dict[str, sa.engine.Connection] = {}
-        self._add('', folder / 'api.sqlite', api_models.BASE, header)
+        self._older: dict[str, migrations.OlderTables] = {}
+        self._nova = header.versions.get('nova', '')
+        self.notes: list[str] = []
+        self._add('', folder / 'api.sqlite', header, header.schema)
         for number, cell in enumerate(header.cells):
             file = folder / f'cell{number}.sqlite'
-            self._add(cell['uuid'], file, models.BASE, header)
+            self._add(cell['uuid'], file, header, cell.pop('schema'))
             self._connections[''].execute(
                 sa.insert(api_models.CellMapping.__table__).values(
                     **cell,
@@ -251,7 +173,6 @@ class _Loading:
         )
         self._trees = trees.Trees(engine)
         self.answers = lookups.Answers()
-        self.notes: list[str] = []
         self._insert: tables.Filler | None = None
         self._kinds: dict[str, Callable[[typing.Any], None]] = {
             'again': self._forget,
@@ -272,17 +193,37 @@ class _Loading:
             ),
             'extensions': self._add_extensions,
             'projects': lambda one: self.answers.projects.update(
-                _check_texts(one)
+                headers.check_texts(one)
             ),
         }
 
     def _add(
-        self, cell: str, file: pathlib.Path, base: typing.Any, header: _Header
+        self,
+        cell: str,
+        file: pathlib.Path,
+        header: headers.Header,
+        revision: str,
     ) -> None:
+        """Make the tables of a cell or, without one, of the API."""
         engine = sa.create_engine(f'sqlite:///{file}', future=True)
-        whole = base.metadata.tables.values()
-        change.create_tables(engine, whole, header.dialect)
+        change.create_tables(
+            engine, _find_tables(cell).values(), header.dialect, header.binary
+        )
         self._connections[cell] = engine.connect()
+        database = migrations.CELL if cell else migrations.API
+        if not revision or migrations.is_current(database, revision):
+            return
+        if not migrations.is_known(database, revision):
+            note = (
+                f'It was saved of nova {messages.clean(self._nova)}, which '
+                f'has tables that this nova does not know.'
+            )
+            if note not in self.notes:
+                self.notes.append(note)
+        else:
+            self._older[cell] = migrations.OlderTables(
+                file.with_suffix('.older'), database, revision
+            )
 
     def take(self, record: typing.Any) -> None:
         """Put one line of the file where it belongs.
@@ -321,6 +262,12 @@ class _Loading:
 
         :raises container.SavedInvalid: the whole is no cloud
         """
+        for cell, older in self._older.items():
+            names = listed.CELL if cell else listed.API
+            older.move(
+                self._connections[cell],
+                [_find_tables(cell)[name] for name in names],
+            )
         for connection in self._connections.values():
             # Else SQLite reads all servers to find some by their UUIDs.
             connection.exec_driver_sql('ANALYZE')
@@ -335,14 +282,19 @@ class _Loading:
         for connection in self._connections.values():
             connection.close()
         offline.use(self._app)
+        if self._nova.partition('.')[0] != _find_release():
+            context = process.context()
+            migrations.migrate_online(
+                context, objects.CellMappingList.get_all(context)
+            )
 
     def _begin(self, record: dict[str, typing.Any]) -> tables.Filler:
         name, cell = record['table'], record['cell']
-        base = models.BASE if cell else api_models.BASE
         known = (listed.CELL if cell else listed.API)[name].split()
+        older = self._older.get(cell)
         return tables.Filler(
-            self._connections[cell],
-            base.metadata.tables[name],
+            older.connection if older else self._connections[cell],
+            (older.tables if older else _find_tables(cell))[name],
             known,
             record['columns'],
         )
@@ -350,11 +302,12 @@ class _Loading:
     def _forget(self, again: dict[str, typing.Any]) -> None:
         """Drop the rows of servers that come again."""
         cell, servers = again['cell'], again['servers']
-        tables.forget(self._connections[cell], bool(cell), servers)
+        older = self._older.get(cell)
+        connection = older.connection if older else self._connections[cell]
+        tables.forget(connection, bool(cell), servers)
 
     def _end(self, end: dict[str, typing.Any]) -> None:
-        notes = end['notes']
-        self.notes = [str(note) for note in notes]
+        self.notes += map(container.say_note, end['notes'])
 
     def _keep(
         self, things: dict[str, typing.Any], form: typing.Any, one: typing.Any
@@ -396,6 +349,16 @@ class _Loading:
                 for uuid, *owner in self._connections[cell].execute(query):
                     owners[uuid] = (owner[0], owner[1])
         return owners
+
+
+def _find_tables(cell: str) -> Mapping[str, sa.Table]:
+    base = models.BASE if cell else api_models.BASE
+    found: Mapping[str, sa.Table] = base.metadata.tables
+    return found
+
+
+def _find_release() -> str:
+    return importlib.metadata.version('nova').partition('.')[0]
 
 
 def _say(exc: Exception) -> str:

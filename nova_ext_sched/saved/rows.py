@@ -362,6 +362,23 @@ def find_standing(
     return found
 
 
+def find_binary(context: typing.Any, is_cell: bool) -> set[str]:
+    """Return the columns of MySQL that heed case, as ``table.column``.
+
+    :param context: a nova RequestContext, of a cell or not
+    """
+    query = sa.text(
+        'SELECT table_name, column_name FROM information_schema.columns '
+        "WHERE table_schema = DATABASE() AND collation_name LIKE '%\\_bin'"
+    )
+    if is_cell:
+        found = _call_in_cell(context, lambda one: one.execute(query).all())
+    else:
+        found = _Api(context).execute(query).all()
+    known = listed.CELL if is_cell else listed.API
+    return {f'{table}.{name}' for table, name in found if table in known}
+
+
 def read_standing(
     session: typing.Any, hosts: Collection[str] | None
 ) -> dict[str, Standing]:

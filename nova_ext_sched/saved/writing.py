@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import importlib.metadata
 import pathlib
@@ -14,18 +15,23 @@ import typing
 from nova import context as nova_context
 from nova import objects
 import nova.conf
+from nova.conf import opts as nova_opts
+from nova.db import migration
 from nova.db.api import api as api_db
 from oslo_config import cfg
 from oslo_utils import timeutils
 
+from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.saved import anonymous
 from nova_ext_sched.saved import container
 from nova_ext_sched.saved import listed
 from nova_ext_sched.saved import lookups
+from nova_ext_sched.saved import migrations
 from nova_ext_sched.saved import providers
 from nova_ext_sched.saved import rows
 
@@ -46,12 +52,14 @@ class Wanted:
     :ivar aggregates: names, UUIDs or IDs of aggregates: their hosts alone
     :ivar images: names or UUIDs of images besides those of servers
     :ivar placement: path of placement's own configuration
+    :ivar anonymous: whether names are replaced
     """
 
     cell: str | None = None
     aggregates: Collection[str] = ()
     images: Collection[str] = ()
     placement: pathlib.Path | None = None
+    anonymous: bool = False
 
 
 def save(
@@ -65,16 +73,24 @@ def save(
     :raises cells.CellFailed: a cell does not answer
     :raises OSError: the file cannot be written
     """
-    with container.write(path) as writer:
+    with contextlib.ExitStack() as stack:
+        writer = stack.enter_context(container.write(path))
+        if wanted.anonymous:
+            writer = stack.enter_context(
+                anonymous.replacing(writer, path.resolve().parent)
+            )
         saving = _Saving(writer.write, wanted, advance)
         saving.write_all()
         end = {'lines': writer.lines, 'notes': saving.notes}
         writer.write({'end': end})
-    return [*saving.notes, *saving.left_out]
+    return [*map(container.say_note, saving.notes), *saving.left_out]
 
 
 class _Saving:
-    """:ivar notes: what every answer says; ``left_out``: who saves it."""
+    """:ivar notes: what every answer says; ``left_out``: who saves it.
+
+    A note is as :func:`container.say_note` takes it.
+    """
 
     def __init__(
         self,
@@ -86,16 +102,16 @@ class _Saving:
         self._context = process.context()
         mappings = objects.CellMappingList.get_all(self._context)
         self._cells = _choose(mappings, wanted.cell)
-        self.notes: list[str] = []
+        self.notes: list[list[str]] = []
         if wanted.cell is not None:
-            self.notes.append(
-                f'The file has only cell {messages.clean(wanted.cell)}.'
-            )
+            self.notes.append(['The file has only cell', wanted.cell])
         self._placement = _read_placement(wanted.placement)
         if self._placement is None:
             self.notes.append(
-                "Placement's own configuration is assumed to have its "
-                'defaults (save with --placement-config to know).'
+                [
+                    "Placement's own configuration is assumed to have its "
+                    'defaults (save with --placement-config to know)'
+                ]
             )
         self._hosts = self._find_hosts()
         self._rows = rows.Rows(write, advance, self._hosts)
@@ -197,10 +213,12 @@ class _Saving:
         for noun, names in (('provider', unsettled), ('server', moved)):
             if names:
                 self.notes.append(
-                    f'{messages.count(noun, len(names))} changed each time '
-                    f'while the cloud was saved, and may be half of one '
-                    f'moment and half of another: '
-                    f'{messages.first_few(sorted(names))}.'
+                    [
+                        f'{messages.count(noun, len(names))} changed each '
+                        f'time while the cloud was saved, and may be half of '
+                        f'one moment and half of another:',
+                        *sorted(names),
+                    ]
                 )
 
     def _find_hosts(self) -> set[str] | None:
@@ -211,8 +229,8 @@ class _Saving:
             named.find_aggregate(known, name)
             for name in self._wanted.aggregates
         ]
-        names = messages.first_few([messages.clean(a.name) for a in chosen])
-        self.notes.append(f'The file has only the hosts of {names}.')
+        names = [one.name for one in chosen]
+        self.notes.append(['The file has only the hosts of', *names])
         return {host for one in chosen for host in one.hosts}
 
     def _find_roots(self) -> set[str] | None:
@@ -230,26 +248,38 @@ class _Saving:
         return found
 
     def _make_header(self) -> dict[str, typing.Any]:
-        options, others = _read_options()
+        options, others = _read_options(CONF)
         if others:
             self.left_out.append(
                 f'Left out: the options of {messages.first_few(others)} in '
                 f'nova.conf.'
             )
         names = ('nova-ext-sched', 'nova')
+        dialect = api_db.get_engine().dialect.name
+        binary: set[str] = set()
+        if dialect == 'mysql':
+            binary = rows.find_binary(self._context, is_cell=False).union(
+                *(
+                    self._in_cell(one, rows.find_binary, True)
+                    for one in self._cells
+                )
+            )
         return {
             'format': container.FORMAT,
             'saved': timeutils.utcnow().isoformat(timespec='microseconds'),
             'versions': {
                 name: importlib.metadata.version(name) for name in names
             },
-            'dialect': api_db.get_engine().dialect.name,
+            'dialect': dialect,
+            'binary': sorted(binary),
+            'schema': migration.db_version(migrations.API),
             'cells': [
                 {
                     'id': one.id,
                     'uuid': one.uuid,
                     'name': one.name,
                     'disabled': bool(one.disabled),
+                    'schema': self._in_cell(one, _read_schema),
                 }
                 for one in self._cells
             ],
@@ -269,31 +299,61 @@ def _choose(mappings: Sequence[typing.Any], wanted: str | None) -> typing.Any:
     return [one for one in mappings if one.uuid == uuid or one.is_cell0()]
 
 
-def _read_options() -> tuple[dict[str, dict[str, typing.Any]], list[str]]:
-    """Return options that are set, and sections unknown here."""
+def _read_options(
+    known: typing.Any,
+) -> tuple[dict[str, dict[str, typing.Any]], list[str]]:
+    """Return options that are set, and sections that nobody here knows.
+
+    :param known: a ConfigOpts
+    """
     options = {
         group: {
             name: _mask(section[name])
             for name in names.split()
-            if name in section and _is_set(name, group)
+            if name in section and _is_set(known, name, group)
         }
         for group, names in listed.OPTIONS.items()
-        if group == 'DEFAULT' or group in CONF
-        for section in [CONF if group == 'DEFAULT' else CONF[group]]
+        if group == 'DEFAULT' or group in known
+        for section in [known if group == 'DEFAULT' else known[group]]
     }
     others = sorted(
         group
-        for group in CONF.list_all_sections()
-        if group not in CONF and not group.startswith(_OF_SERVICES)
+        for group in known.list_all_sections()
+        if group not in known and not group.startswith(_OF_SERVICES)
     )
     return {one: found for one, found in options.items() if found}, others
 
 
-def _is_set(name: str, group: str) -> bool:
-    location = CONF.get_location(name, None if group == 'DEFAULT' else group)
+def read_file_options(
+    files: Sequence[str],
+) -> dict[str, dict[str, typing.Any]]:
+    """Return the options of nova.conf that a saved cloud would have.
+
+    :param files: paths of nova.conf
+    :raises cfg.Error: one cannot be read
+    """
+    other = cfg.ConfigOpts()
+    for group, opts in nova_opts.list_opts():
+        name = getattr(group, 'name', group)
+        names = listed.OPTIONS.get(name, '').split()
+        other.register_opts(
+            [one for one in opts if one.dest in names],
+            None if name == 'DEFAULT' else group,
+        )
+    conf.register_opts(other)
+    other([], default_config_files=[*files], default_config_dirs=[])
+    return _read_options(other)[0]
+
+
+def _is_set(known: typing.Any, name: str, group: str) -> bool:
+    location = known.get_location(name, None if group == 'DEFAULT' else group)
     return location is not None and location.location is not (
         cfg.Locations.opt_default
     )
+
+
+def _read_schema(context: typing.Any) -> str:
+    return migration.db_version(migrations.CELL, context=context) or ''
 
 
 def _mask(value: typing.Any) -> typing.Any:

@@ -21,7 +21,8 @@ SERVER = str(uuid.UUID(int=20))
 
 def cell(id_, uuid, **more):
     name = f'cell{id_}'
-    return {'id': id_, 'uuid': uuid, 'name': name, 'disabled': False} | more
+    made = {'id': id_, 'uuid': uuid, 'name': name, 'disabled': False}
+    return made | {'schema': ''} | more
 
 
 HEADER = {
@@ -29,6 +30,8 @@ HEADER = {
     'saved': '2026-01-02T03:04:05.000000',
     'versions': {'nova': '34.0.0'},
     'dialect': 'sqlite',
+    'binary': [],
+    'schema': '',
     'cells': [cell(1, CELL0), cell(2, CELL1)],
     'options': {},
     'placement': None,

@@ -17,6 +17,7 @@ import dataclasses
 import functools
 import types
 import typing
+import unicodedata
 
 from nova import objects
 import nova.conf
@@ -305,8 +306,14 @@ def _set_hosts(
     return changes
 
 
+def fold(text: str) -> str:
+    """Return what MySQL's utf8_general_ci compares of a text."""
+    bare = unicodedata.normalize('NFD', text.rstrip(' ').upper())
+    return ''.join(one for one in bare if not unicodedata.combining(one))
+
+
 def _compare(*texts: str) -> int:
-    one, other = (text.rstrip(' ').lower() for text in texts)
+    one, other = map(fold, texts)
     return (one > other) - (one < other)
 
 
@@ -337,12 +344,16 @@ def like_its_database(dialect: str) -> Callable[[typing.Any, object], object]:
 
 
 def create_tables(
-    engine: sa.engine.Engine, tables: Iterable[sa.Table], dialect: str
+    engine: sa.engine.Engine,
+    tables: Iterable[sa.Table],
+    dialect: str,
+    binary: Collection[str] = (),
 ) -> None:
     """Create tables of nova that compare text as its own database does.
 
     :param engine: of SQLite; its connections are prepared
     :param dialect: see :func:`like_its_database`
+    :param binary: columns that heed case in spite of it, as ``table.column``
     """
     sa.event.listen(engine, 'connect', like_its_database(dialect))
     collation = 'mysql' if dialect == 'mysql' else None
@@ -350,7 +361,10 @@ def create_tables(
     for table in tables:
         for column in table.to_metadata(created).columns:
             if isinstance(column.type, sa.String):
-                column.type = sa.String(255, collation)
+                name = f'{column.table.name}.{column.name}'
+                column.type = sa.String(
+                    255, None if name in binary else collation
+                )
     created.create_all(engine)
 
 
