@@ -83,22 +83,7 @@ class Command(base.Command):
 
         :raises exception.InvalidValue: there is no nova, or no nova.conf
         """
-        try:
-            process.patch()
-        except ImportError as exc:
-            raise exception.InvalidValue(
-                where='nova',
-                expected="the Python of nova-scheduler's environment",
-                got=f'a Python without nova ({sys.executable})',
-            ) from exc
-        if not self.app_args or not self.app_args.debug:
-            # nova has lines for each host, which cliff would let through, and
-            # neutronclient says at each call that it is deprecated.
-            logging.getLogger('nova').setLevel(logging.ERROR)
-            logging.getLogger('neutronclient').setLevel(logging.ERROR)
-            # This logger writes a traceback for each cell that does not
-            # answer. The commands name these cells in a sentence.
-            logging.getLogger('nova.context').setLevel(logging.CRITICAL)
+        prepare(bool(self.app_args and self.app_args.debug))
         self.read_configuration(parsed_args)
 
     def read_configuration(self, parsed_args: argparse.Namespace) -> None:
@@ -111,6 +96,41 @@ class Command(base.Command):
     def say_cloud(self) -> str:
         """See the base."""
         return process.say_cloud()
+
+
+def prepare(is_debugging: bool = False) -> None:
+    """Let this process run nova's code as nova-scheduler does.
+
+    :raises exception.InvalidValue: there is no nova
+    """
+    try:
+        process.patch()
+    except ImportError as exc:
+        raise exception.InvalidValue(
+            where='nova',
+            expected="the Python of nova-scheduler's environment",
+            got=f'a Python without nova ({sys.executable})',
+        ) from exc
+    if not is_debugging:
+        # nova has lines for each host, which cliff would let through, and
+        # neutronclient says at each call that it is deprecated.
+        logging.getLogger('nova').setLevel(logging.ERROR)
+        logging.getLogger('neutronclient').setLevel(logging.ERROR)
+        # This logger writes a traceback for each cell that does not
+        # answer. The commands name these cells in a sentence.
+        logging.getLogger('nova.context').setLevel(logging.CRITICAL)
+
+
+def add_without(parser: typing.Any) -> None:
+    """Add what a saved cloud is answered without."""
+    parser.add_argument(
+        '--without',
+        metavar='FILTER',
+        action='append',
+        default=[],
+        help='of a saved cloud: answer without this filter or weigher, which '
+        'is not installed here (repeatable)',
+    )
 
 
 class Lister(Command, report.Lister):
@@ -139,14 +159,7 @@ class Lister(Command, report.Lister):
             help='answer for the cloud that save wrote to this file, at that '
             'moment, instead of the cloud of nova.conf',
         )
-        group.add_argument(
-            '--without',
-            metavar='FILTER',
-            action='append',
-            default=[],
-            help='with --from: answer without this filter or weigher, which '
-            'is not installed here (repeatable)',
-        )
+        add_without(group)
         self.add_arguments(parser)
         options.add_change(parser)
         if self.has_map:

@@ -78,8 +78,8 @@ SHARED = set(
     'arguments documents plan_command plan_map plan_report scheduler'.split()
 )
 COMMANDS = set(
-    'audit capacity drain explain maintain make_room mend save simulate '
-    'status survive watch'.split()
+    'audit capacity compare drain explain maintain make_room mend save '
+    'simulate status survive watch'.split()
 )
 # All others stand where nova may be missing.
 WITH_NOVA = set(

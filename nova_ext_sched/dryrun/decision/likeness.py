@@ -170,7 +170,7 @@ def key_of_state(state: typing.Any) -> object:
 
 
 # Fields in which like requests may differ, or that nova sets anew.
-_OWN_OF_REQUEST = (
+OWN_OF_REQUEST = (
     'id',
     'instance_uuid',
     'user_id',
@@ -266,7 +266,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     for name in ('instance_group', 'scheduler_hints'):
         if spec.pop(name, None):
             is_alone = False
-    kept = {name: spec[name] for name in spec if name not in _OWN_OF_REQUEST}
+    kept = {name: spec[name] for name in spec if name not in OWN_OF_REQUEST}
     # nova's copy of the image: another rebuild with the same one may have
     # other properties, which the request spec does not get.
     copied = sorted(
