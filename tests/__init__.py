@@ -16,6 +16,7 @@ import gc
 import io
 import logging
 import os
+import re
 
 import fixtures
 import hypothesis
@@ -29,6 +30,9 @@ from tests import log_lines
 # Modules are no garbage, and hundreds of thousands of objects: to look through
 # them again and again takes a fifth of the time of their import.
 gc.set_threshold(100_000, 20, 100)
+# The names of extra specs alone are 526 patterns, and Python remembers 512:
+# each functional test compiled them again, for 40 ms and more.
+re._MAXCACHE = re._MAXCACHE2 = 5000
 
 hypothesis.settings.register_profile(
     'nova_ext_sched',
