@@ -41,11 +41,12 @@ class Saved(fixtures.Fixture):
         """Return what commands answer, each a list of words."""
         return ask(
             [[*one, '--from', str(self.path)] for one in commands],
-            _read_weights(),
+            read_weights(),
         )
 
 
-def _read_weights():
+def read_weights():
+    """Return the weights of hosts, by name."""
     # nova's fixture puts a mock there.
     get = nova_fixtures.HostNameWeigher.get_weights
     return getattr(get, 'return_value', {})

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A file without names answers as the file with names does."""
+"""No name and no secret is in a file without names."""
 
 import gzip
 import json
-import re
 
 from nova.db.api import models as api_models
 from nova.db.main import models
@@ -16,80 +15,6 @@ from nova_ext_sched.saved import words
 from tests.functional import base
 from tests.functional import explain
 from tests.functional import saved
-
-
-class Pair:
-    """A cloud in two files: with its names, and without.
-
-    :ivar words: what stands for each word in the file without names
-    """
-
-    def __init__(self, test, *args):
-        chosen = []
-        settle = words.Words.settle
-        test.patch(
-            words.Words,
-            'settle',
-            lambda one: chosen.append(one) or settle(one),
-        )
-        self.named = test.useFixture(saved.Saved(*args))
-        self.bare = test.useFixture(saved.Saved('--anonymous', *args))
-        [self.words] = chosen
-        test.assertEqual(0, self.bare.said.status, self.bare.said)
-
-    def translate(self, text):
-        """Return a text with the words of the other file."""
-        made = {form: one for (_, form), one in self.words._chosen.items()}
-        pattern = '|'.join(map(re.escape, sorted(made, key=len)[::-1]))
-        return re.sub(
-            rf'(?<![^\W_])({pattern})(?![^\W_])',
-            lambda match: made[match[0]],
-            text,
-        )
-
-
-class AnonymousMixin:
-    def assertSameCauses(self, pair, *commands):
-        """Let both files answer with the same numbers, causes and order."""
-        argv = [[*one, '-f', 'json'] for one in commands]
-        hidden = [[pair.translate(word) for word in one] for one in argv]
-        for one, named, bare in zip(
-            argv, pair.named.ask(*argv), pair.bare.ask(*hidden), strict=True
-        ):
-            self.assertEqual(named.status, bare.status, (one, bare.err))
-            self.assertEqual(
-                saved.strip(json.loads(pair.translate(named.out or '{}'))),
-                saved.strip(json.loads(bare.out or '{}')),
-                one,
-            )
-
-
-class AnonymousTestCase(AnonymousMixin, base.CloudTestCase):
-    weights = {'host1': 300, 'host2': 200, 'host3': 100}
-    host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
-    options = explain.OPTIONS
-
-    def test_commands_answer_the_same(self):
-        self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')
-        self.aggregate('Ssd-Fast', ['host2', 'host3'], disk='ssd-fast,nvme')
-        wanted = self.flavor(
-            **{'aggregate_instance_extra_specs:disk': '<in> ssd'}
-        )
-        plain = self.boot()
-        group = self.create_group()
-        for _ in range(2):
-            self.boot(hints={'group': group})
-        self.set_metadata('windows', {'trait:CUSTOM_OTHER': 'required'})
-        self.assertSameCauses(
-            Pair(self),
-            ['explain', '--server', plain['id'], '--operation', 'migrate'],
-            ['explain', '--flavor', wanted],
-            ['audit'],
-            ['mend'],
-            ['drain', 'host2'],
-            ['capacity'],
-            ['make-room', '--flavor', self.plain_flavor, '--count', '3'],
-        )
 
 
 class PlantedTestCase(base.CloudTestCase):

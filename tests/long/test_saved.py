@@ -2,13 +2,19 @@
 
 """Each cloud of the promises, in a file: every command answers the same.
 
-Also random clouds; NOVA_EXT_SCHED_TEST_SAVED is their number, 4 by default.
+So it does of a file without names. Also random clouds;
+NOVA_EXT_SCHED_TEST_SAVED is their number, 4 by default.
 """
 
+import json
 import os
+import re
 
 import ddt
 
+from nova_ext_sched.saved import words
+from tests.functional import base
+from tests.functional import explain
 from tests.functional import keystone
 from tests.functional import promises
 from tests.functional import saved
@@ -93,6 +99,104 @@ for _module in MODULES:
             and _row.__name__.endswith('Row')
         ):
             _make(_row)
+
+
+class Pair:
+    """A cloud in two files: with its names, and without.
+
+    :ivar words: what stands for each word in the file without names
+    """
+
+    def __init__(self, test, *args):
+        chosen = []
+        settle = words.Words.settle
+        test.patch(
+            words.Words,
+            'settle',
+            lambda one: chosen.append(one) or settle(one),
+        )
+        self.named = test.useFixture(saved.Saved(*args))
+        self.bare = test.useFixture(saved.Saved('--anonymous', *args))
+        [self.words] = chosen
+        test.assertEqual(0, self.bare.said.status, self.bare.said)
+
+    def translate(self, text):
+        """Return a text with the words of the other file."""
+        made = {form: one for (_, form), one in self.words._chosen.items()}
+        pattern = '|'.join(map(re.escape, sorted(made, key=len)[::-1]))
+        return re.sub(
+            rf'(?<![^\W_])({pattern})(?![^\W_])',
+            lambda match: made[match[0]],
+            text,
+        )
+
+
+def count(value, key=''):
+    """Return a document with its numbers and causes, and no other text."""
+    if isinstance(value, dict):
+        return {
+            # Services have the names of hosts.
+            number if key == 'services' else name: count(part, name)
+            for number, (name, part) in enumerate(value.items())
+        }
+    if isinstance(value, list):
+        return [count(one, key) for one in value]
+    is_cause = key in ('constraint', 'policy', 'weigher', 'method')
+    return value if is_cause or not isinstance(value, str) else ''
+
+
+class AnonymousMixin:
+    def assertSameCauses(self, pair, *commands):
+        """Let both files answer with the same numbers, causes and order."""
+        argv = [[*one, '-f', 'json'] for one in commands]
+        hidden = [[pair.translate(word) for word in one] for one in argv]
+        answers = saved.ask(
+            [[*one, '--from', str(pair.bare.path)] for one in hidden],
+            # nova's weigher of tests goes by the names of hosts.
+            {
+                pair.translate(host): weight
+                for host, weight in saved.read_weights().items()
+            },
+        )
+        for one, named, bare in zip(
+            argv, pair.named.ask(*argv), answers, strict=True
+        ):
+            self.assertEqual(named.status, bare.status, (one, bare.err))
+            self.assertEqual(
+                *(
+                    count(saved.strip(json.loads(answer.out or '{}')))
+                    for answer in (named, bare)
+                ),
+                one,
+            )
+
+
+class AnonymousTestCase(AnonymousMixin, base.CloudTestCase):
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+    host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
+    options = explain.OPTIONS
+
+    def test_commands_answer_the_same(self):
+        self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')
+        self.aggregate('Ssd-Fast', ['host2', 'host3'], disk='ssd-fast,nvme')
+        wanted = self.flavor(
+            **{'aggregate_instance_extra_specs:disk': '<in> ssd'}
+        )
+        plain = self.boot()
+        group = self.create_group()
+        for _ in range(2):
+            self.boot(hints={'group': group})
+        self.set_metadata('windows', {'trait:CUSTOM_OTHER': 'required'})
+        self.assertSameCauses(
+            Pair(self),
+            ['explain', '--server', plain['id'], '--operation', 'migrate'],
+            ['explain', '--flavor', wanted],
+            ['audit'],
+            ['mend'],
+            ['drain', 'host2'],
+            ['capacity'],
+            ['make-room', '--flavor', self.plain_flavor, '--count', '3'],
+        )
 
 
 @ddt.ddt
