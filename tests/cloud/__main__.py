@@ -4,7 +4,7 @@
 
 Usage::
 
-    python -m tests.cloud up [--form whole|blazar|smallest] [--plain] [--fill]
+    python -m tests.cloud up [--form NAME] [--plain] [--fill]
     python -m tests.cloud stop|start|restart NAME
     python -m tests.cloud down
     python -m tests.cloud clean
@@ -29,12 +29,14 @@ from tests.cloud import nova
 from tests.cloud import processes
 from tests.cloud import tempest
 from tests.cloud import world
+from tests.hypervisor import libvirt_hosts
 
 #: The services of a form, and the schedulers' options.
 FORMS = {
     'whole': (forms.WHOLE, nova.EVERYTHING),
     'blazar': (forms.BLAZAR, blazar.EVERYTHING),
     'smallest': (forms.SMALLEST, nova.EVERYTHING),
+    'hypervisor': (libvirt_hosts.FORM, nova.EVERYTHING),
 }
 FOLDER = environments.ROOT / '.cloud'
 
@@ -194,7 +196,7 @@ def _each(args, function):
 
 def clean(args):
     """Remove the environments of services that nothing needs any more."""
-    services = {*forms.BLAZAR, *forms.WHOLE, *forms.SMALLEST, tempest.Tempest}
+    services = {tempest.Tempest}.union(*(form for form, _ in FORMS.values()))
     for folder in environments.clean(
         class_.environment(release)
         for release in environments.RELEASES
