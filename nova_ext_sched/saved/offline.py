@@ -34,7 +34,8 @@ class NoPlacement(exception.InvalidValue):
 
     message = (
         '--from needs openstack-placement {first} to {last} in this '
-        'environment, got {got}. Install the extra that has it: {install}'
+        'environment, got {got}. Install the extra that has it, which can '
+        'upgrade nova, into a virtual environment of its own: {install}'
     )
 
     def __init__(self, got: str) -> None:
