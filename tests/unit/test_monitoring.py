@@ -32,6 +32,9 @@ from tests.unit.cmd import plan_cases
 
 ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
 METRIC = re.compile(r'nova_ext_sched_\w+')
+SAFE = re.compile(
+    r'{{ (range [^}]*|end|\.Labels\.host|\$labels\.(command|policy)) }}'
+)
 COMMANDS = {
     'audit': audit.Audit,
     'capacity': capacity.Capacity,
@@ -233,6 +236,15 @@ class MetricsTestCase(testtools.TestCase):
         for panel in panels():
             text = panel.get('description', '')
             self.assertRegex(text, r'^[A-Z].{40,}\.$', panel['title'])
+
+    def test_no_command_has_a_name_that_somebody_gave(self):
+        """An alert is pasted by people, and labels are not quoted."""
+        for rule in all_rules():
+            text = ' '.join(rule['annotations'].values())
+            # Names of code, and of hosts, which nova wants to be hostnames.
+            text = SAFE.sub('', text)
+            for command in re.findall(r'[Rr]un (nova-ext-sched[^,.]*)', text):
+                self.assertNotIn('{{', command)
 
     def test_panels_do_not_overlap(self):
         """Neither those that are seen at once nor those that a row hides."""
