@@ -112,6 +112,7 @@ def contradictions(conf: cfg.ConfigOpts) -> list[str]:
     return [
         *misspelling.find_repeated(conf, _group_names()),
         *misspelling.find_moved(conf),
+        *misspelling.find_unknown(conf),
         *(
             message
             for topic in _TOPICS

@@ -53,6 +53,9 @@ _MOVED = {
     },
 }
 
+# Whose options nobody but nova-scheduler's code registers.
+_OF_THE_SCHEDULER = ('filter_scheduler', 'metrics', 'scheduler')
+
 # The options in each section of one source, and their values: as many as the
 # source has lines of the name.
 _Sections = Mapping[str, Mapping[str, Sequence[str]]]
@@ -180,6 +183,36 @@ def find_moved(conf: cfg.ConfigOpts) -> Iterator[str]:
                 f'nova has ignored [DEFAULT] {key} since release 24 (Xena). '
                 f'Use [filter_scheduler] {_MOVED[key]} instead.'
             )
+
+
+def find_unknown(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield the options of nova-scheduler's sections that nova does not have.
+
+    :param conf: see :func:`check`
+    :returns: a message for each, with what to do about it
+    """
+    before = {
+        (old.group or name, (old.name or opt['opt'].name).replace('-', '_'))
+        for name, group in conf._groups.items()
+        for opt in group._opts.values()
+        for old in opt['opt'].deprecated_opts
+    }
+    for sections in _sources(conf):
+        for section, keys in sections.items():
+            name = section.lower()
+            if name not in _OF_THE_SCHEDULER or name not in conf:
+                continue
+            for key in keys:
+                spelt = key.lower().replace('-', '_')
+                if spelt in conf[name] or (name, spelt) in before:
+                    continue
+                near = difflib.get_close_matches(spelt, [*conf[name]], 1)
+                meant = f' Is {near[0]} meant?' if near else ''
+                yield (
+                    f'[{name}] {messages.clean(key)} is no option of this '
+                    f'nova, which ignores it.{meant} Correct or remove the '
+                    f'line.'
+                )
 
 
 def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:

@@ -338,6 +338,44 @@ class MovedTestCase(ConfigurationTestCase):
             self.assertNotIn(old, config)
 
 
+class UnknownTestCase(ConfigurationTestCase):
+    def setUp(self):
+        super().setUp()
+        self.config.register_opts(
+            [
+                cfg.IntOpt('host_subset_size'),
+                cfg.IntOpt(
+                    'new',
+                    deprecated_opts=[
+                        cfg.DeprecatedOpt('old', 'metrics'),
+                        cfg.DeprecatedOpt('older'),
+                    ],
+                ),
+            ],
+            'filter_scheduler',
+        )
+        self.config.register_opts([cfg.IntOpt('required')], 'metrics')
+
+    def test_what_nova_does_not_have(self):
+        for text, key, meant in (
+            ('[filter_scheduler];host_subset_sizes = 1', 'host_subset_sizes',
+             'host_subset_size'),
+            ('[metrics];other = 1', 'other', ''),
+            ('[filter_scheduler];host-subset-size = 1', '', ''),
+            ('[filter_scheduler];older = 1', '', ''),
+            ('[metrics];old = 1', '', ''),
+            # Perhaps of a package that is loaded later.
+            ('[others];x = 1', '', ''),
+        ):  # fmt: skip
+            text = text.replace(';', '; ')
+            self.check(text)
+            found = [*misspelling.find_unknown(self.config)]
+            self.assertEqual(bool(key), bool(found), text)
+            for one in found:
+                self.assertIn(f'] {key} is no option of this nova', one)
+                self.assertEqual(bool(meant), f'Is {meant} meant' in one)
+
+
 class PublicConfigurationsTestCase(ConfigurationTestCase):
     """What others write into nova.conf is never taken for a slip of ours."""
 
