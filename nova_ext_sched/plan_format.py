@@ -7,6 +7,7 @@ not know, and refuses a plan without those that it needs.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -14,6 +15,7 @@ import json
 import typing
 
 from nova_ext_sched import exception
+from nova_ext_sched import messages
 from nova_ext_sched import schema
 
 #: Changes when a reader of the document must change.
@@ -238,6 +240,7 @@ class Move:
         :data:`REFUSED`
     :ivar needs: turns of the moves before it without which it may not be
         possible
+    :ivar from_image: of an evacuation: whether its root disk is on its host
     """
 
     turn: int
@@ -250,6 +253,7 @@ class Move:
     why_cold: str
     batch: int
     needs: Sequence[int]
+    from_image: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -313,6 +317,21 @@ def make_moves(
     ]
 
 
+def say_from_image(moves: Iterable[typing.Any]) -> Iterator[str]:
+    """Yield how many servers start from their image after an evacuation.
+
+    :param moves: with ``from_image``
+    """
+    if number := sum(one.from_image for one in moves):
+        have = messages.agree(number, 'has its', 'have their')
+        come = messages.agree(number, 'it comes', 'they come')
+        yield (
+            f'{messages.count("server", number)} {have} root disk on a host '
+            f'that failed: unless disks are shared, {come} back from '
+            f'{messages.agree(number, "its", "their")} image.'
+        )
+
+
 def write(document: Mapping[str, typing.Any]) -> str:
     """Return the text of a document."""
     return json.dumps(document, indent=2) + '\n'
@@ -364,7 +383,8 @@ def read(text: str, where: str) -> Plan:
 def _pick(class_: typing.Any, found: Mapping[str, typing.Any]) -> typing.Any:
     """Create a dataclass from its part of a document."""
     names = [one.name for one in dataclasses.fields(class_)]
-    return class_(**{name: found[name] for name in names})
+    # What became a field later has a default.
+    return class_(**{name: found[name] for name in names if name in found})
 
 
 def _check_needs(moves: Iterable[Move], where: str) -> None:

@@ -30,7 +30,7 @@ class Survive(metrics.Command, scheduler.Lister):
     _epilog = (
         'Exit status: 0 you can lose each; 1 something could not be read or '
         'checked; 2 wrong usage; 3 a server would have no host, nova would '
-        'not evacuate it in its state, or no more of a flavor fits; 130 '
+        'not evacuate it in its state, or too few more of a flavor fit; 130 '
         'interrupted.'
     )
 
@@ -77,6 +77,13 @@ class Survive(metrics.Command, scheduler.Lister):
                 help=f'{meaning} (repeatable)',
             )
         parser.add_argument(
+            '--count',
+            metavar='N',
+            type=base.read_amount,
+            help='with --flavor: how many more servers are to fit so that any '
+            'failure is still survived (default: 1)',
+        )
+        parser.add_argument(
             '--project',
             metavar='PROJECT',
             help='name or ID of the project the --flavor servers belong to; '
@@ -93,6 +100,10 @@ class Survive(metrics.Command, scheduler.Lister):
             raise base.UsageError(
                 'Name a --flavor: its servers belong to --project.'
             )
+        if parsed_args.count and not parsed_args.flavor:
+            raise base.UsageError(
+                'Name a --flavor: --count is a number of its servers.'
+            )
         self._lose = parsed_args.lose
         self._outcome = outcome = self.ask(lose, parsed_args)
         stuck = (s for one in outcome.failures for s in one.without_place)
@@ -103,6 +114,7 @@ class Survive(metrics.Command, scheduler.Lister):
                 parsed_args.lose,
                 plan_report.name_groups(stuck),
                 parsed_args.all,
+                parsed_args.count or 1,
             ),
             parsed_args,
             lambda by: survive_report.draw(outcome, by, of_all),

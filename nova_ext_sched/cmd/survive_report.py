@@ -9,6 +9,7 @@ import math
 import typing
 
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import layout
@@ -45,12 +46,14 @@ def make(
     lose: str,
     names: cli_names.Names = plan_report.NO_NAMES,
     all_: bool = False,
+    count: int = 1,
 ) -> report.Report:
     """Return the report of hosts that fail.
 
     :param lose: ``host`` or ``domain``
     :param names: of server groups
     :param all_: list every host or failure domain, though each can fail
+    :param count: how many more servers of each flavor are to fit
     """
     failures, flavors = outcome.failures, outcome.flavors
     noun = topology.GROUPS.get(lose, lose)
@@ -59,12 +62,18 @@ def make(
     status = plan_report.find_status(
         stuck for one in failures for stuck in one.without_place
     )
-    if any(one.spare == 0 for one in flavors):
+    if any(one.spare < count for one in flavors):
         status = status or base.SOME_FOUND
     return plan_report.finish(
         head,
-        [*_count_refused(outcome), *outcome.remarks],
-        [*_make_sections(outcome, bad, noun, names, all_)],
+        [
+            *plan_format.say_from_image(
+                move for one in failures for move in one.moves
+            ),
+            *_count_refused(outcome),
+            *outcome.remarks,
+        ],
+        [*_make_sections(outcome, bad, noun, names, all_, count)],
         _make_rows(failures, flavors),
         outcome,
         outcome.topology,
@@ -114,6 +123,7 @@ def _make_sections(
     noun: str,
     names: cli_names.Names,
     all_: bool,
+    count: int = 1,
 ) -> Iterator[report.Section]:
     """Yield the sections below the answer.
 
@@ -124,8 +134,7 @@ def _make_sections(
         yield _list_tightest(failures, noun)
     elif len(failures) > 1:
         yield _name_tightest(failures, noun, len(outcome.topology))
-    if outcome.flavors:
-        yield _list_flavors(outcome.flavors, noun)
+    yield from _list_flavors(outcome.flavors, noun, count)
     if len(failures) == 1 and failures[0].moves:
         yield from plan_report.list_moves(failures[0].moves)
     if bad:
@@ -254,20 +263,28 @@ def _list_tightest(
 
 
 def _list_flavors(
-    flavors: Sequence[plans.FlavorRoom], noun: str
-) -> report.Section:
+    flavors: Sequence[plans.FlavorRoom], noun: str, count: int
+) -> Iterator[report.Section]:
+    """Yield how many more servers of flavors may come, if any are asked for.
+
+    :param count: how many are to
+    """
+    if not flavors:
+        return
     wide = max(len(flavor.name) for flavor in flavors)
     lines = []
     for flavor in flavors:
         fit = f'{"at least " * flavor.or_more}{flavor.fit}'
         text = f'{flavor.spare} of {fit} that fit now'
+        if flavor.spare < count > 1:
+            text += f', {count} wanted'
         if flavor.failure:
             text += f'; one more would strand a server of {flavor.failure}'
         notes = [f'{flavor.reason}.'] if flavor.reason else []
         lines.append(
             report.Line(text, layout.pad(flavor.name, wide), notes=notes)
         )
-    return report.Section(
+    yield report.Section(
         f'Room for more servers, while any one {noun} can still fail safely:',
         lines,
     )

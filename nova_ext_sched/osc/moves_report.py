@@ -195,6 +195,7 @@ def say_plan(plan: moves_plan.Plan, cloud: str) -> list[str]:
             f'{messages.count("running server", len(shut_down))} {verb} shut '
             f'down: {names}.'
         )
+    lines += plan_format.say_from_image(plan.moves)
     return [*lines, f'Planned {plan.time}, for {cloud}.']
 
 

@@ -25,6 +25,7 @@ import functools
 import math
 import typing
 
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
@@ -179,6 +180,8 @@ def make_move(
         paused=prepared.is_paused,
         lacks=processors.list_lacking(needed, offered),
         newer=is_host and bool(processors.list_lacking(offered, needed)),
+        from_image=prepared.method == movable.EVACUATE
+        and not fields.get_field(prepared.spec_obj, 'is_bfv'),
     )
 
 

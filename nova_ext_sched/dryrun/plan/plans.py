@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import dataclasses
 import typing
 
+from nova_ext_sched import document
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.decision import refusals
@@ -77,6 +78,8 @@ class Move(Leaving):
     :ivar newer: whether that host has some that the one before lacks: nova may
         refuse a live migration back
     :ivar turn: its place in the order, from 1, which ``needs`` names
+    :ivar from_image: of an evacuation: whether its root disk is on its host.
+        Unless the hosts' disks are shared it starts from its image there
     """
 
     to: str | None
@@ -89,6 +92,7 @@ class Move(Leaving):
     lacks: list[str] = dataclasses.field(default_factory=list)
     newer: bool = False
     turn: plan_format.Turn = 1
+    from_image: document.MayLack[bool] = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,11 @@ class SurviveTestCase(testtools.TestCase):
         self.assertEqual(2, status)
         self.assertIn('Name a --flavor: its servers belong to --project.', err)
 
+    def test_a_number_of_nothing(self):
+        status, _, err = commands.run(survive.Survive, '--count', '3')
+        self.assertEqual(2, status)
+        self.assertIn('Name a --flavor: --count is', err)
+
     def test_columns(self):
         called = survive.Survive(None, None)
         for argv, last in (((), 'Cause'), (('--flavor', 'small'), 'Spare')):

@@ -37,6 +37,29 @@ class SurvivalTestCase(testtools.TestCase):
         schemas.validate(self.made.document(), 'schemas/plan.json')
         return reading.read_lines(self.made)
 
+    def test_how_many_are_to_come(self):
+        flavors = [plan_cases.make_flavor('small', 9, 4)]
+        outcome = plans.Outcome([], flavors, [], [], [])
+        for count, status in ((1, 0), (4, 0), (5, 3)):
+            made = survive_report.make(outcome, 'host', count=count)
+            self.assertEqual(status, made.status)
+            wanted = f', {count} wanted' * bool(status)
+            self.assertIn(
+                f'4 of 9 that fit now{wanted}',
+                reading.read_flat(made),
+            )
+            self.assertEqual(bool(status), 'wanted' in reading.read_flat(made))
+
+    def test_root_disks(self):
+        failures = [plan_cases.make_failure(name) for name in 'ab']
+        [move] = failures[0].moves
+        failures[0].moves[0] = dataclasses.replace(move, from_image=True)
+        self.assertIn(
+            '1 server has its root disk on a host that failed: unless disks '
+            'are shared, it comes back from its image.',
+            ' '.join(' '.join(self.tell(failures)).split()),
+        )
+
     def test_the_first_lines(self):
         lines = self.tell(
             [

@@ -254,11 +254,14 @@ class PlanTestCase(testtools.TestCase):
         ):
             move.method, move.why_cold, move.host = 'cold', why, 'c'
         moves[3].name, moves[4].name = 'db-1', 'db-2'
+        moves[0].from_image = moves[1].from_image = True
         self.assertEqual(
             [
                 '5 moves (2 live, 1 cold of servers that are stopped, 2 cold '
                 'of running servers) from a, c.',
                 '2 running servers are shut down: db-1, db-2.',
+                '2 servers have their root disk on a host that failed: unless '
+                'disks are shared, they come back from their image.',
                 'Planned 2026-11-27T01:00:00Z, for lab.',
             ],
             moves_report.say_plan(make_plan(moves), 'lab'),

@@ -469,7 +469,7 @@ _PLAN = (
 _WORDS = {
     plans.Leaving: _LEAVING,
     plans.Move: f'{_LEAVING} to expected how batch why needed paused '
-    'lacks newer turn',
+    'lacks newer turn new',
     plans.Stuck: f'{_LEAVING} said cause helps of_cause then',
     plans.Group: 'uuid name hosts before racks racks_before',
     plans.Plan: _PLAN,
