@@ -138,6 +138,17 @@ _OF_AGGREGATES = {
     '--no-aggregate-host': ('HOST', 'did not have', 'this host'),
 }
 
+# What becomes of hosts: the form, and in words.
+_OF_HOSTS = {
+    '--add-host': (
+        'LIKE[:N|:min][@DOMAIN]',
+        'there were N more hosts (default 1) like {}, without servers; in '
+        'one failure domain, or in each in turn; min: the fewest that are '
+        'enough',
+    ),
+    '--enable-host': ('HOST', 'the nova-compute of {} were enabled and up'),
+}
+
 #: The names that changes of aggregates have in the arguments.
 OF_AGGREGATES = _list_names(_OF_AGGREGATES)
 
@@ -148,6 +159,14 @@ def add_change(parser: argparse.ArgumentParser) -> None:
         'what if', 'answer as if a change were made (repeatable)'
     )
     add_option(group, 'as if nova.conf had this')
+    for option, (form, what) in _OF_HOSTS.items():
+        group.add_argument(
+            option,
+            metavar=form,
+            action='append',
+            default=[],
+            help=f'as if {what.format(form.partition("[")[0])}',
+        )
     for option, (form, verb, what) in _OF_AGGREGATES.items():
         group.add_argument(
             option,
@@ -188,6 +207,22 @@ def _suppose(
         yield (
             plan_format.Supposed('--option', f'{name}={shown}'),
             f'[{group or "DEFAULT"}] {short} were {messages.clean(shown)}',
+        )
+    for added in getattr(parsed_args, 'add_host', ()):
+        rest, at, domain = added.partition('@')
+        like, _, number = rest.partition(':')
+        hosts = messages.count(
+            'more host', int(number) if number.isdigit() else 1
+        )
+        where = f' in {messages.clean(domain)}' if at else ''
+        yield (
+            plan_format.Supposed('--add-host', added),
+            f'there were {hosts} like {messages.clean(like)}{where}',
+        )
+    for host in getattr(parsed_args, 'enable_host', ()):
+        yield (
+            plan_format.Supposed('--enable-host', host),
+            f'{messages.clean(host)} were enabled',
         )
     for name, option in zip(OF_AGGREGATES, _OF_AGGREGATES, strict=True):
         _, verb, _ = _OF_AGGREGATES[option]

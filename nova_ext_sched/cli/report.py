@@ -179,7 +179,7 @@ def _describe_origin(
 
     The clock of such a command stands at the moment when the cloud was saved.
     """
-    if origin is None:
+    if origin is None or not origin.file:
         return {}
     now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     return {
@@ -191,6 +191,9 @@ def _describe_origin(
 def _say_file(origin: plan_format.Origin | None) -> list[str]:
     if origin is None:
         return []
+    if not origin.file:
+        # A copy of the cloud itself, as it is now.
+        return [*origin.notes]
     saved = origin.saved.replace('T', ' ').removesuffix('Z')
     name = messages.clean(origin.file)
     return [f'The cloud as saved in {name} at {saved} UTC.', *origin.notes]

@@ -18,6 +18,7 @@ from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import groups
+from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import projects
 from nova_ext_sched.dryrun.cloud import selection
@@ -65,7 +66,15 @@ def read_cloud(
     :param patient: whether placement is asked again for some minutes where it
         is away: a plan may take longer to make, and is not lost
     """
-    with snapshot.read(make_change(parsed_args), settled=settled) as cloud:
+    with contextlib.ExitStack() as stack:
+        cloud = stack.enter_context(
+            snapshot.read(make_change(parsed_args), settled=settled)
+        )
+        if parsed_args.enable_host:
+            running = selection.find(cloud, parsed_args.enable_host, ())
+            stack.enter_context(
+                overlay.laid(cloud, overlay.Overlay(running=tuple(running)))
+            )
         if patient:
             cloud.client.patience = waiting.Waiting('placement')
         resolve_names(parsed_args, cloud)

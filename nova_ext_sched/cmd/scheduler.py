@@ -4,14 +4,17 @@
 
 import argparse
 from collections.abc import Callable
+import dataclasses
 import gc
 import logging
 import pathlib
 import sys
+import tempfile
 import typing
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import cache
 from nova_ext_sched.cli import help as cli_help
@@ -19,8 +22,10 @@ from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress as bar
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import copied
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import readers
 
 T = typing.TypeVar('T')
 
@@ -174,10 +179,17 @@ class Lister(Command, report.Lister):
         """Read nova.conf, or a saved cloud in its place.
 
         :raises base.UsageError: both are named
+        :raises exception.InvalidValue: an option is none of nova-scheduler's
         """
+        for remark in {readers.check(name) for name, _ in parsed_args.option}:
+            if remark:
+                print(remark, file=sys.stderr)
         if parsed_args.saved is None:
             if parsed_args.without:
                 raise base.UsageError('--without needs --from FILE.')
+            if self._needs_copy(parsed_args):
+                self._use_copy(parsed_args)
+                return
             super().read_configuration(parsed_args)
             return
         if parsed_args.config_file or parsed_args.config_dir:
@@ -186,15 +198,56 @@ class Lister(Command, report.Lister):
                 'combined with --config-file or --config-dir. --option '
                 'changes one.'
             )
-        from nova_ext_sched.saved import reading
-
         try:
-            self.origin = reading.use(parsed_args.saved, parsed_args.without)
+            self.origin = self._use(parsed_args.saved, parsed_args)
         except OSError as exc:
             raise base.UsageError(
                 f'{messages.clean(parsed_args.saved)} of --from cannot be '
                 f'read: {exc.strerror or exc}.'
             ) from exc
+
+    def _use(
+        self, path: pathlib.Path, parsed_args: argparse.Namespace
+    ) -> plan_format.Origin:
+        """Make this process one of the cloud of a file, as it would be."""
+        from nova_ext_sched.saved import reading
+        from nova_ext_sched.saved import supposed
+
+        parsed_args.add_host, note = copied.find_fewest(
+            parsed_args.add_host, getattr(self.app, 'words', ()), path
+        )
+        wanted = supposed.Supposed(
+            [*map(supposed.Added.read, parsed_args.add_host)],
+            {
+                short: value
+                for name, value in parsed_args.option
+                for short in [name.removeprefix('DEFAULT.')]
+                if short in readers.COUNTED
+            },
+        )
+        origin = reading.use(path, parsed_args.without, wanted=wanted)
+        notes = [*filter(None, [note]), *origin.notes]
+        return dataclasses.replace(origin, notes=notes)
+
+    def _needs_copy(self, parsed_args: argparse.Namespace) -> bool:
+        """Return whether what is supposed has to stand in tables."""
+        names = {
+            name.removeprefix('DEFAULT.') for name, _ in parsed_args.option
+        }
+        return bool(
+            parsed_args.add_host or not names.isdisjoint(readers.COUNTED)
+        )
+
+    def _use_copy(self, parsed_args: argparse.Namespace) -> None:
+        """Make this process one of a changed copy of the cloud of nova.conf.
+
+        :raises exception.InvalidValue: there is no copy
+        """
+        with tempfile.TemporaryDirectory(prefix='nova-ext-sched-') as folder:
+            path = pathlib.Path(folder, 'cloud.json.gz')
+            copied.save(path, parsed_args.config_file, parsed_args.config_dir)
+            origin = self._use(path, parsed_args)
+        self.origin = dataclasses.replace(origin, file='')
 
     def ask(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
+import datetime
 import importlib.metadata
 import pathlib
 import tempfile
@@ -35,6 +36,7 @@ from nova_ext_sched.saved import listed
 from nova_ext_sched.saved import lookups
 from nova_ext_sched.saved import migrations
 from nova_ext_sched.saved import offline
+from nova_ext_sched.saved import supposed
 from nova_ext_sched.saved import tables
 from nova_ext_sched.saved import trees
 
@@ -50,6 +52,7 @@ def use(
     path: pathlib.Path,
     without: Collection[str] = (),
     options: classes.Options | None = None,
+    wanted: supposed.Supposed = supposed.NONE,
 ) -> plan_format.Origin:
     """Make this process one of the cloud that a file has.
 
@@ -59,6 +62,8 @@ def use(
 
     :param without: names of filters and weighers that may be missing
     :param options: of nova.conf, in place of those of the file
+    :param wanted: what is to be other than it was
+    :raises exception.InvalidValue: it names what is not there
     :returns: the origin for documents
     :raises container.SavedInvalid: the file is damaged, or is none
     :raises classes.NotInstalled: a filter or weigher is missing
@@ -92,7 +97,7 @@ def use(
     loading = _Loading(path, folder, header)
     for record in records:
         loading.take(record)
-    loading.finish()
+    loading.finish(wanted, header.saved)
     loading.answers.use()
     timeutils.set_time_override(header.saved)
     _origins[path] = plan_format.Origin(
@@ -257,9 +262,13 @@ class _Loading:
                 self._path, 'what nova-ext-sched save writes', _say(exc)
             ) from exc
 
-    def finish(self) -> None:
+    def finish(
+        self, wanted: supposed.Supposed, saved: datetime.datetime
+    ) -> None:
         """End, and let placement answer.
 
+        :param wanted: what is to be other
+        :param saved: when the cloud was
         :raises container.SavedInvalid: the whole is no cloud
         """
         for cell, older in self._older.items():
@@ -268,6 +277,11 @@ class _Loading:
                 self._connections[cell],
                 [_find_tables(cell)[name] for name in names],
             )
+        supposing = supposed.Supposing(
+            self._connections, self._trees, wanted, saved
+        )
+        supposing.suppose()
+        self.notes += supposing.notes
         for connection in self._connections.values():
             # Else SQLite reads all servers to find some by their UUIDs.
             connection.exec_driver_sql('ANALYZE')
@@ -280,6 +294,7 @@ class _Loading:
                 self._path, 'a cloud as there may be one', _say(exc)
             ) from exc
         for connection in self._connections.values():
+            connection.commit()
             connection.close()
         offline.use(self._app)
         if self._nova.partition('.')[0] != _find_release():

@@ -2,6 +2,7 @@
 
 """Resource providers of a file, into placement's tables."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -74,6 +75,38 @@ class Trees:
     def remove(self, uuid: str) -> None:
         """Forget a provider that was deleted."""
         self._providers.pop(uuid, None)
+
+    def get(self, uuid: str) -> _Thing | None:
+        """Return a provider that is known, which may be changed."""
+        return self._providers.get(uuid)
+
+    def copy(self, root: str, rename: Callable[[str], str]) -> dict[str, str]:
+        """Know a tree once more, of which nobody holds anything.
+
+        :param root: the UUID of its root
+        :param rename: returns the name of the copy of a provider
+        :returns: the UUIDs of the copies by those of the providers
+        """
+        mine = [o for o in self._providers.values() if o['root'] == root]
+        uuids = {one['uuid']: uuidutils.generate_uuid() for one in mine}
+        for one in mine:
+            self._providers[uuids[one['uuid']]] = {
+                **one,
+                'uuid': uuids[one['uuid']],
+                'root': uuids[root],
+                'parent': one['parent'] and uuids[one['parent']],
+                'name': rename(one['name']),
+                'inventories': {
+                    name: dict(its) for name, its in one['inventories'].items()
+                },
+                'traits': [
+                    name
+                    for name in one['traits']
+                    if name != 'COMPUTE_STATUS_DISABLED'
+                ],
+                'allocations': {},
+            }
+        return uuids
 
     def add_consumer(self, one: _Thing) -> None:
         """Add the project and user of a consumer's allocations."""

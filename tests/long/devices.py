@@ -70,6 +70,10 @@ class DevicesBase(
                 return_value='{}',
             )
         )
+        self.start()
+
+    def start(self):
+        """Start the nova-compute of each host."""
         for host in self.hosts:
             self.start_compute(
                 hostname=host,

@@ -128,7 +128,12 @@ class ConfigureTestCase(testtools.TestCase):
         command = explain.Explain(mock.Mock(), None)
         command.app_args = argparse.Namespace(debug=debug)
         parsed_args = argparse.Namespace(
-            config_file=[], config_dir=[], saved=None, without=[]
+            config_file=[],
+            config_dir=[],
+            saved=None,
+            without=[],
+            option=[],
+            add_host=[],
         )
         with (
             mock.patch('nova.monkey_patch.patch', patch, create=True),

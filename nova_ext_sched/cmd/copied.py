@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Answers of other processes about a copy of a cloud.
+
+A process can be of one cloud only: what supposes hosts, or asks how many of
+them are enough, needs others.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import pathlib
+import subprocess
+import sys
+
+from nova_ext_sched import exception
+from nova_ext_sched import messages
+
+#: How many hosts are supposed at most.
+MOST = 512
+
+_FEWEST = ':min'
+_OF_NOVA = ('--config-file', '--config-dir', '--from')
+
+
+def save(
+    path: pathlib.Path, files: Iterable[str], folders: Iterable[str]
+) -> None:
+    """Save the cloud of nova.conf.
+
+    :param files: of ``--config-file``; ``folders`` of ``--config-dir``
+    :raises exception.InvalidValue: it cannot be saved
+    """
+    words = [
+        *(f'--config-file={one}' for one in files),
+        *(f'--config-dir={one}' for one in folders),
+    ]
+    ended = _run(['save', *words, '--', str(path)])
+    if ended.returncode:
+        raise exception.InvalidValue(
+            where='the cloud',
+            expected='one that can be copied',
+            got=ended.stderr.strip().rpartition('\n')[2],
+        )
+
+
+def find_fewest(
+    added: Sequence[str], words: Sequence[str], path: pathlib.Path
+) -> tuple[list[str], str]:
+    """Return ``--add-host`` with the fewest hosts that are enough.
+
+    They are enough where the command's exit status is 0.
+
+    :param added: values of ``--add-host``, of which one may end with ``:min``
+    :param words: the command
+    :param path: of a copy of the cloud
+    :returns: the values with a number, and a sentence about it
+    :raises exception.InvalidValue: several end so
+    """
+    asked = [one for one in added if _FEWEST in one]
+    if not asked:
+        return [*added], ''
+    if len(asked) > 1:
+        raise exception.InvalidValue(
+            where='--add-host', expected=f'one {_FEWEST}', got=asked[1]
+        )
+
+    def put(number: int, texts: Iterable[str]) -> list[str]:
+        return [one.replace(_FEWEST, f':{number}') for one in texts]
+
+    plain = _leave_out_cloud(words)
+
+    def suffices(number: int) -> bool:
+        command = [*put(number, plain), '--from', str(path)]
+        return not _run(command).returncode
+
+    least, most = 0, 1
+    while most <= MOST and not suffices(most):
+        least, most = most, most * 2
+    if most > MOST:
+        return put(MOST, added), f'{MOST} more hosts are not enough either.'
+    while most - least > 1:
+        middle = (least + most) // 2
+        if suffices(middle):
+            most = middle
+        else:
+            least = middle
+    hosts = messages.count('more host', most)
+    are = messages.agree(most, 'is', 'are')
+    return put(most, added), f'{hosts} {are} the fewest that are enough.'
+
+
+def _leave_out_cloud(words: Sequence[str]) -> list[str]:
+    """Return a command without what says which cloud it is about."""
+    found, skips = [], False
+    for word in words:
+        if skips or word.partition('=')[0] in _OF_NOVA:
+            skips = word in _OF_NOVA and not skips
+            continue
+        found.append(word)
+    return found
+
+
+def _run(words: Sequence[str]) -> 'subprocess.CompletedProcess[str]':
+    return subprocess.run(
+        [sys.executable, '-m', 'nova_ext_sched.cli.main', *words],
+        capture_output=True,
+        text=True,
+    )

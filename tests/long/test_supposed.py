@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts and amounts that are supposed first, and then are really there."""
+
+import json
+
+from nova import context as nova_context
+
+from nova_ext_sched.cmd import capacity
+from nova_ext_sched.cmd import maintain
+from nova_ext_sched.cmd import survive
+from tests.functional import base
+from tests.functional import explain
+from tests.functional import saved
+from tests.long import devices
+
+COMMANDS = {
+    'capacity': capacity.Capacity,
+    'maintain': maintain.Maintain,
+    'survive': survive.Survive,
+}
+
+
+class SupposedMixin:
+    def ask_saved(self, *commands):
+        """Return what commands answer for the cloud as it is in a file."""
+        file = self.useFixture(saved.Saved())
+        asked = file.ask(*([*one, '-f', 'json'] for one in commands))
+        for one in asked:
+            self.assertIn(one.status, (0, 3), one)
+        return [json.loads(one.out) for one in asked]
+
+    def ask(self, name, *args):
+        out, err, status = explain.ask(COMMANDS[name], name, *args)
+        self.assertIn(status, (0, 3), err)
+        return json.loads(out)
+
+    def count(self, document):
+        return {one['name']: one['servers'] for one in document['flavors']}
+
+    def compare(self, name, supposed, real):
+        """Compare documents of a supposed cloud and of a real one."""
+        if name == 'capacity':
+            self.assertEqual(self.count(real), self.count(supposed))
+            return
+        key = {'survive': 'failures', 'maintain': 'rounds'}[name]
+        self.assertNotEqual([], real[key])
+        self.assertEqual(real[key], supposed[key])
+
+
+class HostsTestCase(SupposedMixin, base.CloudTestCase):
+    weights = {'host1': 400, 'host2': 300, 'host3': 200}
+    host_filters = ('FailureDomainFilter',)
+    options = {
+        'request_filters': ['failure_domains'],
+        'max_server_per_failure_domain': 1,
+    }
+    allocation_ratio = 1.0
+
+    def test_more_hosts(self):
+        self.aggregate('z', ['host1', 'host2', 'host3'], zone='west')
+        for rack, hosts in (('a', ['host1']), ('b', ['host2', 'host3'])):
+            self.aggregate(rack, hosts, metadata={'failure_domain': rack})
+        flavor = self.flavor(name='four', vcpu=4)
+        for host in ('host1', 'host1', 'host2', 'host3'):
+            self.boot(az=f'west:{host}', flavor=flavor)
+        added = ['--add-host', 'host1:3']
+        commands = [
+            ['capacity', '--flavor', flavor],
+            ['capacity', '--flavor', flavor, '--availability-zone', 'west'],
+            ['survive', '--lose', 'domain'],
+            ['maintain', 'host1', 'host2'],
+        ]
+        supposed = self.ask_saved(*([*one, *added] for one in commands))
+        for number, rack in enumerate('aba', 1):
+            name = f'host1-new{number}'
+            self._start_compute(name)
+            self.add_host('z', name)
+            self.add_host(rack, name)
+        for (name, *args), one in zip(commands, supposed, strict=True):
+            self.compare(name, one, self.ask(name, *args))
+        [sentence] = {one['answer']['sentence'] for one in supposed[:1]}
+        self.assertIn('If there were 3 more hosts like host1: ', sentence)
+
+    def test_a_host_that_is_enabled(self):
+        flavor = self.flavor(name='four', vcpu=4)
+        self.set_service('host1', status='disabled')
+        self.set_service('host2', forced_down=True)
+        args = ('--flavor', flavor)
+        enabled = ('--enable-host', 'host1', '--enable-host', 'host2')
+        [supposed] = self.ask_saved(['capacity', *args, *enabled])
+        live = self.ask('capacity', *args, *enabled)
+        self.set_service('host1', status='enabled')
+        self.set_service('host2', forced_down=False)
+        real = self.ask('capacity', *args)
+        self.assertEqual({'four': 6}, self.count(real))
+        self.compare('capacity', supposed, real)
+        self.compare('capacity', live, real)
+
+    def test_ratios(self):
+        flavor = self.flavor(name='four', vcpu=4)
+        large = self.flavor(name='large', memory_mb=5000)
+        self.boot(flavor=flavor)
+        args = ('--flavor', flavor, '--flavor', large)
+        options = {
+            'cpu_allocation_ratio': 4.0,
+            'ram_allocation_ratio': 1.5,
+            'reserved_host_memory_mb': 2500,
+        }
+        given = [f'--option={name}={one}' for name, one in options.items()]
+        supposed, refused = self.ask_saved(
+            ['capacity', *args, *given],
+            ['capacity', *args, '--option=initial_cpu_allocation_ratio=9.0'],
+        )
+        self.compare('capacity', refused, self.ask('capacity', *args))
+        self.flags(**options)
+        for compute in self.computes.values():
+            compute.manager.update_available_resource(
+                nova_context.get_admin_context()
+            )
+        real = self.ask('capacity', *args)
+        self.assertEqual({'four': 29, 'large': 3}, self.count(real))
+        self.compare('capacity', supposed, real)
+
+
+class FewestTestCase(SupposedMixin, base.CloudTestCase):
+    started = ('host1', 'host2')
+    allocation_ratio = 1.0
+
+    def test_fewest(self):
+        """A server, three new ones, and a host that may fail: five hosts."""
+        flavor = self.flavor(name='ten', vcpu=10)
+        self.boot(flavor=flavor)
+        args = ['--flavor', flavor, '--count', '3']
+        found, others = self.ask_saved(
+            ['survive', *args, '--add-host', 'host1:min'],
+            ['survive', *args, '--add-host', 'host1:2'],
+        )
+        self.assertEqual(
+            [{'option': '--add-host', 'value': 'host1:3'}], found['supposed']
+        )
+        self.assertIn(
+            '3 more hosts are the fewest that are enough.',
+            found['origin']['notes'],
+        )
+        spare = [one['flavors'][0]['spare'] for one in (found, others)]
+        self.assertEqual([3, 2], spare)
+
+
+class DevicesTestCase(SupposedMixin, devices.DevicesBase):
+    """Pinned CPUs, NUMA nodes and PCI devices of one more host."""
+
+    dedicated = '0-11'
+    hosts = ('host1',)
+
+    def test_one_more_host(self):
+        nic = {'pci_passthrough:alias': 'nic:1'}
+        flavors = [
+            self.large(2, **devices.PINNED, **nic),
+            self.large(6, **devices.PINNED),
+        ]
+        self.boot(flavors[0])
+        args = [f'--flavor={one}' for one in flavors]
+        [supposed] = self.ask_saved(['capacity', *args, '--add-host', 'host1'])
+        self.hosts = ('host1-new1',)
+        self.start()
+        self.compare('capacity', supposed, self.ask('capacity', *args))
