@@ -284,6 +284,13 @@ def _describe_server(request: Document) -> str:
     if request['server'] is None:
         return f'To {verb} {messages.count("server", request["instances"])}:'
     shown = _name_and_id(request['server_name'], request['server'])
+    # Records of old releases do not say it.
+    if stands := request.get('stands'):
+        return (
+            f'Server {shown} {stands.rstrip(".")}. Where it may go: '
+            f'--operation migrate, live-migrate, evacuate or resize. To '
+            f'create it anew:'
+        )
     return f'To {verb} server {shown}:'
 
 

@@ -35,6 +35,9 @@ POLICY = 'policy'
 #: OPTION         nothing: nova.conf has the value ``names[1]`` of the option
 #:                ``names[0]``
 #: REQUEST        nothing: the request does not ask for ``names``
+#: IMAGE          nothing: the image does not have the properties ``names``
+#: FLAVOR         nothing: the request is for the nearest flavor that fits
+#: UNHELD         nobody holds there what is of no server
 #: NOTHING        what cannot be supposed: the act is said untried
 #: =============  =========================================================
 RUNS = 'runs'
@@ -42,9 +45,14 @@ LEAVES, JOINS, MIRRORED = 'leaves', 'joins', 'mirrored'
 GETS_TRAIT, LOSES_TRAIT = 'gets trait', 'loses trait'
 MAPPED, AWAY, ROOM, ANOTHER = 'mapped', 'away', 'room', 'another'
 OPTION, REQUEST, NOTHING = 'option', 'request', ''
+IMAGE, FLAVOR, UNHELD = 'image', 'flavor', 'unheld'
 
 # Of these the names of several refusals come together.
-_TOGETHER = (LEAVES, JOINS, MIRRORED, GETS_TRAIT, LOSES_TRAIT, REQUEST)
+_TOGETHER = (
+    *(LEAVES, JOINS, MIRRORED),
+    *(GETS_TRAIT, LOSES_TRAIT),
+    *(REQUEST, IMAGE),
+)
 
 
 class Act(typing.NamedTuple):
@@ -71,6 +79,19 @@ class Act(typing.NamedTuple):
     def named(self, *names: str) -> 'Act':
         """Return the act with names, unless it has its own."""
         return self if self.names else self._replace(names=names)
+
+
+#: One more host like one that there is.
+ADD_HOST = Act(REPAIR, 'add a host like {hosts}', ANOTHER, by_command=False)
+
+#: A server that is in no server group.
+WITHOUT_GROUP = Act(
+    REPAIR,
+    'ask without the server group',
+    REQUEST,
+    ('group',),
+    by_command=False,
+)
 
 
 def combine(acts: Iterable[Act]) -> list[Act]:

@@ -53,6 +53,8 @@ DECLARATION = declaration.Policy(
             'move a server of the group away from {hosts}',
             act.AWAY,
         ),
+        act.ADD_HOST,
+        act.WITHOUT_GROUP,
     ),
 )
 

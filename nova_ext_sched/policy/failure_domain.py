@@ -56,6 +56,7 @@ import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import typing
 
@@ -87,6 +88,7 @@ DECLARATION = declaration.Policy(
             'move a server of the group out of the failure domain of {hosts}',
             act.AWAY,
         ),
+        act.WITHOUT_GROUP,
     ),
     acts_lacking=(
         act.Act(
@@ -285,5 +287,17 @@ class Spread:
                 f'group {self.group} and the limit is {self.limit}',
                 aggregate=domains[domain],
                 by_hint=by_hint,
+                acts=(*DECLARATION.acts, *self._raise(self.held[domain] + 1)),
             )
         return verdict.PASS
+
+    def _raise(self, limit: int) -> Iterator[act.Act]:
+        """Yield the act of an option that is to allow one more."""
+        if self._option and self._option < limit:
+            yield act.Act(
+                act.POLICY,
+                f'raise [nova_ext_sched] {LIMIT} in nova.conf to {limit}',
+                act.OPTION,
+                (f'nova_ext_sched.{LIMIT}', str(limit)),
+                by_command=False,
+            )

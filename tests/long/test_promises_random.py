@@ -12,6 +12,7 @@ import random
 
 import ddt
 
+from tests.functional import advice
 from tests.functional import explain
 from tests.functional import promises
 from tests.functional import reservations
@@ -20,10 +21,12 @@ CASES = int(os.environ.get('NOVA_EXT_SCHED_TEST_PROMISES', '20'))
 ISOLATED = {'windows': 'CUSTOM_WINDOWS', 'linux': 'CUSTOM_LINUX'}
 LICENSED = {'trait:CUSTOM_WINDOWS': 'required'}
 LEASED = {'reservation:lease': 'true'}
+# CPUs, and extra specs.
+REQUESTS = [(n, one) for n in (1, 9) for one in ({}, LICENSED, LEASED)]
 
 
 @ddt.ddt
-class RandomTestCase(promises.CloudRow):
+class RandomTestCase(advice.AdviceMixin, promises.CloudRow):
     """Servers stand before anything happens."""
 
     host_filters = (
@@ -61,6 +64,30 @@ class RandomTestCase(promises.CloudRow):
         print('TROUBLES', seed, *troubles)
         for one in troubles:
             getattr(self, one)(self.random.choice(self.hosts))
+
+    @ddt.data(*range(CASES))
+    def test_advice(self, seed):
+        """What was tried and has a command helps a request that fails."""
+        self.begin(seed)
+        for _ in range(4):
+            vcpu, specs = self.random.choice(REQUESTS)
+            server = {
+                'flavor': self.flavor(vcpu=vcpu, specs=specs),
+                'hints': self.random.choice(self.hints),
+            }
+            answer = explain.read(*self.arguments(**server))
+            found = [
+                one
+                for one in answer.document['answer']['advice']
+                # Whose room it is nobody has said yet.
+                if one['hosts']
+                and one['commands']
+                and 'room' not in one['causes']
+            ]
+            print('ADVICE', seed, answer.sentence, found[:1])
+            if found:
+                self.run_commands(found[0]['commands'])
+                self._delete_server(self.boot(**server))
 
     @ddt.data(*range(CASES))
     def test_cloud(self, seed):

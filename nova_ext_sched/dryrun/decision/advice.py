@@ -13,8 +13,9 @@ that one cause refuses                       each of its acts
 that two causes refuse                       one act of each, together, where
                                              no single act helps
 that lacks several resource classes          room of all of them, as one
-that nothing lifts (too small), that more    nothing
-refuse, or of which a cause has no act
+that is too small                            another flavor
+that nothing lifts, that more refuse, or of  nothing
+which a cause has no act
 ===========================================  ================================
 
 Repairs come before what would change a policy, then what is done to most
@@ -46,7 +47,7 @@ _MOST_HOSTS = 3
 # The most that are put into one act: each host is a command.
 _MOST_DONE = 20
 _KINDS = (act.REPAIR, act.POLICY)
-_LATE = {act.ROOM: 1, act.ANOTHER: 2}
+_LATE = {act.ROOM: 1, act.ANOTHER: 2, act.FLAVOR: 3}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +86,13 @@ class _Way:
             untried,
             _KINDS.index(self.kind),
             # Whose room it is nobody has said yet; a host has to be bought.
-            max(_LATE.get(one.act.supposes, 0) for one in self.steps),
+            max(
+                # The group was asked for on purpose.
+                3
+                if one.act == act.WITHOUT_GROUP
+                else _LATE.get(one.act.supposes, 0)
+                for one in self.steps
+            ),
             -len(hosts),
             self.steps[0].act.words,
         )
@@ -152,7 +159,8 @@ def _list_ways(
     for uuid, refused in _list_refused(judged):
         causes: dict[str, list[refusals.Refusal]] = {}
         for one in refused:
-            cause = _FULL if one.is_full else one.cause
+            is_room = one.is_full or refusals.SMALLER in one.acts
+            cause = _FULL if is_room else one.cause
             causes.setdefault(cause, []).append(one)
         if len(causes) > 2 or not causes.keys().isdisjoint(without):
             continue
@@ -169,7 +177,13 @@ def _list_ways(
     for chosen, uuids in _keep_least_room(hosts).items():
         uuids.sort(key=lambda one: messages.in_order(judged.names[one]))
         steps = tuple(
-            trial.Step(made, tuple(uuids), _amounts(made, uuids, lacking))
+            trial.Step(
+                made.named(trials.smaller)
+                if made.supposes == act.FLAVOR and trials.smaller
+                else made,
+                tuple(uuids),
+                _amounts(made, uuids, lacking),
+            )
             for _, made in chosen
         )
         yield _Way(steps, tuple(cause for cause, _ in chosen))
@@ -184,7 +198,7 @@ def _list_refused(
     for column in judged.columns:
         for uuid, refused in column.refused.items():
             found.setdefault(uuid, []).extend(refused)
-            if not refused[0].lifts:
+            if not (refused[0].lifts or refused[0].acts):
                 fixed.add(uuid)
     for uuid in sorted(found.keys() - fixed, key=judged.names.__getitem__):
         yield uuid, found[uuid]
@@ -196,6 +210,8 @@ def _combine(
     lacking: dict[str, int] | None,
 ) -> list[act.Act]:
     """Return the acts against one cause of one host."""
+    if cause == _FULL and not all(one.is_full for one in refused):
+        return [refusals.SMALLER]
     if cause == _FULL:
         amounts = [
             trial.say_amount(name, number)
@@ -207,7 +223,7 @@ def _combine(
         names = tuple(amounts or sorted(classes))
         return [
             one.named(*names) if one.supposes == act.ROOM else one
-            for one in refusals.ROOM
+            for one in (refusals.UNHELD, *refusals.ROOM)
         ]
     return act.combine(itertools.chain(*(one.acts for one in refused)))
 
@@ -275,7 +291,10 @@ def _say(step: trial.Step, judged: matrix.Matrix, trials: trial.Trials) -> str:
     if made.supposes == act.ANOTHER:
         uuids = uuids[:1]
     names = [messages.clean(judged.names[uuid]) for uuid in uuids]
+    shown = messages.first_few(names, _MOST_HOSTS, str)
+    if made.supposes == act.ROOM and len(names) > 1:
+        shown = f'one of {shown}'
     return made.words.replace(
         '{names}',
         messages.first_few(made.names, _MOST_HOSTS, messages.clean),
-    ).replace('{hosts}', messages.first_few(names, _MOST_HOSTS, str))
+    ).replace('{hosts}', shown)

@@ -59,6 +59,16 @@ class Build(typing.NamedTuple):
         """Whether the scheduler, or conductor before it, found no host."""
         return self.message.startswith(NO_VALID_HOST)
 
+    def say_fault(self) -> str:
+        """Return what nova recorded; empty where it recorded nothing."""
+        if self.time is None:
+            return ''
+        said = messages.without_traceback(self.message)
+        return (
+            f'At {self.time:%Y-%m-%d %H:%M:%S} UTC nova recorded '
+            f'{messages.quoted(messages.without_secrets(said))}'
+        )
+
     def say(self) -> str:
         """Describe the end, as a sentence without its period."""
         hosts = messages.first_few(self.hosts)
@@ -68,11 +78,7 @@ class Build(typing.NamedTuple):
                 f'nova recorded no fault for the build{where}. A service '
                 'was restarted meanwhile, or somebody set the state'
             )
-        said = messages.without_traceback(self.message)
-        noted = (
-            f'At {self.time:%Y-%m-%d %H:%M:%S} UTC nova recorded '
-            f'{messages.quoted(messages.without_secrets(said))}'
-        )
+        noted = self.say_fault()
         if self.found_no_host:
             return f'nova found no host when the server was created. {noted}'
         if hosts:

@@ -129,6 +129,15 @@ def _move(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
     )
 
 
+def _delete_unheld(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
+    for node in step.hosts:
+        for consumer in trials.unheld[node]:
+            yield (
+                *(_OPENSTACK, 'resource', 'provider', 'allocation'),
+                *('delete', consumer),
+            )
+
+
 def _make_room(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
     described = trials.described
     if not described or not all(map(messages.is_clean, described)):
@@ -149,6 +158,7 @@ _COMMANDS: dict[str, Callable[[trial.Step, trial.Trials], Iterator[Words]]] = {
     act.LOSES_TRAIT: _set_traits,
     act.AWAY: _move,
     act.ROOM: _make_room,
+    act.UNHELD: _delete_unheld,
     act.MAPPED: _run('nova-manage', 'cell_v2', 'discover_hosts'),
     act.MIRRORED: _run('nova-manage', 'placement', 'sync_aggregates'),
 }

@@ -46,6 +46,7 @@ KEPT = declaration.Policy(
 )
 
 _MOST_VALUES = 3
+_OF_DEVICES = {'vendor_id', 'product_id', 'physical_network', 'numa_node'}
 _MOST_NODES = 4
 # Users may write any number of parts, and nova parses each anew.
 _MOST_PARTS = 10
@@ -99,10 +100,17 @@ class Refused:
                 if self.filter.host_passes(self.host, self.spec):
                     return verdict.PASS
                 acts = _MOVES
+                if name == 'AggregateImagePropertiesIsolation':
+                    keys = [key for key, _ in _find_metadata(self)]
+                    acts = (_WITHOUT_PROPERTY.named(*keys), *_MOVES)
             elif option := _OPTIONS.get(name):
                 acts = (self._raise(*option),)
             elif hint := HINTS.get(name):
                 acts = (_WITHOUT_HINT.named(hint),)
+            elif name == 'ImagePropertiesFilter':
+                acts = (_WITHOUT_PROPERTY.named(*_find_properties(self)),)
+            elif name == 'ServerGroupAffinityFilter':
+                acts = (act.WITHOUT_GROUP,)
             text = _COMPARES[name](self)
         except Exception as exc:
             # The filter did not raise: nova's answer stands, without words.
@@ -164,6 +172,12 @@ HINTS = {
     'SimpleCIDRAffinityFilter': 'build_near_host_ip',
     'JsonFilter': 'query',
 }
+_WITHOUT_PROPERTY = act.Act(
+    act.REPAIR,
+    'ask for an image without the property {names}',
+    act.IMAGE,
+    by_command=False,
+)
 _WITHOUT_HINT = act.Act(
     act.REPAIR,
     'ask without the hint {names}',
@@ -414,6 +428,24 @@ def _find_variables(part: typing.Any) -> Iterator[str]:
         yield part
 
 
+def _find_properties(refused: Refused) -> list[str]:
+    """Return the properties of the image that are refused alone, or all."""
+    known = refused.spec.image.properties
+    wanted = {
+        key: value for key in _IMAGE_PROPERTIES if (value := known.get(key))
+    }
+    alone = [
+        key
+        for key, value in wanted.items()
+        if not refused.passes(
+            image=objects.ImageMeta(
+                properties=objects.ImageMetaProps(**{key: value})
+            )
+        )
+    ]
+    return alone or [*wanted]
+
+
 @_of('ImagePropertiesFilter')
 def _compare_image(refused: Refused) -> str:
     properties = refused.spec.image.properties if refused.spec.image else {}
@@ -438,6 +470,9 @@ def _compare_image(refused: Refused) -> str:
     if wants['img_hv_requested_version'] and number:
         version = versionutils.convert_version_to_str(number)
         offers += f', version {version}'
+    if wants['hw_maxphysaddr_bits']:
+        bits = (refused.host.cpu_info or {}).get('maxphysaddr', {})
+        offers += f', {bits.get("bits", "any")} bits of physical addresses'
     return f'{where} {shown} and the host offers {offers}'
 
 
@@ -456,11 +491,31 @@ def _compare_numa(refused: Refused) -> str:
         has = 'has' if topology.has_threads else 'has no'
         wants += f', with CPU threads, which the host {has}'
     offers = messages.first_few(
-        [_say_free(cell, cells) for cell in topology.cells],
+        [_say_free(cell, cells, refused.host) for cell in topology.cells],
         _MOST_NODES,
         str,
     )
+    requests = fields.get_field(refused.spec, 'pci_requests')
+    if requests and requests.requests:
+        # They may have to be on the same NUMA nodes.
+        wants += f', with {_say_wanted(requests.requests)}'
+        offers += f', and {_say_devices(refused.host, requests.requests)}'
+    if networks := _find_networks(refused.spec):
+        wants += f', on {_values(networks)}'
+        offers += ''.join(
+            f', {_values(found)} on node {cell.id}'
+            for cell in topology.cells
+            if (found := _find_networks(cell))
+        )
     return f'{wants} and the host has free {offers}'
+
+
+def _find_networks(owner: typing.Any) -> set[str]:
+    """Return the networks of a request, or of a host's NUMA node."""
+    found = fields.get_field(owner, 'network_metadata')
+    if not found:
+        return set()
+    return {*found.physnets, *['tunnels'] * bool(found.tunneled)}
 
 
 def _say_asked(cell: typing.Any) -> str:
@@ -479,15 +534,21 @@ def _say_asked(cell: typing.Any) -> str:
     return ', '.join(amounts)
 
 
-def _say_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
-    """Describe the free amounts of a host's NUMA node."""
-    amounts = [f'{cell.avail_memory} MB']
+def _say_free(
+    cell: typing.Any, asked: Iterable[typing.Any], host: typing.Any
+) -> str:
+    """Return what a host's NUMA node has free of what is asked for."""
+    memory = int(cell.memory * host.ram_allocation_ratio) - cell.memory_usage
+    amounts = [f'{memory} MB']
     if any(one.pcpuset for one in asked):
         free = messages.count('dedicated CPU', cell.avail_pcpus)
         amounts.insert(0, free)
     if any(one.cpuset for one in asked):
         shared = messages.count('shared CPU', len(cell.cpuset))
-        amounts.insert(0, f'{shared} ({cell.cpu_usage} taken)')
+        ratio = ''
+        if host.cpu_allocation_ratio != 1:
+            ratio = f', ratio {host.cpu_allocation_ratio:g}'
+        amounts.insert(0, f'{shared} ({cell.cpu_usage} taken{ratio})')
     if any(one.pagesize for one in asked):
         amounts += [
             f'{messages.count("page", one.free)} of {one.size_kb} KB'
@@ -498,27 +559,37 @@ def _say_free(cell: typing.Any, asked: Iterable[typing.Any]) -> str:
 
 @_of('PciPassthroughFilter')
 def _compare_pci(refused: Refused) -> str:
-    wants = messages.first_few(
-        [_say_devices(one) for one in refused.spec.pci_requests.requests],
-        _MOST_VALUES,
-        str,
+    requests = refused.spec.pci_requests.requests
+    return (
+        f'the request wants {_say_wanted(requests)} and the host has free '
+        f'{_say_devices(refused.host, requests)}'
     )
+
+
+def _say_wanted(requests: Iterable[typing.Any]) -> str:
+    return messages.first_few(
+        [_say_request(one) for one in requests], _MOST_VALUES, str
+    )
+
+
+def _say_devices(host: typing.Any, requests: Iterable[typing.Any]) -> str:
+    """Return the devices that a host has free, by what requests ask for."""
+    keys = {key for one in requests for tags in one.spec for key in tags}
     free: collections.Counter[str] = collections.Counter()
-    for pool in refused.host.pci_stats.pools if refused.host.pci_stats else ():
-        free[_say_device(pool)] += pool['count']
+    for pool in host.pci_stats.pools if host.pci_stats else ():
+        node = pool.get('numa_node')
+        where = '' if node is None else f' on node {node}'
+        free[_say_device(pool, keys) + where] += pool['count']
     offers = messages.first_few(
         [f'{number} of {device}' for device, number in sorted(free.items())],
         _MOST_VALUES,
     )
-    return (
-        f'the request wants {wants} and the host has free '
-        f'{offers or "no PCI device"}'
-    )
+    return offers or 'no PCI device'
 
 
-def _say_devices(request: typing.Any) -> str:
+def _say_request(request: typing.Any) -> str:
     devices = messages.first_few(
-        sorted(set(map(_say_device, request.spec))), _MOST_VALUES
+        sorted({_say_device(one, one) for one in request.spec}), _MOST_VALUES
     )
     if request.alias_name:
         alias = messages.clean(request.alias_name)
@@ -526,10 +597,18 @@ def _say_devices(request: typing.Any) -> str:
     return f'{request.count} of {devices}'
 
 
-def _say_device(tags: typing.Any) -> str:
-    """Describe a device: vendor and product, or network."""
+def _say_device(tags: typing.Any, keys: Iterable[str]) -> str:
+    """Return what tells devices apart.
+
+    :param keys: of the tags that a request names besides vendor, product and
+        network
+    """
     network = tags.get('physical_network')
+    others = ''.join(
+        f' {key}={tags[key]}'
+        for key in sorted({*keys} & {*tags} - _OF_DEVICES)
+    )
     if network and 'vendor_id' not in tags:
-        return f'devices on {network}'
+        return f'devices on {network}{others}'
     ids = f'{tags.get("vendor_id") or "*"}:{tags.get("product_id") or "*"}'
-    return f'{ids} on {network}' if network else ids
+    return f'{ids} on {network}{others}' if network else ids + others

@@ -55,6 +55,9 @@ class Request:
 
     :ivar server: UUID; null for a new server
     :ivar destination: the requested host
+    :ivar stands: where a server is that is asked about as if it were created,
+        and nova's last fault; empty for one that is nowhere, or other
+        operations
     """
 
     operation: typing.Annotated[
@@ -84,6 +87,7 @@ class Request:
     force_hosts: list[str]
     ignore_hosts: list[str]
     instances: document.Positive
+    stands: document.MayLack[str] = ''
 
 
 @dataclasses.dataclass

@@ -39,11 +39,13 @@ def make_request(
     operation: str = 'boot',
     server: str | None = None,
     server_name: str | None = None,
+    stands: str = '',
 ) -> Document:
     """Describe the request, before the scheduler changes it.
 
     :param spec_obj: a nova RequestSpec
     :param server: the UUID of a server that exists
+    :param stands: see :class:`.conclusion.Request`
     """
     get = functools.partial(fields.get_field, spec_obj)
     flavor, group = spec_obj.flavor, get('instance_group')
@@ -78,6 +80,7 @@ def make_request(
         force_hosts=list(get('force_hosts') or ()),
         ignore_hosts=list(get('ignore_hosts') or ()),
         instances=get('num_instances') or 1,
+        stands=stands,
     )
     return dataclasses.asdict(asked)
 

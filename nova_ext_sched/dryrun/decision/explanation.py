@@ -36,6 +36,7 @@ from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import nearest_flavor
 from nova_ext_sched.dryrun.decision import orphaned
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import refusals
@@ -43,6 +44,7 @@ from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.dryrun.decision import trial
+from nova_ext_sched.policy import act
 
 UNITS = 'min_unit, max_unit or step_size'
 
@@ -106,14 +108,18 @@ def explain(
         asked.operation,
         asked.server,
         existing.name if existing else None,
+        existing.say_standing()
+        if existing and asked.operation == 'boot' and closely
+        else '',
     )
     stored = under_way.spec_obj.obj_clone() if bounds else None
     schedule(under_way)
-    if bounds:
-        advise(under_way, stored, bounds, _describe(asked, under_way))
     if closely:
         full = orphaned.find_full(judged)
         judged.unheld, judged.elsewhere = orphaned.find(cloud, full)
+    if bounds:
+        advise(under_way, stored, bounds, _describe(asked, under_way))
+    if closely:
         remarks.add(under_way, asked.operation, existing)
     return Explanation(described, judged)
 
@@ -135,17 +141,26 @@ def advise(
         return
     cloud = under_way.cloud
 
-    def ask(without: Collection[str]) -> int:
+    def ask(acts: Sequence[act.Act]) -> int:
         spec_obj = stored.obj_clone()
-        trial.leave_out(spec_obj, without)
+        trial.change_request(spec_obj, acts)
         again = asking.start(cloud, whole=False)
         schedule(asking.Asking(cloud, under_way.ctxt, spec_obj, again))
         if again.unknown and not again.order:
             raise trial.Untried
         return 0 if again.shortage else len(again.order)
 
+    smaller = ''
+    if snapshot.is_boot(stored) and bounds.tries:
+        smaller = nearest_flavor.find(judged, under_way.ctxt, stored.flavor)
     trials = trial.Trials(
-        cloud, ask, fields.get_field(stored, 'instance_group'), described
+        cloud,
+        ask,
+        fields.get_field(stored, 'instance_group'),
+        described,
+        judged.get_unheld(),
+        smaller,
+        snapshot.is_boot(stored),
     )
     judged.advice = advice.find(judged, trials, bounds)
 

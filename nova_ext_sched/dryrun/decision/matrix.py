@@ -341,6 +341,11 @@ class Matrix:
     def _name(self, uuid: str) -> str:
         return messages.clean(self.names[uuid])
 
+    def get_unheld(self) -> dict[str, list[str]]:
+        """Return the consumers that fill hosts, and are of no server."""
+        hosts = self.unheld.hosts if self.unheld else ()
+        return {one.uuid: one.consumers for one in hosts if one.freed}
+
     @functools.cached_property
     def causes(self) -> dict[str, frozenset[str]]:
         """The cause of each refused host, by UUID.

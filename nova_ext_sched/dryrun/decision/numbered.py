@@ -96,6 +96,7 @@ def explain(
             resource,
             lifts=device in (_Device.FULL, _Device.RESERVED),
             acts=acts,
+            is_full=bool(acts),
         )
     return found
 

@@ -174,6 +174,15 @@ TAKE_TRAIT = act.Act(
     act.LOSES_TRAIT,
     admits='all requests that forbid it',
 )
+# The traits of hosts that take the disk format of an image.
+_IMAGE_TYPE = 'COMPUTE_IMAGE_TYPE_'
+_ANOTHER_FORMAT = act.Act(
+    act.REPAIR,
+    'ask for an image of another disk format',
+    act.IMAGE,
+    ('disk_format',),
+    by_command=False,
+)
 _ENABLE = 'enable {hosts}, where nova-compute disabled itself'
 _ENABLE_MEANT = 'enable {hosts}, if meant to take servers again'
 # nova.compute.manager: when the driver's connection is lost, and after too
@@ -265,6 +274,9 @@ class Reasons:
             kind = f'lack a provider for group {messages.clean(str(part))}'
         elif part.forbids:
             kind = f'have the forbidden trait {value[1:]}'
+        elif value.startswith(_IMAGE_TYPE):
+            disk_format = value.removeprefix(_IMAGE_TYPE).lower()
+            kind = f'take no image of disk format {disk_format}'
         else:
             kind = f'lack the trait {value}'
             kind += '' if known else ', which placement does not know'
@@ -277,6 +289,8 @@ class Reasons:
             known = self.name_aggregates(part)
             return (PUT_INTO.named(known[0]),) if known else ()
         trait = part.value.removeprefix('!')
+        if trait.startswith(_IMAGE_TYPE):
+            return (_ANOTHER_FORMAT,)
         # Others are the driver's, which gives and takes them anew.
         if not trait.startswith('CUSTOM_') or part.key == 'group':
             return ()
@@ -651,11 +665,9 @@ def refusal_by_resource(
     resource: str,
     lifts: bool = True,
     acts: tuple[act.Act, ...] = (),
+    is_full: bool = False,
 ) -> refusals.Refusal:
-    """Return a refusal by a resource class; see :class:`.refusals.Refusal`.
-
-    :param acts: those of hosts that are full
-    """
+    """Return a refusal by a resource class; see :class:`.refusals.Refusal`."""
     is_known = resource in os_resource_classes.STANDARDS
     label = '' if is_known else 'custom resource'
     return refusals.Refusal(
@@ -664,7 +676,7 @@ def refusal_by_resource(
         lifts=lifts,
         label=label,
         acts=acts,
-        is_full=bool(acts),
+        is_full=is_full,
     )
 
 

@@ -73,15 +73,21 @@ class Refusal(typing.NamedTuple):
     is_full: bool = False
 
 
+#: What fits where there is too little room, or none that is large enough.
+SMALLER = act.Act(
+    act.REPAIR, 'ask for flavor {names}', act.FLAVOR, by_command=False
+)
+
+#: What gives a host room that holds what nobody has.
+UNHELD = act.Act(
+    act.REPAIR, 'delete the leaked allocations on {hosts}', act.UNHELD
+)
+
 #: What gives a host room again that claims have filled.
 ROOM = (
     act.Act(act.REPAIR, 'free {names} on {hosts}', act.ROOM),
-    act.Act(
-        act.REPAIR,
-        'add a host like {hosts}',
-        act.ANOTHER,
-        by_command=False,
-    ),
+    act.ADD_HOST,
+    SMALLER,
 )
 
 #: Why a host is refused that the request leaves out.

@@ -121,6 +121,20 @@ class Server:
         with self._cloud.target_cell(self.ctxt, self._mapping) as cctxt:
             return build.read(cctxt, self.uuid)
 
+    def say_standing(self) -> str:
+        """Return where it stands, and nova's last fault; empty for nowhere.
+
+        A resize or migration that failed has left it there.
+        """
+        instance = self._instance
+        if instance is None or not instance.host:
+            return ''
+        with self._cloud.target_cell(self.ctxt, self._mapping) as cctxt:
+            fault = build.read(cctxt, self.uuid).say_fault()
+        host = messages.clean(instance.host)
+        said = f'is on {host} ({instance.vm_state})'
+        return f'{said}. {fault}' if fault else said
+
     def stay(self) -> None:
         """Prepare the request to judge it on its own host.
 

@@ -62,6 +62,13 @@ _WORDS = {
     _Room.UNKNOWN: 'lack {}',
 }
 
+_SMALLER = (refusals.SMALLER,)
+_ACTS = {
+    _Room.FULL: refusals.ROOM,
+    _Room.RESERVED: _SMALLER,
+    _Room.TOO_SMALL: _SMALLER,
+}
+
 # The options of nova-compute that reserve; for nodes ironic's driver does.
 _RESERVED_BY = {
     'VCPU': 'reserved_host_cpus',
@@ -195,7 +202,8 @@ def _refuse(
             text.format(resource),
             resource,
             lifts=room in (_Room.FULL, _Room.UNKNOWN),
-            acts=refusals.ROOM if room == _Room.FULL else (),
+            acts=_ACTS.get(room, ()),
+            is_full=room == _Room.FULL,
         )
         for room, text in _WORDS.items()
     }

@@ -9,7 +9,6 @@ takes what that one would take without any server.
 """
 
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -17,8 +16,11 @@ import contextlib
 import dataclasses
 import typing
 
+from nova import context as nova_context
+from nova import objects
 from nova.compute import power_state
 from nova.compute import vm_states
+from nova.virt import hardware
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import claims
@@ -32,9 +34,13 @@ from nova_ext_sched.dryrun.decision import hosts as hosts_step
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.policy import act
 
-#: Asks for the same request without what is named (:func:`leave_out`); returns
-#: how many hosts take it.
-Ask = Callable[[Collection[str]], int]
+#: Asks for the same request, as acts change it (:func:`change_request`), and
+#: returns how many hosts take it.
+Ask = Callable[[Sequence[act.Act]], int]
+
+_OF_REQUESTS = (act.REQUEST, act.IMAGE, act.FLAVOR)
+# What the request of a server that there is can do without.
+_LEFT_OUT_LATER = {'availability_zone', 'host'}
 
 # The most hosts of which a member of the group is looked for that may leave.
 _MOST_AWAY = 3
@@ -63,29 +69,41 @@ class Trials:
     :param group: the nova InstanceGroup of the request, or None
     :param described: the options of make-room that describe the new server;
         empty where the request is for another
+    :param unheld: what holds room of which nobody has it: UUIDs of consumers,
+        by those of compute nodes that have enough room without
+    :param is_new: whether the request may be written otherwise
+    :param smaller: the name of the nearest flavor that fits, which may
+        be asked for instead; empty for none
     """
 
     cloud: snapshot.Snapshot
     ask: Ask
     group: typing.Any = None
     described: Sequence[str] = ()
+    unheld: Mapping[str, Sequence[str]] = dataclasses.field(
+        default_factory=dict
+    )
+    smaller: str = ''
+    is_new: bool = False
 
     def __post_init__(self) -> None:
         self._reader = servers.Reader(self.cloud)
         #: The server that leaves by a step, with the host.
         self.moved: dict[Step, tuple[str, str]] = {}
 
+    @property
+    def _members(self) -> set[str]:
+        return {*(self.group.members if self.group else ())}
+
     def count(self, steps: Sequence[Step]) -> int:
         """Count the hosts that take the request after some steps.
 
         :raises Untried: they cannot be supposed
         """
-        supposed, without = overlay.NONE, set[str]()
+        supposed = overlay.NONE
         for step in steps:
             if step.act.supposes == act.NOTHING:
                 raise Untried
-            if step.act.supposes == act.REQUEST:
-                without.update(step.act.names)
             supposed = supposed.with_(self._suppose(step))
         inside = [one for one in steps if one.act.supposes in _IN_FORKS]
         with contextlib.ExitStack() as stack:
@@ -94,7 +112,9 @@ class Trials:
                 future = stack.enter_context(self.cloud.fork())
                 for step in inside:
                     _IN_FORKS[step.act.supposes](self, future, step)
-            return self.ask(without)
+            return self.ask(
+                [one.act for one in steps if one.act.supposes in _OF_REQUESTS]
+            )
 
     def _suppose(self, step: Step) -> overlay.Overlay:
         """Return the overlay of a step, besides its changes in a fork."""
@@ -147,6 +167,15 @@ class Trials:
         """
         if made.supposes == act.RUNS:
             return not self._is_left(node)
+        if made.supposes in (act.REQUEST, act.IMAGE):
+            return self.is_new or {*made.names} <= _LEFT_OUT_LATER
+        if made.supposes == act.UNHELD:
+            return node in self.unheld
+        if made.supposes == act.ANOTHER and self.group is not None:
+            # A group that stays together does not go to a new host.
+            return bool(self.group.policy != 'affinity')
+        if made.supposes == act.FLAVOR:
+            return bool(self.smaller)
         if made.supposes not in (act.JOINS, act.LEAVES):
             return True
         known = self.cloud.aggs_by_id.values()
@@ -177,22 +206,31 @@ class Trials:
     def make_room(self, future: fork.Fork, step: Step) -> None:
         """Move servers off the first host until it has room.
 
-        The smallest that is enough alone; else the largest ones.
+        The smallest that is enough alone; else the largest ones. None is of
+        the request's group: that would be another place for it. Where nobody
+        knows how much is lacking, all that have something of it leave.
         """
         [node, *_], lacking = step.hosts, dict(step.lacking)
+        named = lacking or step.act.names
         held = self.cloud.providers.get_held(node)
         sizes = {
-            stored.uuid: (stored, _count(held.get(stored.uuid, {}), lacking))
+            stored.uuid: (stored, _count(held.get(stored.uuid, {}), named))
             for stored in self._read_on(node)
+            if stored.uuid not in self._members
         }
         ranked = sorted(sizes, key=lambda one: (_sum(sizes[one][1]), one))
+        if not lacking:
+            enough = [one for one in ranked if _sum(sizes[one][1])]
+            if not enough:
+                raise Untried
+            for uuid in enough:
+                self._leave(future, node, sizes[uuid][0])
+            return
         enough = [
             one
             for one in ranked
             if all(sizes[one][1][name] >= n for name, n in lacking.items())
         ]
-        if not lacking:
-            raise Untried
         for uuid in enough[:1] or reversed(ranked):
             if all(number <= 0 for number in lacking.values()):
                 break
@@ -210,16 +248,21 @@ class Trials:
         for consumer in self.cloud.providers.get_held(node):
             future.free(consumer, node)
 
+    def free_unheld(self, future: fork.Fork, step: Step) -> None:
+        """Let nobody hold what is of no server."""
+        for node in step.hosts:
+            for consumer in self.unheld[node]:
+                future.free(consumer, node)
+
     def move_away(self, future: fork.Fork, step: Step) -> None:
         """Move a member of the group off one of the hosts.
 
         :raises Untried: none has one that may
         """
-        members = {*(self.group.members if self.group else ())}
         for node in step.hosts[:_MOST_AWAY]:
             state = self.cloud.states.get(node)
             for uuid in (
-                sorted(members & state.instances.keys()) if state else ()
+                sorted(self._members & state.instances.keys()) if state else ()
             ):
                 if self._move(future, uuid, node):
                     self.moved[step] = uuid, node
@@ -274,6 +317,7 @@ _IN_FORKS: dict[str, Callable[[Trials, fork.Fork, Step], None]] = {
     act.ROOM: Trials.make_room,
     act.ANOTHER: Trials.add_another,
     act.AWAY: Trials.move_away,
+    act.UNHELD: Trials.free_unheld,
 }
 
 
@@ -292,22 +336,49 @@ def _sum(amounts: Mapping[str, int]) -> int:
     return sum(amounts.values())
 
 
-def leave_out(spec_obj: typing.Any, names: Collection[str]) -> None:
-    """Remove parts from a nova RequestSpec, as a changed request would.
+def change_request(spec_obj: typing.Any, acts: Iterable[act.Act]) -> None:
+    """Let a nova RequestSpec ask for what acts say.
 
-    :param names: ``availability_zone``, ``host``, or hints by their names
+    :param acts: without ``availability_zone``, ``host``, ``group``, hints or
+        properties of the image by their names; for a flavor by its name
     """
-    for name in names:
-        if name == 'availability_zone':
-            spec_obj.availability_zone = None
-        elif name == 'host':
-            spec_obj.force_hosts = spec_obj.force_nodes = None
-            if destination := spec_obj.requested_destination:
-                for field in ('host', 'node'):
-                    if field in destination:
-                        delattr(destination, field)
-        else:
-            spec_obj.scheduler_hints.pop(name, None)
+    for made in acts:
+        for name in made.names:
+            if made.supposes == act.IMAGE:
+                _leave_out_property(spec_obj.image, name)
+            elif made.supposes == act.FLAVOR:
+                spec_obj.flavor = objects.Flavor.get_by_name(
+                    nova_context.get_admin_context(), name
+                )
+                spec_obj.numa_topology = hardware.numa_get_constraints(
+                    spec_obj.flavor, spec_obj.image
+                )
+            else:
+                _leave_out(spec_obj, name)
+
+
+def _leave_out(spec_obj: typing.Any, name: str) -> None:
+    if name == 'availability_zone':
+        spec_obj.availability_zone = None
+    elif name == 'host':
+        spec_obj.force_hosts = spec_obj.force_nodes = None
+        if destination := spec_obj.requested_destination:
+            for field in ('host', 'node'):
+                if field in destination:
+                    delattr(destination, field)
+    else:
+        spec_obj.scheduler_hints.pop(name, None)
+        if name == 'group':
+            spec_obj.instance_group = None
+
+
+def _leave_out_property(image: typing.Any, name: str) -> None:
+    """Let a nova ImageMeta lack a property, or its disk format."""
+    if name == 'disk_format':
+        # Of one that nova does not know it asks for no trait.
+        image.disk_format = 'another'
+    elif name in image.properties:
+        delattr(image.properties, name)
 
 
 def say_amount(resource: str, number: int) -> str:

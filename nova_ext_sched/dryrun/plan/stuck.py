@@ -4,6 +4,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Sequence
 from collections.abc import Set
 import dataclasses
 import time
@@ -216,10 +217,10 @@ class StuckExplainer:
         cloud = self.places.cloud
         here = cloud.hosts[prepared.node].host if prepared.node else None
 
-        def ask(without: Collection[str]) -> int:
+        def ask(acts: Sequence[act.Act]) -> int:
             spec_obj = stored.obj_clone()
             spec_obj.instance_uuid = prepared.uuid
-            trial.leave_out(spec_obj, without)
+            trial.change_request(spec_obj, acts)
             again, states = self.places.judge(spec_obj)
             remaining = [one for one in states if one.uuid not in self.barred]
             if again.unknown and not remaining:

@@ -141,6 +141,18 @@ class AnswerTestCase(testtools.TestCase):
         ):
             self.assertIn(said, text)
 
+    def test_a_server_that_is_on_a_host(self):
+        stands = 'is on host1 (error). At noon nova recorded x'
+        text = write_flat(
+            cloud(), server=SERVER, server_name='db-1', stands=stands
+        )
+        self.assertIn(
+            f'Server db-1 ({SERVER}) {stands}. Where it may go: --operation '
+            'migrate, live-migrate, evacuate or resize. To create it anew: '
+            'No host: 0 of 300',
+            text,
+        )
+
     @ddt.data(
         # Nobody knows whether a host of a silent cell has room.
         (dict(number=2, faults=['Cell b is silent']),

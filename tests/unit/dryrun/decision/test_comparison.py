@@ -252,6 +252,21 @@ REFUSED = (
      'the request wants 1 NUMA node of 1 shared CPU, 64 MB in pages of '
      '2048 KB and the host has free on node 0: 1 shared CPU (0 taken), '
      '1024 MB, 10 pages of 2048 KB'),
+    ('NUMATopologyFilter', asked_cells({'cpuset': {0, 1}, 'memory': 4096}),
+     host_cells(cpuset={0, 1}, cpu_usage=3)
+     | {'cpu_allocation_ratio': 2.5, 'ram_allocation_ratio': 2.0},
+     'the request wants 1 NUMA node of 2 shared CPUs, 4096 MB and the host '
+     'has free on node 0: 2 shared CPUs (3 taken, ratio 2.5), 2048 MB'),
+    ('NUMATopologyFilter',
+     asked_cells({'cpuset': {0}}) | devices((1, 'gpu', [GPU])),
+     host_cells(cpuset={0}) | pools({'count': 1, **GPU} | {'numa_node': 1}),
+     'the request wants 1 NUMA node of 1 shared CPU, 64 MB, with 1 of PCI '
+     'alias gpu (10de:1db4) and the host has free on node 0: 1 shared CPU '
+     '(0 taken), 1024 MB, and 1 of 10de:1db4 on node 1'),
+    ('PciPassthroughFilter', devices((1, None, [GPU | {'trusted': 'true'}])),
+     pools({'count': 1, **GPU, 'trusted': 'false'}),
+     'the request wants 1 of 10de:1db4 trusted=true and the host has free '
+     '1 of 10de:1db4 trusted=false'),
     ('PciPassthroughFilter', devices((2, 'gpu', [GPU])),
      pools({'count': 1, **GPU}, {'count': 4, **NIC}),
      'the request wants 2 of PCI alias gpu (10de:1db4) and the host has '

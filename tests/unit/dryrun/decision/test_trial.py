@@ -4,6 +4,8 @@ import types
 
 import ddt
 from nova import objects
+from nova.objects import image_meta
+from nova.objects import instance_group
 import testtools
 
 from nova_ext_sched.dryrun.decision import trial
@@ -48,6 +50,28 @@ class AllowsTestCase(testtools.TestCase):
         made = act.Act(act.POLICY, 'do', supposes, (named,))
         self.assertEqual(expected, trials.allows(made, 'uuid'))
 
+    def test_what_may_be_asked_otherwise(self):
+        together = instance_group.InstanceGroup(policy='affinity')
+        apart = instance_group.InstanceGroup(policy='anti-affinity')
+        for supposes, names, more, expected in (
+            (act.REQUEST, ('group',), {'is_new': True}, True),
+            # A server that there is keeps its hints, and its image.
+            (act.REQUEST, ('group',), {'is_new': False}, False),
+            (act.REQUEST, ('host',), {'is_new': False}, True),
+            (act.IMAGE, ('os_distro',), {'is_new': False}, False),
+            (act.FLAVOR, (), {'smaller': ''}, False),
+            (act.FLAVOR, (), {'smaller': 'm1.tiny'}, True),
+            (act.UNHELD, (), {'unheld': {'uuid': ['x']}}, True),
+            (act.UNHELD, (), {'unheld': {'other': ['x']}}, False),
+            (act.ANOTHER, (), {'group': None}, True),
+            (act.ANOTHER, (), {'group': apart}, True),
+            (act.ANOTHER, (), {'group': together}, False),
+        ):
+            trials = object.__new__(trial.Trials)
+            vars(trials).update(more)
+            made = act.Act(act.REPAIR, 'do', supposes, names)
+            self.assertEqual(expected, trials.allows(made, 'uuid'))
+
     def test_a_host_that_is_forced_down(self):
         for forced, hosts, expected in (
             (True, {'host1', 'host2'}, False),
@@ -66,24 +90,44 @@ class AllowsTestCase(testtools.TestCase):
             self.assertEqual(expected, trials.allows(made, 'uuid'))
 
 
-class LeaveOutTestCase(testtools.TestCase):
-    def test_leave_out(self):
+class ChangeRequestTestCase(testtools.TestCase):
+    def change(self, spec, *names, supposes=act.REQUEST):
+        made = act.Act(act.REPAIR, 'ask', supposes, names)
+        trial.change_request(spec, [made])
+
+    def test_what_it_is_for(self):
         spec = objects.RequestSpec(
             availability_zone='west',
             force_hosts=['host1'],
             force_nodes=['node1'],
             scheduler_hints={'query': ['x'], 'group': ['y']},
+            instance_group=instance_group.InstanceGroup(),
             requested_destination=objects.Destination(
                 host='host1', node='node1', allow_cross_cell_move=True
             ),
         )
-        trial.leave_out(spec, ['query'])
+        self.change(spec, 'query')
         self.assertEqual({'group': ['y']}, spec.scheduler_hints)
         self.assertEqual('west', spec.availability_zone)
-        trial.leave_out(spec, ['availability_zone', 'host'])
+        self.change(spec, 'availability_zone', 'host', 'group')
         self.assertIsNone(spec.availability_zone)
+        self.assertIsNone(spec.instance_group)
         self.assertEqual((None, None), (spec.force_hosts, spec.force_nodes))
         destination = spec.requested_destination
         self.assertNotIn('host', destination)
         self.assertNotIn('node', destination)
         self.assertTrue(destination.allow_cross_cell_move)
+
+    def test_the_image(self):
+        properties = image_meta.ImageMetaProps(
+            hw_architecture='x86_64', os_distro='linux'
+        )
+        spec = objects.RequestSpec(
+            image=image_meta.ImageMeta(
+                disk_format='raw', properties=properties
+            )
+        )
+        self.change(spec, 'os_distro', 'disk_format', supposes=act.IMAGE)
+        self.assertEqual('x86_64', properties.get('hw_architecture'))
+        self.assertIsNone(properties.get('os_distro'))
+        self.assertEqual('another', spec.image.disk_format)

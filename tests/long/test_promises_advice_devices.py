@@ -25,6 +25,21 @@ class PinnedTestCase(AdviceMixin, devices.DevicesBase):
     dedicated = '0-11'
 
     def test_pinned_cpus(self):
+        for specs, said in (
+            # All hosts have threads; nobody takes these away.
+            (
+                devices.PINNED | {'hw:cpu_thread_policy': 'isolate'},
+                '2 have the forbidden trait HW_CPU_HYPERTHREADING',
+            ),
+            (
+                devices.PINNED | {'hw:numa_nodes': '3'},
+                '2 are refused by NUMATopologyFilter',
+            ),
+        ):
+            # Each NUMA node gets as much memory.
+            answer = self.ask(self.large(3, 384, **specs))
+            self.assertIn(said, answer.sentence)
+            self.assertEqual([], answer.acts)
         six = self.large(6, **devices.PINNED)
         servers = [self.boot(six) for _ in range(4)]
         for number in (13, 14):
@@ -34,7 +49,7 @@ class PinnedTestCase(AdviceMixin, devices.DevicesBase):
         self.check(
             two,
             '2 are full (PCPU)',
-            'free 2 PCPU on host1, host2',
+            'free 2 PCPU on one of host1, host2',
             servers[0],
         )
 
@@ -49,7 +64,7 @@ class PlacementTestCase(AdviceMixin, devices.DevicesBase):
         self.check(
             nic,
             f'2 are full ({name.upper()}, PCI alias nic)',
-            f'free {name.upper()} on host1, host2',
+            f'free {name.upper()} on one of host1, host2',
             servers[0],
         )
         [row] = [

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The nearest flavor that fits a host which has too little room.
+
+It has the extra specs of the one that is asked for, gives no more of anything,
+and a host that only room refuses has as much as it needs.
+"""
+
+from collections.abc import Iterator
+import typing
+
+from nova import objects
+
+from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import refusals
+
+_GIVES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
+
+
+def find(judged: matrix.Matrix, ctxt: typing.Any, asked: typing.Any) -> str:
+    """Return its name; empty where there is none.
+
+    :param judged: all constraints are in
+    :param ctxt: of the project that asks
+    :param asked: the nova Flavor
+    """
+    free = list(_list_free(judged))
+    if not free:
+        return ''
+    wanted = _measure(asked)
+    fitting = []
+    for one in objects.FlavorList.get_all(ctxt, filters={'is_public': True}):
+        given = _measure(one)
+        if (
+            one.extra_specs == asked.extra_specs
+            and given != wanted
+            and all(given[name] <= wanted[name] for name in _GIVES)
+            and any(
+                all(given[name] <= number for name, number in its.items())
+                for its in free
+            )
+        ):
+            # How much of each it gives of what is asked for.
+            nearness = sum(given[n] / (wanted[n] or 1) for n in _GIVES)
+            fitting.append((-nearness, one.name))
+    return min(fitting, default=(0, ''))[1]
+
+
+def _measure(flavor: typing.Any) -> dict[str, int]:
+    """Return what a nova Flavor gives, by resource class."""
+    disk = flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024)
+    return dict(
+        zip(_GIVES, (flavor.vcpus, flavor.memory_mb, disk), strict=True)
+    )
+
+
+def _list_free(judged: matrix.Matrix) -> Iterator[dict[str, int]]:
+    """Yield what hosts have free of what they lack, where room is all."""
+    free: dict[str, dict[str, int]] = {}
+    others = set()
+    for one, column in zip(judged.constraints, judged.columns, strict=True):
+        for uuid, refused in column.refused.items():
+            resource = one.capacity.resource if one.capacity else ''
+            # As many CPUs, whichever class they count in.
+            resource = 'VCPU' if resource == 'PCPU' else resource
+            if resource in _GIVES and uuid in column.free:
+                free.setdefault(uuid, {})[resource] = column.free[uuid]
+            if any(refusals.SMALLER not in each.acts for each in refused):
+                others.add(uuid)
+    for uuid in free.keys() - others:
+        yield free[uuid]

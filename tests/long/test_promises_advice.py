@@ -1,0 +1,784 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The promise of advice: a request that fails, what helps, and it boots.
+
+A row is a request that no host takes. It has the first cause and the first
+act that explain says. The act is done by its command, or by what its words say
+where it has none, and nova then makes the server.
+"""
+
+import datetime
+import functools
+
+from nova import context as nova_context
+from nova import objects
+from nova.cmd import manage
+from oslo_utils import timeutils
+
+from tests.functional import advice
+from tests.functional import base
+from tests.functional import explain
+
+TRAIT = 'CUSTOM_WINDOWS'
+SCOPE = 'aggregate_instance_extra_specs:'
+
+
+class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
+    """With our policies: three hosts of 10 CPUs, 8 GiB and 1 TiB."""
+
+    weights = {'host1': 300, 'host2': 200, 'host3': 100}
+    host_filters = (
+        'IsolatedAggregatesFilter',
+        'AggregateInstanceTypeFilter',
+        'AggregateMultiTenancyIsolation',
+        'NumInstancesFilter',
+        'IoOpsFilter',
+        'SameHostFilter',
+        'DifferentHostFilter',
+        'JsonFilter',
+        'SimpleCIDRAffinityFilter',
+        'IsolatedHostsFilter',
+        'AggregateImagePropertiesIsolation',
+        'FailureDomainFilter',
+    )
+    options = {
+        **explain.OPTIONS,
+        'request_filters': [
+            *explain.OPTIONS['request_filters'],
+            'failure_domains',
+        ],
+    }
+    allocation_ratio = 1.0
+    HOSTS = tuple(weights)
+
+    @functools.cached_property
+    def plain_flavor(self):
+        return self.flavor(name='plain')
+
+    def disable(self, *hosts, **reason):
+        for host in hosts:
+            self.set_service(host, status='disabled', **reason)
+
+    def enable(self, host):
+        return lambda: self.set_service(host, status='enabled')
+
+    def fill(self, *hosts, **flavor):
+        """Boot a server on each host; return the first."""
+        flavor = self.flavor(**flavor)
+        found = [self.boot(az=f'nova:{one}', flavor=flavor) for one in hosts]
+        return found[0]
+
+    def delete(self, server):
+        return lambda: self._delete_server(server)
+
+    # services
+
+    def row_disabled(self):
+        """Hosts that an operator has disabled."""
+        self.disable(*self.HOSTS)
+        self.check(
+            '3 are disabled',
+            'enable host1, host2, host3, if meant to take servers again',
+            kind='policy',
+            do=self.enable('host1'),
+        )
+
+    def row_disabled_itself(self):
+        """A nova-compute that disabled itself."""
+        self.disable(*self.HOSTS)
+        self.disable('host2', disabled_reason='AUTO: failed to build')
+        self.check(
+            '3 are disabled',
+            'enable host2, where nova-compute disabled itself',
+        )
+
+    def row_being_emptied(self):
+        """Hosts that a plan of ours empties."""
+        self.disable(
+            *self.HOSTS,
+            disabled_reason='nova-ext-sched: being emptied, by the plan',
+        )
+        self.check('3 are disabled', None)
+
+    def row_forced_down(self):
+        """Hosts that are forced down."""
+        for host in self.HOSTS:
+            self.set_service(host, forced_down=True)
+        self.check(
+            '3 are down',
+            'evacuate host1, host2, host3, or lift the forced state when it '
+            'is known to be well',
+            kind='policy',
+            do=lambda: self.set_service('host2', forced_down=False),
+        )
+
+    def row_down(self):
+        """Hosts that have not been heard of."""
+
+        def be_heard(ago):
+            # As nova-compute writes it every ten seconds.
+            seen = timeutils.utcnow() - datetime.timedelta(seconds=ago)
+            self.execute(
+                'UPDATE services SET last_seen_up = :seen, updated_at = :seen '
+                "WHERE binary = 'nova-compute'",
+                seen=seen,
+            )
+
+        be_heard(3600)
+        self.undone.append(lambda: be_heard(0))
+        self.check(
+            '3 are down',
+            'start nova-compute on host1, host2, host3',
+            do=lambda: be_heard(0),
+        )
+
+    def row_disabled_in_placement(self):
+        """Hosts that placement has as disabled, and nova as enabled."""
+        for host in self.HOSTS:
+            self.add_traits(host, 'COMPUTE_STATUS_DISABLED')
+
+        def restart():
+            for one in self.computes.values():
+                one.manager.update_available_resource(
+                    nova_context.get_admin_context()
+                )
+                one.manager._update_compute_provider_status(
+                    nova_context.get_admin_context(), True
+                )
+
+        self.check(
+            '3 are enabled in nova, but disabled in placement (trait '
+            'COMPUTE_STATUS_DISABLED): restart nova-compute there',
+            'restart nova-compute on host1, host2, host3',
+            do=restart,
+        )
+
+    def row_not_mapped(self):
+        """Hosts that no cell mapping has."""
+        self.disable('host2', 'host3')
+        ctxt = nova_context.get_admin_context()
+        objects.HostMapping.get_by_host(ctxt, 'host1').destroy()
+        with self.cell() as cell:
+            node = objects.ComputeNode.get_by_host_and_nodename(
+                cell, 'host1', 'host1'
+            )
+            node.mapped = 0
+            node.save()
+        self.undone.append(lambda: manage.CellV2Commands().discover_hosts())
+        self.check('2 are disabled', 'run nova-manage cell_v2 discover_hosts')
+
+    # room
+
+    def row_full_of_cpus(self):
+        """All CPUs are used."""
+        server = self.fill(*self.HOSTS, vcpu=9)
+        self.check(
+            '3 are full (VCPU)',
+            'free 1 VCPU on one of host1, host2, host3',
+            flavor=self.flavor(vcpu=2),
+            do=lambda: self._delete_server(server),
+        )
+
+    def row_full_of_memory(self):
+        """All memory is used."""
+        server = self.fill(*self.HOSTS, memory_mb=7000)
+        self.check(
+            '3 are full (MEMORY_MB)',
+            'free 320 MEMORY_MB on one of host1, host2, host3',
+            flavor=self.flavor(memory_mb=1000),
+            do=self.delete(server),
+        )
+
+    def row_full_of_disk(self):
+        """All disk is used."""
+        server = self.fill(*self.HOSTS, disk=1000)
+        self.check(
+            '3 are full (DISK_GB)',
+            'free 26 DISK_GB on one of host1, host2, host3',
+            flavor=self.flavor(disk=50),
+            do=self.delete(server),
+        )
+
+    def row_full_of_both(self):
+        """CPUs and memory are used up: the usual full cloud."""
+        server = self.fill(*self.HOSTS, vcpu=9, memory_mb=7500)
+        self.check(
+            '3 are full (MEMORY_MB, VCPU)',
+            'free 308 MEMORY_MB, 1 VCPU on one of host1, host2, host3',
+            flavor=self.flavor(vcpu=2, memory_mb=1000),
+            do=self.delete(server),
+        )
+
+    def row_one_more_host(self):
+        """A full cloud of one host gets another one."""
+        self.fill(*self.HOSTS, vcpu=10)
+        self.check(
+            '3 are full (VCPU)',
+            'free 1 VCPU on one of host1, host2, host3',
+            'add a host like host1',
+            do=lambda: self._start_compute('host9'),
+        )
+
+    def row_move_makes_room(self):
+        """Room is split over hosts, and a move puts it together."""
+        small = self.flavor(vcpu=4)
+        for host in self.HOSTS:
+            self.boot(az=f'nova:{host}', flavor=small)
+        self.check(
+            '3 are full (VCPU)',
+            'free 1 VCPU on one of host1, host2, host3',
+            flavor=self.flavor(vcpu=7),
+        )
+
+    def row_too_small(self):
+        """No host is large enough."""
+        self.check(
+            '3 are too small (VCPU)',
+            'ask for flavor plain',
+            flavor=self.flavor(vcpu=11),
+            do=True,
+            then={'flavor': None},
+        )
+
+    def row_reserved_amount(self):
+        """Hosts are too small by what is reserved."""
+        for host in self.HOSTS:
+            self.limit(host, 'MEMORY_MB', reserved=4000)
+        self.check(
+            '3 are too small by what reserved_host_memory_mb keeps back',
+            'ask for flavor plain',
+            flavor=self.flavor(memory_mb=6000),
+            do=True,
+            then={'flavor': None},
+        )
+
+    def row_max_unit(self):
+        """No server may have as much."""
+        for host in self.HOSTS:
+            self.limit(host, 'VCPU', max_unit=2)
+        self.check(
+            '3 are too small (VCPU)',
+            'ask for flavor plain',
+            flavor=self.flavor(vcpu=4),
+            do=True,
+            then={'flavor': None},
+        )
+
+    def row_step_size(self):
+        """No server may have such an amount."""
+        for host in self.HOSTS:
+            self.limit(host, 'VCPU', step_size=2)
+        self.check(
+            '3 cannot give one server such an amount (VCPU)',
+            None,
+            flavor=self.flavor(vcpu=3),
+        )
+
+    def row_leaked(self):
+        """An allocation that nobody has fills a host."""
+        self.disable('host2', 'host3')
+        self.allocate('host1', {'VCPU': 10})
+        self.check(
+            '2 are disabled',
+            'delete the leaked allocations on host1',
+        )
+
+    def row_no_class(self):
+        """No host has a resource class."""
+        self.placement.put('/resource_classes/CUSTOM_LICENSE', {})
+        self.check(
+            '3 have no CUSTOM_LICENSE',
+            None,
+            flavor=self.flavor(specs={'resources:CUSTOM_LICENSE': '1'}),
+        )
+
+    # zones and requested hosts
+
+    def row_zone_full(self):
+        """The zone is full, and a host in none is free."""
+        self.aggregate('z', ['host1'], zone='west')
+        self.boot(az='west:host1', flavor=self.flavor(vcpu=10))
+        self.check(
+            '2 are not in the availability zone west',
+            'ask for no availability zone',
+            az='west',
+            do=True,
+            then={'az': None},
+        )
+
+    def row_other_zone(self):
+        """The zone is full, and another one is free."""
+        self.aggregate('z', ['host1'], zone='west')
+        self.aggregate('o', ['host2', 'host3'], zone='east')
+        self.boot(az='west:host1', flavor=self.flavor(vcpu=10))
+        self.check(
+            '2 are not in the availability zone west',
+            'ask for no availability zone',
+            az='west',
+            do=True,
+            then={'az': None},
+        )
+
+    def row_empty_zone(self):
+        """The zone has no host."""
+        self.aggregate('z', [], zone='west')
+        self.check(
+            '3 are not in the availability zone west',
+            'ask for no availability zone',
+            az='west',
+            do=True,
+            then={'az': None},
+        )
+
+    def row_requested_host(self):
+        """The requested host is full."""
+        self.fill('host1', vcpu=10)
+        self.check(
+            '1 is full (VCPU)',
+            'ask for no host',
+            host='host1',
+            do=True,
+            then={'host': None},
+        )
+
+    def row_requested_disabled(self):
+        """The requested host is disabled."""
+        self.disable('host1')
+        self.check(
+            '1 is disabled',
+            'ask for no host',
+            host='host1',
+            do=True,
+            then={'host': None},
+        )
+
+    # aggregates
+
+    def row_isolated(self):
+        """All hosts are isolated."""
+        self.isolate('windows', self.HOSTS, TRAIT)
+        self.check(
+            '3 are isolated',
+            'take host1, host2, host3 out of windows',
+            kind='policy',
+        )
+
+    def row_isolated_twice(self):
+        """Hosts are in two isolated aggregates."""
+        self.isolate('-x', self.HOSTS, TRAIT)
+        self.isolate('$(touch x)', self.HOSTS, 'CUSTOM_B')
+        self.check(
+            '3 are isolated',
+            'take host1, host2, host3 out of $(touch x), -x',
+            kind='policy',
+        )
+
+    def row_isolated_and_full(self):
+        """A host is isolated, and full besides; others are too small."""
+        server = self.fill('host1', vcpu=10)
+        self.isolate('windows', ['host1'], TRAIT)
+        for host in self.HOSTS[1:]:
+            self.limit(host, 'VCPU', max_unit=1)
+
+        def do():
+            self._delete_server(server)
+            self.remove_host('windows', 'host1')
+
+        self.check(
+            '2 are too small (VCPU)',
+            'free 2 VCPU on host1, and take host1 out of windows',
+            kind='policy',
+            flavor=self.flavor(vcpu=2),
+            do=do,
+        )
+
+    def row_reserved(self):
+        """All hosts are reserved."""
+        self.aggregate('mine', self.HOSTS, metadata={'reservation:a': 'x'})
+        self.check(
+            '3 are reserved',
+            'take host1, host2, host3 out of mine',
+            kind='policy',
+        )
+
+    def row_reserved_full(self):
+        """The reserved hosts are full."""
+        self.aggregate('mine', ['host1'], metadata={'reservation:a': 'x'})
+        server = self.fill('host1', vcpu=10, specs={'reservation:a': 'x'})
+        self.check(
+            '2 are in none of the aggregates mine',
+            'free 1 VCPU on host1',
+            flavor=self.flavor(specs={'reservation:a': 'x'}),
+            do=self.delete(server),
+        )
+
+    def row_reserved_empty(self):
+        """The reserved aggregate has no host."""
+        self.aggregate('mine', [], metadata={'reservation:a': 'x'})
+        self.check(
+            '3 are in none of the aggregates mine',
+            'put host1, host2, host3 into mine',
+            kind='policy',
+            flavor=self.flavor(specs={'reservation:a': 'x'}),
+        )
+
+    def row_tenant(self):
+        """All hosts are for another project."""
+        self.aggregate('theirs', self.HOSTS, filter_tenant_id='other')
+        self.check(
+            '3 are for other projects',
+            'take host1, host2, host3 out of theirs',
+            kind='policy',
+        )
+
+    def row_tenant_full(self):
+        """The aggregate of the project is full."""
+        self.option('scheduler', limit_tenants_to_placement_aggregate=True)
+        server = self.fill('host1', vcpu=10)
+        self.aggregate('m', ['host1'], filter_tenant_id=self.api.project_id)
+        self.check(
+            '2 are in none of the aggregates m',
+            'free 1 VCPU on host1',
+            do=self.delete(server),
+        )
+
+    def row_not_mirrored(self):
+        """Placement does not know who is in the zone."""
+        self.aggregate('z', ['host1'], zone='west')
+        self._clear_aggregates('host1')
+        self.disable('host2', 'host3')
+        self.check(
+            '1 is in availability zone west in nova, but not in placement: '
+            'run nova-manage placement sync_aggregates',
+            'run nova-manage placement sync_aggregates',
+            az='west',
+        )
+
+    def _clear_aggregates(self, host, *uuids):
+        url = f'/resource_providers/{self.providers[host]}/aggregates'
+        read = self.placement.get(url, version='1.19').body
+        self.placement.put(
+            url, {**read, 'aggregates': [*uuids]}, version='1.19'
+        )
+
+    def row_left_in_placement(self):
+        """Placement has hosts in an isolated aggregate that they left."""
+        self.isolate('windows', ['host1'], TRAIT)
+        [one] = self.admin_api.api_get('/os-aggregates').body['aggregates']
+        uuid = one['uuid']
+        self.remove_host('windows', 'host1')
+        for host in self.HOSTS:
+            self._clear_aggregates(host, uuid)
+        self.check(
+            '3 are isolated in placement, but in no such aggregate in nova: '
+            'use openstack resource provider aggregate set',
+            'use openstack resource provider aggregate set',
+            do=lambda: self._clear_aggregates('host1'),
+        )
+
+    def row_language(self):
+        """The flavor wants what no host has."""
+        self.aggregate('gold', [], level='gold')
+        self.check(
+            '3 have aggregates that do not match the flavor',
+            'put host1, host2, host3 into gold',
+            kind='policy',
+            flavor=self.flavor(level='gold'),
+        )
+
+    def row_language_without_key(self):
+        """The flavor wants a key that no aggregate has."""
+        self.check(
+            '3 have aggregates that do not match the flavor',
+            None,
+            flavor=self.flavor(level='gold'),
+        )
+
+    def row_language_value(self):
+        """All hosts have another value of the key."""
+        self.aggregate('silver', self.HOSTS, level='silver')
+        self.aggregate('gold', [], level='gold')
+        self.check(
+            '3 have aggregates that do not match the flavor',
+            'put host1, host2, host3 into gold',
+            kind='policy',
+            flavor=self.flavor(level='gold'),
+        )
+
+    def row_image_isolation(self):
+        """The aggregate wants another property of the image."""
+        self.aggregate('linux', self.HOSTS, os_distro='ubuntu')
+        self.check(
+            '3 are refused by AggregateImagePropertiesIsolation',
+            'ask for an image without the property os_distro',
+            'take host1, host2, host3 out of linux',
+            image=self.image(os_distro='windows'),
+            do=True,
+            then={'image': None},
+        )
+
+    # traits
+
+    def row_trait(self):
+        """No host has a trait that people give."""
+        self._create_trait(TRAIT)
+        self.check(
+            f'3 lack the trait {TRAIT}',
+            f'give host1, host2, host3 the trait {TRAIT}',
+            kind='policy',
+            flavor=self.flavor(specs={f'trait:{TRAIT}': 'required'}),
+        )
+
+    def row_unknown_trait(self):
+        """Placement does not know the trait."""
+        self.check(
+            '3 lack the trait CUSTOM_UNKNOWN, which placement does not know',
+            'give host1, host2, host3 the trait CUSTOM_UNKNOWN',
+            kind='policy',
+            flavor=self.flavor(specs={'trait:CUSTOM_UNKNOWN': 'required'}),
+        )
+
+    def row_forbidden_trait(self):
+        """All hosts have a trait that the flavor forbids."""
+        for host in self.HOSTS:
+            self.add_traits(host, TRAIT)
+        self.check(
+            f'3 have the forbidden trait {TRAIT}',
+            f'take the trait {TRAIT} from host1, host2, host3',
+            kind='policy',
+            flavor=self.flavor(specs={f'trait:{TRAIT}': 'forbidden'}),
+        )
+
+    def row_reported_trait(self):
+        """No host has a trait that its driver reports."""
+        self.check(
+            '3 lack the trait HW_CPU_X86_AVX',
+            None,
+            flavor=self.flavor(specs={'trait:HW_CPU_X86_AVX': 'required'}),
+        )
+
+    def row_image_type(self):
+        """No host takes the image's disk format."""
+        self.option('scheduler', query_placement_for_image_type_support=True)
+        self.check('3 lack the trait COMPUTE_IMAGE_TYPE_RAW', None)
+
+    # groups
+
+    def row_anti_affinity(self):
+        """Each host has a server of the group, and one could go elsewhere."""
+        group = self.create_group(2)
+        hints = {'group': group}
+        for host in ('host1', 'host1', 'host2'):
+            self.boot(hints=hints, az=f'nova:{host}')
+        self.disable('host3')
+        self.fill('host2', vcpu=2)
+        self.check(
+            '1 is disabled',
+            'move a server of the group away from host1',
+            hints=hints,
+            flavor=self.flavor(vcpu=8),
+        )
+
+    def row_anti_affinity_full(self):
+        """Each host has a server of the group."""
+        hints = {'group': self.create_group()}
+        for host in self.HOSTS:
+            self.boot(hints=hints, az=f'nova:{host}')
+        self.check(
+            '3 are full for the server group',
+            'add a host like host1',
+            'ask without the server group',
+            hints=hints,
+            do=lambda: self._start_compute('host9'),
+        )
+
+    def row_affinity_full(self):
+        """The host of the group is full."""
+        hints = {'group': self.create_group(policy='affinity')}
+        self.boot(hints=hints, az='nova:host1')
+        server = self.fill('host1', vcpu=9)
+        self.check(
+            '2 are not where the server group is',
+            'free 1 VCPU on host1',
+            'ask without the server group',
+            hints=hints,
+            do=self.delete(server),
+        )
+
+    def row_affinity_disabled(self):
+        """The host of the group is disabled."""
+        hints = {'group': self.create_group(policy='affinity')}
+        self.boot(hints=hints, az='nova:host1')
+        self.disable('host1')
+        self.check(
+            '2 are not where the server group is',
+            'ask without the server group',
+            hints=hints,
+            do=True,
+            then={'hints': None},
+        )
+
+    def _racks(self, **racks):
+        for rack, hosts in racks.items():
+            self.aggregate(rack, hosts, metadata={'failure_domain': rack})
+
+    def row_domains_full(self):
+        """Each failure domain has a server of the group."""
+        self.option('nova_ext_sched', max_server_per_failure_domain=1)
+        self._racks(a=['host1', 'host2'], b=['host3'])
+        hints = {'group': self.create_group()}
+        for _ in range(2):
+            self.boot(hints=hints)
+        self.check(
+            '3 are in a full failure domain',
+            'ask without the server group',
+            'raise [nova_ext_sched] max_server_per_failure_domain in '
+            'nova.conf to 2',
+            hints=hints,
+            do=lambda: self.option(
+                'nova_ext_sched', max_server_per_failure_domain=2
+            ),
+        )
+
+    def row_no_domain(self):
+        """No host is in a failure domain."""
+        self.option('nova_ext_sched', max_server_per_failure_domain=1)
+        self._racks(a=[])
+        hints = {'group': self.create_group()}
+        self.check(
+            '3 are in no failure domain',
+            'put host1, host2, host3 into a',
+            kind='policy',
+            hints=hints,
+        )
+
+    # numbers and hints
+
+    def row_many_servers(self):
+        """Hosts hold as many servers as one may."""
+        self.option('filter_scheduler', max_instances_per_host=1)
+        self.fill(*self.HOSTS)
+        self.check(
+            '3 are refused by NumInstancesFilter',
+            'raise [filter_scheduler] max_instances_per_host in nova.conf '
+            'to 2',
+            kind='policy',
+            do=lambda: self.option(
+                'filter_scheduler', max_instances_per_host=2
+            ),
+        )
+
+    def row_busy(self):
+        """Hosts have as many tasks as one may."""
+        self.option('filter_scheduler', max_io_ops_per_host=0)
+        self.check(
+            '3 are refused by IoOpsFilter',
+            'raise [filter_scheduler] max_io_ops_per_host in nova.conf to 1',
+            kind='policy',
+            do=lambda: self.option('filter_scheduler', max_io_ops_per_host=1),
+        )
+
+    def row_same_host(self):
+        """The host of the hint is disabled."""
+        server = self.fill('host1')
+        self.disable('host1')
+        self.check(
+            '2 are refused by SameHostFilter',
+            'ask without the hint same_host',
+            hints={'same_host': server['id']},
+            do=True,
+            then={'hints': None},
+        )
+
+    def row_different_host(self):
+        """The only host that is left is the one of the hint."""
+        server = self.fill('host1')
+        self.disable('host2', 'host3')
+        self.check(
+            '2 are disabled',
+            'ask without the hint different_host',
+            hints={'different_host': server['id']},
+            do=True,
+            then={'hints': None},
+        )
+
+    def row_address(self):
+        """No host is near the address of the hint."""
+        hints = {'build_near_host_ip': '10.9.9.9', 'cidr': '/30'}
+        self.check(
+            '3 are refused by SimpleCIDRAffinityFilter',
+            'ask without the hint build_near_host_ip',
+            hints=hints,
+            do=True,
+            then={'hints': None},
+        )
+
+    def row_query(self):
+        """No host is what the hint asks for."""
+        self.check(
+            '3 are refused by JsonFilter',
+            'ask without the hint query',
+            hints={'query': '[">=", "$free_ram_mb", 100000]'},
+            do=True,
+            then={'hints': None},
+        )
+
+    def row_isolated_image(self):
+        """The image is for isolated hosts, and there is none."""
+        image = self.image()
+        self.option(
+            'filter_scheduler', isolated_images=[image], isolated_hosts=[]
+        )
+        self.check('3 are refused by IsolatedHostsFilter', None, image=image)
+
+    def row_architecture(self):
+        """The image is of another architecture."""
+        self.check(
+            '3 are refused by ImagePropertiesFilter',
+            'ask for an image without the property hw_architecture',
+            image=self.image(hw_architecture='ppc64le'),
+            do=True,
+            then={'image': None},
+        )
+
+    def row_capabilities(self):
+        """The flavor wants what no nova-compute reports."""
+        self.check(
+            '3 are refused by ComputeCapabilitiesFilter',
+            None,
+            flavor=self.flavor(specs={'capabilities:hypervisor_type': 'xen'}),
+        )
+
+    def row_two_in_the_way(self):
+        """Two servers are in the way of a large one, on each host."""
+        five = self.flavor(vcpu=5)
+        servers = [
+            self.boot(az=f'nova:{host}', flavor=five)
+            for host in self.HOSTS
+            for _ in range(2)
+        ]
+
+        def do():
+            for one in servers[:2]:
+                self._delete_server(one)
+
+        self.check(
+            '3 are full (VCPU)',
+            'free 10 VCPU on one of host1, host2, host3',
+            flavor=self.flavor(vcpu=10),
+            do=do,
+        )
+
+    def row_smaller_flavor(self):
+        """A smaller flavor would fit."""
+        self.fill(*self.HOSTS, vcpu=5)
+        small = self.flavor(name='small', vcpu=4)
+        self.check(
+            '3 are full (VCPU)',
+            'free 1 VCPU on one of host1, host2, host3',
+            'add a host like host1',
+            'ask for flavor small',
+            flavor=self.flavor(vcpu=6),
+            do=True,
+            then={'flavor': small},
+        )
