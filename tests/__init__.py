@@ -85,9 +85,10 @@ class RunTest(testtools.RunTest):
 
 def _forget_options():
     # oslo.config still says that an option was set after it was cleared.
-    group = cfg.CONF._groups.get('nova_ext_sched')
-    for option in group._opts.values() if group else ():
-        option.pop('location', None)
+    for name in ('nova_ext_sched', 'blazar:physical:host'):
+        group = cfg.CONF._groups.get(name)
+        for option in group._opts.values() if group else ():
+            option.pop('location', None)
 
 
 testtools.TestCase.run_tests_with = RunTest

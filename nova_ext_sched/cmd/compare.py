@@ -159,7 +159,7 @@ def _ask(
     options: tuple[str, ...],
     advance: typing.Any,
 ) -> Answers:
-    """Return what one side answers.
+    """Return the answers of one side.
 
     :raises exception.InvalidValue: it does not
     """

@@ -104,7 +104,7 @@ class Command(base.Command):
 
 
 def prepare(is_debugging: bool = False) -> None:
-    """Let this process run nova's code as nova-scheduler does.
+    """Prepare this process to run nova's code as nova-scheduler does.
 
     :raises exception.InvalidValue: there is no nova
     """
@@ -127,7 +127,7 @@ def prepare(is_debugging: bool = False) -> None:
 
 
 def add_without(parser: typing.Any) -> None:
-    """Add what a saved cloud is answered without."""
+    """Add the option for filters that a saved cloud is answered without."""
     parser.add_argument(
         '--without',
         metavar='FILTER',

@@ -25,7 +25,7 @@ _Text = Callable[[str], str]
 def replacing(
     writer: container.Writer, folder: pathlib.Path
 ) -> Iterator[container.Writer]:
-    """Yield what takes the lines of a cloud; write them with other words.
+    """Yield a writer for the lines of a cloud; write them with other words.
 
     They are written when the block ends, because the order of words needs all
     of them. Until then they are in a file without a name.

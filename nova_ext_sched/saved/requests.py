@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which of a cloud's stored requests differ."""
+"""Comparison of a cloud's stored requests."""
 
 import json
 import typing
@@ -34,7 +34,7 @@ def find_distinct() -> list[str]:
 
 
 def _make_key(uuid: str, text: typing.Any) -> str:
-    """Return what is equal for equal requests; the text if it is not JSON."""
+    """Return a key that equal requests share; the text if it is not JSON."""
     try:
         # Parts of a request have the server's UUID in them.
         fields = json.loads(text.replace(uuid, ''))[listed.DATA]

@@ -79,7 +79,7 @@ class Added(typing.NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> 'Added':
-        """Return what ``LIKE[:N][@DOMAIN]`` says.
+        """Parse ``LIKE[:N][@DOMAIN]``.
 
         :raises exception.InvalidValue: it has another form
         """
@@ -94,7 +94,7 @@ class Added(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Supposed:
-    """What is to be other.
+    """A change to suppose.
 
     :ivar added: hosts
     :ivar options: of nova-compute, of :data:`.readers.COUNTED`
@@ -305,7 +305,7 @@ class Supposing:
         self._mirror(like, name, mine)
 
     def _mirror(self, like: str, name: str, mine: Collection[int]) -> None:
-        """Let placement have the aggregates that nova has of a host."""
+        """Give placement the aggregates that nova has of a host."""
         table = api_models.Aggregate.__table__
         uuids = dict(
             self.connections['']
@@ -321,7 +321,7 @@ class Supposing:
                 )
 
     def _set(self, name: str, value: str) -> None:
-        """Let compute nodes have an amount that an option sets."""
+        """Set an amount of compute nodes as an option does."""
         amount = _read_amount(name, value)
         overwritten = []
         for connection, node in self._list_nodes():

@@ -307,7 +307,7 @@ def _set_hosts(
 
 
 def fold(text: str) -> str:
-    """Return what MySQL's utf8_general_ci compares of a text."""
+    """Return a text as MySQL's utf8_general_ci compares it."""
     bare = unicodedata.normalize('NFD', text.rstrip(' ').upper())
     return ''.join(one for one in bare if not unicodedata.combining(one))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who reads which option of nova.conf.
+"""Readers of each option of nova.conf.
 
 An answer as if nova-scheduler's nova.conf had an option is worth nothing
 where other services read it. ``tests/unit/dryrun/cloud/test_readers.py`` looks

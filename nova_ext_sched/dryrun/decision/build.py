@@ -60,7 +60,7 @@ class Build(typing.NamedTuple):
         return self.message.startswith(NO_VALID_HOST)
 
     def say_fault(self) -> str:
-        """Return what nova recorded; empty where it recorded nothing."""
+        """Return the fault that nova recorded; empty where there is none."""
         if self.time is None:
             return ''
         said = messages.without_traceback(self.message)

@@ -537,7 +537,7 @@ def _say_asked(cell: typing.Any) -> str:
 def _say_free(
     cell: typing.Any, asked: Iterable[typing.Any], host: typing.Any
 ) -> str:
-    """Return what a host's NUMA node has free of what is asked for."""
+    """Return the free amount of a host's NUMA node."""
     memory = int(cell.memory * host.ram_allocation_ratio) - cell.memory_usage
     amounts = [f'{memory} MB']
     if any(one.pcpuset for one in asked):
@@ -598,7 +598,7 @@ def _say_request(request: typing.Any) -> str:
 
 
 def _say_device(tags: typing.Any, keys: Iterable[str]) -> str:
-    """Return what tells devices apart.
+    """Return the attributes that tell devices apart.
 
     :param keys: of the tags that a request names besides vendor, product and
         network

@@ -47,7 +47,7 @@ def find(judged: matrix.Matrix, ctxt: typing.Any, asked: typing.Any) -> str:
 
 
 def _measure(flavor: typing.Any) -> dict[str, int]:
-    """Return what a nova Flavor gives, by resource class."""
+    """Return the amounts of a nova Flavor, by resource class."""
     disk = flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024)
     return dict(
         zip(_GIVES, (flavor.vcpus, flavor.memory_mb, disk), strict=True)
@@ -55,7 +55,7 @@ def _measure(flavor: typing.Any) -> dict[str, int]:
 
 
 def _list_free(judged: matrix.Matrix) -> Iterator[dict[str, int]]:
-    """Yield what hosts have free of what they lack, where room is all."""
+    """Yield the free amounts of hosts that lack room alone."""
     free: dict[str, dict[str, int]] = {}
     others = set()
     for one, column in zip(judged.constraints, judged.columns, strict=True):

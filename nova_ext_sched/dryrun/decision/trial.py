@@ -249,7 +249,7 @@ class Trials:
             future.free(consumer, node)
 
     def free_unheld(self, future: fork.Fork, step: Step) -> None:
-        """Let nobody hold what is of no server."""
+        """Remove allocations that belong to no server."""
         for node in step.hosts:
             for consumer in self.unheld[node]:
                 future.free(consumer, node)
@@ -337,7 +337,7 @@ def _sum(amounts: Mapping[str, int]) -> int:
 
 
 def change_request(spec_obj: typing.Any, acts: Iterable[act.Act]) -> None:
-    """Let a nova RequestSpec ask for what acts say.
+    """Change a nova RequestSpec to ask for what acts say.
 
     :param acts: without ``availability_zone``, ``host``, ``group``, hints or
         properties of the image by their names; for a flavor by its name
@@ -373,7 +373,7 @@ def _leave_out(spec_obj: typing.Any, name: str) -> None:
 
 
 def _leave_out_property(image: typing.Any, name: str) -> None:
-    """Let a nova ImageMeta lack a property, or its disk format."""
+    """Remove a property from a nova ImageMeta, or its disk format."""
     if name == 'disk_format':
         # Of one that nova does not know it asks for no trait.
         image.disk_format = 'another'
