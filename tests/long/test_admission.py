@@ -67,8 +67,10 @@ class NeverTestCase(AdmissionTestCase):
             'host1', stuck=[('never evacuated', '')], moves=[]
         )
         self.assertEqual(
-            '1 of 2 hosts can fail, one at a time; 1 cannot. nova never '
-            'evacuates 1 server, in any state.',
+            '1 of 2 hosts can fail, one at a time; 1 cannot. 1 server has its '
+            'root disk on a host that failed: unless disks are shared, it '
+            'comes back from its image. nova never evacuates 1 server, in '
+            'any state.',
             document['answer']['sentence'],
         )
 
