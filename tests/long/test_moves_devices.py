@@ -98,8 +98,8 @@ class DevicesInPlacementTestCase(DevicesTestCase):
     """Each device is a provider in the host's tree."""
 
     in_placement = True
-    # And once to try what would help.
-    judged = 3
+    # And twice to try what would help: a free device, and one more host.
+    judged = 4
 
     def carry_out_devices(self, plan):
         # On a cold migration nova-compute takes any device, not that which
