@@ -160,7 +160,8 @@ def advise(
         described,
         judged.get_unheld(),
         smaller,
-        snapshot.is_boot(stored),
+        is_new=snapshot.is_boot(stored),
+        stays=utils.request_is_rebuild(stored),
     )
     judged.advice = advice.find(judged, trials, bounds)
 

@@ -72,6 +72,7 @@ class Trials:
     :param unheld: what holds room of which nobody has it: UUIDs of consumers,
         by those of compute nodes that have enough room without
     :param is_new: whether the request may be written otherwise
+    :param stays: whether the server stays on its host, whatever is asked
     :param smaller: the name of the nearest flavor that fits, which may
         be asked for instead; empty for none
     """
@@ -85,6 +86,7 @@ class Trials:
     )
     smaller: str = ''
     is_new: bool = False
+    stays: bool = False
 
     def __post_init__(self) -> None:
         self._reader = servers.Reader(self.cloud)
@@ -168,7 +170,8 @@ class Trials:
         if made.supposes == act.RUNS:
             return not self._is_left(node)
         if made.supposes in (act.REQUEST, act.IMAGE):
-            return self.is_new or {*made.names} <= _LEFT_OUT_LATER
+            later = set() if self.stays else _LEFT_OUT_LATER
+            return self.is_new or {*made.names} <= later
         if made.supposes == act.UNHELD:
             return node in self.unheld
         if made.supposes == act.ANOTHER and self.group is not None:
