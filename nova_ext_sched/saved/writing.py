@@ -338,7 +338,8 @@ def read_file_options(
         names = listed.OPTIONS.get(name, '').split()
         other.register_opts(
             [one for one in opts if one.dest in names],
-            None if name == 'DEFAULT' else group,
+            # By its name: copies of a group share what was set in one.
+            None if name == 'DEFAULT' else name,
         )
     conf.register_opts(other)
     other([], default_config_files=[*files], default_config_dirs=[])
