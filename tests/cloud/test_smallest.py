@@ -13,6 +13,7 @@ from tests.cloud import test_documentation
 
 #: What a line has that wants images, and so servers too.
 NOT_HERE = (
+    ' SERVER',
     ' image ',
     ' --image ',
     ' --server ',
