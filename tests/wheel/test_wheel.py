@@ -179,7 +179,7 @@ class DistributionTestCase(unittest.TestCase):
         """An index shows it alone."""
         text = metadata().get_payload()
         self.assertIn('nova-ext-sched', text)
-        self.assertIn('Quick start, Installation, Compatibility,', text)
+        self.assertIn('Installation, Compatibility, Choosing a policy,', text)
         self.assertEqual([], re.findall(r'`_|doc/source|\.\. _', text))
 
     def test_wheel_holds_the_package_and_the_sample(self):
