@@ -116,8 +116,9 @@ class ProcessTestCase(testtools.TestCase):
         # Glance is asked as a user, and there is none.
         done = self.explain('--flavor', 'small', '--image', str(uuid.uuid4()))
         self.assertEqual(1, done.returncode, done.stderr)
-        self.assertIn('OS_CLOUD', done.stderr)
-        self.assertIn('auth_url', done.stderr)
+        self.assertIn(
+            'no usable credentials (set OS_CLOUD or OS_*)', done.stderr
+        )
 
         methods = re.findall(r'"([A-Z]+) /', self.access_log.read_text())
         self.assertEqual({'GET'}, set(methods))
