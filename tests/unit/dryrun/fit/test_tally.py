@@ -6,6 +6,7 @@ import types
 
 import testtools
 
+from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.fit import answer
 from nova_ext_sched.dryrun.fit import count
@@ -54,3 +55,24 @@ class DescribeTestCase(testtools.TestCase):
         expected = [('z', 4, 1), ('x', 3, None), ('y', None, None)]
         self.assertEqual(expected, numbers)
         self.assertIsNone(found.in_several.servers)
+
+    def test_the_flavor_with_the_least_room_is_first(self):
+        """One that could not be counted is last."""
+        counted = {
+            'b': {'rooms': rooms(a=3)},
+            'uncounted': {'fault': 'no'},
+            'any': {'rooms': {'a': count.HostRoom(None, ['a'], count.MOST)}},
+            'a': {'rooms': rooms(a=3)},
+            'full': {'rooms': rooms(a=0)},
+        }
+        flavors = []
+        for name, known in counted.items():
+            fields = {**vars(FLAVOR), 'name': name}
+            flavor = types.SimpleNamespace(**fields)
+            known = tally.Counted(flavor, **known)
+            flavors.append(tally.make_document(known))
+        made = tally.build(question.Question(None), None, flavors, 1, [])
+        self.assertEqual(
+            ['full', 'a', 'b', 'any', 'uncounted'],
+            [one.name for one in made.flavors],
+        )
