@@ -94,6 +94,33 @@ WITHOUT_GROUP = Act(
 )
 
 
+def take_out(admits: str) -> Act:
+    """Return the act that takes hosts out of the aggregates that close them.
+
+    :param admits: others that can use the hosts then
+    """
+    return Act(POLICY, 'take {hosts} out of {names}', LEAVES, admits=admits)
+
+
+def put_into(admits: str) -> Act:
+    """Return the act that puts hosts into the aggregates that open them.
+
+    :param admits: as of :func:`take_out`
+    """
+    return Act(POLICY, 'put {hosts} into {names}', JOINS, admits=admits)
+
+
+def raise_option(group: str, name: str, value: int) -> Act:
+    """Return the act that raises an option of nova.conf."""
+    return Act(
+        POLICY,
+        f'raise [{group}] {name} in nova.conf to {value}',
+        OPTION,
+        (f'{group}.{name}', str(value)),
+        by_command=False,
+    )
+
+
 def combine(acts: Iterable[Act]) -> list[Act]:
     """Return the acts of all refusals that one cause makes of one host.
 

@@ -78,18 +78,8 @@ DECLARATION = declaration.Policy(
     refuses='have aggregates that do not match the flavor',
     host_filter='AggregateInstanceTypeFilter',
     acts=(
-        act.Act(
-            act.POLICY,
-            'take {hosts} out of {names}',
-            act.LEAVES,
-            admits='flavors that do not match its metadata',
-        ),
-        act.Act(
-            act.POLICY,
-            'put {hosts} into {names}',
-            act.JOINS,
-            admits='all flavors that match its metadata',
-        ),
+        act.take_out('flavors that do not match its metadata'),
+        act.put_into('all flavors that match its metadata'),
     ),
 )
 

@@ -40,11 +40,8 @@ DECLARATION = declaration.Policy(
     refuses='are kept for failures',
     closes=True,
     acts=(
-        act.Act(
-            act.POLICY,
-            'take {hosts} out of {names}',
-            act.LEAVES,
-            admits='every request, and the room is missing when a host fails',
+        act.take_out(
+            'every request, and the room is missing when a host fails'
         ),
     ),
     request_filter='failover_hosts',

@@ -91,12 +91,7 @@ DECLARATION = declaration.Policy(
         act.WITHOUT_GROUP,
     ),
     acts_lacking=(
-        act.Act(
-            act.POLICY,
-            'put {hosts} into {names}',
-            act.JOINS,
-            admits='servers that are spread over failure domains',
-        ),
+        act.put_into('servers that are spread over failure domains'),
     ),
     request_filter='failure_domains',
     host_filter=HOST_FILTER,
@@ -294,10 +289,4 @@ class Spread:
     def _raise(self, limit: int) -> Iterator[act.Act]:
         """Yield the act of an option that is to allow one more."""
         if self._option and self._option < limit:
-            yield act.Act(
-                act.POLICY,
-                f'raise [nova_ext_sched] {LIMIT} in nova.conf to {limit}',
-                act.OPTION,
-                (f'nova_ext_sched.{LIMIT}', str(limit)),
-                by_command=False,
-            )
+            yield act.raise_option('nova_ext_sched', LIMIT, limit)

@@ -50,14 +50,7 @@ DECLARATION = declaration.Policy(
     'that require these traits.',
     refuses='are isolated',
     closes=True,
-    acts=(
-        act.Act(
-            act.POLICY,
-            'take {hosts} out of {names}',
-            act.LEAVES,
-            admits='requests that do not require its traits',
-        ),
-    ),
+    acts=(act.take_out('requests that do not require its traits'),),
     request_filter='isolate_aggregates',
     host_filter='IsolatedAggregatesFilter',
     turned_on_by='[nova_ext_sched] enable_isolated_aggregate_filtering',

@@ -77,22 +77,8 @@ DECLARATION = declaration.Policy(
     refuses='are reserved',
     lacks='are in no aggregate that the request names',
     closes=True,
-    acts=(
-        act.Act(
-            act.POLICY,
-            'take {hosts} out of {names}',
-            act.LEAVES,
-            admits='requests without a key of the prefix',
-        ),
-    ),
-    acts_lacking=(
-        act.Act(
-            act.POLICY,
-            'put {hosts} into {names}',
-            act.JOINS,
-            admits='all requests with the key',
-        ),
-    ),
+    acts=(act.take_out('requests without a key of the prefix'),),
+    acts_lacking=(act.put_into('all requests with the key'),),
     request_filter='reserved_aggregates',
     host_filter='IsolatedAggregatesFilter',
     turned_on_by='[nova_ext_sched] placement_req_required_member_prefix, '

@@ -123,13 +123,7 @@ class Refused:
         :param amount: the field of the HostState that has reached it
         """
         value = getattr(self.host, amount) + 1
-        return act.Act(
-            act.POLICY,
-            f'raise [filter_scheduler] {option} in nova.conf to {value}',
-            act.OPTION,
-            (f'filter_scheduler.{option}', str(value)),
-            by_command=False,
-        )
+        return act.raise_option('filter_scheduler', option, value)
 
 
 _Compare = Callable[[Refused], str]
@@ -142,18 +136,8 @@ _OF_AGGREGATES = (
     'AggregateTypeAffinityFilter',
 )
 _MOVES = (
-    act.Act(
-        act.POLICY,
-        'take {hosts} out of {names}',
-        act.LEAVES,
-        admits='requests that it is closed to',
-    ),
-    act.Act(
-        act.POLICY,
-        'put {hosts} into {names}',
-        act.JOINS,
-        admits='requests that it is for',
-    ),
+    act.take_out('requests that it is closed to'),
+    act.put_into('requests that it is for'),
 )
 # The option of each that compares a number, and what it compares.
 _OPTIONS = {

@@ -63,14 +63,7 @@ TENANT = declaration.Policy(
     request_filter='require_tenant_aggregate',
     host_filter='AggregateMultiTenancyIsolation',
     closes=True,
-    acts=(
-        act.Act(
-            act.POLICY,
-            'take {hosts} out of {names}',
-            act.LEAVES,
-            admits='all projects',
-        ),
-    ),
+    acts=(act.take_out('all projects'),),
 )
 # Of no filter: HostManager itself compares names, and in_tree of the query.
 REQUESTED_HOST = declaration.Policy(
@@ -150,18 +143,8 @@ UNPIN = AVAILABILITY_ZONE.acts[0]._replace(
 )
 
 #: What lets hosts take what is for aggregates and traits.
-PUT_INTO = act.Act(
-    act.POLICY,
-    'put {hosts} into {names}',
-    act.JOINS,
-    admits='all requests for it',
-)
-TAKE_OUT = act.Act(
-    act.POLICY,
-    'take {hosts} out of {names}',
-    act.LEAVES,
-    admits='requests that it is closed to',
-)
+PUT_INTO = act.put_into('all requests for it')
+TAKE_OUT = act.take_out('requests that it is closed to')
 GIVE_TRAIT = act.Act(
     act.POLICY,
     'give {hosts} the trait {names}',
