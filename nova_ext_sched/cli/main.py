@@ -20,6 +20,10 @@ from nova_ext_sched.cli import interrupts
 
 NAMESPACE = 'nova_ext_sched.commands'
 
+#: What a Python runs for this program. -P: the folder in which somebody types
+#: may have a nova.py.
+PROGRAM = ('-P', '-m', 'nova_ext_sched.cli.main')
+
 # argparse's exit status for wrong usage.
 _USAGE = 2
 _MOVED = ('--config-file', '--config-dir')

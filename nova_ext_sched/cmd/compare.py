@@ -25,9 +25,6 @@ from nova_ext_sched.cmd import scheduler
 # The plans whose first line is compared; they need no host or flavor.
 _PLANS = ('audit', 'mend', 'survive', 'maintain')
 
-# What runs in the other environment.
-_RUN = 'import sys; from nova_ext_sched.cli import main; sys.exit(main.main())'
-
 Answers = Mapping[str, str]
 
 
@@ -163,8 +160,9 @@ def _ask(
 
     :raises exception.InvalidValue: it does not
     """
-    argv = [python, '-c', _RUN, 'compare', str(parsed_args.file), '--answers']
-    argv += [*options, *(f'--without={one}' for one in parsed_args.without)]
+    argv = [python, *main.PROGRAM, 'compare', str(parsed_args.file)]
+    argv += ['--answers', *options]
+    argv += [f'--without={one}' for one in parsed_args.without]
     answers = {}
     try:
         with subprocess.Popen(

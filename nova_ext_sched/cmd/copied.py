@@ -14,6 +14,8 @@ import sys
 
 from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched.cli import base
+from nova_ext_sched.cli import main
 
 #: How many hosts are supposed at most.
 MOST = 512
@@ -39,7 +41,7 @@ def save(
         raise exception.InvalidValue(
             where='the cloud',
             expected='one that can be copied',
-            got=ended.stderr.strip().rpartition('\n')[2],
+            got=_read_error(ended),
         )
 
 
@@ -54,7 +56,7 @@ def find_fewest(
     :param words: the command
     :param path: of a copy of the cloud
     :returns: the values with a number, and a sentence about it
-    :raises exception.InvalidValue: several end so
+    :raises exception.InvalidValue: several end so, or the command fails
     """
     asked = [one for one in added if _FEWEST in one]
     if not asked:
@@ -65,13 +67,27 @@ def find_fewest(
         )
 
     def put(number: int, texts: Iterable[str]) -> list[str]:
-        return [one.replace(_FEWEST, f':{number}') for one in texts]
+        # Other words may have a colon, too: hints, names.
+        meant = asked[0].replace(_FEWEST, f':{number}')
+        return [
+            one.removesuffix(asked[0]) + meant
+            if one == asked[0] or one.endswith(f'={asked[0]}')
+            else one
+            for one in texts
+        ]
 
     plain = _leave_out_cloud(words)
 
     def suffices(number: int) -> bool:
-        command = [*put(number, plain), '--from', str(path)]
-        return not _run(command).returncode
+        ended = _run([*put(number, plain), '--from', str(path)])
+        if ended.returncode not in (base.FINE, base.SOME_FOUND):
+            # Nobody knows whether they are enough.
+            raise exception.InvalidValue(
+                where='the command for --add-host',
+                expected='an answer',
+                got=_read_error(ended),
+            )
+        return ended.returncode == base.FINE
 
     least, most = 0, 1
     while most <= MOST and not suffices(most):
@@ -100,9 +116,13 @@ def _leave_out_cloud(words: Sequence[str]) -> list[str]:
     return found
 
 
+def _read_error(ended: 'subprocess.CompletedProcess[str]') -> str:
+    return messages.clean(ended.stderr.strip().rpartition('\n')[2])
+
+
 def _run(words: Sequence[str]) -> 'subprocess.CompletedProcess[str]':
     return subprocess.run(
-        [sys.executable, '-m', 'nova_ext_sched.cli.main', *words],
+        [sys.executable, *main.PROGRAM, *words],
         capture_output=True,
         text=True,
     )

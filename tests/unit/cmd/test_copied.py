@@ -42,6 +42,25 @@ class FewestTestCase(testtools.TestCase):
         self.assertEqual(['a:512'], found)
         self.assertEqual('512 more hosts are not enough either.', said)
 
+    def test_the_command_fails(self):
+        """No number is said where nobody knows."""
+        ended = types.SimpleNamespace(returncode=1, stderr='no cell\n')
+        with mock.patch.object(copied, '_run', return_value=ended) as run:
+            exc = self.assertRaises(
+                exception.InvalidValue,
+                *(copied.find_fewest, ['a:min'], ['survive'], PATH),
+            )
+        self.assertIn('no cell', str(exc))
+        self.assertEqual(1, run.call_count)
+
+    def test_other_words_with_a_colon(self):
+        words = ['survive', '--hint', 'x=a:minute', '--add-host', 'a:min']
+        with mock.patch.object(
+            copied, '_run', return_value=types.SimpleNamespace(returncode=0)
+        ) as run:
+            copied.find_fewest(['a:min'], words, PATH)
+        self.assertEqual([*words[:-1], 'a:1'], run.call_args.args[0][:5])
+
     def test_another_cloud_is_named(self):
         words = ['survive', '--config-file', 'x', '--from=y', '--lose', 'host']
         self.find(1, 'a:min', words=words)
