@@ -218,12 +218,7 @@ class Lister(Command, report.Lister):
         )
         wanted = supposed.Supposed(
             [*map(supposed.Added.read, parsed_args.add_host)],
-            {
-                short: value
-                for name, value in parsed_args.option
-                for short in [name.removeprefix('DEFAULT.')]
-                if short in readers.COUNTED
-            },
+            readers.choose_counted(parsed_args.option),
         )
         origin = reading.use(path, parsed_args.without, wanted=wanted)
         notes = [*filter(None, [note]), *origin.notes]
@@ -231,11 +226,8 @@ class Lister(Command, report.Lister):
 
     def _needs_copy(self, parsed_args: argparse.Namespace) -> bool:
         """Return whether what is supposed has to stand in tables."""
-        names = {
-            name.removeprefix('DEFAULT.') for name, _ in parsed_args.option
-        }
         return bool(
-            parsed_args.add_host or not names.isdisjoint(readers.COUNTED)
+            parsed_args.add_host or readers.choose_counted(parsed_args.option)
         )
 
     def _use_copy(self, parsed_args: argparse.Namespace) -> None:

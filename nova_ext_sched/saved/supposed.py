@@ -323,12 +323,12 @@ class Supposing:
     def _set(self, name: str, value: str) -> None:
         """Set an amount of compute nodes as an option does."""
         amount = _read_amount(name, value)
+        kind = (_RATIOS | _RESERVED | _INITIAL)[name]
+        class_, used, free, unit = _ROOM[kind]
         overwritten = []
         for connection, node in self._list_nodes():
             root = self.providers.get(node['uuid'])
             is_new = node['uuid'] in self._new
-            kind = (_RATIOS | _RESERVED | _INITIAL)[name]
-            class_, used, free, unit = _ROOM[kind]
             if root is None or (name in _INITIAL and not is_new):
                 continue
             inventory = root['inventories'].get(class_, {})

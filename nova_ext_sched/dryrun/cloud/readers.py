@@ -7,6 +7,7 @@ where other services read it. ``tests/unit/dryrun/cloud/test_readers.py`` looks
 for them in the code of nova.
 """
 
+from collections.abc import Iterable
 import fnmatch
 
 from nova_ext_sched import exception
@@ -89,7 +90,7 @@ def find(option: str) -> str:
     :param option: ``name`` for ``[DEFAULT]`` or ``group.name``
     :returns: empty where none is known
     """
-    option = option.removeprefix('DEFAULT.')
+    option = _shorten(option)
     for service, patterns in _READ_BY.items():
         if _matches(option, patterns):
             return service
@@ -103,7 +104,7 @@ def check(option: str) -> str:
     :returns: a remark on one of which nobody knows who reads it; else empty
     :raises exception.InvalidValue: another service reads it
     """
-    if option.removeprefix('DEFAULT.') in COUNTED:
+    if _shorten(option) in COUNTED:
         return ''
     if reader := find(option):
         raise exception.InvalidValue(
@@ -111,9 +112,22 @@ def check(option: str) -> str:
             expected='an option that nova-scheduler reads',
             got=f'{option}, which {reader} reads',
         )
-    if _matches(option.removeprefix('DEFAULT.'), _OF_THE_SCHEDULER):
+    if _matches(_shorten(option), _OF_THE_SCHEDULER):
         return ''
     return f'Perhaps nova-scheduler does not read {option}.'
+
+
+def choose_counted(options: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the values of the options that are :data:`COUNTED`.
+
+    :param options: name, as of :func:`find`, and value of each
+    """
+    shortened = ((_shorten(name), value) for name, value in options)
+    return {name: value for name, value in shortened if name in COUNTED}
+
+
+def _shorten(option: str) -> str:
+    return option.removeprefix('DEFAULT.')
 
 
 def _matches(option: str, patterns: str) -> bool:
