@@ -282,9 +282,7 @@ class Making(moves_seen.Seen):
         end = _ENDS[step]
         if step in (Step.FAILED, Step.BROKEN, Step.BROKEN_AT_HOME):
             reason = self.find_reason()
-        if step == Step.BROKEN:
-            reason = f'{where} in ERROR' + f' ({reason})' * bool(reason)
-        elif step == Step.BROKEN_AT_HOME:
+        if step in (Step.BROKEN, Step.BROKEN_AT_HOME):
             reason = moves_words.say_broken(
                 self.move, self.server, self.own, reason
             )

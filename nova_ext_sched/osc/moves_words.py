@@ -50,7 +50,7 @@ def say_changed(move: moves_plan.Move) -> str:
 def say_broken(
     move: moves_plan.Move, server: typing.Any, own: typing.Any, reason: str
 ) -> str:
-    """Describe a server in ERROR on its old host, and what helps.
+    """Describe a server that is in ERROR, and what helps.
 
     ====================  ===================================================
     its power state       what helps
@@ -58,8 +58,8 @@ def say_broken(
     Running or Paused     its state is set to active, if its guest runs
     Shutdown or Crashed   the same, and then it is stopped
     any other             its guest is started: nova cannot say how it is
-    none, its host is     nothing is needed: the next run evacuates it
-    dead
+    none, on its old      nothing is needed: the next run evacuates it
+    host that is dead
     ====================  ===================================================
 
     :param own: the migration of the move; None where there is none
@@ -68,12 +68,13 @@ def say_broken(
     host, power = server.compute_host, server.power_state
     shown = _POWER_STATES.get(power, 'unknown')
     text = f'it is on {host} in ERROR, power state {shown}'
-    if own is not None:
+    is_at_home = host == move.host
+    if own is not None and is_at_home:
         text += f': its {own.migration_type} failed'
         text += f' ({reason})' if reason else ', and nova does not say why'
     elif reason:
         text += f' ({reason})'
-    if move.method == plan_format.EVACUATE:
+    if move.method == plan_format.EVACUATE and is_at_home:
         return text
     if not reason:
         text += f'. See the nova-compute log of {host}'

@@ -70,6 +70,8 @@ class AnswerTestCase(testtools.TestCase):
         made = report.make(found, [], False)
         self.assertEqual(' '.join(lines), made.sentence)
         self.assertEqual(lines, [one.title for one in made.sections[:3]])
+        answer = made.document()['answer']
+        self.assertEqual({'sentence': made.sentence}, answer)
 
     def test_rows(self):
         self.assertEqual(

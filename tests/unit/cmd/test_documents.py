@@ -31,6 +31,13 @@ class SchemaTestCase(testtools.TestCase):
         if os.environ.get('NOVA_EXT_SCHED_TEST_WRITE'):
             path.write_text(text)
         self.assertEqual(text, path.read_text())
+        schema = json.loads(text)
+        for form in schema.get('oneOf', [schema]):
+            # The first line of what people read, for jq.
+            self.assertIn('answer', form['required'])
+            reference = form['properties']['answer']['$ref']
+            answer = schema['$defs'][reference.rpartition('/')[2]]
+            self.assertIn('sentence', answer['required'])
 
 
 class FinishTestCase(testtools.TestCase):

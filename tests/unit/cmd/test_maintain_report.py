@@ -131,10 +131,13 @@ Cannot be emptied:
 
     def test_rows(self):
         made = self.make(
-            [plan_cases.make_round(1), plan_cases.make_round(2, 3)]
+            [plan_cases.make_round(1), plan_cases.make_round(2, 3)],
+            [keep('VCPU')],
         )
         self.assertEqual(
-            [(1, 1), (2, 1), (2, 2)], [row[:2] for row in made.rows]
+            # The last one cannot be moved.
+            [(1, 1, ''), (2, 1, ''), (2, 2, ''), ('', '', 'VCPU')],
+            [(*row[:2], row[-1]) for row in made.rows],
         )
         self.assertEqual(
             {len(maintain_report.COLUMNS)}, {*map(len, made.rows)}

@@ -229,7 +229,9 @@ class RunTestCase(testtools.TestCase):
         (End.NEW_PLAN, 'No valid host was found. Why: nova has no '
          'nova-compute of b', ('a',), 'error',
          'No valid host was found. Why.'),
-        (End.NEW_PLAN, 'it is on b in ERROR (why)', ('b', 'ERROR'), 'error'),
+        (End.NEW_PLAN, 'it is on b in ERROR, power state Running (why). If '
+         'its guest runs: openstack server set --state active server 1',
+         ('b', 'ERROR'), 'error'),
     )  # fmt: skip
     @ddt.unpack
     def test_what_is_to_be_done(self, end, reason, shown, own='', why='why'):

@@ -100,6 +100,9 @@ class SurviveTestCase(small.TestCase):
         [*_, e, b, a, d] = one.stuck
         then = [each.then for each in (e, b, a, d)]
         self.assertEqual([small.LABEL, '', '', 'VCPU'], then)
+        # What the text counts.
+        counted = [(each.cause, each.number) for each in one.causes]
+        self.assertEqual([(small.LABEL, 3), ('VCPU', 1)], counted)
         why, helps = 'nova cannot move it: it is shelved', 'unshelve it'
         self.assertEqual((why, helps), (a.said, a.helps))
         self.assertIn(f'{why}. Even then: 0 of 2 hosts', d.said)
