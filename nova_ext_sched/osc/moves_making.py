@@ -239,6 +239,8 @@ class Making(moves_seen.Seen):
 
     def _confirm(self) -> None:
         """Ask nova to confirm; the next look shows whether it does."""
+        # Where nova cannot free the old host it leaves the server in ERROR.
+        self.cloud.wait_for_placement(self.move.server)
         try:
             self.cloud.confirm(self.move)
         except moves_cloud.ERRORS as exc:

@@ -251,7 +251,7 @@ class RunTestCase(testtools.TestCase):
     @ddt.unpack
     def test_a_confirmation(self, result, raised):
         """nova may have heard of it already, or does not answer."""
-        cloud, confirmed = Cloud(), []
+        cloud, confirmed, waited = Cloud(), [], []
 
         def show(uuid):
             waits = cloud.log and len(confirmed) < 2
@@ -263,11 +263,14 @@ class RunTestCase(testtools.TestCase):
             return [make_migration(status=status)] * bool(cloud.log)
 
         def confirm(move):
+            # Each time, and before the move began.
             confirmed.append(move)
+            self.assertEqual(len(confirmed) + 1, len(waited))
             if len(confirmed) == 1:
                 raise raised
 
         cloud.read_server, cloud.confirm = show, confirm
+        cloud.wait_for_placement = waited.append
         cloud.read_migrations = list_migrations
         self.assertMoved(result, cloud, 1, method='cold', actual='cold')
 
