@@ -262,6 +262,12 @@ class DocumentationTestCase(testtools.TestCase):
                 except Exception as exc:
                     self.fail(f'{block}: {line}: {exc!r}')
 
+    def test_plans_are_written_by_the_command(self):
+        """A redirection leaves half a plan where the command fails."""
+        for block in documentation.blocks('console'):
+            for line in documentation.command_lines(block):
+                self.assertNotRegex(line, r'json\b.* > ')
+
     @ddt.data(
         'openstack aggregate set --properties a=b windows',
         'openstack aggregate isolation repair',

@@ -96,6 +96,7 @@ class DecideTestCase(testtools.TestCase):
         (Step.WAIT, ('b', 'VERIFY_RESIZE'), {'own': DONE}),
         (Step.WAIT, ('a', 'ACTIVE', 'migrating')),
         (Step.WAIT, ('a', 'ACTIVE', 'resize_prep')),
+        (Step.WAIT, ('b', 'RESIZE', 'resize_finish')),
         (Step.WAIT, ('a', 'ACTIVE', 'rebuilding'), {'begun': True}),
         (Step.MOVED, ('b',)),
         (Step.MOVED, ('b',), {'begun': True}),
@@ -133,6 +134,7 @@ class DecideTestCase(testtools.TestCase):
         (Step.BEGIN, ('a', 'ERROR'), EVACUATE),
         (Step.BEGIN, ('a',)),
         (Step.BEGIN, ('a',), {'own': FAILED}),
+        (Step.BEGIN, ('a',), {'others': [make_migration(2, 'reverted')]}),
         # It was stopped, and runs now.
         (Step.BEGIN, ('a', 'SHUTOFF'), STOPPED),
         (Step.BEGIN, OFF, STOPPED),
@@ -144,6 +146,7 @@ class DecideTestCase(testtools.TestCase):
         # It ran, and is stopped now.
         (Step.BEGIN_COLD, ('a', 'SHUTOFF')),
         (Step.BEGIN_COLD, OFF),
+        (Step.BEGIN_COLD, ('a', 'ACTIVE', None, 6)),
         (Step.BEGIN, UNKNOWN),
         (Step.BEGIN, ('a', 'SHUTOFF'), EVACUATE),
         # nova-api says why not.
