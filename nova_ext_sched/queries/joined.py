@@ -95,7 +95,8 @@ class Database:
         may ask for more
     :param seconds: longest time for an answer; None for :data:`SECONDS`
     :param pauses: whether it is left alone after a silence; if not, only
-        while ten threads wait for it, and then for a minute at a time
+        while ten threads wait for it, and then for a minute at a time. Each
+        question then has the whole time, whatever became of those before
     """
 
     def __init__(
@@ -142,15 +143,7 @@ class Database:
             question = self._find_room(ctxt, select, wanted)
             question.wanted.update(wanted)
             if self._under_way is None:
-                self._send_next()
-                try:
-                    # A scheduler that stops does not wait for one that hangs.
-                    threading.Thread(
-                        target=self._work, args=(question,), daemon=True
-                    ).start()
-                except BaseException:
-                    self._under_way = None
-                    raise
+                self._start_next()
         return question
 
     def wait(self, question: Question[typing.Any]) -> None:
@@ -194,6 +187,19 @@ class Database:
             self._under_way.sent = timeutils.now()
         return self._under_way
 
+    def _start_next(self) -> None:
+        question = self._send_next()
+        assert question
+        try:
+            # A scheduler that stops does not wait for one that hangs.
+            threading.Thread(
+                target=self._work, args=(question,), daemon=True
+            ).start()
+        except BaseException:
+            self._under_way = None
+            question.end(self._no_answer())
+            raise
+
     def _give_up_if_late(self) -> float:
         # Returns how many seconds the question under way has left.
         if self._under_way is None:
@@ -203,10 +209,15 @@ class Database:
             return seconds
         self._hanging.add(self._under_way)
         self._silent_since = timeutils.now()
-        for question in (self._under_way, *self._waiting):
+        given_up = [self._under_way]
+        if self._is_silent():
+            given_up += self._waiting
+            self._waiting.clear()
+        for question in given_up:
             question.end(self._no_answer())
         self._under_way = None
-        self._waiting.clear()
+        if self._waiting:
+            self._start_next()
         return 0
 
     def _limit(self) -> float:

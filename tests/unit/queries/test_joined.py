@@ -250,6 +250,30 @@ class SourceTestCase(testtools.TestCase):
         self.source.answers.set()
         self.assertEqual({'d': 'D'}, self.ask('d').found)
 
+    def test_who_waits_for_one_that_does_not_pause(self):
+        """It is asked about, though it came a second before the silence."""
+        self.source = Database(seconds=60, pauses=False)
+        self.addCleanup(self.source.answers.set)
+        late = self.join('a')
+        self.later += 59
+        waiting, other = self.join('b'), self.join('b', select=double)
+        self.later += 1
+        self.source.wait(late)
+        self.assertIsInstance(late.fault, Silent)
+        with mock.patch.object(
+            threading.Thread, 'start', side_effect=RuntimeError('no thread')
+        ):
+            # Of this one nobody asks: no thread is left.
+            self.later += 60
+            self.assertRaises(RuntimeError, self.source.wait, waiting)
+        self.source.wait(other)
+        self.assertIsInstance(other.fault, Silent)
+        waiting, next_one = self.join('c'), self.join('d')
+        self.source.answers.set()
+        for question, found in ((waiting, 'C'), (next_one, 'D')):
+            self.source.wait(question)
+            self.assertEqual([found], [*question.found.values()])
+
     def test_of_those_that_wait_one_asked(self):
         questions = [self.join('a') for _ in range(5)]
         self.later += joined.SECONDS
