@@ -94,9 +94,10 @@ class Database:
     :param most: how many things one question may ask for; a single request
         may ask for more
     :param seconds: longest time for an answer; None for :data:`SECONDS`
-    :param pauses: whether it is left alone after a silence; if not, only
-        while ten threads wait for it, and then for a minute at a time. Each
-        question then has the whole time, whatever became of those before
+    :param pauses: whether it is left alone after a silence, and requests get
+        a fault meanwhile. If not, only while ten threads wait for it, for a
+        minute at a time, and requests wait. Each question has the whole time,
+        whatever became of those before
     """
 
     def __init__(
@@ -136,13 +137,13 @@ class Database:
         :raises RuntimeError: there is no thread left for it
         """
         with self._lock:
-            if self._is_silent():
+            if self._pauses and self._is_silent():
                 question = Question(ctxt, select)
                 question.end(self._no_answer())
                 return question
             question = self._find_room(ctxt, select, wanted)
             question.wanted.update(wanted)
-            if self._under_way is None:
+            if self._under_way is None and not self._is_silent():
                 self._start_next()
         return question
 
@@ -203,20 +204,26 @@ class Database:
     def _give_up_if_late(self) -> float:
         # Returns how many seconds the question under way has left.
         if self._under_way is None:
-            return 0
+            if not self._waiting:
+                return 0
+            if self._is_silent():
+                # One that hangs may end, and others are asked then.
+                return 1
+            self._start_next()
+            assert self._under_way
         seconds = self._under_way.sent + self._limit() - timeutils.now()
         if seconds > 0:
             return seconds
         self._hanging.add(self._under_way)
         self._silent_since = timeutils.now()
         given_up = [self._under_way]
-        if self._is_silent():
+        if self._pauses:
             given_up += self._waiting
             self._waiting.clear()
         for question in given_up:
             question.end(self._no_answer())
         self._under_way = None
-        if self._waiting:
+        if self._waiting and not self._is_silent():
             self._start_next()
         return 0
 

@@ -243,12 +243,31 @@ class SourceTestCase(testtools.TestCase):
             self.assertEqual(hanging, len(self.source.asked))
             self.later += 60
             self.source.wait(question)
-        # Ten wait: one more a minute.
-        refused = self.join('c')
-        self.assertIsInstance(refused.fault, Silent)
+        # Ten wait: one more a minute, and nobody is refused meanwhile.
+        question = self.join('c')
+        self.assertEqual(10, len(self.source.asked))
+        self.assertEqual(1, self.source._give_up_if_late())
+        self.assertFalse(question.ended.is_set())
         self.later += joined.AGAIN
+        other = self.join('d', select=double)
+        self.assertEqual(11, len(self.source.asked))
         self.source.answers.set()
-        self.assertEqual({'d': 'D'}, self.ask('d').found)
+        for one, found in ((question, ['C']), (other, ['dd'])):
+            self.source.wait(one)
+            self.assertEqual(found, [*one.found.values()])
+
+    def test_one_that_does_not_pause_and_answers_again(self):
+        """Who waits is served as soon as the threads that hang end."""
+        self.source = Database(seconds=60, pauses=False)
+        self.addCleanup(self.source.answers.set)
+        for _ in range(10):
+            question = self.join('a')
+            self.later += 60
+            self.source.wait(question)
+        question = self.join('b')
+        self.let_it_answer()
+        self.source.wait(question)
+        self.assertEqual({'b': 'B'}, question.found)
 
     def test_who_waits_for_one_that_does_not_pause(self):
         """It is asked about, though it came a second before the silence."""
