@@ -60,6 +60,8 @@ _IMAGE_PROPERTIES = (
     'img_hv_requested_version',
     'hw_maxphysaddr_bits',
 )
+# The policies of CPU threads that look at cores.
+_OF_CORES = ('isolate', 'require')
 _PAGES = {
     hardware.MEMPAGES_SMALL: 'small pages',
     hardware.MEMPAGES_LARGE: 'large pages',
@@ -471,9 +473,14 @@ def _compare_numa(refused: Refused) -> str:
     topology = refused.host.numa_topology
     if not topology:
         return f'{wants} and nova-compute reports no NUMA nodes'
-    if any(cell.cpu_thread_policy == 'require' for cell in cells):
+    policies = {cell.cpu_thread_policy for cell in cells}
+    if 'require' in policies:
         has = 'has' if topology.has_threads else 'has no'
         wants += f', with CPU threads, which the host {has}'
+    if 'isolate' in policies and topology.has_threads:
+        wants += ', without CPU threads, which the host has'
+    if refused.spec.numa_topology.emulator_threads_isolated:
+        wants += ', and 1 dedicated CPU more for emulator threads'
     offers = messages.first_few(
         [_say_free(cell, cells, refused.host) for cell in topology.cells],
         _MOST_NODES,
@@ -521,18 +528,25 @@ def _say_asked(cell: typing.Any) -> str:
 def _say_free(
     cell: typing.Any, asked: Iterable[typing.Any], host: typing.Any
 ) -> str:
-    """Return the free amount of a host's NUMA node."""
+    """Return the most that a host's NUMA node gives one server now.
+
+    Of what is overcommitted nova gives no server more than there is.
+    """
     memory = int(cell.memory * host.ram_allocation_ratio) - cell.memory_usage
-    amounts = [f'{memory} MB']
+    amounts = [f'{min(memory, cell.memory)} MB']
     if any(one.pcpuset for one in asked):
         free = messages.count('dedicated CPU', cell.avail_pcpus)
+        if cell.siblings and any(
+            one.cpu_thread_policy in _OF_CORES for one in asked
+        ):
+            cores = zip(cell.siblings, cell.free_siblings, strict=True)
+            whole = sum(has == is_free for has, is_free in cores)
+            free += f' ({messages.count("whole core", whole)})'
         amounts.insert(0, free)
     if any(one.cpuset for one in asked):
-        shared = messages.count('shared CPU', len(cell.cpuset))
-        ratio = ''
-        if host.cpu_allocation_ratio != 1:
-            ratio = f', ratio {host.cpu_allocation_ratio:g}'
-        amounts.insert(0, f'{shared} ({cell.cpu_usage} taken{ratio})')
+        most = len(cell.cpuset)
+        left = int(most * host.cpu_allocation_ratio) - cell.cpu_usage
+        amounts.insert(0, messages.count('shared CPU', min(left, most)))
     if any(one.pagesize for one in asked):
         amounts += [
             f'{messages.count("page", one.free)} of {one.size_kb} KB'

@@ -53,7 +53,7 @@ def instances(*uuids):
     return {'instances': dict.fromkeys(uuids)}
 
 
-def asked_cells(*cells):
+def asked_cells(*cells, **topology):
     values = {'cpuset': set(), 'pcpuset': set(), 'memory': 64}
     found = [
         objects.InstanceNUMACell(id=number, **{**values, **cell})
@@ -62,7 +62,7 @@ def asked_cells(*cells):
     names = {'cpu_policy', 'cpu_thread_policy'}
     specs = {f'hw:{n}': cell[n] for cell in cells for n in names & {*cell}}
     return {
-        'numa_topology': objects.InstanceNUMATopology(cells=found),
+        'numa_topology': objects.InstanceNUMATopology(cells=found, **topology),
         'pci_requests': None,
         **extra_specs(specs=specs),
     }
@@ -240,29 +240,42 @@ REFUSED = (
     ('NUMATopologyFilter', asked_cells({'cpuset': {0, 1}}),
      host_cells(cpuset={0}, cpu_usage=1, memory_usage=24),
      'the request wants 1 NUMA node of 2 shared CPUs, 64 MB and the '
-     'host has free on node 0: 1 shared CPU (1 taken), 1000 MB'),
+     'host has free on node 0: 0 shared CPUs, 1000 MB'),
     ('NUMATopologyFilter', asked_cells({'pcpuset': {0, 1},
      'cpu_policy': 'dedicated', 'cpu_thread_policy': 'require'}),
      host_cells(pcpuset={0, 1, 2}, pinned_cpus={2}),
      'the request wants 1 NUMA node of 2 dedicated CPUs, 64 MB, with '
      'CPU threads, which the host has no and the host has free on node '
      '0: 2 dedicated CPUs, 1024 MB'),
+    ('NUMATopologyFilter', asked_cells({'pcpuset': {0, 1},
+     'cpu_policy': 'dedicated', 'cpu_thread_policy': 'isolate'}),
+     host_cells(pcpuset={0, 1, 2, 3}, pinned_cpus={2},
+                siblings=[{0, 1}, {2, 3}]),
+     'the request wants 1 NUMA node of 2 dedicated CPUs, 64 MB, without CPU '
+     'threads, which the host has and the host has free on node 0: 3 '
+     'dedicated CPUs (1 whole core), 1024 MB'),
+    ('NUMATopologyFilter', asked_cells({'pcpuset': {0, 1},
+     'cpu_policy': 'dedicated'}, emulator_threads_policy='isolate'),
+     host_cells(pcpuset={0, 1}),
+     'the request wants 1 NUMA node of 2 dedicated CPUs, 64 MB, and 1 '
+     'dedicated CPU more for emulator threads and the host has free on node '
+     '0: 2 dedicated CPUs, 1024 MB'),
     ('NUMATopologyFilter', asked_cells({'cpuset': {0}, 'pagesize': 2048}),
      host_cells(cpuset={0}, mempages=[pages(2048, 40, 30)]),
      'the request wants 1 NUMA node of 1 shared CPU, 64 MB in pages of '
-     '2048 KB and the host has free on node 0: 1 shared CPU (0 taken), '
+     '2048 KB and the host has free on node 0: 1 shared CPU, '
      '1024 MB, 10 pages of 2048 KB'),
     ('NUMATopologyFilter', asked_cells({'cpuset': {0, 1}, 'memory': 4096}),
      host_cells(cpuset={0, 1}, cpu_usage=3)
      | {'cpu_allocation_ratio': 2.5, 'ram_allocation_ratio': 2.0},
      'the request wants 1 NUMA node of 2 shared CPUs, 4096 MB and the host '
-     'has free on node 0: 2 shared CPUs (3 taken, ratio 2.5), 2048 MB'),
+     'has free on node 0: 2 shared CPUs, 1024 MB'),
     ('NUMATopologyFilter',
      asked_cells({'cpuset': {0}}) | devices((1, 'gpu', [GPU])),
      host_cells(cpuset={0}) | pools({'count': 1, **GPU} | {'numa_node': 1}),
      'the request wants 1 NUMA node of 1 shared CPU, 64 MB, with 1 of PCI '
-     'alias gpu (10de:1db4) and the host has free on node 0: 1 shared CPU '
-     '(0 taken), 1024 MB, and 1 of 10de:1db4 on node 1'),
+     'alias gpu (10de:1db4) and the host has free on node 0: 1 shared CPU, '
+     '1024 MB, and 1 of 10de:1db4 on node 1'),
     ('PciPassthroughFilter', devices((1, None, [GPU | {'trusted': 'true'}])),
      pools({'count': 1, **GPU, 'trusted': 'false'}),
      'the request wants 1 of 10de:1db4 trusted=true and the host has free '
