@@ -192,7 +192,7 @@ def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
         yield report.Section(f'{unheld["sentence"]}.')
     if elsewhere := explained.get('elsewhere'):
         yield report.Section(
-            'Stale allocations on full hosts:',
+            'Full hosts have allocations of servers that do not run there:',
             [one['sentence'] for one in elsewhere],
             _MOST_REASONS,
             'allocation',

@@ -93,6 +93,11 @@ class StrayTestCase(test_explain_orphaned.UnheldTestCase):
         elif command.startswith('openstack server resize confirm '):
             self.act({'id': uuid}, 'confirmResize', 'ACTIVE')
             self._wait_for_migration_status({'id': uuid}, ['confirmed'])
+        elif command.startswith('openstack server shelve --offload '):
+            self.act({'id': uuid}, 'shelveOffload', 'SHELVED_OFFLOADED')
+        elif command.startswith('openstack server delete --force '):
+            self.act({'id': uuid}, 'forceDelete')
+            self._wait_until_deleted({'id': uuid})
         else:
             self.assertTrue(
                 command.startswith(
@@ -327,6 +332,43 @@ class OthersTestCase(StrayTestCase):
         )
         [command] = re.findall(r'\((.*)\)', remedy)
         self.assertFreed(command, server)
+
+    def test_servers_that_do_not_run(self):
+        """nova keeps their place, until a periodic task takes it."""
+        self.flags(shelved_offload_time=-1, reclaim_instance_interval=3600)
+        for state, remedy, begin in (
+            (
+                'shelved',
+                'openstack server shelve --offload',
+                lambda one: self.act(one, 'shelve'),
+            ),
+            (
+                'soft-delete',
+                'openstack server delete --force',
+                lambda one: self.api.delete_server(one['id']),
+            ),
+        ):
+            server = self.boot(flavor=self.big, az='nova:host1')
+            self.assertEqual([], self.elsewhere())
+            begin(server)
+            self._wait_for_server_parameter(
+                server,
+                {
+                    'OS-EXT-STS:vm_state': state,
+                    'OS-EXT-STS:task_state': None,
+                },
+            )
+            remedy = self.assertHeld(
+                'host1',
+                server,
+                'host1',
+                f'{remedy} {server["id"]}',
+                f'is kept there and does not run ({state})',
+            )
+            self.assertFreed(remedy)
+            self.assertEqual(
+                {}, self._get_allocations_by_server_uuid(server['id'])
+            )
 
     def test_a_server_that_stands_nowhere(self):
         self.flags(shelved_offload_time=0)

@@ -357,10 +357,10 @@ class Unheld:
 
 @dataclasses.dataclass(frozen=True)
 class Stray:
-    """An allocation on a host of a server that is on another.
+    """An allocation on a host of a server that does not run there.
 
     :ivar consumer: the UUID of the server, or of its migration
-    :ivar stands_on: a host; null if it stands on none
+    :ivar stands_on: its host; null if it stands on none
     :ivar remedy: the commands that end it, one after the other
     """
 
@@ -398,8 +398,9 @@ class Conclusion:
     :ivar unheld: allocations on full hosts that no server and no migration of
         nova has; null where there are none, a cell is silent, or nobody looked
     :ivar elsewhere: allocations on full hosts of servers that stand elsewhere,
-        on which nova does not work; the first 20. Empty where a cell is
-        silent, or nobody looked. Records of old releases have none
+        or are kept there and do not run, on which nova does not work; the
+        first 20. Empty where a cell is silent, or nobody looked. Records of
+        old releases have none
     :ivar faults: the cells that did not answer: the figures lack their hosts.
         The exit status is 1. Records of old releases have none
     :ivar remarks: what could not be seen besides, and why the scheduler may

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds allocations of servers on other hosts, and commands that end them.
+"""Finds allocations of servers that do not run there, and what ends them.
 
 An allocation is not stray while nova may still work on its server. Where that
 is in doubt, it counts as held:
@@ -22,6 +22,8 @@ any other, with none where it stands: its  stray: both are deleted, and nova
 migration has that                         makes one where it stands
 on no host: shelved, or it failed          stray: deleted
 on a host without a compute node           held: it may have a new name
+shelved and not offloaded, or deleted      it holds room where it stands, and
+softly                                     does not run
 of its migration, which has not ended      stray: deleted
 =========================================  ================================
 
@@ -71,6 +73,13 @@ _UNSET = (
 )
 _DELETE = 'openstack resource provider allocation delete'
 
+# What ends it where a server is kept on its host and does not run, by its
+# vm_state. A stopped one needs its place.
+_IDLE = {
+    vm_states.SHELVED: 'openstack server shelve --offload',
+    vm_states.SOFT_DELETED: 'openstack server delete --force',
+}
+
 #: Allocations of providers by consumer, by the UUIDs of hosts.
 Held = Mapping[str, Mapping[str, typing.Any]]
 
@@ -96,7 +105,7 @@ class _Migration(typing.NamedTuple):
 
 
 def find(cloud: snapshot.Snapshot, read: Held) -> Iterator[conclusion.Stray]:
-    """Yield the allocations of servers that are on other hosts.
+    """Yield the allocations of servers that do not run there.
 
     Some requests to placement for each. The caller looks whether a cell is
     silent.
@@ -108,16 +117,34 @@ def find(cloud: snapshot.Snapshot, read: Held) -> Iterator[conclusion.Stray]:
     settled = {
         one.consumer: one for one in _ask(cloud, _select_settled, consumers)
     }
-    away = [
+    holding = [
         (uuid, settled[consumer])
         for uuid, found in read.items()
         for consumer in sorted(found.keys() & settled.keys())
-        if not _stands(cloud, settled[consumer], uuid)
     ]
+    away = [pair for pair in holding if not _stands(cloud, pair[1], pair[0])]
     migrations = _find_migrations(cloud, (one.uuid for _, one in away))
     for uuid, one in away:
         if found := _judge(cloud, uuid, one, migrations.get(one.uuid, [])):
             yield found
+    for uuid, one in holding:
+        if one.vm_state in _IDLE and (uuid, one) not in away:
+            yield _tell_idle(cloud, uuid, one)
+
+
+def _tell_idle(
+    cloud: snapshot.Snapshot, uuid: str, server: _Server
+) -> conclusion.Stray:
+    """Return how to end what a server holds that is kept and does not run."""
+    host = messages.clean(cloud.hosts[uuid].name)
+    remedy = f'{_IDLE[server.vm_state]} {server.uuid}'
+    sentence = (
+        f'{host}: server {server.uuid} is kept there and does not run '
+        f'({server.vm_state}): {remedy}'
+    )
+    return conclusion.Stray(
+        host, uuid, server.consumer, server.uuid, host, remedy, sentence
+    )
 
 
 def find_lost(cloud: snapshot.Snapshot, uuids: Collection[str]) -> set[str]:
