@@ -80,7 +80,10 @@ class SharedTestCase(sharing.StorageMixin, UnheldTestCase):
             consumer = self.allocate('storage', {'DISK_GB': amount})
         answer = self.ask(vcpu=2, disk=5)
         self.assertEqual([], answer.order)
-        self.assertIn('2 are full (DISK_GB), 1 has no DISK', answer.sentence)
+        self.assertIn(
+            '1 is full (DISK_GB), 1 is full (DISK_GB, VCPU), 1 has no DISK',
+            answer.sentence,
+        )
         self.assertIn(
             {'cause': 'DISK_GB', 'hosts': 1},
             answer.document['answer']['freed'],

@@ -47,7 +47,9 @@ _MOST_HOSTS = 3
 # The most that are put into one act: each host is a command.
 _MOST_DONE = 20
 _KINDS = (act.REPAIR, act.POLICY)
-_LATE = {act.ROOM: 1, act.ANOTHER: 2, act.FLAVOR: 3}
+# What comes after others, in this order: whose room it is nobody has said yet,
+# a host has to be bought, and what was asked for was meant.
+_LATE = [one.words for one in (*refusals.ROOM, act.WITHOUT_GROUP)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +87,13 @@ class _Way:
         return (
             untried,
             _KINDS.index(self.kind),
-            # Whose room it is nobody has said yet; a host has to be bought.
             max(
-                # The group was asked for on purpose.
-                3
-                if one.act == act.WITHOUT_GROUP
-                else _LATE.get(one.act.supposes, 0)
-                for one in self.steps
+                (
+                    _LATE.index(one.act.words) + 1
+                    for one in self.steps
+                    if one.act.words in _LATE
+                ),
+                default=0,
             ),
             -len(hosts),
             self.steps[0].act.words,
@@ -217,14 +219,9 @@ def _combine(
             trial.say_amount(name, number)
             for name, number in (lacking or {}).items()
         ]
-        classes = {
-            name for one in refused for name in one.cause.split(' and ')
-        }
-        names = tuple(amounts or sorted(classes))
-        return [
-            one.named(*names) if one.supposes == act.ROOM else one
-            for one in (refusals.UNHELD, *refusals.ROOM)
-        ]
+        classes = set[str]().union(*(one.lacking for one in refused))
+        names = amounts or sorted(classes)
+        return [refusals.UNHELD, *refusals.free(*names)]
     return act.combine(itertools.chain(*(one.acts for one in refused)))
 
 

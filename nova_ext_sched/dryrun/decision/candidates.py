@@ -457,12 +457,10 @@ class _Attribution:
                 f'are cut off by max_placement_results ({limit})',
                 'max_placement_results',
                 acts=(
-                    act.Act(
-                        act.POLICY,
-                        'raise [scheduler] max_placement_results in nova.conf',
-                        act.OPTION,
-                        ('scheduler.max_placement_results', str(10 * limit)),
-                        by_command=False,
+                    act.raise_option(
+                        'scheduler',
+                        'max_placement_results',
+                        len(more.requests),
                     ),
                 ),
             )

@@ -152,7 +152,7 @@ def advise(
 
     smaller = ''
     if snapshot.is_boot(stored) and bounds.tries:
-        smaller = nearest_flavor.find(judged, under_way.ctxt, stored.flavor)
+        smaller = nearest_flavor.find(judged, under_way.ctxt, stored)
     trials = trial.Trials(
         cloud,
         ask,

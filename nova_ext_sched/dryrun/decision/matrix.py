@@ -193,7 +193,14 @@ class Matrix:
             )
             for column in self.columns
         ]
-        for cached in ('causes', 'ranked', '_only', '_unwanted', '_ranks'):
+        for cached in (
+            'causes',
+            'ranked',
+            '_only',
+            '_unwanted',
+            '_ranks',
+            '_lacking',
+        ):
             vars(copied).pop(cached, None)
         return copied
 
@@ -405,7 +412,8 @@ class Matrix:
         :attr:`ranked`: where no host is large enough, every host counts for
         that. One that the request does not want counts for that alone,
         because nothing else could open it. One that is disabled counts for
-        that for every request that looks in its cell.
+        that for every request that looks in its cell. One that is full is
+        told with all that it lacks.
         """
         chosen = {
             uuid: refusals.DISABLED
@@ -419,8 +427,24 @@ class Matrix:
                 for refusal in refused:
                     if refusal.cause == chosen.get(uuid):
                         del chosen[uuid]
+                        lacking = self._lacking.get(uuid, ())
+                        if refusal.is_full and len(lacking) > 1:
+                            refusal = refusals.full(sorted(lacking))._replace(
+                                cause=refusal.cause, label=refusal.label
+                            )
                         counts[refusal] += 1
         return list(counts.items())
+
+    @functools.cached_property
+    def _lacking(self) -> dict[str, set[str]]:
+        """The resource classes of which each full host has too little."""
+        found = collections.defaultdict[str, set[str]](set)
+        for column in self.columns:
+            for uuid, refused in column.refused.items():
+                for refusal in refused:
+                    if refusal.is_full:
+                        found[uuid] |= refusal.lacking
+        return found
 
     @functools.cached_property
     def _unwanted(self) -> dict[str, str]:

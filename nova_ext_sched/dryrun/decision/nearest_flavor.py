@@ -3,30 +3,34 @@
 """The nearest flavor that fits a host which has too little room.
 
 It has the extra specs of the one that is asked for, gives no more of anything,
-and a host that only room refuses has as much as it needs.
+and takes the image. A host that only room refuses has as much as it needs.
 """
 
 from collections.abc import Iterator
+import functools
 import typing
 
 from nova import objects
+from oslo_utils import units
 
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 
 _GIVES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
 
 
-def find(judged: matrix.Matrix, ctxt: typing.Any, asked: typing.Any) -> str:
+def find(judged: matrix.Matrix, ctxt: typing.Any, spec_obj: typing.Any) -> str:
     """Return its name; empty where there is none.
 
     :param judged: all constraints are in
     :param ctxt: of the project that asks
-    :param asked: the nova Flavor
+    :param spec_obj: the nova RequestSpec
     """
     free = list(_list_free(judged))
     if not free:
         return ''
+    asked = spec_obj.flavor
     wanted = _measure(asked)
     fitting = []
     for one in objects.FlavorList.get_all(ctxt, filters={'is_public': True}):
@@ -39,11 +43,28 @@ def find(judged: matrix.Matrix, ctxt: typing.Any, asked: typing.Any) -> str:
                 all(given[name] <= number for name, number in its.items())
                 for its in free
             )
+            and _takes_image(one, spec_obj)
         ):
             # How much of each it gives of what is asked for.
             nearness = sum(given[n] / (wanted[n] or 1) for n in _GIVES)
             fitting.append((-nearness, one.name))
     return min(fitting, default=(0, ''))[1]
+
+
+def _takes_image(flavor: typing.Any, spec_obj: typing.Any) -> bool:
+    """Return whether nova-api takes a flavor with the image of a request.
+
+    nova's own check asks the policies of nova-api, which may take no flavor
+    without a disk.
+    """
+    get = functools.partial(fields.get_field, spec_obj.image)
+    if flavor.memory_mb < (get('min_ram') or 0):
+        return False
+    if fields.get_field(spec_obj, 'is_bfv'):
+        return True
+    least = max((get('min_disk') or 0) * units.Gi, get('size') or 0)
+    given = flavor.root_gb * units.Gi
+    return given >= least if given else not spec_obj.flavor.root_gb
 
 
 def _measure(flavor: typing.Any) -> dict[str, int]:

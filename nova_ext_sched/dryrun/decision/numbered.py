@@ -90,7 +90,7 @@ def explain(
         # What another constraint of the group is, nobody says.
         if device is _Device.UNLIKE and not wanted:
             continue
-        acts = refusals.ROOM if device is _Device.FULL else ()
+        acts = refusals.free(resource) if device is _Device.FULL else ()
         found[uuid] = reasons.refusal_by_resource(
             _SAID[device].format(shown, wanted),
             resource,

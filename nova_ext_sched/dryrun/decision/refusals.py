@@ -72,6 +72,12 @@ class Refusal(typing.NamedTuple):
     acts: tuple[act.Act, ...] = ()
     is_full: bool = False
 
+    @property
+    def lacking(self) -> set[str]:
+        """The resource classes of which the host is to be freed."""
+        freeing = (one for one in self.acts if one.supposes == act.ROOM)
+        return {name for one in freeing for name in one.names}
+
 
 #: What fits where there is too little room, or none that is large enough.
 SMALLER = act.Act(
@@ -149,8 +155,16 @@ def full(resources: Sequence[str]) -> Refusal:
     return Refusal(
         f'are full ({", ".join(resources)})',
         ' and '.join(resources),
-        acts=ROOM,
+        acts=free(*resources),
         is_full=True,
+    )
+
+
+def free(*resources: str) -> tuple[act.Act, ...]:
+    """Return :data:`ROOM` for resource classes."""
+    return tuple(
+        one.named(*resources) if one.supposes == act.ROOM else one
+        for one in ROOM
     )
 
 

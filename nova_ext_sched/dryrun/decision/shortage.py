@@ -62,12 +62,8 @@ _WORDS = {
     _Room.UNKNOWN: 'lack {}',
 }
 
-_SMALLER = (refusals.SMALLER,)
-_ACTS = {
-    _Room.FULL: refusals.ROOM,
-    _Room.RESERVED: _SMALLER,
-    _Room.TOO_SMALL: _SMALLER,
-}
+# What a smaller flavor helps.
+_SMALL = (_Room.RESERVED, _Room.TOO_SMALL)
 
 # The options of nova-compute that reserve; for nodes ironic's driver does.
 _RESERVED_BY = {
@@ -202,7 +198,9 @@ def _refuse(
             text.format(resource),
             resource,
             lifts=room in (_Room.FULL, _Room.UNKNOWN),
-            acts=_ACTS.get(room, ()),
+            acts=refusals.free(resource)
+            if room == _Room.FULL
+            else (refusals.SMALLER,) * (room in _SMALL),
             is_full=room == _Room.FULL,
         )
         for room, text in _WORDS.items()

@@ -20,6 +20,7 @@ from nova import context as nova_context
 from nova import objects
 from nova.compute import power_state
 from nova.compute import vm_states
+import nova.conf
 from nova.virt import hardware
 
 from nova_ext_sched import messages
@@ -362,7 +363,10 @@ def change_request(spec_obj: typing.Any, acts: Iterable[act.Act]) -> None:
 
 def _leave_out(spec_obj: typing.Any, name: str) -> None:
     if name == 'availability_zone':
-        spec_obj.availability_zone = None
+        # nova-api gives every new server one that asks for none.
+        is_boot = snapshot.is_boot(spec_obj)
+        zone = nova.conf.CONF.default_schedule_zone if is_boot else None
+        spec_obj.availability_zone = zone
     elif name == 'host':
         spec_obj.force_hosts = spec_obj.force_nodes = None
         if destination := spec_obj.requested_destination:

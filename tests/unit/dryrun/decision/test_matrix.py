@@ -229,6 +229,18 @@ class GroupTestCase(testtools.TestCase):
         found = refusals.full(['DISK_GB', 'VCPU'])
         self.assertEqual(words, found[:2])
         self.assertTrue(found.is_full)
+        # Each is a constraint of its own; people read what a host lacks.
+        judged = matrix.Matrix({'1': 'h1', '2': 'h2'})
+        for hosts, name in (('12', 'VCPU'), ('1', 'DISK_GB')):
+            full = dict.fromkeys(hosts, refusals.full([name]))
+            judged.add('placement', name, refused=full)
+        self.assertEqual(
+            {
+                ('are full (DISK_GB, VCPU)', 'VCPU'): 1,
+                ('are full (VCPU)', 'VCPU'): 1,
+            },
+            {one[:2]: number for one, number in judged.count_reasons()},
+        )
 
 
 class DecidersTestCase(testtools.TestCase):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import types
 from unittest import mock
 
-import nova.objects
+from nova import objects
 import testtools
 
 from nova_ext_sched.dryrun.decision import conclusion
@@ -13,7 +12,7 @@ from nova_ext_sched.dryrun.decision import refusals
 
 
 def flavor(name, vcpus, memory_mb, disk=0, **extra_specs):
-    return types.SimpleNamespace(
+    return objects.Flavor(
         name=name,
         vcpus=vcpus,
         memory_mb=memory_mb,
@@ -35,7 +34,7 @@ KNOWN = [
 
 
 class NearestFlavorTestCase(testtools.TestCase):
-    def find(self, *hosts, specs=None):
+    def find(self, *hosts, specs=None, disk=0, is_bfv=False, **image):
         """Find a flavor for hosts that have so many CPUs and MB free.
 
         :param hosts: with a word for what refuses them besides
@@ -64,11 +63,13 @@ class NearestFlavorTestCase(testtools.TestCase):
             if len(host) > 2
         }
         judged.add('host filter', 'other', refused=refused)
-        asked = flavor('asked', 4, 4000, **(specs or {}))
+        asked = objects.RequestSpec(
+            flavor=flavor('asked', 4, 4000, disk, **(specs or {})),
+            image=objects.ImageMeta(**image),
+            is_bfv=is_bfv,
+        )
         listed = mock.Mock(get_all=mock.Mock(return_value=KNOWN))
-        with mock.patch.object(
-            nova.objects, 'FlavorList', listed, create=True
-        ):
+        with mock.patch.object(objects, 'FlavorList', listed, create=True):
             return nearest_flavor.find(judged, None, asked)
 
     def test_find(self):
@@ -87,3 +88,18 @@ class NearestFlavorTestCase(testtools.TestCase):
 
     def test_extra_specs(self):
         self.assertEqual('other', self.find((3, None), specs={'a': 'b'}))
+
+    def test_what_the_image_needs(self):
+        """nova-api answers 400 to a flavor that is too small for it."""
+        for image, expected in (
+            ({'min_ram': 1000}, 'three'),
+            ({'min_ram': 1001}, ''),
+            ({'disk': 1, 'min_disk': 1}, 'disk'),
+            ({'disk': 1, 'size': 2**30}, 'disk'),
+            ({'disk': 2, 'min_disk': 2}, ''),
+            ({'disk': 2, 'size': 2**30 + 1}, ''),
+            # A volume has the size that it has.
+            ({'disk': 2, 'min_disk': 2, 'is_bfv': True}, 'disk'),
+            ({'disk': 2, 'min_ram': 1001, 'is_bfv': True}, ''),
+        ):
+            self.assertEqual(expected, self.find((3, None), **image), image)
