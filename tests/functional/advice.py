@@ -34,7 +34,8 @@ class AdviceMixin(plans.MovesMixin):
         return answer.document['answer']
 
     def run_commands(self, commands):
-        """Do what a shell would do with the lines."""
+        """Do what a shell would do with the lines; return make-room's plan."""
+        plan = None
         for line in commands:
             program, *words = shlex.split(line)
             if program == 'openstack':
@@ -48,22 +49,125 @@ class AdviceMixin(plans.MovesMixin):
                     0, manage.PlacementCommands().sync_aggregates()
                 )
             elif words[0] == 'make-room':
-                found = explain.ask(make_room.MakeRoom, *words)
-                self.carry_out(found.plan)
+                plan = explain.ask(make_room.MakeRoom, *words).plan
+                self.carry_out(plan)
             else:
                 self.assertEqual(['cell_v2', 'discover_hosts'], words)
                 manage.CellV2Commands().discover_hosts()
+        return plan
+
+    def do(self, said, server):
+        """Do an act by its commands, or by what its words say.
+
+        :param said: the act, as the document has it
+        :param server: the request, see ``boot``
+        :returns: the request to make then
+        """
+        parts = said['act'].split(', and ')
+        if said['commands']:
+            plan = self.run_commands(said['commands'])
+            if plan is None or plan['room_on']:
+                return server
+            # No move makes room.
+            parts = [one for one in parts if one.startswith('free ')]
+        for words in parts:
+            for pattern, do in _DONE.items():
+                if found := re.fullmatch(pattern, words):
+                    server = server | (do(self, server, *found.groups()) or {})
+                    break
+            else:
+                self.fail(f'Nobody knows how to {words}')
+        return server
+
+    def free(self, server, amounts, hosts):
+        """Delete the fewest servers of a host that hold as much."""
+        wanted = {
+            name: int(number)
+            for number, name in (one.split() for one in amounts.split(', '))
+        }
+        uuid = self._get_provider_uuid_by_host(_names(hosts)[0])
+        known = {one['id'] for one in self.admin_api.get_servers()}
+        if group := (server.get('hints') or {}).get('group'):
+            url = f'/os-server-groups/{group}'
+            known -= {*self.api.api_get(url).body['server_group']['members']}
+        held = {
+            consumer: body['resources']
+            for consumer, body in self._get_allocations_by_provider_uuid(
+                uuid
+            ).items()
+            if consumer in known
+        }
+
+        def least(consumer):
+            return [held[consumer].get(name, 0) for name in wanted]
+
+        order = sorted(held, key=least)
+        enough = [
+            one
+            for one in order
+            if all(held[one].get(name, 0) >= n for name, n in wanted.items())
+        ]
+        for consumer in enough[:1] or reversed(order):
+            if all(number <= 0 for number in wanted.values()):
+                break
+            self._delete_server({'id': consumer})
+            for name in wanted:
+                wanted[name] -= held[consumer].get(name, 0)
+
+    def add_another(self, _, host):
+        """Start a nova-compute like another: its aggregates and traits."""
+        name = f'host{len(self.computes) + 6}'
+        self._start_compute(name)
+        for one in self.admin_api.api_get('/os-aggregates').body['aggregates']:
+            if host in one['hosts']:
+                self.admin_api.add_host_to_aggregate(one['id'], name)
+        mine, its = map(self._get_provider_uuid_by_host, (name, host))
+        self._set_provider_traits(
+            mine,
+            {*self._get_provider_traits(its)} - {'COMPUTE_STATUS_DISABLED'},
+        )
+        for class_, one in self._get_provider_inventory(its).items():
+            self.limit(name, class_, **one)
+
+    def raise_option(self, _, group, name, value):
+        self.option(group, **{name: int(value)})
+
+    def change_services(self, hosts, **fields):
+        for host in _names(hosts):
+            self.set_service(host, **fields)
+
+    def restart(self, _, hosts):
+        for host in _names(hosts):
+            compute = self.computes[host]
+            self.computes[host] = self.restart_compute_service(compute)
+
+    def ask_no_host(self, server):
+        # One that is forced is part of the zone.
+        return {'host': None} if server.get('host') else {'az': None}
+
+    def ask_flavor(self, _, name):
+        flavors = self.api.api_get('/flavors').body['flavors']
+        return {
+            'flavor': next(one['id'] for one in flavors if one['name'] == name)
+        }
 
     def check(
-        self, cause, act, *others, kind='repair', do=None, then=None, **server
+        self,
+        cause,
+        *acts,
+        kind='repair',
+        which=0,
+        do=None,
+        then=None,
+        **server,
     ):
-        """Check what is said of a request, do its first act, and boot it.
+        """Check what is said of a request, do an act, and boot it.
 
         :param cause: the first one, with its number of hosts
-        :param act: None where there is none
-        :param others: acts after it, as far as they matter
-        :param do: what does it where no command does; True for nothing but
-            the request as ``then`` has it
+        :param acts: the first ones; None where there is none
+        :param kind: of the one that is done
+        :param which: its place among them
+        :param do: what does it where neither a command nor its words do
         :param then: what the request has instead
         """
         answer = self.ask(**server)
@@ -77,29 +181,55 @@ class AdviceMixin(plans.MovesMixin):
         self.assertEqual(cause, shown)
         # Not all are refused by the scheduler.
         self.boot(expected_state='ERROR', **server)
-        if act is None:
+        if acts == (None,):
             self.assertEqual([], said)
             self.acts.append(None)
             return
-        self.assertEqual([act, *others], said[: 1 + len(others)])
-        first = answer['advice'][0]
-        self.assertEqual(kind, first['kind'])
-        self.assertNotEqual(0, first['hosts'])
+        self.assertEqual([*acts], said[: len(acts)])
+        done = answer['advice'][which]
+        self.assertEqual(kind, done['kind'])
+        self.assertNotEqual(0, done['hosts'])
         if do is None:
-            self.assertNotEqual([], first['commands'])
-            self.run_commands(first['commands'])
-        elif do is not True:
-            # make-room finds no move here.
-            self.run_commands(first['commands'])
+            server = self.do(done, server)
+        else:
             do()
         self.boot(**(server | (then or {})))
-        self.acts.append(first['hosts'])
+        self.acts.append(done['hosts'])
 
     def option(self, group, **values):
         """Let options have values until the row ends."""
         patched = nova_fixtures.ConfPatcher(group=group, **values)
         patched.setUp()
         self.undone.append(patched.cleanUp)
+
+
+def _names(hosts):
+    """Read the first hosts of those that an act names."""
+    return re.sub(' and .*', '', hosts).split(', ')
+
+
+def _ask_without(name):
+    return lambda *_: {name: None}
+
+
+# What does an act, by its words.
+_DONE = {
+    r'free (.*) on (?:one of )?(.*)': AdviceMixin.free,
+    r'add a host like (.*)': AdviceMixin.add_another,
+    r'raise \[(.*)\] (.*) in nova.conf to (.*)': AdviceMixin.raise_option,
+    r'ask for flavor (.*)': AdviceMixin.ask_flavor,
+    r'ask for no availability zone': _ask_without('az'),
+    r'ask for no host': AdviceMixin.ask_no_host,
+    r'ask without (?:the server group|the hint \S+)': _ask_without('hints'),
+    r'ask for an image (?:without|of another) .*': _ask_without('image'),
+    r'restart nova-compute on (.*)': AdviceMixin.restart,
+    r'enable (.*), if meant to take servers again': lambda test, _, hosts: (
+        test.change_services(hosts, status='enabled')
+    ),
+    r'evacuate (.*), or lift .*': lambda test, _, hosts: test.change_services(
+        hosts, forced_down=False
+    ),
+}
 
 
 class RowsMixin(AdviceMixin):
@@ -136,7 +266,7 @@ class RowsMixin(AdviceMixin):
             try:
                 getattr(self, name)()
             except Exception as exc:
-                failed.append(f'{name}: {exc}')
+                failed.append(f'{name}: {exc}'[:800])
                 print('FAILED', failed[-1], flush=True)
             else:
                 print('done', name, flush=True)
@@ -152,9 +282,9 @@ class RowsMixin(AdviceMixin):
             self.set_service(host, forced_down=False)
         for server in self.admin_api.get_servers():
             self._delete_server(server)
-        if added := self.computes.pop('host9', None):
-            added.stop()
-            [service] = self.admin_api.get_services(host='host9')
+        for host in self.computes.keys() - {*self.weights}:
+            self.computes.pop(host).stop()
+            [service] = self.admin_api.get_services(host=host)
             self.admin_api.api_delete(f'/os-services/{service["id"]}')
         found = self.admin_api.api_get('/os-aggregates')
         for one in found.body['aggregates']:

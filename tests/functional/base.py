@@ -394,13 +394,14 @@ class CloudTestCase(PluginMixin, integrated_helpers.ProviderUsageBaseTestCase):
     def image(self, **properties):
         """Create an image; properties with a colon as ``props={}``."""
         properties.update(properties.pop('props', {}))
+        disk_format = properties.pop('disk_format', 'raw')
         return self.glance.create(
             None,
             {
                 'name': 'image',
                 'status': 'active',
                 'container_format': 'raw',
-                'disk_format': 'raw',
+                'disk_format': disk_format,
                 'min_ram': 0,
                 'min_disk': 0,
                 'size': 1,

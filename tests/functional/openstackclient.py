@@ -76,6 +76,15 @@ class OpenStackClient(fixtures.Fixture):
                 lambda plugin, session: self._headers(),
             )
         )
+        # Keystone would have the endpoint of each service.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'keystoneauth1.noauth.NoAuth.get_endpoint',
+                lambda plugin, session, service_type=None, **_: (
+                    self._endpoints.get(service_type, plugin.endpoint)
+                ),
+            )
+        )
         # Keystone would say whose token it is.
         self.useFixture(
             fixtures.MonkeyPatch(

@@ -8,17 +8,16 @@ Further requests that fail are in :mod:`tests.long.test_promises_advice`.
 import html
 import pathlib
 import re
-import subprocess
 
 import fixtures
 
+from tests import shell
 from tests.functional import advice
 from tests.functional import base
 from tests.functional import explain
 from tests.functional import test_watch
 
 HOSTILE = '$(touch x); touch y'
-_PROGRAMS = ('openstack', 'nova-ext-sched', 'nova-manage')
 
 
 class FullTestCase(advice.AdviceMixin, base.CloudTestCase):
@@ -61,25 +60,7 @@ class HostileNamesTestCase(advice.AdviceMixin, test_watch.WatchTestCase):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        for name in _PROGRAMS:
-            program = self.folder / name
-            program.write_text('#!/bin/sh\nprintf "%s\\0" "$@" > said\n')
-            program.chmod(0o755)
-
-    def paste(self, line):
-        """Give a line to a shell; return the words of its program."""
-        subprocess.run(
-            ['sh', '-c', line],
-            cwd=self.folder,
-            env={'PATH': f'{self.folder}:/usr/bin:/bin'},
-            check=True,
-        )
-        self.assertEqual(
-            {*_PROGRAMS, 'said'},
-            {one.name for one in self.folder.iterdir()},
-        )
-        return (self.folder / 'said').read_text().split('\0')[:-1]
+        self.paste = self.useFixture(shell.Shell()).paste
 
     def list_everywhere(self, *args):
         """Return the commands of the document; text and page have the same."""
@@ -89,11 +70,7 @@ class HostileNamesTestCase(advice.AdviceMixin, test_watch.WatchTestCase):
         text = explain.run(*args, '--html', page).out
         self.assertEqual(
             commands,
-            [
-                line.strip()
-                for line in text.splitlines()
-                if line.strip().startswith(_PROGRAMS)
-            ],
+            list_commands(text),
         )
         found = re.findall(
             '<code>(.*?)</code>', pathlib.Path(page).read_text(), re.DOTALL
@@ -103,7 +80,7 @@ class HostileNamesTestCase(advice.AdviceMixin, test_watch.WatchTestCase):
             [
                 html.unescape(one)
                 for one in found
-                if html.unescape(one).startswith(_PROGRAMS)
+                if html.unescape(one).startswith(shell.PROGRAMS)
             ],
         )
         return commands
@@ -151,3 +128,47 @@ class HostileNamesTestCase(advice.AdviceMixin, test_watch.WatchTestCase):
         self.assertEqual(
             [], [line for one in advised for line in one['commands']]
         )
+
+    def test_what_a_record_has(self):
+        """A repair has its command there, beside what anybody wrote."""
+        self.isolate(HOSTILE, [], 'CUSTOM_0')
+        for host in self.weights:
+            reason = f'AUTO: {HOSTILE}'
+            self.set_service(host, status='disabled', disabled_reason=reason)
+        server = self.assertNoValidHost(
+            flavor=self.flavor(name='--help', hostile=HOSTILE),
+            hints={HOSTILE: '--help'},
+            image=self.image(os_distro=HOSTILE),
+        )
+        [record] = self.recorded()
+        answer = record['explanation']['answer']
+        commands = [one for row in answer['advice'] for one in row['commands']]
+        self.assertEqual(
+            [
+                ['compute', 'service', 'set', '--enable', one, 'nova-compute']
+                for one in self.weights
+            ],
+            [*map(self.paste, commands)],
+        )
+        shown = explain.run(
+            *('--recorded', server['id'], '--records', str(self.records))
+        ).out
+        self.assertEqual(commands, list_commands(shown))
+        # No other sentence has a command beside words of theirs.
+        for said in list_texts(answer):
+            if HOSTILE in said:
+                self.assertNotRegex(said, '|'.join(shell.PROGRAMS))
+
+
+def list_commands(text):
+    lines = map(str.strip, text.splitlines())
+    return [one for one in lines if one.startswith(shell.PROGRAMS)]
+
+
+def list_texts(value):
+    """Yield all texts of a document."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from list_texts(one)

@@ -8,6 +8,7 @@ fed to Prometheus' rules.
 
 import math
 import pathlib
+import re
 
 import ddt
 import fixtures
@@ -21,6 +22,7 @@ from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.watch import metrics
 from tests import documentation
 from tests import promtool
+from tests import shell
 
 ETC = documentation.ROOT / 'etc' / 'nova-ext-sched'
 FILES = sorted(ETC.glob('alerts*.yaml'))
@@ -365,6 +367,32 @@ class AlertsTestCase(testtools.TestCase):
                     series[key] = number
                 text = self.describe(name, series)
                 self.assertIn(said.format(shown), text)
+
+    def test_pasted_commands(self):
+        """Names that anybody may give are in no command."""
+        paste = self.useFixture(shell.Shell()).paste
+        hostile = '$(touch x); touch y'
+        for name, metric, labels, words in (
+            ('NovaRefusesManyRequests', 'refusals_total',
+             f'operation="boot",constraint="{hostile}"',
+             ['explain', '--recorded']),
+            ('FewServersFit', 'capacity_servers', f'flavor="{hostile}"',
+             ['capacity']),
+            ('ServersViolateAPolicy', 'policy_violations',
+             f'policy="isolation",file="{hostile}"',
+             ['audit', '--policy', 'isolation']),
+            ('AHostCannotFail', 'failures',
+             f'survived="no",file="{hostile}"', ['survive']),
+        ):  # fmt: skip
+            series = {f'nova_ext_sched_{metric}{{{labels}}}': 3}
+            if name == 'NovaRefusesManyRequests':
+                # More of them each minute.
+                series = {one: '0+10' for one in series}
+            text = self.describe(name, series)
+            commands = re.findall(r'[Rr]un (nova-ext-sched[^,.]*)', text)
+            self.assertNotEqual([], commands, text)
+            for command in commands:
+                self.assertEqual(words, paste(command)[: len(words)], text)
 
     def describe(self, name, series):
         """Return what promtool finds in the place of no alert."""
