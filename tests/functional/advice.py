@@ -271,6 +271,8 @@ class RowsMixin(AdviceMixin):
             else:
                 print('done', name, flush=True)
             self.restore()
+        helped = [one for one in self.acts if one is not None]
+        print('ROWS', len(self.acts), 'with an act', len(helped), flush=True)
         self.assertEqual([], failed, '\n'.join(failed))
 
     def restore(self):

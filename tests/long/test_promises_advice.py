@@ -23,7 +23,7 @@ TRAIT = 'CUSTOM_WINDOWS'
 SCOPE = 'aggregate_instance_extra_specs:'
 
 
-class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
+class AdvisedCloud(advice.RowsMixin):
     """With our policies: three hosts of 10 CPUs, 8 GiB and 1 TiB."""
 
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
@@ -65,7 +65,9 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
         found = [self.boot(az=f'nova:{one}', flavor=flavor) for one in hosts]
         return found[0]
 
-    # services
+
+class ServiceRowsTestCase(AdvisedCloud, base.CloudTestCase):
+    """Services that are away."""
 
     def row_disabled(self):
         """Hosts that an operator has disabled."""
@@ -149,7 +151,9 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
         self.undone.append(lambda: manage.CellV2Commands().discover_hosts())
         self.check('2 are disabled', 'run nova-manage cell_v2 discover_hosts')
 
-    # room
+
+class RoomRowsTestCase(AdvisedCloud, base.CloudTestCase):
+    """Hosts without room."""
 
     def row_full_of_cpus(self):
         """All CPUs are used."""
@@ -264,7 +268,41 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
             flavor=self.flavor(specs={'resources:CUSTOM_LICENSE': '1'}),
         )
 
-    # zones and requested hosts
+    def row_two_in_the_way(self):
+        """Two servers are in the way of a large one, on each host."""
+        five = self.flavor(vcpu=5)
+        servers = [
+            self.boot(az=f'nova:{host}', flavor=five)
+            for host in self.HOSTS
+            for _ in range(2)
+        ]
+
+        def do():
+            for one in servers[:2]:
+                self._delete_server(one)
+
+        self.check(
+            '3 are full (VCPU)',
+            'free 10 VCPU on one of host1, host2, host3',
+            flavor=self.flavor(vcpu=10),
+            do=do,
+        )
+
+    def row_smaller_flavor(self):
+        """A smaller flavor would fit."""
+        self.fill(*self.HOSTS, name='small', vcpu=5)
+        self.check(
+            '3 are full (VCPU)',
+            'free 1 VCPU on one of host1, host2, host3',
+            'add a host like host1',
+            'ask for flavor small',
+            which=2,
+            flavor=self.flavor(vcpu=6),
+        )
+
+
+class ZoneRowsTestCase(AdvisedCloud, base.CloudTestCase):
+    """Zones, and hosts that are asked for."""
 
     def row_zone_full(self):
         """The zone is full, and a host in none is free."""
@@ -349,7 +387,9 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
             host='host1',
         )
 
-    # aggregates
+
+class AggregateRowsTestCase(AdvisedCloud, base.CloudTestCase):
+    """Aggregates that close hosts."""
 
     def row_isolated(self):
         """All hosts are isolated."""
@@ -557,7 +597,9 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
             image=self.image(os_distro='windows'),
         )
 
-    # traits
+
+class TraitRowsTestCase(AdvisedCloud, base.CloudTestCase):
+    """Traits."""
 
     def row_trait(self):
         """No host has a trait that people give."""
@@ -606,7 +648,9 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
             image=self.image(disk_format='vhd'),
         )
 
-    # groups
+
+class GroupRowsTestCase(AdvisedCloud, base.CloudTestCase):
+    """Server groups."""
 
     def row_anti_affinity(self):
         """Each host has a server of the group, and one could go elsewhere."""
@@ -691,7 +735,9 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
             hints=hints,
         )
 
-    # numbers and hints
+
+class HintRowsTestCase(AdvisedCloud, base.CloudTestCase):
+    """Numbers, hints and images."""
 
     def row_many_servers(self):
         """Hosts hold as many servers as one may."""
@@ -768,7 +814,11 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
 
     def row_cut_off(self):
         """Placement's answer is cut before a host that would take it."""
-        self.fill('host1')
+        url = '/allocation_candidates?resources=VCPU:1&limit=1'
+        [first] = self.placement.get(url, version='1.36').body[
+            'provider_summaries'
+        ]
+        self.fill(*(one for one in self.HOSTS if self.providers[one] == first))
         self.option('scheduler', max_placement_results=1)
         self.option('filter_scheduler', max_instances_per_host=1)
         self.check(
@@ -783,36 +833,4 @@ class PoliciesTestCase(advice.RowsMixin, base.CloudTestCase):
             '3 are refused by ComputeCapabilitiesFilter',
             None,
             flavor=self.flavor(specs={'capabilities:hypervisor_type': 'xen'}),
-        )
-
-    def row_two_in_the_way(self):
-        """Two servers are in the way of a large one, on each host."""
-        five = self.flavor(vcpu=5)
-        servers = [
-            self.boot(az=f'nova:{host}', flavor=five)
-            for host in self.HOSTS
-            for _ in range(2)
-        ]
-
-        def do():
-            for one in servers[:2]:
-                self._delete_server(one)
-
-        self.check(
-            '3 are full (VCPU)',
-            'free 10 VCPU on one of host1, host2, host3',
-            flavor=self.flavor(vcpu=10),
-            do=do,
-        )
-
-    def row_smaller_flavor(self):
-        """A smaller flavor would fit."""
-        self.fill(*self.HOSTS, name='small', vcpu=5)
-        self.check(
-            '3 are full (VCPU)',
-            'free 1 VCPU on one of host1, host2, host3',
-            'add a host like host1',
-            'ask for flavor small',
-            which=2,
-            flavor=self.flavor(vcpu=6),
         )
