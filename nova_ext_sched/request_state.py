@@ -16,6 +16,7 @@ import weakref
 
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.policy import round_robin
+from nova_ext_sched.policy import verdict
 
 
 @dataclasses.dataclass
@@ -113,8 +114,8 @@ class State:
     :ivar group: its server group
     :ivar move: the kind of move that it is for, as ``failover_hosts`` found
         it; empty for none
-    :ivar may_stay: whether the server may stay on a host that is kept for
-        failures; of a server that is judged where it is
+    :ivar judge_standing: of a server that is judged where it is: decides
+        about a host that is kept for failures, and refuses others
     """
 
     running: Running = dataclasses.field(default_factory=Running)
@@ -125,7 +126,9 @@ class State:
     )
     group: Group = dataclasses.field(default_factory=Group)
     move: str = ''
-    may_stay: Callable[[str], bool] | None = None
+    judge_standing: (
+        Callable[[str, verdict.Verdict], verdict.Verdict] | None
+    ) = None
 
 
 #: By RequestSpec.

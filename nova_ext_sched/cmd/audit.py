@@ -29,8 +29,8 @@ class Audit(metrics.Command, scheduler.Lister):
 
     _epilog = (
         'Exit status: 0 no server violates a policy; 1 something could not be '
-        'read or checked; 2 wrong usage; 3 some servers violate a policy; 130 '
-        'interrupted.'
+        'read or checked; 2 wrong usage; 3 some servers violate a policy, or '
+        'are on a host that is kept for failures; 130 interrupted.'
     )
 
     purpose = cli_help.LOOK
@@ -82,6 +82,13 @@ class Audit(metrics.Command, scheduler.Lister):
             'no series.',
             'host',
             self._totals.by_host,
+        )
+        yield metrics.Figure(
+            'failover_hosts_in_use',
+            'Servers on a host that is kept for failures; an empty one has '
+            'no series.',
+            'host',
+            self._totals.in_use,
         )
 
 

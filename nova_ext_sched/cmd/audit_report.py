@@ -12,6 +12,7 @@ import operator
 import types
 import typing
 
+from nova_ext_sched import document
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
@@ -95,12 +96,17 @@ class Totals(documents.Answer):
     :ivar violating: servers that violate a policy
     :ivar not_judged: servers that a policy could not judge
     :ivar policies: of every policy that is judged, the servers that violate it
+    :ivar in_use: of each host that is kept for failures and is not empty, the
+        servers on it
     """
 
     servers: int
     violating: int
     not_judged: int
     policies: dict[str, int]
+    in_use: document.MayLack[dict[str, int]] = dataclasses.field(
+        default_factory=dict
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,7 +191,8 @@ def make(
             ],
         }
 
-    status = base.SOME_FOUND if totals.violating else base.FINE
+    found_any = totals.violating or totals.in_use
+    status = base.SOME_FOUND if found_any else base.FINE
     return documents.finish(
         totals.head,
         totals.remarks,

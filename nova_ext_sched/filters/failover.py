@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+import functools
 import operator
 import typing
 
@@ -39,8 +40,8 @@ class FailoverHostsFilter(base.PolicyFilter):
     RUN_ON_REBUILD = False
 
     def prepare(self, ctxt: typing.Any, spec_obj: typing.Any) -> None:
-        request_state.of(spec_obj).may_stay = lambda host: asked.may_stay(
-            ctxt, spec_obj, host
+        request_state.of(spec_obj).judge_standing = functools.partial(
+            asked.judge_standing, ctxt, spec_obj
         )
 
     def decisions(self, spec_obj: typing.Any) -> Iterator[base.Decision]:
@@ -63,15 +64,14 @@ class FailoverHostsFilter(base.PolicyFilter):
             ),
             base.left_out(spec_obj, failover.DECLARATION),
         )
-        may_stay = request_state.of(spec_obj).may_stay
-        if may_stay is None:
+        ask = request_state.of(spec_obj).judge_standing
+        if ask is None:
             yield failover.DECLARATION, judge
             return
 
         def judge_standing(host_state: typing.Any) -> verdict.Verdict:
             # Of servers on held hosts alone a database is asked.
             answer = judge(host_state)
-            stays = not answer.passes and may_stay(host_state.host)
-            return verdict.PASS if stays else answer
+            return answer if answer.passes else ask(host_state.host, answer)
 
         yield failover.DECLARATION, judge_standing

@@ -23,6 +23,7 @@ What an evacuation is, nova's own record says now (:func:`name_move`).
 
 from collections.abc import Collection
 from collections.abc import Iterable
+import datetime
 import operator
 import typing
 
@@ -65,14 +66,16 @@ LIVE_MIGRATION = 'live-migration'
 _TASKS = {EVACUATION: 'rebuilding', LIVE_MIGRATION: 'migrating'}
 # The status of the migration then.
 _ACCEPTED = 'accepted'
-# That of an evacuation whose source has not started again.
-_DONE = 'done'
+# That of an evacuation whose source has started again.
+_COMPLETED = 'completed'
 
 
 class Move(typing.NamedTuple):
     """A server's task and its newest migration, as nova records them.
 
     :ivar has_source: whether its source has a nova-compute yet
+    :ivar begun: when the migration began
+    :ivar created: when the server was created
     """
 
     task: str | None
@@ -81,6 +84,8 @@ class Move(typing.NamedTuple):
     source: str | None
     to: str | None
     has_source: bool
+    begun: datetime.datetime | None = None
+    created: datetime.datetime | None = None
 
 
 def read_mark(metadata: verdict.Metadata, key: str) -> bool:
@@ -161,19 +166,44 @@ def name_move(move: Move | None, ignored: Collection[str]) -> str:
     return ''
 
 
-def may_stay(move: Move | None, hosts: Collection[str]) -> bool:
-    """Return whether a server may stay on the held host where it is.
+def judge_standing(
+    refused: verdict.Verdict,
+    move: Move | None,
+    host: str,
+    marked: datetime.datetime | None,
+) -> verdict.Verdict:
+    """Decide about a server on the held host where it is.
 
-    It came by its newest migration, an evacuation, and the failed host has
-    not started again (nova-compute then ends the migration) and is not gone.
+    ==========================================  ==========================
+    it came                                     decision
+    ==========================================  ==========================
+    by an evacuation; nova-compute of the       may stay
+    failed host has not started again (it then
+    ends the migration), and is not gone
+    by an evacuation; the failed host is back   is to leave
+    or gone
+    before the host was marked                  is to leave
+    in any other way, or nova does not say how  refused
+    ==========================================  ==========================
 
-    :param hosts: names of held hosts
+    :param refused: the answer to any other request for the host
+    :param marked: when the host was marked; None if that is only supposed
     """
-    return bool(
-        move
-        and (move.kind, move.status) == (EVACUATION, _DONE)
-        and move.to in hosts
-        and move.has_source
+    if move is None:
+        return refused
+    is_here = move.to == host
+    came = move.begun if is_here else move.created
+    if is_here and move.kind == EVACUATION:
+        if move.status != _COMPLETED and move.has_source:
+            return verdict.PASS
+        back = 'back' if move.has_source else 'gone'
+        why = f'its host {messages.clean(move.source)} is {back}'
+    elif marked is None or (came and came <= marked):
+        why = 'it was there before'
+    else:
+        return refused
+    return refused._replace(
+        reason=f'{refused.reason}: to leave, {why}', is_leaving=True
     )
 
 

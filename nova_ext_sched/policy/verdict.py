@@ -32,6 +32,8 @@ class Verdict(typing.NamedTuple):
         aggregate of it is to blame (:attr:`.declaration.Policy.lacks`)
     :ivar by_hint: whether a scheduler hint alone asks for that, which a member
         of a project wrote, and nothing of the operator's
+    :ivar is_leaving: of a server that is there: whether it did no wrong, and
+        is to leave
     :ivar acts: acts that make the host take the request; without any, what the
         policy declares (:attr:`.declaration.Policy.acts`)
     """
@@ -42,6 +44,7 @@ class Verdict(typing.NamedTuple):
     lacks: bool = False
     by_hint: bool = False
     acts: tuple[act.Act, ...] = ()
+    is_leaving: bool = False
 
 
 PASS = Verdict(True)

@@ -11,10 +11,12 @@ import collections
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
+import datetime
 import functools
 import typing
 import weakref
 
+from nova.db.api import api as api_db
 from nova.db.api import models
 import sqlalchemy as sa
 
@@ -153,6 +155,30 @@ def get_values(
             if found == key
         )
     )
+
+
+def get_times(
+    context: typing.Any, key: str, host: str
+) -> list[tuple[str | None, datetime.datetime]]:
+    """Return the values of one key for a host, and since when it has each.
+
+    That is when the key was written, or the host added, whichever was later;
+    nothing is known of aggregates that are only supposed.
+    """
+    one, member = _METADATA.c, _MEMBERS.c
+    with api_db.context_manager.reader.using(context) as session:
+        rows = session.execute(
+            sa.select(
+                one.value, one.updated_at, one.created_at, member.created_at
+            )
+            .join(_MEMBERS, member.aggregate_id == one.aggregate_id)
+            .where(one.key == key, member.host == host)
+        ).all()
+    return [
+        (value, max(updated or created, added))
+        for value, updated, created, added in rows
+        if created and added
+    ]
 
 
 def get_hosts(context: typing.Any) -> Mapping[str, Collection[str]]:

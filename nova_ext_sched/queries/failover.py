@@ -2,15 +2,21 @@
 
 """Finds requests of evacuations, by nova's own record."""
 
+import datetime
 import typing
 
 from nova import context as nova_context
+import nova.conf
 
 from nova_ext_sched import fields
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import failover
+from nova_ext_sched.policy import verdict
+from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import cells
 from nova_ext_sched.queries import servers
+
+CONF = nova.conf.CONF
 
 # As long as nova waits for a cell, and no pause after a silence: when a host
 # has failed, what is refused now may be lost.
@@ -39,14 +45,31 @@ def known_move(request_spec: typing.Any) -> str:
     return _suppose(request_spec) or request_state.of(request_spec).move
 
 
-def may_stay(ctxt: typing.Any, request_spec: typing.Any, host: str) -> bool:
-    """Return whether a server may stay on a held host.
+def judge_standing(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    host: str,
+    refused: verdict.Verdict,
+) -> verdict.Verdict:
+    """Decide about a server on a held host, as the policy does.
 
     :param request_spec: of a server that is there
+    :param refused: the answer to any other request for the host
     :raises Exception: as :func:`find_move`
     """
     uuid = fields.get_field(request_spec, 'instance_uuid')
-    return failover.may_stay(_read(ctxt, uuid) if uuid else None, [host])
+    key = CONF.nova_ext_sched.failover_key
+    marks: list[datetime.datetime] = [
+        since
+        for value, since in aggregates.get_times(ctxt, key, host)
+        if failover.read_mark({key: value}, key)
+    ]
+    return failover.judge_standing(
+        refused,
+        _read(ctxt, uuid) if uuid else None,
+        host,
+        min(marks, default=None),
+    )
 
 
 def _suppose(request_spec: typing.Any) -> str:

@@ -244,9 +244,11 @@ _MOVES = (
                 _service.deleted == 0,
             )
         ),
+        _migration.created_at,
+        _instance.created_at,
     )
     .select_from(models.Instance.__table__)
-    .join(
+    .outerjoin(
         models.Migration.__table__,
         _migration.id
         == sa.select(sa.func.max(_later.c.id))
@@ -261,7 +263,7 @@ _MOVES = (
 def select_moves(
     context: typing.Any, uuids: Collection[str]
 ) -> dict[str, failover.Move]:
-    """Return the task and the newest migration of servers of one cell.
+    """Return the task and the newest migration, if any, of a cell's servers.
 
     One statement, because nova ends a task and its migration one after the
     other.

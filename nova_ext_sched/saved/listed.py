@@ -14,8 +14,8 @@ import typing
 
 #: Tables of nova's API database, with their columns.
 API = {
-    'aggregate_hosts': 'id host aggregate_id',
-    'aggregate_metadata': 'id key value aggregate_id',
+    'aggregate_hosts': 'id host aggregate_id created_at',
+    'aggregate_metadata': 'id key value aggregate_id created_at updated_at',
     'aggregates': 'id uuid name created_at updated_at',
     'build_requests': 'id instance_uuid project_id instance created_at',
     'flavor_extra_specs': 'id key value flavor_id',

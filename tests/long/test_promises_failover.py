@@ -2,12 +2,16 @@
 
 """Failover hosts hold what their page promises, whoever asks."""
 
+import contextlib
 from unittest import mock
 
+import ddt
 from nova import objects
+from nova.tests.functional.api import client
 import sqlalchemy as sa
 
 from nova_ext_sched.queries import servers
+from tests.functional import audits
 from tests.functional import plans
 from tests.functional import test_failover
 from tests.functional import test_rebuild_hint
@@ -71,6 +75,71 @@ class RequestsTestCase(test_failover.FailoverTestCase):
         self.set_metadata('spare', {'failover': 'off'})
         self.assertBootsOn(HELD)
 
+    def test_a_cold_migration_home(self):
+        server = self.assertBootsOn('host2')
+        self.evacuate(server, HELD)
+        self.computes['host2'] = self.restart_compute_service(
+            self.computes['host2']
+        )
+        self._wait_for_migration_status(server, ['completed'])
+        self.set_service('host2', forced_down=False)
+        self.act(server, 'migrate', 'VERIFY_RESIZE', host='host2')
+        self.act(server, 'confirmResize', 'SHUTOFF')
+        self.assertEqual('host2', self.host_of(server))
+        self.assertEqual([], self.found())
+
+
+class OthersTestCase(test_failover.FailoverTestCase):
+    """Other policies hold on marked hosts as anywhere."""
+
+    host_filters = (
+        *audits.AuditTestCase.host_filters,
+        *test_failover.FailoverTestCase.host_filters,
+    )
+    options = {
+        **audits.AuditTestCase.options,
+        **test_failover.FailoverTestCase.options,
+    }
+
+    def test_isolation(self):
+        server = self.assertBootsOn('host2')
+        self.isolate('licensed', [HELD], 'CUSTOM_LICENSED')
+        self.evacuate(server, 'host3')
+
+    def test_reservation(self):
+        server = self.assertBootsOn('host2')
+        self.aggregate('pool', [HELD], metadata={'reservation:x': 'true'})
+        self.evacuate(server, 'host3')
+
+    def test_a_server_group(self):
+        """Marked hosts are no slots for boots, and keep the group's rule."""
+        hints = {'group': self.create_group()}
+        servers = [self.boot(hints=hints) for _ in range(3)]
+        on = {self.host_of(server): server for server in servers}
+        self.assertEqual({'host2', 'host3', 'host4'}, {*on})
+        self.assertNoValidHost(hints=hints)
+        self.evacuate(on['host2'], HELD)
+        self.lose('host3')
+        # All that is left has a server of the group. Where conductor is
+        # called in place of cast, it is nova-api that finds no host.
+        with contextlib.suppress(client.OpenStackApiException):
+            self.act(on['host3'], 'evacuate')
+        self._wait_for_migration_status(on['host3'], ['error'])
+        self.assertEqual('host3', self.host_of(on['host3']))
+
+    def test_failure_domains(self):
+        for rack, hosts in (('a', [HELD, 'host4']), ('b', ['host2']),
+                            ('c', ['host3'])):  # fmt: skip
+            self.aggregate(f'rack {rack}', hosts, failure_domain=rack)
+        hints = {
+            'group': self.create_group(),
+            'different_failure_domain': 'true',
+        }
+        self.boot(hints=hints, az='nova:host4')
+        server = self.boot(hints=hints, az='nova:host2')
+        # The rack of the marked host has a member already.
+        self.evacuate(server, 'host3')
+
 
 class HostileTestCase(test_failover.FailoverTestCase):
     """What a member writes, and what nova has left, opens no held host."""
@@ -89,7 +158,17 @@ class HostileTestCase(test_failover.FailoverTestCase):
                 server, {'OS-EXT-STS:task_state': None}
             )
             self.assertNotEqual(HELD, self.host_of(server))
-        server = self.boot(image=self.image(failover='true'))
+        for written in (
+            {'image': self.image(failover='true')},
+            {'name': 'evacuation'},
+            # Of an operator, and what it says is not of a host.
+            {'flavor': self.flavor(specs={'x:failover': 'true'})},
+        ):
+            server = self.boot(**written)
+            self.assertEqual('host2', self.host_of(server))
+        # Nor does what a member wrote before.
+        self._live_migrate(server)
+        self._resize_server(server, self.flavor())
         self.assertNotEqual(HELD, self.host_of(server))
 
     def test_an_old_record(self):
@@ -121,14 +200,42 @@ class HostileTestCase(test_failover.FailoverTestCase):
     def test_a_restarted_source(self):
         server = self.assertBootsOn('host2')
         self.evacuate(server, HELD)
-        self.assertEqual([], self.found())
+        self.assertEqual((3, []), self.audit())
         self.computes['host2'] = self.restart_compute_service(
             self.computes['host2']
         )
         self._wait_for_migration_status(server, ['completed'])
+        self.assertLeaves(server, HELD, 'its host host2 is back')
+
+    def test_a_source_that_is_gone(self):
+        server = self.assertBootsOn('host2')
+        self.evacuate(server, HELD)
+        with self.cell() as cctxt:
+            objects.Service.get_by_compute_host(cctxt, 'host2').destroy()
+        self.assertLeaves(server, HELD, 'its host host2 is gone')
+
+    def test_a_server_that_was_there_before(self):
+        server = self.assertBootsOn('host2')
+        self.aggregate('more', ['host2'], failover='no')
+        self.assertEqual([], self.found())
+        self.set_metadata('more', {'failover': 'yes'})
+        self.assertLeaves(server, 'host2', 'it was there before')
+        # Who comes after the mark is no leftover.
+        self.flags(group='nova_ext_sched', failover_takes=['live-migrations'])
+        self._live_migrate(server)
+        self.assertEqual(HELD, self.host_of(server))
         self.assertEqual([(server['id'], HELD, 'failover')], self.found())
 
+    def assertLeaves(self, server, host, why):
+        status, [found] = self.audit()
+        self.assertEqual(
+            (3, server['id'], host, 'failover-to-leave'),
+            (status, found['server'], found['host'], found['policy']),
+        )
+        self.assertIn(f': to leave, {why}', found['reason'])
 
+
+@ddt.ddt
 class PlansTestCase(plans.PlanTestCase):
     host_filters = (
         *plans.PlanTestCase.host_filters,
@@ -138,12 +245,15 @@ class PlansTestCase(plans.PlanTestCase):
     options = {'enable_failover_hosts': True}
     weights = {HELD: 400, 'host2': 300, 'host3': 200, 'host4': 100}
 
-    def test_mend_frees_marked_hosts(self):
+    @ddt.data([], ['live-migrations'])
+    def test_mend_frees_marked_hosts(self, takes):
+        """Not to another one of them, though it may be an allowed move."""
+        self.flags(group='nova_ext_sched', failover_takes=takes)
         server = self.boot(az=f'nova:{HELD}')
         self.aggregate('spare', [HELD, 'host2'], failover='true')
         plan = self.mend()
         self.assertEqual(
-            [(server['id'], 'host3', ['failover'])],
+            [(server['id'], 'host3', ['failover-to-leave'])],
             [(m['server'], m['to'], m['policies']) for m in plan['moves']],
         )
 

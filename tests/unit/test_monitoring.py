@@ -78,7 +78,9 @@ def of_runs():
         COMMANDS[name](None, None) for name in ('audit', 'capacity', 'survive')
     )
     auditing._totals = mock.Mock(
-        policies={'isolation': 1}, by_host={'host1': 1}
+        policies={'isolation': 1},
+        by_host={'host1': 1},
+        in_use={'host1': 1},
     )
     room = {'unlimited': False, 'servers': 1}
     group = types.SimpleNamespace(name='', **room)

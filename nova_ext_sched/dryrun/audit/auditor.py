@@ -17,6 +17,7 @@ from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import server
+from nova_ext_sched.policy import failover
 
 _NO_MOVE = ', and nova cannot move it either'
 _CREDENTIALS = (
@@ -48,7 +49,10 @@ class Auditor:
     ) -> None:
         self.cloud = cloud
         self.policies = policies.Policies(cloud, names)
-        self.totals = totals.Totals(self.policies.names)
+        judged = self.policies.names
+        is_held = failover.DECLARATION.name in judged
+        held = self.policies.held if is_held else frozenset[str]()
+        self.totals = totals.Totals(judged, held)
         self._reader = servers.Reader(cloud, hosts, project)
         self._counts: dict[str, dict[str, int]] = {}
 

@@ -5,8 +5,10 @@
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
+from collections.abc import Set
 import contextlib
 import dataclasses
+import functools
 import typing
 
 import nova.conf
@@ -20,6 +22,7 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import base
+from nova_ext_sched.policy import failover
 
 CONF = nova.conf.CONF
 
@@ -29,6 +32,9 @@ NOT_JUDGED = 'not-judged'
 #: Follows the name of a policy where only the scheduler hint of a server asks
 #: for what it violates: a member of a project can make such findings.
 BY_HINT = '-by-hint'
+
+#: Follows the name of a policy of a server that did no wrong, and is to leave.
+TO_LEAVE = '-to-leave'
 
 #: What judges in place of a filter of nova's: by the same rule, with a reason.
 _WITH_REASON = {
@@ -103,7 +109,9 @@ class Policies:
             )
             if policy.host_filter in available and policy.is_on(CONF)
         }
-        if off := sorted(set(names) - self.on.keys()):
+        # An alert names what a metric has.
+        names = {name.removesuffix(TO_LEAVE) for name in names}
+        if off := sorted(names - self.on.keys()):
             raise exception.UnknownName(
                 'enabled policy',
                 off[0],
@@ -128,7 +136,7 @@ class Policies:
 
         :returns: the name of each policy that refuses the host, with
             :data:`BY_HINT` where only a hint asks for that, or
-            :data:`NOT_JUDGED` where nobody knows; and why
+            :data:`TO_LEAVE`; :data:`NOT_JUDGED` where nobody knows; and why
         """
         if server.fault:
             yield NOT_JUDGED, server.fault
@@ -152,7 +160,10 @@ class Policies:
                 yield NOT_JUDGED, f'{name} fails: {problem}'
                 continue
             for policy, answer in decisions:
-                name = policy.name + (BY_HINT if answer.by_hint else '')
+                name = policy.name + (
+                    (BY_HINT if answer.by_hint else '')
+                    or (TO_LEAVE if answer.is_leaving else '')
+                )
                 reason = answer.reason
                 if policy.counts_group:
                     reason = f'not counting this server, {reason}'
@@ -170,4 +181,18 @@ class Policies:
 
         :param name: of a policy, as :meth:`judge` yields it
         """
-        return self.on[name.removesuffix(BY_HINT)].counts_group
+        name = name.removesuffix(BY_HINT).removesuffix(TO_LEAVE)
+        return self.on[name].counts_group
+
+    @functools.cached_property
+    def held(self) -> Set[str]:
+        """The names of the hosts that are kept for failures."""
+        if failover.DECLARATION.name not in self.on:
+            return frozenset()
+        key = CONF.nova_ext_sched.failover_key
+        return {
+            host
+            for one in self._cloud.aggs_by_id.values()
+            if failover.read_mark(one.metadata, key)
+            for host in one.hosts
+        }

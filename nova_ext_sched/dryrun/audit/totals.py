@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Set
 import typing
 
 from nova_ext_sched import messages
@@ -16,19 +17,25 @@ class Totals:
     What it holds grows with the aggregates, projects and hosts.
 
     :param policies: the names of the policies that are judged
+    :param held: names of hosts that are kept for failures
     :ivar servers: number of servers that were read
     :ivar violating: number of those that violate a policy
     :ivar several: number of those that violate more than one
     :ivar not_judged: number of those that a policy could not judge
     :ivar policies: number of servers that violate each policy
+    :ivar in_use: by host that is kept for failures, its number of servers
     """
 
-    def __init__(self, policies: Iterable[str]) -> None:
+    def __init__(
+        self, policies: Iterable[str], held: Set[str] = frozenset()
+    ) -> None:
         self.servers = 0
         self.violating = 0
         self.several = 0
         self.not_judged = 0
         self.policies = dict.fromkeys(policies, 0)
+        self._held = held
+        self.in_use: dict[str, int] = {}
         # Servers by place, and by place and policy.
         self._servers = collections.Counter[tuple[str, str]]()
         self._policies = collections.Counter[tuple[str, str, str]]()
@@ -38,12 +45,14 @@ class Totals:
         violated = server.policies
         self.servers += 1
         self.not_judged += len(violated) < len(server.violated)
+        if server.host in self._held:
+            self.in_use[server.host] = self.in_use.get(server.host, 0) + 1
         if not violated:
             return
         self.violating += 1
         self.several += len(violated) > 1
         for policy in violated:
-            # One that ends in policies.BY_HINT is not there from the start.
+            # One with a suffix is not there from the start.
             self.policies[policy] = self.policies.get(policy, 0) + 1
         for place in (
             *(('aggregate', one.name) for one in server.host_state.aggregates),
@@ -115,8 +124,19 @@ class Totals:
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences on servers that count twice, or could not be checked."""
+        """Sentences on hosts that are to be free, and on what is counted."""
         said = []
+        if self.in_use:
+            hosts = messages.count('host', len(self.in_use))
+            verb = messages.agree(len(self.in_use), 'is', 'are')
+            names = messages.first_few(
+                [
+                    f'{messages.clean(host)} '
+                    f'({messages.count("server", self.in_use[host])})'
+                    for host in sorted(self.in_use, key=messages.in_order)
+                ]
+            )
+            said.append(f'{hosts} kept for failures {verb} in use: {names}.')
         if several := self.several:
             verb = messages.agree(several, 'violates', 'violate')
             counts = messages.agree(several, 'counts', 'count')

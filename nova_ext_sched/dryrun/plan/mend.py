@@ -8,6 +8,8 @@ import copy
 import dataclasses
 import functools
 
+import nova.conf
+
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import auditor
@@ -16,6 +18,8 @@ from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
+
+CONF = nova.conf.CONF
 
 
 def make(
@@ -37,6 +41,10 @@ def make(
     advance(total=auditing.count())
     violating = [one for one in auditing.judge(advance) if one.policies]
     violating.sort(key=lambda one: -len(one.policies))
+    barred = set(not_to)
+    if CONF.nova_ext_sched.failover_takes:
+        # Live migrations could go there: audit would find them again.
+        barred |= auditing.policies.held
     goal = planner.Goal(
         leaving=[
             plans.Leaving(
@@ -55,7 +63,7 @@ def make(
             for server in violating
             if all(map(auditing.policies.counts_group, server.policies))
         },
-        barred=not_to,
+        barred=barred,
         never_given_up=auditing.policies.on,
         hardest_first=False,
     )

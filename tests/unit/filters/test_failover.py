@@ -5,6 +5,7 @@ import ddt
 from nova_ext_sched import fields
 from nova_ext_sched import request_state
 from nova_ext_sched.filters import failover
+from nova_ext_sched.policy import verdict
 from tests.unit.filters import base as filters_base
 from tests.unit.request_filters import base as test_base
 
@@ -68,8 +69,10 @@ class FailoverHostsFilterTestCase(test_base.RequestFilterTestCase):
     def test_a_server_where_it_is(self, stays):
         asked = []
         self.replace(
-            'queries.failover.may_stay',
-            lambda ctxt, spec, host: asked.append(host) or stays,
+            'queries.failover.judge_standing',
+            lambda ctxt, spec, host, refused: (
+                asked.append(host) or (verdict.PASS if stays else refused)
+            ),
         )
         spec = test_base.request_spec()
         self.filter.prepare(self.ctxt, spec)

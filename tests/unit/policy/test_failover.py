@@ -4,6 +4,7 @@ import ddt
 import testtools
 
 from nova_ext_sched.policy import failover
+from nova_ext_sched.policy import verdict
 
 KEY = 'failover'
 EVACUATED = failover.Move(
@@ -11,6 +12,8 @@ EVACUATED = failover.Move(
 )
 LIVE = EVACUATED._replace(task='migrating', kind='live-migration')
 THERE = failover.Move(None, 'evacuation', 'done', 'a', 'b', True)
+NEVER_MOVED = failover.Move(None, None, None, None, None, False)
+REFUSED = verdict.reject('why')
 
 
 @ddt.ddt
@@ -69,17 +72,37 @@ class MoveTestCase(testtools.TestCase):
         self.assertEqual(kind, failover.name_move(move, ignored))
 
     @ddt.data(
-        (THERE, True),
-        # The source has started again, or is gone.
-        (THERE._replace(status='completed'), False),
-        (THERE._replace(has_source=False), False),
-        (THERE._replace(to='c'), False),
-        (THERE._replace(kind='live-migration'), False),
-        (None, False),
-    )
+        (THERE, 'stays'),
+        # It is not over yet, and its host is set already.
+        (THERE._replace(status='accepted'), 'stays'),
+        (THERE._replace(status='completed'), 'why: to leave, its host a is '
+         'back'),
+        (THERE._replace(has_source=False), 'why: to leave, its host a is '
+         'gone'),
+        # Not by an evacuation to here: when it came decides.
+        (THERE._replace(kind='live-migration', begun=2), 'why: to leave, it '
+         'was there before'),
+        (THERE._replace(kind='live-migration', begun=3), 'why'),
+        (THERE._replace(to='c', begun=3, created=1), 'why: to leave, it was '
+         'there before'),
+        (THERE._replace(to='c', begun=1, created=3), 'why'),
+        (NEVER_MOVED._replace(created=2), 'why: to leave, it was there '
+         'before'),
+        (NEVER_MOVED._replace(created=3), 'why'),
+        (NEVER_MOVED, 'why'),
+        (None, 'why'),
+    )  # fmt: skip
     @ddt.unpack
-    def test_who_may_stay(self, move, stays):
-        self.assertEqual(stays, failover.may_stay(move, ['b']))
+    def test_a_server_that_is_there(self, move, expected):
+        found = failover.judge_standing(REFUSED, move, 'b', 2)
+        self.assertEqual(expected == 'stays', found.passes)
+        self.assertEqual('to leave' in expected, found.is_leaving)
+        self.assertEqual(expected, found.reason or 'stays')
+
+    def test_a_mark_that_is_only_supposed(self):
+        move = NEVER_MOVED._replace(created=3)
+        found = failover.judge_standing(REFUSED, move, 'b', None)
+        self.assertTrue(found.is_leaving)
 
     @ddt.data(
         ('evacuation', [], True),

@@ -112,6 +112,35 @@ class AggregatesMixin(ValuesMixin):
         for key in accented:
             self.assertIn(key, self.keys(key[:2]))
 
+    def test_since_when_a_host_has_a_value(self):
+        for name, *when in (
+            # Written, written again, and when the host came.
+            ('one', 1, None, 2), ('two', 3, None, 2), ('three', 1, 4, 2),
+        ):  # fmt: skip
+            self.add(name, ['h1'], {'spare': name, 'x': name})
+            written, again, came = (
+                one and datetime.datetime(2026, 1, one) for one in when
+            )
+            with self.engine.begin() as connection:
+                for table, values in (
+                    ('metadata', {'created_at': written, 'updated_at': again}),
+                    ('hosts', {'created_at': came}),
+                ):
+                    table = models.BASE.metadata.tables[f'aggregate_{table}']
+                    last = sa.select(sa.func.max(table.c.aggregate_id))
+                    last = last.scalar_subquery()
+                    connection.execute(
+                        sa.update(table)
+                        .where(table.c.aggregate_id == last)
+                        .values(**values)
+                    )
+        self.add('other', ['h2'], {'spare': 'x'})
+        found = aggregates.get_times(self.ctxt, 'spare', 'h1')
+        self.assertEqual(
+            {'one': 2, 'two': 3, 'three': 4},
+            {value: since.day for value, since in found},
+        )
+
     def test_no_prefix(self):
         self.add('agg', metadata={'a': 'b'})
         self.assertEqual([], aggregates.get_metadata(self.ctxt, []))

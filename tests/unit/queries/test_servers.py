@@ -129,12 +129,21 @@ class SelectsMixin:
         )
         wanted = [uuids.moving, uuids.other, uuids.gone]
         found = servers.select_moves(self.ctxt, wanted)
+        still = None, None, None, None, None, False
         expected = ('rebuilding', None, 'done', 'h1', 'h2', True)
-        self.assertEqual({uuids.moving: expected}, found)
+        self.assertNewest({uuids.moving: expected, uuids.other: still}, found)
         self.add(move('accepted', 'h8', None))
         found = servers.select_moves(self.ctxt, wanted)
         expected = ('rebuilding', None, 'accepted', 'h8', None, False)
-        self.assertEqual({uuids.moving: expected}, found)
+        self.assertNewest({uuids.moving: expected, uuids.other: still}, found)
+
+    def assertNewest(self, expected, found):
+        for one in found.values():
+            self.assertTrue(one.created)
+            self.assertEqual(one.status is None, one.begun is None)
+        self.assertEqual(
+            expected, {uuid: one[:6] for uuid, one in found.items()}
+        )
 
     def test_each_state_without_a_host(self):
         """Rows of the table of states."""

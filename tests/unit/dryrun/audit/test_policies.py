@@ -20,6 +20,7 @@ from nova_ext_sched.filters import aggregate_instance_type
 from nova_ext_sched.filters import anti_affinity
 from nova_ext_sched.filters import base
 from nova_ext_sched.filters import blazar
+from nova_ext_sched.filters import failover
 from nova_ext_sched.filters import failure_domain
 from nova_ext_sched.filters import isolation
 from nova_ext_sched.policy import declaration
@@ -55,6 +56,7 @@ CLASSES = (
     anti_affinity.ServerGroupAntiAffinityFilter,
     blazar.BlazarFilter,
     failure_domain.FailureDomainFilter,
+    failover.FailoverHostsFilter,
     isolation.IsolatedAggregatesFilter,
     QuietFilter,
     UndeclaredFilter,
@@ -165,6 +167,29 @@ class JudgeTestCase(PoliciesTestCase):
         self.assertEqual('not-judged', name)
         said = 'QuietFilter fails: AttributeError: '
         self.assertEqual(said, reason[: len(said)])
+
+    @ddt.data(False, True)
+    def test_a_server_that_is_to_leave(self, leaving):
+        metadata = {'failover': 'true'}
+        spare = objects.Aggregate(name='spare', metadata=metadata, hosts=['h'])
+        judging = self.make(
+            ['FailoverHostsFilter'], enable_failover_hosts=True
+        )
+        self.cloud.aggs_by_id = {1: spare}
+        self.assertEqual({'h'}, judging.held)
+        with mock.patch(
+            'nova_ext_sched.queries.failover.judge_standing',
+            lambda ctxt, spec, host, no: no._replace(is_leaving=leaving),
+        ):
+            found = self.judge(judging, filters_base.host_state('h', spare))
+        name = 'failover' + '-to-leave' * leaving
+        self.assertEqual([name], [policy for policy, _ in found])
+        self.assertFalse(judging.counts_group(name))
+        named = self.make(
+            ['FailoverHostsFilter'], [name], enable_failover_hosts=True
+        )
+        self.assertEqual(['failover'], named.names)
+        self.assertEqual(frozenset(), self.make(['QuietFilter']).held)
 
     def test_a_server_that_cannot_be_judged(self):
         server = policies.Standing('uuid', '', 'p', None, None, 'no spec')

@@ -49,6 +49,17 @@ class TotalsTestCase(testtools.TestCase):
         self.assertEqual(expected, lines)
         self.assertEqual(['a', 'c'], list(lines[0][3]))
 
+    def test_hosts_that_are_to_be_free(self):
+        self.totals = totals.Totals(['a'], {'host1', 'host2'})
+        self.add([], 'spare')
+        self.add(['a'], 'spare')
+        self.assertEqual({'host1': 2}, self.totals.in_use)
+        self.assertTold(
+            '1 of 2 servers violates a policy',
+            ['1 host kept for failures is in use: host1 (2 servers).'],
+            [(1, 'a')],
+        )
+
     def test_a_policy_that_fails_and_one_that_is_violated(self):
         self.add(['a', policies.NOT_JUDGED], 'rack1')
         self.add([policies.NOT_JUDGED], 'rack2')
