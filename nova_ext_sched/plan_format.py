@@ -26,6 +26,8 @@ DISABLED_FOR = 'nova-ext-sched: '
 
 #: How nova moves a server.
 LIVE, COLD, EVACUATE = 'live', 'cold', 'evacuate'
+#: The cause of a server that the operator leaves out of all plans.
+LEFT_OUT = 'left out'
 
 #: Why a move is cold: the server is stopped, or has a device; or nova-api
 #: refuses to live-migrate it for another reason.
@@ -111,7 +113,8 @@ _STUCK = {
         'description': 'a server',
         'required': ['server', 'name', 'host', 'would_help'],
         'properties': {
-            name: _NAME for name in ('server', 'name', 'host', 'would_help')
+            name: _NAME
+            for name in 'server name host would_help cause reason'.split()
         },
     },
 }
@@ -219,12 +222,15 @@ class Stranded:
     """A server that had no place when the plan was made.
 
     :ivar would_help: an act to do first; empty if none is known
+    :ivar cause: a word, such as :data:`LEFT_OUT`
     """
 
     server: str
     name: str
     host: str
     would_help: str
+    cause: str = ''
+    reason: str = ''
 
 
 @dataclasses.dataclass

@@ -55,7 +55,10 @@ def make_rounds(
         stuck for one in kept for stuck in one.without_place
     )
     return plan_report.finish(
-        _say_how_many(rounds, kept, faults),
+        plan_report.say_left_out(
+            stuck for one in kept for stuck in one.without_place
+        )
+        + _say_how_many(rounds, kept, faults),
         remarks,
         sections,
         [
@@ -162,6 +165,7 @@ def make_round(
         groups=round_.groups,
         to_be_empty=round_.hosts,
         services=planned.services,
+        remarks=planned.remarks,
     )
     return plan_report.make(plan, [said, *remarks], faults, hosts=hosts)
 

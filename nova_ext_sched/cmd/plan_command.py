@@ -21,7 +21,7 @@ class Planner(scheduler.Lister):
     _epilog = (
         'Exit status: 0 no server has to move, or each can be moved; 1 '
         'something could not be read or checked; 2 wrong usage; 3 a server '
-        'cannot be moved; 130 interrupted.'
+        'cannot be moved, or is left out; 130 interrupted.'
     )
 
     purpose = cli_help.PLAN

@@ -168,6 +168,7 @@ def finish(
         head + _say_shut_down(moves, '. ' if ';' in head else '; '),
         [
             *remarks,
+            *made.remarks,
             *_say_crowded(made),
             *_say_time(made),
             *_count_paused(made),
@@ -496,20 +497,35 @@ def count_causes(stuck: Iterable[plans.Stuck]) -> str:
     )
 
 
+def say_left_out(stuck: Iterable[plans.Stuck]) -> str:
+    """Return the first words of a plan that leaves servers out, or none."""
+    left = [one for one in stuck if one.is_left_out]
+    if not left:
+        return ''
+    hosts = say_hosts([*dict.fromkeys(one.host for one in left)])
+    return (
+        f'{hosts} will keep {messages.count("server", len(left))} that you '
+        'left out. '
+    )
+
+
 def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
-    moving, stuck = len(plan.moves), len(plan.without_place)
-    text = 'No server has to move' + ', of those judged' * not_judged
+    kept = say_left_out(plan.without_place)
+    others = [one for one in plan.without_place if not one.is_left_out]
+    moving, stuck = len(plan.moves), len(others)
+    noun = 'other server' if kept else 'server'
+    text = f'No {noun} has to move' + ', of those judged' * not_judged
     if whole := moving + stuck:
-        text = f'{moving} of {messages.count("server", whole)} can be moved'
+        text = f'{moving} of {messages.count(noun, whole)} can be moved'
     if stuck:
-        text += f'; {stuck} cannot: {count_causes(plan.without_place)}'
+        text += f'; {stuck} cannot: {count_causes(others)}'
     if mended := len(plan.mended_by_others):
         text += (
             f'. {messages.count("more server", mended)} '
             f'{messages.agree(mended, "becomes", "become")} compliant '
             f'through these moves'
         )
-    return text
+    return kept + text
 
 
 def _to(one: plans.Move) -> str:

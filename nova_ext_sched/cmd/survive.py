@@ -30,8 +30,8 @@ class Survive(metrics.Command, scheduler.Lister):
     _epilog = (
         'Exit status: 0 you can lose each; 1 something could not be read or '
         'checked; 2 wrong usage; 3 a server would have no host, nova would '
-        'not evacuate it in its state, or too few more of a flavor fit; 130 '
-        'interrupted.'
+        'not evacuate it in its state, you left it out, or too few more of a '
+        'flavor fit; 130 interrupted.'
     )
 
     _outcome: plans.Outcome

@@ -71,7 +71,6 @@ def make(
                 move for one in failures for move in one.moves
             ),
             *_count_refused(outcome),
-            *outcome.remarks,
         ],
         [*_make_sections(outcome, bad, noun, names, all_, count)],
         _make_rows(failures, flavors),
@@ -152,6 +151,10 @@ def _make_sections(
             as_they_are,
             names,
         )
+    if left := [*outcome.left_out.values()]:
+        yield plan_report.list_stuck(
+            'Lost with the host by your choice:', left, names
+        )
 
 
 def _list_bad(
@@ -213,6 +216,12 @@ def _count_refused(outcome: plans.Outcome) -> Iterator[str]:
         yield (
             f'nova never evacuates {messages.count("server", never)}, '
             f'in any state.'
+        )
+    if left := len(outcome.left_out):
+        are = messages.agree(left, 'is', 'are')
+        yield (
+            f'{messages.count("server", left)} {are} lost with the host by '
+            'your choice.'
         )
 
 

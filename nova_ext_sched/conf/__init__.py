@@ -17,6 +17,7 @@ from nova_ext_sched.conf import blazar
 from nova_ext_sched.conf import failover
 from nova_ext_sched.conf import failure_domain
 from nova_ext_sched.conf import isolation
+from nova_ext_sched.conf import left_out
 from nova_ext_sched.conf import licences
 from nova_ext_sched.conf import misspelling
 from nova_ext_sched.conf import own_hosts
@@ -24,6 +25,7 @@ from nova_ext_sched.conf import preferred_aggregates
 from nova_ext_sched.conf import relative_room
 from nova_ext_sched.conf import request_filters
 from nova_ext_sched.conf import reservation
+from nova_ext_sched.conf import restart_priority
 from nova_ext_sched.conf import round_robin
 from nova_ext_sched.conf import special_hosts
 from nova_ext_sched.conf import weighers
@@ -42,6 +44,8 @@ _TOPICS = (
     failure_domain,
     blazar,
     failover,
+    restart_priority,
+    left_out,
     weighers,
     round_robin,
     relative_room,

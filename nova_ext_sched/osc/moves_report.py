@@ -237,23 +237,29 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
     for one in plan.moves:
         if one.result == Result.LEFT_OUT:
             yield f'{_say_turn(one)} was left out: {_clean(one.reason)}.'
-    if plan.stranded:
-        number = messages.count('server', len(plan.stranded))
+    chosen = [
+        one for one in plan.stranded if one.cause == plan_format.LEFT_OUT
+    ]
+    for kept in chosen[:_MOST_HELPS]:
+        name = _clean(kept.name or kept.server)
+        yield f'{name} stays on {_clean(kept.host)}: {_clean(kept.reason)}.'
+    if (more := len(chosen) - _MOST_HELPS) > 0:
+        yield f'{more} more that you left out: see without_place of the plan.'
+    stranded = [one for one in plan.stranded if one not in chosen]
+    if stranded:
+        number = messages.count('server', len(stranded))
         names = messages.first_few(
-            [
-                f'{one.name or one.server} on {one.host}'
-                for one in plan.stranded
-            ]
+            [f'{one.name or one.server} on {one.host}' for one in stranded]
         )
         yield (f'{number} could not be moved when the plan was made: {names}.')
         helped: dict[str, list[str]] = {}
-        for lost in plan.stranded:
+        for lost in stranded:
             if lost.would_help:
                 helps = messages.clean(lost.would_help, 1000)
                 helped.setdefault(helps, []).append(lost.name or lost.server)
         for helps, whom in [*helped.items()][:_MOST_HELPS]:
             whose = f' for {messages.first_few(whom)}' * (
-                len(whom) < len(plan.stranded)
+                len(whom) < len(stranded)
             )
             yield f'Fix{whose}: {helps}.'
         if (more := len(helped) - _MOST_HELPS) > 0:

@@ -54,6 +54,7 @@ CELL = {
     'migration_context vcpu_model' + _WHEN,
     'instance_faults': 'id instance_uuid code message host' + _WHEN,
     'instance_info_caches': 'id network_info instance_uuid' + _WHEN,
+    'instance_metadata': 'id key value instance_uuid' + _WHEN,
     'instance_system_metadata': 'id key value instance_uuid' + _WHEN,
     'instances': 'id user_id project_id image_ref launch_index power_state '
     'vm_state task_state memory_mb vcpus root_gb ephemeral_gb host node '
@@ -232,7 +233,8 @@ OPTIONS = {
     'enable_isolated_aggregate_filtering failover_hosts_weight_multiplier '
     'failover_key failover_takes '
     'failure_domain_key forbid_by_trait force_metadata_check_ignored_keys '
-    'isolation_trait_sources licence_os_types licence_traits '
+    'isolation_trait_sources left_out_flavors left_out_images '
+    'left_out_projects left_out_property licence_os_types licence_traits '
     'licences_weight_multiplier max_forbidden_aggregates '
     'max_server_per_failure_domain member_project_keys member_sources '
     'own_hosts_weight_multiplier '
@@ -240,6 +242,7 @@ OPTIONS = {
     'placement_req_required_member_prefix preference_key '
     'preferred_aggregates_weight_multiplier '
     'relative_room_weight_multiplier request_filters '
+    'restart_priority_key restart_priority_sources '
     'server_group_round_robin_weight_multiplier special_hosts_key '
     'special_hosts_weight_multiplier weighers',
     'pci': 'alias report_in_placement',

@@ -9,6 +9,7 @@ import json
 import typing
 
 from nova.compute import vm_states
+import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
@@ -21,6 +22,8 @@ from nova_ext_sched.queries import servers
 from nova_ext_sched.saved import container
 from nova_ext_sched.saved import listed
 from nova_ext_sched.saved import tables
+
+CONF = nova.conf.CONF
 
 # Rows in one statement.
 _PAGE = 1000
@@ -156,6 +159,7 @@ class Rows:
         wanted: Collection[str] | None,
     ) -> dict[str, Standing]:
         """Write tables in one transaction, which sees one moment."""
+        ours = CONF.nova_ext_sched
         standing = read_standing(session, self.hosts)
         for name in ('services', *tables.OF_HOSTS):
             if wanted is None or name in tables.OF_HOSTS:
@@ -177,6 +181,12 @@ class Rows:
         for name in tables.OF_SERVERS:
             table = _find(cell, name)
             where = [table.c.deleted == 0] if 'deleted' in table.c else []
+            if name == 'instance_metadata':
+                # What members write there stays out, but for what counts.
+                keys = [ours.left_out_property]
+                if 'server' in ours.restart_priority_sources:
+                    keys.append(ours.restart_priority_key)
+                where.append(table.c.key.in_(filter(None, keys)))
             self._write_wanted(session, cell, table, where, among)
         self._write_migrations(session, cell, uuids)
         self._write_builds(session, cell, among)

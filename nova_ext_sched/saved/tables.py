@@ -26,6 +26,7 @@ _LARGEST = 2**63
 OF_SERVERS = (
     'instance_extra',
     'instance_info_caches',
+    'instance_metadata',
     'instance_system_metadata',
     'block_device_mapping',
     'instance_faults',

@@ -72,9 +72,11 @@ OPTIONS = {
     'metrics': 'weight_setting',
     'nova_ext_sched': 'failover_key failover_takes failure_domain_key '
     'force_metadata_check_ignored_keys '
-    'isolation_trait_sources licence_os_types member_project_keys '
+    'isolation_trait_sources left_out_property licence_os_types '
+    'member_project_keys '
     'member_sources placement_req_default_forbidden_member_prefix '
     'placement_req_required_member_prefix preference_key request_filters '
+    'restart_priority_key restart_priority_sources '
     'special_hosts_key weighers',
 }
 # Of these, with what texts begin.
@@ -103,6 +105,7 @@ _WORDS = """
     generation parent root inventories traits aggregates allocations servers
     total reserved min_unit max_unit step_size allocation_ratio
     project user type base_image_ref public private shared community
+    highest high medium low lowest disabled
     AUTO nova-ext-sched
     No valid host was found Exceeded maximum number of retries
     is not mapped to any cell

@@ -3,6 +3,7 @@
 """Failover hosts hold what their page promises, whoever asks."""
 
 import contextlib
+import gzip
 from unittest import mock
 
 import ddt
@@ -10,11 +11,15 @@ from nova import objects
 from nova.tests.functional.api import client
 import sqlalchemy as sa
 
+from nova_ext_sched.cmd import drain
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.queries import servers
 from tests.functional import audits
+from tests.functional import explain
 from tests.functional import plans
 from tests.functional import test_failover
 from tests.functional import test_rebuild_hint
+from tests.functional import test_saved
 from tests.functional import test_survive
 
 HELD = test_failover.HELD
@@ -275,3 +280,102 @@ class SurviveTestCase(test_survive.SurviveTestCase):
                      failures['host3']['moves']]
         )  # fmt: skip
         self.fail_hosts(failures['host3'])
+
+
+class ChosenTestCase(
+    test_survive.EvacuationMixin, test_saved.EqualMixin, plans.PlanTestCase
+):
+    """What operators say of servers, as nova stores it."""
+
+    host_filters = PlansTestCase.host_filters
+    weights = {'host1': 400, 'host2': 300, 'host3': 200, 'host4': 100}
+
+    def write(self, server, **metadata):
+        self.api.api_put(
+            f'/servers/{server["id"]}/metadata', {'metadata': metadata}
+        )
+
+    def test_a_saved_cloud(self):
+        """It has the times of marks, and metadata for the keys that count."""
+        self.write(self.boot(az='nova:host1'), stay='true', other='secret')
+        self.write(self.boot(az='nova:host1'), first='900')
+        self.aggregate('spare', ['host1'], failover='true')
+        self.flags(
+            group='nova_ext_sched',
+            enable_failover_hosts=True,
+            restart_priority_key='first',
+            restart_priority_sources=['server'],
+            left_out_property='stay',
+        )
+        file = self.assertSame(
+            ['audit'], ['drain', 'host1'], ['survive', '--host', 'host1']
+        )
+        [found, drained] = file.ask(
+            ['audit', '-f', 'json'], ['drain', 'host1', '-f', 'json']
+        )
+        self.assertIn('failover-to-leave', found.out)
+        self.assertIn('stay (left_out_property) of the server', drained.out)
+        text = gzip.decompress(file.path.read_bytes())
+        self.assertNotIn(b'secret', text)
+
+    def test_who_comes_first_has_the_last_place(self):
+        """By flavor alone, until an option lets a server's metadata count."""
+        for host, vcpu in (('host2', 10), ('host3', 7), ('host4', 10)):
+            self.boot(flavor=self.flavor(vcpu=vcpu), az=f'nova:{host}')
+        key = 'instanceha:restart_priority'
+        small, large = (
+            self.boot(
+                flavor=self.flavor(vcpu=vcpu, specs={key: first}),
+                az='nova:host1',
+            )
+            for vcpu, first in ((2, '900'), (3, '100'))
+        )
+        self.write(small, **{key: '1'})
+        self.write(large, **{key: '2'})
+        for sources, first, last in (
+            (['flavor'], small, large),
+            (['server', 'flavor'], large, small),
+        ):
+            self.flags(
+                group='nova_ext_sched', restart_priority_sources=sources
+            )
+            [failure] = self.survive('--host', 'host1')['failures']
+            self.assertEqual(
+                ([first['id']], [last['id']]),
+                tuple(
+                    [one['server'] for one in failure[part]]
+                    for part in ('moves', 'without_place')
+                ),
+            )
+        self.fail_hosts(failure)
+
+    def test_who_is_left_out(self):
+        amphora = self.flavor(name='amphora', vcpu=1)
+        left = self.boot(flavor=amphora, az='nova:host1')
+        other = self.boot(az='nova:host1')
+        self.flags(group='nova_ext_sched', left_out_flavors=['amphora'])
+        for command, ask in (
+            ('drain', drain.Drain),
+            ('survive', survive.Survive),
+        ):
+            argv = ['host1'] if command == 'drain' else ['--host', 'host1']
+            out, _, status = explain.call(ask, command, *argv)
+            self.assertEqual(3, status)
+            out = ' '.join(out.split())
+            self.assertIn(
+                {
+                    'drain': 'host1 will keep 1 server that you left out. 1 '
+                    'of 1 other server can be moved.',
+                    'survive': '1 server is lost with the host by your '
+                    'choice.',
+                }[command],
+                out,
+            )
+            self.assertIn('left_out_flavors has its flavor amphora', out)
+        plan = explain.ask(drain.Drain, 'drain', 'host1').plan
+        self.assertEqual(['host1'], plan['not_empty_after'])
+        self.assertEqual(
+            [other['id']], [one['server'] for one in plan['moves']]
+        )
+        self.carry_out(plan)
+        self.assertEqual('host1', self.host_of(left))

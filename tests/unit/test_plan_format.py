@@ -29,7 +29,7 @@ COLD = MOVE | {'to': None, 'method': 'cold', 'why_cold': 'stopped'}
 COLD |= {'needs': [1], 'turn': 2}
 STUCK = SERVER | {'name': 'db', 'reason': 'why', 'would_help': 'x'}
 STUCK |= {'cause': 'VCPU', 'name_of_cause': '', 'cause_then': ''}
-STRANDED = plan_format.Stranded(UUID, 'db', 'a', 'x')
+STRANDED = plan_format.Stranded(UUID, 'db', 'a', 'x', 'VCPU', 'why')
 SUPPOSED = {'option': '--aggregate-host', 'value': 'lab a'}
 HEAD = {
     'format': 3,

@@ -103,7 +103,8 @@ class NotMovable(Exception):
     :ivar then: how nova would move it after that, or what was raised when
         that was asked; None where nobody asked
     :ivar is_being_built: whether nova is building it, and has not lost it
-    :ivar cause: :data:`.refusals.STATE`, or one of :data:`.refusals.NEVER`
+    :ivar cause: :data:`.refusals.STATE`, :data:`.plan_format.LEFT_OUT`, or
+        one of :data:`.refusals.NEVER`
     :ivar may_run: whether nova does not know that its guest is off
     """
 

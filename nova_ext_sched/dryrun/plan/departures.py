@@ -22,6 +22,7 @@ import abc
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from collections.abc import Set
 import functools
 import typing
@@ -36,8 +37,10 @@ from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import left_out
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import priority
 
 # What nova-api looks at besides the request.
 _STATES = ('vm_state', 'task_state', 'power_state', 'locked')
@@ -114,6 +117,11 @@ class _Departures(abc.ABC):
         return self._cloud.ask_cells(servers.select_shares)
 
 
+def _with_chosen(attrs: Sequence[str]) -> Sequence[str]:
+    """Add the attributes by which operators choose servers."""
+    return [*dict.fromkeys((*attrs, *priority.attrs(), *left_out.attrs()))]
+
+
 class _Migrations(_Departures):
     """Servers that migrate.
 
@@ -142,6 +150,20 @@ class _Migrations(_Departures):
         if server.host != self._host:
             self._host, self._on = server.host, dict(self._read(server.host))
         stored, alike = self._on.get(server.server, (None, None))
+        found = self._make(server, stored, alike)
+        found.priority = self._places.priorities.read(
+            found.spec_obj, stored and stored.instance
+        )
+        return found
+
+    def _make(
+        self,
+        server: plans.Leaving,
+        stored: servers.Stored | None,
+        alike: object,
+    ) -> movable.Migration:
+        if stored:
+            left_out.check(stored.instance)
         if stored and alike in self._prepared:
             return self._prepared[alike].for_like(stored.instance)
         prepared, key = movable.migrate(
@@ -168,7 +190,14 @@ class _Migrations(_Departures):
             if cell not in self._shares or cell in self._cloud.silent_cells:
                 continue
             try:
-                found = [*self._reader.read_on(cell, host, self._wanted[host])]
+                found = [
+                    *self._reader.read_on(
+                        cell,
+                        host,
+                        self._wanted[host],
+                        _with_chosen(servers.OF_MOVES),
+                    )
+                ]
                 is_up = bool(found) and self._is_up(cell, host)
             except cells.CellFailed:
                 # Then each of its servers is asked about, and that fails.
@@ -214,7 +243,7 @@ class Evacuations(_Departures):
         :raises cells.CellFailed: the database stops answering
         """
         for stored in self._reader.read_on(
-            cell, host, attrs=servers.OF_EVACUATIONS
+            cell, host, attrs=_with_chosen(servers.OF_EVACUATIONS)
         ):
             self._stored[stored.uuid] = stored
             yield stored
@@ -236,6 +265,7 @@ class Evacuations(_Departures):
         """See :class:`_Departures`."""
         stored = self._stored[server.server]
         instance, cell, text = stored.instance, stored.cell, stored.text
+        left_out.check(instance)
         key = likeness.of_request(cell, instance, text) if text else None
         problem = self._check(instance, cell, key)
         if problem is None:
@@ -274,7 +304,9 @@ class Evacuations(_Departures):
             spec_obj = make()
             spec_obj.ignore_hosts = sorted(self._hosts)
         node = self._cloud.find_node(instance.host, instance.node)
-        return movable.Evacuation(instance.uuid, spec_obj, like, node)
+        found = movable.Evacuation(instance.uuid, spec_obj, like, node)
+        found.priority = self._places.priorities.read(spec_obj, instance)
+        return found
 
     def _check(
         self, instance: typing.Any, cell: str, key: likeness.Key | None

@@ -59,6 +59,7 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
 
 #: Hosts that got no server yet, of which nova's weighers order the best: those
@@ -90,11 +91,13 @@ class Destinations:
 
     :param cloud: asked as it is in the fork that is open
     :ivar reader: reads servers, each group once
+    :ivar priorities: reads which servers come first
     """
 
     def __init__(self, cloud: snapshot.Snapshot) -> None:
         self.cloud = cloud
         self.reader = servers.Reader(cloud)
+        self.priorities = priority.Priorities()
         self._ctxt = process.context()
         self._kept: cachetools.LRUCache[str, movable.Shared] = (
             cachetools.LRUCache(

@@ -160,6 +160,7 @@ def finish_rounds(
         durations.estimate(
             cloud, [move for round_ in whole for move in round_.moves]
         ),
+        rounds.remarks,
     )
 
 

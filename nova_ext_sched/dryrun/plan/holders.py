@@ -160,6 +160,7 @@ def name_own(
 
 def _name_own(cloud: snapshot.Snapshot, one: plans.Stuck) -> plans.Stuck:
     is_asked = one.cause not in (plans.FAULT, plans.NOT_KNOWN)
+    is_asked = is_asked and not one.is_left_out
     if one.is_refused or one.is_never_moved or not is_asked:
         return one
     holds = cloud.providers.get_consumer(one.server).get('allocations', {})

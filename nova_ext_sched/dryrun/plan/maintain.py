@@ -170,7 +170,14 @@ class Maintenance:
     def _finish(
         self, rounds: list[plans.Round], kept: list[plans.NotEmptied]
     ) -> plans.Rounds:
-        plan = plans.Rounds(rounds, kept, [], {}, self._passing)
+        plan = plans.Rounds(
+            rounds,
+            kept,
+            [],
+            {},
+            self._passing,
+            remarks=self._places.priorities.remarks,
+        )
         return ending.finish_rounds(self.cloud, plan)
 
     def _make_rounds(self) -> Iterator[plans.Round]:

@@ -24,6 +24,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
 
 #: How nova moves a server.
@@ -88,6 +89,7 @@ class Movable(typing.Protocol):
     :ivar why_cold: as of :class:`.plan_format.Move`
     :ivar is_paused: whether nova moves it live while its guest is paused
     :ivar like: the answer shared with equivalent requests; None if none
+    :ivar priority: see :mod:`.priority`
     """
 
     uuid: str
@@ -96,6 +98,7 @@ class Movable(typing.Protocol):
     why_cold: str
     is_paused: bool
     like: Like | None
+    priority: int
 
     @property
     def processor(self) -> processors.Processor | None:
@@ -135,10 +138,12 @@ class Migration:
     :param spec_obj: the nova RequestSpec
     :ivar like: as of :class:`Movable`
     :ivar node: UUID of its compute node
+    :ivar priority: as of :class:`Movable`
     :raises admission.NotMovable: nova has no compute node of its host
     """
 
     like: Like | None = None
+    priority = priority.MIDDLE
 
     def __init__(
         self,
@@ -260,6 +265,7 @@ class Evacuation:
     why_cold = plan_format.NOT_COLD
     is_paused = False
     processor = None
+    priority = priority.MIDDLE
 
     def __init__(
         self,

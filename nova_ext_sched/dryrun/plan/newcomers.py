@@ -87,7 +87,7 @@ class Newcomers:
             like = None
             if self._is_known:
                 like = movable.Like(shared, is_whole=False)
-            return movable.Evacuation(uuid, spec_obj, like)
+            return self._make(uuid, spec_obj, like)
         if cell:
             # nova evacuates no server to a host of another cell.
             if cell not in self._by_cell:
@@ -102,7 +102,14 @@ class Newcomers:
                 )
             shared = self._by_cell[cell]
         like = movable.Like(shared, is_whole=True)
-        return movable.Evacuation(uuid, shared.spec_obj, like)
+        return self._make(uuid, shared.spec_obj, like)
+
+    def _make(
+        self, uuid: str, spec_obj: typing.Any, like: movable.Like | None
+    ) -> movable.Evacuation:
+        found = movable.Evacuation(uuid, spec_obj, like)
+        found.priority = self._places.priorities.read(spec_obj)
+        return found
 
     def explain(self, barred: Set[str] = frozenset()) -> conclusion.Answer:
         """Explain why no more fit, as explain says it.

@@ -51,8 +51,8 @@ class Goal:
         moved, by their UUIDs
     :ivar barred: names of hosts that get no server
     :ivar never_given_up: the names of policies that nobody is asked to give up
-    :ivar hardest_first: whether servers with the fewest hosts go first; else
-        they go as they are listed
+    :ivar hardest_first: whether servers go by their priority, and of one
+        priority those with the fewest hosts first; else as they are listed
     :ivar to_be_empty: names of hosts that are to be empty. One that was
         deleted softly has its host until it is deleted for good
     :ivar migrating: servers that stand elsewhere, and hold one of these
@@ -121,6 +121,7 @@ def plan(
         to_be_empty=sorted(goal.to_be_empty),
         room_for_last=rounds.room_for_last,
         crowded=rounds.crowding.find(settled.moves),
+        remarks=places.priorities.remarks,
     )
     return ending.finish(
         cloud,
@@ -190,7 +191,7 @@ def put_hardest_first(
     movables: movable.Movables,
     count: Callable[[movable.Movable], float],
 ) -> list[plans.Leaving]:
-    """Sort servers, those with the fewest hosts first; then the largest.
+    """Sort servers: by priority, then the fewest hosts, then the largest.
 
     Those that nova does not move as they are go last, in the same order.
 
@@ -204,8 +205,9 @@ def put_hardest_first(
         if isinstance(prepared, admission.NotMovable):
             prepared = prepared.then
         # Without a request it has no place, and takes none from others.
-        number, size = math.inf, None
+        number, size, first = math.inf, None, 0
         if prepared is not None and not isinstance(prepared, Exception):
+            first = prepared.priority
             try:
                 number, size = count(prepared), prepared.spec_obj.flavor
             except placement.PlacementFailed:
@@ -214,7 +216,7 @@ def put_hardest_first(
                 # It fails again when its turn comes, and says why.
                 pass
         sizes = (-size.memory_mb, -size.vcpus) if size else ()
-        return is_refused, number, *sizes
+        return is_refused, -first, number, *sizes
 
     return sorted(leaving, key=rank)
 

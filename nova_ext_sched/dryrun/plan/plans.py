@@ -101,8 +101,9 @@ class Stuck(Leaving):
 
     :ivar reason: the answer of explain
     :ivar cause: the same in a word; state: nova does not move it as it is;
-        never evacuated, never migrated: in no state; fault: it could not be
-        asked; not known: hosts that others left may take it
+        never evacuated, never migrated: in no state; left out: by the
+        operator's choice; fault: it could not be asked; not known: hosts
+        that others left may take it
     :ivar would_help: an act to do first; empty where nothing is
         known
     :ivar name_of_cause: what is counted within it, such as an aggregate; empty
@@ -128,9 +129,14 @@ class Stuck(Leaving):
         return self.cause in refusals.NEVER.values()
 
     @property
+    def is_left_out(self) -> bool:
+        """Whether the operator leaves it where it is."""
+        return self.cause == plan_format.LEFT_OUT
+
+    @property
     def has_no_room(self) -> bool:
         """Whether it has no place even if moved, or that is unknown."""
-        if self.is_never_moved:
+        if self.is_never_moved or self.is_left_out:
             return False
         return bool(self.cause_then) or not self.is_refused
 
@@ -198,6 +204,7 @@ class Plan:
     :ivar crowded: hosts that get far more servers than others, the most first
     :ivar seconds: about how long the moves take, one after the other; null
         where no migration of before was like one of them
+    :ivar remarks: a sentence on what was left out of account
     """
 
     moves: list[Move]
@@ -213,6 +220,9 @@ class Plan:
     room_for_last: int | None = None
     crowded: list[Crowded] = dataclasses.field(default_factory=list)
     seconds: int | None = None
+    remarks: document.MayLack[list[str]] = dataclasses.field(
+        default_factory=list
+    )
 
     @property
     def hosts(self) -> set[str]:
@@ -303,6 +313,7 @@ class Rounds:
         their host is disabled
     :ivar seconds: about how long the moves of all rounds take, one after the
         other; null where no migration of before was like one of them
+    :ivar remarks: a sentence on what was left out of account
     """
 
     rounds: list[Round]
@@ -311,6 +322,9 @@ class Rounds:
     services: dict[str, str]
     being_built: list[Leaving] = dataclasses.field(default_factory=list)
     seconds: int | None = None
+    remarks: document.MayLack[list[str]] = dataclasses.field(
+        default_factory=list
+    )
 
     @property
     def judged(self) -> set[str]:
@@ -411,7 +425,7 @@ class Outcome:
     :ivar flavors: the flavors of --flavor, each as if no other came
     :ivar deleted_meanwhile: servers that were deleted, or were being deleted,
         while the plan was made; they are nothing else of it
-    :ivar remarks: a sentence for each question that was not asked
+    :ivar remarks: a sentence on what was not asked, or left out of account
     :ivar faults: a sentence for each failed read
     :ivar services: by which the cloud is known: the UUID of nova-compute, by
         host, of each host that fails, or is one of a move
@@ -438,6 +452,11 @@ class Outcome:
     def never_evacuated(self) -> dict[str, Stuck]:
         """The servers that nova evacuates in no state, by UUID."""
         return self._find(lambda one: one.is_never_moved)
+
+    @property
+    def left_out(self) -> dict[str, Stuck]:
+        """The servers that the operator leaves out, by UUID."""
+        return self._find(lambda one: one.is_left_out)
 
     @property
     def without_room(self) -> dict[str, Stuck]:

@@ -12,6 +12,7 @@ import typing
 
 from nova_ext_sched import fields
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.decision import admission
@@ -58,6 +59,7 @@ class StuckExplainer:
     is                               be moved otherwise, what refuses all
                                      hosts then, after the moves and after
                                      those before it have gone too
+    that the operator leaves out     that
     that conductor refuses           that, as explain says it
     of which nobody could be asked   the fault
     ===============================  =====================================
@@ -99,7 +101,9 @@ class StuckExplainer:
     ) -> plans.Stuck:
         """Explain why nova does not move a server as it is."""
         reason, helps, cause_then = f'nova cannot move it: {refused}', [], ''
-        if refused.cause != plans.STATE:
+        if refused.cause == plan_format.LEFT_OUT:
+            reason = str(refused)
+        elif refused.cause != plans.STATE:
             reason = f'nova refuses it in every state: {refused}'
         then = refused.then
         if isinstance(then, Exception) or (

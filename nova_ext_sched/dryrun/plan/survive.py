@@ -200,7 +200,7 @@ def make(
         with_servers,
         [counted.make_room() for counted in spares],
         [*survival.deleted.values()],
-        [f'{remark}.'] if remark else [],
+        [f'{remark}.'] * bool(remark) + places.priorities.remarks,
         cloud.faults,
         cloud.services_of(plans.name_hosts(with_servers)),
         topology.make_documents(cloud),

@@ -30,7 +30,9 @@ FIRST = set(
     'special_hosts_key special_hosts_weight_multiplier '
     'licence_traits licence_os_types licences_weight_multiplier '
     'enable_failover_hosts failover_key failover_takes '
-    'failover_hosts_weight_multiplier'.split()
+    'failover_hosts_weight_multiplier restart_priority_key '
+    'restart_priority_sources left_out_flavors left_out_images '
+    'left_out_projects left_out_property'.split()
 )
 
 SINCE = re.compile(r'^New in release (\d+\.\d+\.\d+)\.$', re.MULTILINE)

@@ -135,6 +135,18 @@ Moved:
         text = self.tell(make_plan(moves, *[Result.FAILED] * 3))
         self.assertNotIn('Nothing more', text)
 
+    def test_servers_that_were_left_out(self):
+        kept = plan_format.Stranded(
+            'uuid', 'amphora', 'a', '', plan_format.LEFT_OUT, 'you left it out'
+        )
+        told = self.tell(make_plan([], stranded=[kept, LOST]))
+        self.assertIn('amphora stays on a: you left it out.', told)
+        self.assertIn('1 server could not be moved when the plan', told)
+        self.assertIn('Fix: unrescue it.', told)
+        told = self.tell(make_plan([], stranded=[kept] * 7))
+        self.assertIn('2 more that you left out: see without_place', told)
+        self.assertNotIn('could not be moved', told)
+
     def test_each_fix_says_whose_it_is(self):
         other = plan_format.Stranded('other', 'web', 'a', 'resume it')
         plan = make_plan([], stranded=[LOST, LOST, other])

@@ -77,6 +77,7 @@ class Server:
     :ivar kind: live, stopped, crashed, device, unlike, pending or shelved; or
         an admission.NotMovable
     :ivar problem: what its request raises when it is made
+    :ivar first: its restart priority, of the flavor
     """
 
     host: str
@@ -88,6 +89,7 @@ class Server:
     disk: int = 0
     hints: object = None
     problem: object = None
+    first: str = ''
 
     @property
     def memory(self):
@@ -314,6 +316,10 @@ class Small(fixtures.Fixture):
         spec = clouds.make_spec(mine.cpus, scheduler_hints=hints, **named)
         spec.flavor.memory_mb = mine.memory
         spec.flavor.root_gb = mine.disk
+        if mine.first:
+            spec.flavor.extra_specs = {
+                'instanceha:restart_priority': mine.first
+            }
         if mine.kind in ('device', 'unlike'):
             spec.flavor.name = mine.kind
         if mine.group:
@@ -464,7 +470,7 @@ class Paper:
 _LEAVING = 'uuid name project at violated'
 _PLAN = (
     'moves stuck mended closer gone moved empty stays open services last '
-    'crowded seconds'
+    'crowded seconds remarks'
 )
 _WORDS = {
     plans.Leaving: _LEAVING,
@@ -476,7 +482,7 @@ _WORDS = {
     plans.Room: f'{_PLAN} flavor wanted fit on said never',
     plans.Round: 'on moves closer',
     plans.NotEmptied: 'on stuck lost',
-    plans.Rounds: 'rounds kept gone services built seconds',
+    plans.Rounds: 'rounds kept gone services built seconds remarks',
     plans.Failure: 'name on moves stuck last causes',
     plans.Cause: 'cause name number',
     plans.Crowded: 'host servers next weigher',

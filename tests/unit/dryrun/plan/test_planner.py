@@ -94,6 +94,38 @@ class PlannerTestCase(PlanTestCase):
         )
         self.assertEqual([], made.stuck)
 
+    @ddt.data(
+        # Of equal ones, that with the fewest hosts, then the largest.
+        ({}, 'a'),
+        ({'a': '501'}, 'b'),
+        ({'a': 'high', 'b': '999'}, 'c'),
+        ({'c': 'low', 'b': '251'}, 'c'),
+        # What cannot be read is none.
+        ({'a': 'urgent', 'b': '501'}, 'a'),
+    )
+    @ddt.unpack
+    def test_who_comes_first_has_the_last_places(self, first, stuck):
+        hosts, servers = small.parse('h1=9 a=1 b=2 c=3; h2=3; h3=3')
+        for name, value in first.items():
+            servers[name] = dataclasses.replace(servers[name], first=value)
+        self.small.filter.most = 1
+        drained = self.small.drain((hosts, servers), 'h1')
+        survived = self.small.survive((hosts, servers))
+        maintained = self.small.maintain((hosts, servers))
+        [failed] = survived.failed
+        for made in (drained, failed):
+            self.assertEqual(stuck, small.name(made.stuck))
+            self.assertEqual(2, len(made.moves))
+        kept = {one.on: one.stuck for one in maintained.kept}
+        self.assertEqual(stuck, small.name(kept['h1']))
+        remarks = [
+            '1 server counts as without a restart priority: expected 1 to '
+            '1000, highest to lowest, yes or no in '
+            "instanceha:restart_priority, got 'urgent'."
+        ] * ('urgent' in first.values())
+        for found in (drained, survived, maintained):
+            self.assertEqual(remarks, found.remarks)
+
     def test_nobody_is_asked_to_give_up_a_policy(self):
         cloud = 'h1=4 a=2/1; h2=4'
         for made, helps in (
