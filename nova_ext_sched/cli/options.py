@@ -146,11 +146,16 @@ _OF_HOSTS = {
         'one failure domain, or in each in turn; min: the fewest that are '
         'enough',
     ),
+    '--without-host': (
+        'HOST',
+        '{} were taken away, and its servers moved as drain plans',
+    ),
     '--enable-host': ('HOST', 'the nova-compute of {} were enabled and up'),
 }
 
-#: The names that changes of aggregates have in the arguments.
+#: The names that changes of aggregates have in the arguments, and all changes.
 OF_AGGREGATES = _list_names(_OF_AGGREGATES)
+CHANGES = 'option', *_list_names(_OF_HOSTS), *OF_AGGREGATES
 
 
 def add_change(parser: argparse.ArgumentParser) -> None:
@@ -219,11 +224,16 @@ def _suppose(
             plan_format.Supposed('--add-host', added),
             f'there were {hosts} like {messages.clean(like)}{where}',
         )
-    for host in getattr(parsed_args, 'enable_host', ()):
-        yield (
-            plan_format.Supposed('--enable-host', host),
-            f'{messages.clean(host)} were enabled',
-        )
+    for option, verb in (
+        ('--without-host', 'taken away'),
+        ('--enable-host', 'enabled'),
+    ):
+        [name] = _list_names([option])
+        for host in getattr(parsed_args, name, ()):
+            yield (
+                plan_format.Supposed(option, host),
+                f'{messages.clean(host)} were {verb}',
+            )
     for name, option in zip(OF_AGGREGATES, _OF_AGGREGATES, strict=True):
         _, verb, _ = _OF_AGGREGATES[option]
         for words in getattr(parsed_args, name, ()):

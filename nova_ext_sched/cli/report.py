@@ -175,12 +175,14 @@ def say_origin(
 def _describe_origin(
     origin: plan_format.Origin | None,
 ) -> dict[str, typing.Any]:
-    """Describe the saved file that a document is of.
+    """Describe the saved file, or the changed copy, that a document is of.
 
     The clock of such a command stands at the moment when the cloud was saved.
     """
-    if origin is None or not origin.file:
+    if origin is None:
         return {}
+    if not origin.file:
+        return {'notes': origin.notes}
     now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     return {
         'time': now.isoformat(timespec='seconds') + 'Z',

@@ -67,20 +67,46 @@ def read_cloud(
         is away: a plan may take longer to make, and is not lost
     """
     with contextlib.ExitStack() as stack:
-        cloud = stack.enter_context(
-            snapshot.read(make_change(parsed_args), settled=settled)
-        )
-        if parsed_args.enable_host:
-            running = selection.find(cloud, parsed_args.enable_host, ())
-            stack.enter_context(
-                overlay.laid(cloud, overlay.Overlay(running=tuple(running)))
-            )
+        cloud = stack.enter_context(_change_cloud(parsed_args, settled))
         if patient:
             cloud.client.patience = waiting.Waiting('placement')
         resolve_names(parsed_args, cloud)
         if sys.stderr.isatty() and not getattr(parsed_args, 'saved', None):
             _keep_names(cloud)
         yield cloud
+
+
+@contextlib.contextmanager
+def _change_cloud(
+    parsed_args: argparse.Namespace, settled: bool
+) -> Iterator[snapshot.Snapshot]:
+    """Read the cloud as it would be, but for its hosts."""
+    with snapshot.read(make_change(parsed_args), settled=settled) as cloud:
+        supposed = overlay.NONE
+        if names := parsed_args.enable_host:
+            running = selection.find(cloud, names, ())
+            supposed = overlay.Overlay(running=tuple(running))
+        with overlay.laid(cloud, supposed):
+            yield cloud
+
+
+def remove_hosts(parsed_args: argparse.Namespace) -> list[str]:
+    """Take the hosts of ``--without-host`` out of the copy of a cloud.
+
+    :returns: sentences on their servers that have no place
+    :raises exception.UnknownName: there is no such host
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    from nova_ext_sched.saved import reading
+    from nova_ext_sched.saved import removed
+
+    with _change_cloud(parsed_args, settled=True) as cloud:
+        hosts = selection.find(cloud, parsed_args.without_host, ())
+        removal = removed.Removal(cloud, hosts)
+    with reading.changing() as connections:
+        removal.carry_out(connections)
+    removal.carry_out_in_placement()
+    return [*removal.say()]
 
 
 def _keep_names(cloud: snapshot.Snapshot) -> None:

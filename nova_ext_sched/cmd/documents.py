@@ -28,11 +28,14 @@ class Asked:
     :ivar supposed: what the answer takes for granted and is not so, in the
         order of the options; empty where it is of the cloud as it is
     :ivar origin: the file that it is of, where it is of a saved cloud
+    :ivar notes: sentences on a changed copy that the answer is of; those of a
+        file are among its origin
     """
 
     command: document.MayLack[str]
     origin: document.MayLack[plan_format.Origin]
     supposed: document.MayLack[Sequence[plan_format.Supposed]]
+    notes: document.MayLack[Sequence[str]]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -191,7 +191,7 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
         # A record says what was asked, and has no hosts to name.
         given += [
             name
-            for name in ('host', 'hosts', 'option', *options.OF_AGGREGATES)
+            for name in ('host', 'hosts', *options.CHANGES)
             if getattr(parsed_args, name)
         ]
         given += ['operation'] * (operation != 'boot')

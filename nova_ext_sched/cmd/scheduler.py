@@ -4,6 +4,8 @@
 
 import argparse
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 import gc
 import logging
@@ -147,6 +149,8 @@ class Lister(Command, report.Lister):
 
     label: str
     has_map = True
+    # Whether a server of a host that is supposed away has no place.
+    _is_short = False
     hints = dict.fromkeys(
         ('--dry-run', '--apply', '--yes'),
         'This command changes nothing. A plan is carried out by: openstack '
@@ -222,12 +226,28 @@ class Lister(Command, report.Lister):
         )
         origin = reading.use(path, parsed_args.without, wanted=wanted)
         notes = [*filter(None, [note]), *origin.notes]
+        if parsed_args.without_host:
+            from nova_ext_sched.cmd import arguments
+
+            said = arguments.remove_hosts(parsed_args)
+            self._is_short, notes = bool(said), notes + said
         return dataclasses.replace(origin, notes=notes)
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        """See the base."""
+        made = super().take_action(parsed_args)
+        if self._is_short and self.status == base.FINE:
+            self.status = base.SOME_FOUND
+        return made
 
     def _needs_copy(self, parsed_args: argparse.Namespace) -> bool:
         """Return whether what is supposed has to stand in tables."""
         return bool(
-            parsed_args.add_host or readers.choose_counted(parsed_args.option)
+            parsed_args.add_host
+            or parsed_args.without_host
+            or readers.choose_counted(parsed_args.option)
         )
 
     def _use_copy(self, parsed_args: argparse.Namespace) -> None:

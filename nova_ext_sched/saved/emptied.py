@@ -60,7 +60,7 @@ def return_devices(text: str | None, taken: Collection[_Row]) -> str | None:
     pools = objects.PciDevicePoolList.obj_from_primitive(json.loads(text))
     for device in taken:
         pool = next(
-            (one for one in pools if _is_of(device, one)),
+            (one for one in pools if is_of(device, one)),
             None,
         )
         if pool is None:
@@ -76,7 +76,7 @@ def return_devices(text: str | None, taken: Collection[_Row]) -> str | None:
     return json.dumps(pools.obj_to_primitive())
 
 
-def _is_of(device: _Row, pool: typing.Any) -> bool:
+def is_of(device: _Row, pool: typing.Any) -> bool:
     """Return whether a device may be of a nova PciDevicePool."""
     provider = pool.tags.get('rp_uuid')
     info = json.loads(device['extra_info'] or '{}')

@@ -125,11 +125,12 @@ class _Transport(requests.adapters.BaseAdapter):
     def send(
         self, request: requests.PreparedRequest, *_: object, **__: object
     ) -> requests.Response:
+        body = request.body or b''
         asked = webob.Request.blank(
             request.url,
             method=request.method,
             headers=dict(request.headers),
-            body=request.body or b'',
+            body=body.encode() if isinstance(body, str) else body,
         )
         got = asked.get_response(self._app)
         answer = requests.Response()

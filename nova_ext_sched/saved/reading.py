@@ -9,7 +9,9 @@ the type that its column has, and each JSON by the list of what it may have.
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import datetime
 import importlib.metadata
@@ -44,6 +46,8 @@ CONF = nova.conf.CONF
 
 # What was opened.
 _origins: dict[pathlib.Path, plan_format.Origin] = {}
+# The databases of the cloud that is open, by cell; that of the API is ''.
+_engines: dict[str, sa.engine.Engine] = {}
 # The folders of clouds that are open; each is deleted when the process ends.
 _open: list[tempfile.TemporaryDirectory[str]] = []
 
@@ -107,6 +111,19 @@ def use(
         notes=[*loading.notes, *notes],
     )
     return _origins[path]
+
+
+@contextlib.contextmanager
+def changing() -> Iterator[dict[str, sa.engine.Connection]]:
+    """Change the tables of the cloud that :func:`use` has opened.
+
+    nova's own databases are never among them.
+    """
+    with contextlib.ExitStack() as stack:
+        yield {
+            cell: stack.enter_context(engine.begin())
+            for cell, engine in _engines.items()
+        }
 
 
 def _configure(folder: pathlib.Path) -> None:
@@ -215,6 +232,7 @@ class _Loading:
             engine, _find_tables(cell).values(), header.dialect, header.binary
         )
         self._connections[cell] = engine.connect()
+        _engines[cell] = engine
         database = migrations.CELL if cell else migrations.API
         if not revision or migrations.is_current(database, revision):
             return

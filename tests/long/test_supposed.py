@@ -7,10 +7,14 @@ import json
 from nova import context as nova_context
 
 from nova_ext_sched.cmd import capacity
+from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import survive
+from tests.benchmarks import many_hosts
+from tests.benchmarks import process
 from tests.functional import base
 from tests.functional import explain
+from tests.functional import plans
 from tests.functional import saved
 from tests.long import devices
 
@@ -21,7 +25,7 @@ COMMANDS = {
 }
 
 
-class SupposedMixin:
+class SupposedMixin(plans.MovesMixin):
     def ask_saved(self, *commands):
         """Return what commands answer for the cloud as it is in a file."""
         file = self.useFixture(saved.Saved())
@@ -46,6 +50,21 @@ class SupposedMixin:
         key = {'survive': 'failures', 'maintain': 'rounds'}[name]
         self.assertNotEqual([], real[key])
         self.assertEqual(real[key], supposed[key])
+
+    def take_away(self, host):
+        """Take a host away, its servers moved as drain plans."""
+        self.set_service(host, status='disabled')
+        found = explain.ask(drain.Drain, 'drain', host)
+        self.assertEqual(0, found.status, found)
+        self.carry_out(found.plan)
+        self.computes.pop(host).stop()
+        [service] = self.admin_api.get_services(host=host)
+        self.admin_api.api_delete(f'/os-services/{service["id"]}')
+        for compute in self.computes.values():
+            compute.manager.update_available_resource(
+                nova_context.get_admin_context()
+            )
+        self.sync_instances()
 
 
 class HostsTestCase(SupposedMixin, base.CloudTestCase):
@@ -81,6 +100,54 @@ class HostsTestCase(SupposedMixin, base.CloudTestCase):
             self.compare(name, one, self.ask(name, *args))
         [sentence] = {one['answer']['sentence'] for one in supposed[:1]}
         self.assertIn('If there were 3 more hosts like host1: ', sentence)
+
+    def test_a_host_that_is_taken_away(self):
+        self._start_compute('host4')
+        self.aggregate('z', [*self.computes], zone='west')
+        for rack, host in zip('abca', self.computes, strict=True):
+            self.aggregate(f'{rack}{host}', [host], failure_domain=rack)
+        flavors = [self.flavor(vcpu=number) for number in (2, 5)]
+        hints = {'group': self.create_group()}
+        for number, host in enumerate(self.computes):
+            self.boot(az=f'west:{host}', flavor=flavors[number == 3])
+        self.boot(az='west:host4', hints=hints, flavor=flavors[0])
+        self.boot(az='west:host3', hints=hints, flavor=flavors[0])
+        commands = [
+            ['capacity', *(f'--flavor={one}' for one in flavors)],
+            ['survive'],
+            ['survive', '--lose', 'domain', '--flavor', flavors[0]],
+            ['maintain', 'host1', 'host2'],
+        ]
+        away = ['--without-host', 'host4']
+        supposed = self.ask_saved(*([*one, *away] for one in commands))
+        self.take_away('host4')
+        for (name, *args), one in zip(commands, supposed, strict=True):
+            self.compare(name, one, self.ask(name, *args))
+            self.assertEqual(
+                [{'option': '--without-host', 'value': 'host4'}],
+                one['supposed'],
+            )
+
+    def test_servers_without_a_place(self):
+        large = self.flavor(vcpu=9)
+        for host in self.computes:
+            self.boot(az=f'nova:{host}', flavor=large, name=f'on-{host}')
+        small = self.flavor(name='one', vcpu=1)
+        file = self.useFixture(saved.Saved())
+        away = ('--without-host', 'host1', '--without-host', 'host3')
+        [found] = file.ask(
+            ['capacity', '--flavor', small, *away, '-f', 'json']
+        )
+        self.assertEqual(3, found.status, found)
+        document = json.loads(found.out)
+        self.assertEqual({'one': 1}, self.count(document))
+        [*_, said] = document['origin']['notes']
+        self.assertEqual(
+            'on-host1 on host1, on-host3 on host3 have no place, and are '
+            'left out: 0 of 3 hosts can take it. 1 is full (VCPU), 2 are '
+            'excluded by the request.',
+            said,
+        )
 
     def test_a_host_that_is_enabled(self):
         flavor = self.flavor(name='four', vcpu=4)
@@ -165,3 +232,72 @@ class DevicesTestCase(SupposedMixin, devices.DevicesBase):
         self.hosts = ('host1-new1',)
         self.start()
         self.compare('capacity', supposed, self.ask('capacity', *args))
+
+    def test_one_less(self):
+        self.hosts = ('host2', 'host3')
+        self.start()
+        nic = {'pci_passthrough:alias': 'nic:1'}
+        flavors = [
+            self.large(2, **devices.PINNED, **nic),
+            self.large(4, **devices.PINNED),
+        ]
+        for host, flavor in ((1, 0), (1, 1), (2, 0), (3, 0)):
+            # nova's fake of libvirt migrates none that runs.
+            self.boot_stopped(flavor=flavors[flavor], host=f'host{host}')
+        commands = [
+            ['capacity', *(f'--flavor={one}' for one in flavors)],
+            ['survive'],
+            ['maintain', 'host2'],
+        ]
+        supposed = self.ask_saved(
+            *([*one, '--without-host', 'host1'] for one in commands)
+        )
+        self.take_away('host1')
+        for (name, *args), one in zip(commands, supposed, strict=True):
+            self.compare(name, one, self.ask(name, *args))
+
+
+class LiveTestCase(SupposedMixin, base.CloudTestCase):
+    """The cloud itself, copied by a command in a process of its own."""
+
+    started = ('host1', 'host2')
+    hosts = 2
+    allocation_ratio = 1.0
+    engine = many_hosts.ManyHostsTestCase.engine
+
+    def run_command(self, *args, status=0):
+        found = self.processes.run(*args, '-f', 'json')
+        self.assertEqual(status, found.status, found)
+        return json.loads(found.out)
+
+    def test_hosts_of_the_cloud_itself(self):
+        flavor = self.flavor(name='four', vcpu=4)
+        server = self.boot(az='nova:host1', flavor=flavor)
+        self.processes = self.useFixture(process.Processes(self))
+        args = ('capacity', '--flavor', flavor)
+        more = self.run_command(*args, '--add-host', 'host1:2')
+        less = self.run_command(*args, '--without-host', 'host1')
+        least = self.run_command(
+            *('survive', '--flavor', flavor, '--count', '4'),
+            *('--add-host', 'host1:min'),
+        )
+        self.assertIn(
+            '2 more hosts are the fewest that are enough.', least['notes']
+        )
+        for document, option, value in (
+            (more, '--add-host', 'host1:2'),
+            (least, '--add-host', 'host1:2'),
+            (less, '--without-host', 'host1'),
+        ):
+            self.assertEqual(
+                [{'option': option, 'value': value}], document['supposed']
+            )
+            self.assertNotIn('origin', document)
+        # What nova has is as it was.
+        self.assertEqual('host1', self.host_of(server))
+        for host in ('host1-new1', 'host1-new2'):
+            self._start_compute(host)
+        self.compare('capacity', more, self.ask(*args))
+        for host in ('host1-new1', 'host1-new2', 'host1'):
+            self.take_away(host)
+        self.compare('capacity', less, self.ask(*args))

@@ -2,6 +2,7 @@
 
 """Plans the moves that empty hosts."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from nova import objects
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
@@ -36,6 +38,7 @@ def make(
     hosts: Set[str],
     advance: progress.Advance = progress.silent,
     not_to: Set[str] = frozenset(),
+    at_end: Callable[[fork.Fork], object] = lambda _: None,
 ) -> plans.Plan:
     """Plan the moves that empty hosts.
 
@@ -45,6 +48,7 @@ def make(
     :param hosts: names
     :param advance: called after each server
     :param not_to: names of other hosts that get no server
+    :param at_end: as of :func:`.planner.plan`
     :raises placement.PlacementFailed: placement does not answer
     """
     occupants = read(cloud, hosts)
@@ -58,7 +62,7 @@ def make(
     places = destinations.Destinations(cloud)
     advance(total=len(occupants.leaving))
     prepare = functools.partial(departures.prepare, places)
-    made = planner.plan(places, goal, prepare, advance)
+    made = planner.plan(places, goal, prepare, advance, at_end)
     return dataclasses.replace(
         made, without_place=holders.name_own(cloud, made.without_place)
     )

@@ -79,12 +79,14 @@ def plan(
     goal: Goal,
     prepare: Prepare,
     advance: Callable[[], object] = lambda: None,
+    at_end: Callable[[fork.Fork], object] = lambda _: None,
 ) -> plans.Plan:
     """Plan moves; return them, and why other servers have no place.
 
     :param places: the destinations of servers
     :param advance: called for each server of which it is known whether it
         moves
+    :param at_end: called with the fork in which all moves are made
     :raises placement.PlacementFailed: placement does not answer
     """
     cloud, barred = places.cloud, places.nodes_of(goal.barred)
@@ -107,6 +109,7 @@ def plan(
             _find_last(leaving, movables),
         )
         moves = rounds.make(leaving)
+        at_end(future)
         numbered = batches.number(moves, movables)
         settled = ending.settle(cloud, before, numbered, movables)
         explainer = stuck.StuckExplainer(

@@ -24,6 +24,11 @@ class SupposedTestCase(testtools.TestCase):
          'had h1: ',
          [('--option', 'debug=1'), ('--option', 'x=2'),
           ('--aggregate-host', 'a h1')]),
+        ('--enable-host a --without-host b --add-host c:2@r',
+         'If there were 2 more hosts like c in r and b were taken away and a '
+         'were enabled: ',
+         [('--add-host', 'c:2@r'), ('--without-host', 'b'),
+          ('--enable-host', 'a')]),
         (
             '--no-aggregate-property a trait:X --aggregate-property b k=v '
             '--no-aggregate-host b h2',

@@ -134,6 +134,7 @@ class ConfigureTestCase(testtools.TestCase):
             without=[],
             option=[],
             add_host=[],
+            without_host=[],
         )
         with (
             mock.patch('nova.monkey_patch.patch', patch, create=True),
