@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import metrics
@@ -76,6 +77,15 @@ class Survive(metrics.Command, scheduler.Lister):
                 default=[],
                 help=f'{meaning} (repeatable)',
             )
+        parser.add_argument(
+            '--spare',
+            metavar='HOST|AGGREGATE',
+            action='append',
+            default=[],
+            help='a disabled host, or an aggregate with some, to enable for a '
+            'failure, as masakari does: name the fewest that it needs '
+            '(repeatable)',
+        )
         parser.add_argument(
             '--count',
             metavar='N',
@@ -170,15 +180,26 @@ def lose(
 ) -> plans.Outcome:
     """Return the outcome of failures."""
     from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.cloud import overlay
+    from nova_ext_sched.dryrun.cloud import selection
     from nova_ext_sched.dryrun.plan import survive
 
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
-        return survive.make(
-            cloud,
-            parsed_args.flavor,
-            parsed_args.lose,
-            parsed_args.host,
-            parsed_args.aggregate,
-            advance,
-            parsed_args.project,
-        )
+        spares, down = selection.find_spares(cloud, parsed_args.spare)
+        laid = overlay.Overlay(running=tuple(sorted(spares)))
+        with overlay.laid(cloud, laid):
+            outcome = survive.make(
+                cloud,
+                parsed_args.flavor,
+                parsed_args.lose,
+                parsed_args.host,
+                parsed_args.aggregate,
+                advance,
+                parsed_args.project,
+                spares,
+            )
+    if down:
+        names = messages.first_few(sorted(down, key=messages.in_order))
+        verb = messages.agree(len(down), 'is', 'are')
+        outcome.remarks.append(f'{names} {verb} down, and no spare.')
+    return outcome

@@ -134,6 +134,20 @@ def _make_sections(
     elif len(failures) > 1:
         yield _name_tightest(failures, noun, len(outcome.topology))
     yield from _list_flavors(outcome.flavors, noun, count)
+    if enabled := [one for one in failures if one.enabled]:
+        yield report.Section(
+            'Enable these hosts before the evacuation (openstack compute '
+            'service set --enable HOST nova-compute):',
+            [
+                report.Line(
+                    messages.first_few(one.enabled),
+                    messages.clean(one.failure),
+                )
+                for one in enabled
+            ],
+            _MOST_FAILURES,
+            noun,
+        )
     if len(failures) == 1 and failures[0].moves:
         yield from plan_report.list_moves(failures[0].moves)
     if bad:

@@ -349,6 +349,33 @@ class ChosenTestCase(
             )
         self.fail_hosts(failure)
 
+    def test_spares(self):
+        """The fewest that are named are enough, and are needed."""
+        for host, vcpu in (('host1', 4), ('host2', 10)):
+            self.boot(flavor=self.flavor(vcpu=vcpu), az=f'nova:{host}')
+        for host in ('host3', 'host4'):
+            self.set_service(host, status='disabled')
+        self.aggregate('spares', ['host2', 'host3', 'host4'])
+        [failure] = self.survive('--host', 'host1')['failures']
+        self.assertEqual(
+            (1, []), (len(failure['without_place']), failure['enabled'])
+        )
+        argv = '--host', 'host1', '--spare', 'spares'
+        [failure] = self.survive(*argv)['failures']
+        self.assertEqual(['host3'], failure['enabled'])
+        out, _, status = explain.call(survive.Survive, 'survive', *argv)
+        self.assertEqual(0, status)
+        self.assertRegex(
+            ' '.join(out.split()),
+            r'Enable these hosts .* --enable HOST nova-compute\): '
+            'host1 host3',
+        )
+        self.set_service('host4', forced_down=True)
+        document = self.survive(*argv)
+        self.assertEqual(['host4 is down, and no spare.'], document['remarks'])
+        self.set_service('host3', status='enabled')
+        self.fail_hosts(failure)
+
     def test_who_is_left_out(self):
         amphora = self.flavor(name='amphora', vcpu=1)
         left = self.boot(flavor=amphora, az='nova:host1')

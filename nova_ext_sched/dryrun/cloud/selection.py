@@ -7,6 +7,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 import typing
 
+from nova import servicegroup
 import nova.conf
 
 from nova_ext_sched import exception
@@ -73,6 +74,23 @@ def find_any(cloud: snapshot.Snapshot, names: Iterable[str]) -> set[str]:
     known |= {one.uuid for one in cloud.aggs_by_id.values()}
     aggregates = {*names} & (known - hosts)
     return find(cloud, {*names} - aggregates, aggregates)
+
+
+def find_spares(
+    cloud: snapshot.Snapshot, names: Iterable[str]
+) -> tuple[set[str], set[str]]:
+    """Return the disabled hosts among those of :func:`find_any`.
+
+    :returns: those that are up, and those that are down
+    :raises exception.UnknownName: there is neither of a name
+    """
+    hosts = find_any(cloud, names)
+    is_up = servicegroup.API().service_is_up
+    found: dict[bool, set[str]] = {True: set(), False: set()}
+    for state in cloud.get_host_states_by_uuids(None, None, None):
+        if state.host in hosts and state.service.get('disabled'):
+            found[bool(is_up(state.service))].add(state.host)
+    return found[True], found[False]
 
 
 def find_nodes(

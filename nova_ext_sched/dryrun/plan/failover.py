@@ -29,7 +29,6 @@ class Failover:
         cloud: snapshot.Snapshot,
         advance: progress.Advance = progress.silent,
     ) -> None:
-        self._cloud = cloud
         self._places = destinations.Destinations(cloud)
         survival = survive.Survival(self._places)
         failures, _ = survival.find()
@@ -73,11 +72,6 @@ class Failover:
             prepared = movables[one.server]
             if not (prepared.like and prepared.like.is_whole):
                 prepared.spec_obj.ignore_hosts = [host]
-        with self._cloud.fork() as trial:
-            ordered = planner.put_hardest_first(
-                leaving, movables, lambda one: places.estimate(one, barred)
-            )
-            _, remaining = planner.try_(
-                places, trial, ordered, movables, barred
-            )
-        return not remaining
+        return not planner.find_remaining(
+            places, leaving, movables, barred, places.estimate
+        )

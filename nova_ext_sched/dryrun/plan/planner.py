@@ -165,6 +165,28 @@ def try_(
     return moves, rounds.remaining
 
 
+def find_remaining(
+    places: destinations.Destinations,
+    leaving: Iterable[plans.Leaving],
+    movables: movable.Movables,
+    barred: Set[str],
+    count: Callable[[movable.Movable, Set[str]], float] | None = None,
+) -> list[plans.Leaving]:
+    """Return the servers that find no host, in a fork that is dropped.
+
+    :param barred: as of :func:`try_`, which raises the same
+    :param count: as of :func:`put_hardest_first`, with the hosts that are
+        barred; None for that of the destinations
+    """
+    count = count or places.count
+    with places.cloud.fork() as trial:
+        ordered = put_hardest_first(
+            leaving, movables, lambda one: count(one, barred)
+        )
+        _, remaining = try_(places, trial, ordered, movables, barred)
+    return remaining
+
+
 def make_move(
     cloud: snapshot.Snapshot,
     server: plans.Leaving,

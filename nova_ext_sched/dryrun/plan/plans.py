@@ -367,6 +367,7 @@ class Failure:
         came, about; null where nobody knows
     :ivar causes: of the servers that cannot be placed: how many there are of
         each cause, with the name of what is counted within it
+    :ivar enabled: of the hosts of --spare, the fewest to enable for it
     """
 
     failure: str
@@ -375,6 +376,9 @@ class Failure:
     without_place: list[Stuck]
     room_for_last: int | None = None
     causes: list['Cause'] = dataclasses.field(default_factory=list)
+    enabled: document.MayLack[list[str]] = dataclasses.field(
+        default_factory=list
+    )
 
     @property
     def servers(self) -> int:

@@ -114,13 +114,7 @@ class Spare:
                 )
         barred = places.nodes_of(evacuated.hosts)
         leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
-        with places.cloud.fork() as trial:
-            ordered = planner.put_hardest_first(
-                leaving, movables, lambda one: places.count(one, barred)
-            )
-            _, remaining = planner.try_(
-                places, trial, ordered, movables, barred
-            )
+        remaining = planner.find_remaining(places, leaving, movables, barred)
         stuck = {server.server for server in remaining}
         if len(stuck) <= len(evacuated.stuck):
             return True
@@ -146,12 +140,14 @@ def count_spare(
     places: destinations.Destinations,
     flavor: typing.Any,
     project: str | None = None,
+    barred: Set[str] = frozenset(),
 ) -> Spare:
     """Return the new servers that fit as long as no host fails.
 
     :param places: the destinations of servers
     :param flavor: nova's
     :param project: the ID of the one that asks for them; None for no one
+    :param barred: UUIDs of hosts that get none
     :raises exception.InvalidValue: nova-api would refuse such a server
     :raises placement.PlacementFailed: placement does not answer
     """
@@ -162,9 +158,9 @@ def count_spare(
         places, request.build(ctxt, cloud, wanted, flavor, image)
     )
     with cloud.fork() as future:
-        came = [*itertools.islice(coming.fill(future), _MOST)]
+        came = [*itertools.islice(coming.fill(future, barred), _MOST)]
     reason = cause = ''
     if not came:
-        answer = coming.explain()
+        answer = coming.explain(barred)
         reason, cause = answer.sentence.rstrip('.'), answer.cause or ''
     return Spare(flavor, came, len(came), '', reason, cause, places, coming)

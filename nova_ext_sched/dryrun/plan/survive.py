@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from collections.abc import Set
 import dataclasses
 import gc
+import itertools
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
@@ -28,6 +29,8 @@ from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import spare
 
+# The most choices of spares that are tried before fewer are left out.
+_MOST_TRIED = 200
 # The most failures that strand servers which the progress line names.
 _MOST_SHOWN = 3
 
@@ -36,11 +39,17 @@ class Survival:
     """Lets hosts fail, one failure after the other.
 
     :param places: the destinations of servers
+    :param spares: names of hosts that are enabled only if a failure needs them
     :ivar deleted: the servers that were deleted meanwhile, by UUID
     """
 
-    def __init__(self, places: destinations.Destinations) -> None:
+    def __init__(
+        self,
+        places: destinations.Destinations,
+        spares: Set[str] = frozenset(),
+    ) -> None:
         self._places = places
+        self._spares = spares
         self._policies = policies.Policies(places.cloud).on
         self._evacuations = departures.Evacuations(places)
         # How many servers each host has, by cell.
@@ -129,18 +138,14 @@ class Survival:
                     (deleted if is_gone else leaving).append(
                         plans.make_leaving(stored.instance, host)
                     )
-        movables: dict[str, movable.Movable | Exception] = {}
-
-        def prepare(
-            leaving: Sequence[plans.Leaving], hosts: Set[str]
-        ) -> movable.Movables:
-            movables.update(self._evacuations.prepare(leaving, hosts))
-            return movables
-
+        movables = self._evacuations.prepare(leaving, hosts)
+        enabled = self._find_enabled(leaving, movables, hosts)
         goal = planner.Goal(
-            leaving=leaving, barred=hosts, never_given_up=self._policies
+            leaving=leaving,
+            barred=hosts | (self._spares - {*enabled}),
+            never_given_up=self._policies,
         )
-        plan = planner.plan(self._places, goal, prepare, advance)
+        plan = planner.plan(self._places, goal, lambda *_: movables, advance)
         deleted += plan.deleted_meanwhile
         self.deleted |= {server.server: server for server in deleted}
         failure = plans.Failure(
@@ -149,12 +154,50 @@ class Survival:
             plan.moves,
             plan.without_place,
             plan.room_for_last,
+            enabled=enabled,
         )
         failure = dataclasses.replace(
             failure, causes=plans.count_causes(failure.lost)
         )
         stuck = {server.server for server in plan.without_place}
         return failure, spare.Evacuated(name, hosts, movables, stuck)
+
+    def _find_enabled(
+        self,
+        leaving: Sequence[plans.Leaving],
+        movables: movable.Movables,
+        hosts: Set[str],
+    ) -> list[str]:
+        """Return the fewest spares with which as few servers are stranded."""
+        spares = sorted(self._spares - hosts, key=messages.in_order)
+
+        def count(enabled: Sequence[str]) -> int:
+            places = self._places
+            barred = places.nodes_of(hosts | (self._spares - {*enabled}))
+            with places.cloud.fork() as future:
+                future.count_under_way()
+                return len(
+                    planner.find_remaining(places, leaving, movables, barred)
+                )
+
+        if not spares or count([]) == (least := count(spares)):
+            return []
+        tried = itertools.islice(
+            itertools.chain.from_iterable(
+                itertools.combinations(spares, number)
+                for number in range(1, len(spares))
+            ),
+            _MOST_TRIED,
+        )
+        for some in tried:
+            if count(some) == least:
+                return [*some]
+        # Too many to try: without each that is not needed beside the others.
+        for one in [*spares]:
+            fewer = [other for other in spares if other != one]
+            if count(fewer) == least:
+                spares = fewer
+        return spares
 
 
 def make(
@@ -165,6 +208,7 @@ def make(
     aggregates: Collection[str] = (),
     advance: progress.Advance = progress.silent,
     project: str | None = None,
+    spares: Set[str] = frozenset(),
 ) -> plans.Outcome:
     """Return the outcome of failures.
 
@@ -172,18 +216,22 @@ def make(
     :param project: the ID of the one that asks for them
     :param by: see :meth:`Survival.find`; ``hosts`` and ``aggregates`` too
     :param advance: called after each server
+    :param spares: see :class:`Survival`
     :raises exception.InvalidValue: what is named does not exist, or nova-api
         would refuse such a server
     :raises placement.PlacementFailed: placement does not answer
     """
     ctxt, places = process.context(), destinations.Destinations(cloud)
-    survival = Survival(places)
-    spares = [
-        spare.count_spare(places, request.get_flavor(ctxt, name), project)
+    survival = Survival(places, spares)
+    barred = places.nodes_of(spares)
+    rooms = [
+        spare.count_spare(
+            places, request.get_flavor(ctxt, name), project, barred
+        )
         for name in dict.fromkeys(flavors)
     ]
     # New servers come to hosts without servers, too.
-    failures, remark = survival.find(by, hosts, aggregates, bool(spares))
+    failures, remark = survival.find(by, hosts, aggregates, bool(rooms))
     if failures and cloud.states:
         # As capacity does: these objects stay until the process ends.
         gc.freeze()
@@ -192,13 +240,13 @@ def make(
     for failure, known in survival.fail(failures, advance):
         if failure.servers:
             with_servers.append(failure)
-        if spares:
+        if rooms:
             evacuated.append(known)
-    for counted in spares:
+    for counted in rooms:
         counted.check(evacuated)
     return plans.Outcome(
         with_servers,
-        [counted.make_room() for counted in spares],
+        [counted.make_room() for counted in rooms],
         [*survival.deleted.values()],
         [f'{remark}.'] * bool(remark) + places.priorities.remarks,
         cloud.faults,

@@ -483,7 +483,7 @@ _WORDS = {
     plans.Round: 'on moves closer',
     plans.NotEmptied: 'on stuck lost',
     plans.Rounds: 'rounds kept gone services built seconds remarks',
-    plans.Failure: 'name on moves stuck last causes',
+    plans.Failure: 'name on moves stuck last causes enabled',
     plans.Cause: 'cause name number',
     plans.Crowded: 'host servers next weigher',
     plans.FlavorRoom: 'id name fit is_more may_come worse said cause',

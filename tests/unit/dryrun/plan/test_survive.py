@@ -57,6 +57,40 @@ class SurviveTestCase(small.TestCase):
         # How many hosts are left for the last.
         self.assertEqual([2, 1], [one.last, other.last])
 
+    @ddt.data(
+        # None is needed, or none helps.
+        ('a=2 s=2; b=2; c=2', 'c', '', 's:b'),
+        ('a=9 s=9; b=2; c=3', 'c', '', ''),
+        # The first of equal ones.
+        ('a=4 s=2 t=2; b=2; c=2; d=4', 'cd', 'c', 's:b t:c'),
+        ('a=9 s=3 t=1; b=1; c=2; d=4', 'cd', 'd', 's:d t:b'),
+        ('a=9 s=2 t=2; b=1; c=2; d=2; e=1', 'cde', 'cd', 's:c t:d'),
+        # One that helps is not left out for one that cannot be helped.
+        ('a=9 s=2 u=9; b=1; c=2', 'c', 'c', 's:c'),
+    )
+    @ddt.unpack
+    def test_spares(self, cloud, spares, enabled, moves):
+        [failed] = self.small.survive(cloud, spares={*spares}).failed
+        self.assertEqual([*enabled], failed.enabled)
+        found = sorted(small.say(failed.moves).split())
+        self.assertEqual(moves.split(), found)
+
+    def test_too_many_spares_to_try_all(self):
+        """Each that is named is needed beside the others."""
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'nova_ext_sched.dryrun.plan.survive._MOST_TRIED', 3
+            )
+        )
+        cloud = 'a=9 s=2 t=2; b=1; c=1; d=2; e=1; f=2; g=1'
+        [failed] = self.small.survive(cloud, spares={*'cdefg'}).failed
+        self.assertEqual([*'df'], failed.enabled)
+
+    def test_new_servers_do_not_come_to_spares(self):
+        found = self.small.survive('a=4 s=2; b=4; c=9', '1', spares={*'c'})
+        [room] = found.spares
+        self.assertEqual(6, room.fit)
+
     def test_one_that_is_being_deleted(self):
         """It takes no place from others, and has its room yet."""
         self.small.change = lambda _: setattr(
