@@ -25,6 +25,9 @@ class Glance(service.Service):
         keystone.create_service_user('glance')
         self._protections = self.folder / 'property-protections.ini'
         self._protect(EVERYBODY)
+        paste = self.prefix / 'etc/glance/glance-api-paste.ini'
+        # Releases before 2025.1 do not start without it beside the other file.
+        (self.folder / paste.name).symlink_to(paste)
         conf = self.write(
             'glance-api.conf',
             {
@@ -44,12 +47,7 @@ class Glance(service.Service):
                 'database': {
                     'connection': self.cloud.mariadb.create('glance')
                 },
-                'paste_deploy': {
-                    'flavor': 'keystone',
-                    'config_file': (
-                        self.prefix / 'etc/glance/glance-api-paste.ini'
-                    ),
-                },
+                'paste_deploy': {'flavor': 'keystone', 'config_file': paste},
                 'oslo_concurrency': {'lock_path': self.folder / 'locks'},
             },
             keystone.middleware('glance'),
