@@ -69,10 +69,8 @@ class RandomTestCase(advice.RowsMixin, test_promises_random.TroubledCloud):
         for host in self.hosts:
             for vcpu in self.random.sample([1, 2, 3, 4, 5], 3):
                 flavor = self.flavor(vcpu=vcpu, memory_mb=500 * vcpu)
-                answer = explain.read(
-                    '--flavor', flavor, '--destination', host
-                )
-                if answer.status == 0:
+                asked = self.arguments(flavor=flavor, host=host)
+                if explain.read(*asked).status == 0:
                     self.boot(host=host, flavor=flavor)
 
     def any_request(self):
