@@ -4,6 +4,7 @@
 
 import argparse
 from collections.abc import Sequence
+import dataclasses
 import pathlib
 
 from nova_ext_sched.cli import base
@@ -61,6 +62,8 @@ class Explain(scheduler.Lister):
     )
     label = 'Asking nova and placement'
     has_map = False
+    # The report of --try.
+    _tried: Sequence[report.Section] = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         _add_what(parser)
@@ -94,6 +97,13 @@ class Explain(scheduler.Lister):
             type=base.read_amount,
             help='servers created by one request (default: 1)',
         )
+        request.add_argument(
+            '--try',
+            dest='tries',
+            action='store_true',
+            help='where no host is left: also plan moves that make room, as '
+            'make-room does',
+        )
         shown = parser.add_mutually_exclusive_group()
         shown.add_argument(
             '--host',
@@ -122,12 +132,20 @@ class Explain(scheduler.Lister):
                 parsed_args.records, parsed_args.recorded
             )
         else:
-            document = self.ask(explain, parsed_args)
-        return explain_report.make(
+            document = self.ask(self._explain, parsed_args)
+        made = explain_report.make(
             document,
             parsed_args.all,
             by_host=bool(parsed_args.host or parsed_args.hosts),
         )
+        sections = [*made.sections, *self._tried]
+        return dataclasses.replace(made, sections=sections)
+
+    def _explain(
+        self, parsed_args: argparse.Namespace, advance: progress.Advance
+    ) -> explain_report.Document:
+        document, self._tried = explain(parsed_args, advance)
+        return document
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
@@ -157,12 +175,13 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
 
 def explain(
     parsed_args: argparse.Namespace, advance: progress.Advance
-) -> explain_report.Document:
-    """Return the document of an explanation."""
+) -> tuple[explain_report.Document, Sequence[report.Section]]:
+    """Return the document of an explanation, and what ``--try`` found."""
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import selection
     from nova_ext_sched.dryrun.cloud import topology
     from nova_ext_sched.dryrun.decision import explanation
+    from nova_ext_sched.dryrun.plan import make_room
 
     with arguments.read_cloud(parsed_args, settled=False) as cloud:
         asked = arguments.make_question(
@@ -175,7 +194,14 @@ def explain(
         )
         detailed = selection.find_nodes(cloud, parsed_args.host)
         found = explanation.explain(cloud, asked, advance)
-        return found.make_document(detailed, topology.make_documents(cloud))
+        document = found.make_document(
+            detailed, topology.make_documents(cloud)
+        )
+        if not parsed_args.tries or document['answer']['finds_host']:
+            return document, ()
+        room = make_room.make(cloud, asked, asked.instances)
+        document['make_room'], sections = explain_report.tell_room(room)
+        return document, sections
 
 
 def _check_usage(parsed_args: argparse.Namespace) -> None:
@@ -187,6 +213,8 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
     wanted = _OF_OPERATIONS[operation]
     given = [name for name in _DESCRIBING if getattr(parsed_args, name)]
     wrong = ''
+    if parsed_args.tries and parsed_args.flavor is None:
+        raise base.UsageError('--try goes with a new server: --flavor FLAVOR.')
     if parsed_args.recorded is not None:
         # A record says what was asked, and has no hosts to name.
         given += [

@@ -9,22 +9,51 @@ Everything comes from the document
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 import re
 import typing
 from urllib import parse
 
+from nova_ext_sched import document as document_of
 from nova_ext_sched import messages
+from nova_ext_sched import plan_format
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cmd import documents
+from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.policy import act
 
 Document = document.Document
+
+
+@dataclasses.dataclass(frozen=True)
+class MadeRoom:
+    """Moves that make room for the server, as make-room plans them.
+
+    :ivar sentence: the answer of make-room
+    :ivar room_on: the host of each new server that fits after the moves
+    """
+
+    sentence: str
+    moves: Sequence[plans.Move]
+    room_on: Sequence[str | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """The moves that ``--try`` adds to an explanation.
+
+    :ivar make_room: moves that make room
+    """
+
+    make_room: document_of.MayLack[MadeRoom]
+
 
 #: Of the document's schema: the title, the format, what it has.
 SCHEMA = (
@@ -35,6 +64,7 @@ SCHEMA = (
         conclusion.Subject,
         heading.Heading,
         documents.Asked,
+        Tried,
     ),
 )
 
@@ -199,6 +229,27 @@ def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
         )
     for remark in explained['remarks']:
         yield report.Section(f'{remark.rstrip(".")}.')
+
+
+def tell_room(
+    room: plans.Room,
+) -> tuple[Document, Sequence[report.Section]]:
+    """Return moves that make room for a document, and for people."""
+    if len(room.room_on) < room.count:
+        reasons = [room.never] if room.never else room.in_the_way
+        sentence = ' '.join(('No moves make room for it.', *reasons))
+    else:
+        moves = messages.count('move', len(room.moves))
+        verb = messages.agree(len(room.moves), 'makes', 'make')
+        on = [*dict.fromkeys(filter(None, room.room_on))]
+        sentence = f'{moves} {verb} room' + f', on {" and ".join(on)}.'
+    made = MadeRoom(sentence, room.moves, room.room_on)
+    described = dataclasses.asdict(made)
+    described['moves'] = plan_format.make_moves(described['moves'])
+    return described, [
+        report.Section(sentence),
+        *plan_report.list_moves(room.moves),
+    ]
 
 
 def _get_faults(explained: Document) -> Sequence[str]:

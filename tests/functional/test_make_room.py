@@ -59,6 +59,24 @@ class RoomTestCase(plans.PlanTestCase):
         self.assertNoValidHost(flavor=flavor, **server)
 
 
+class TriedTestCase(RoomTestCase):
+    def test_explain_tries_it(self):
+        self.stand(host1=[4], host2=[4], host3=[4], host4=[4])
+        flavor = self.flavor(vcpu=7)
+        arguments = ('--flavor', flavor, '--try')
+        plan = explain.read(*arguments).document['make_room']
+        self.assertRegex(
+            plan['sentence'], r'1 move makes room, on host[1-4]\.\Z'
+        )
+        self.assertIn(plan['sentence'], explain.run(*arguments).out)
+        self.take_room(flavor, plan)
+        # It fits nowhere else, whatever moves.
+        document = explain.read('--flavor', self.flavor(vcpu=11), '--try')
+        room = document.document['make_room']
+        self.assertIn('No moves make room for it.', room['sentence'])
+        self.assertEqual([], room['moves'])
+
+
 class MakeRoomTestCase(RoomTestCase):
     def test_room_for_two_where_one_fits(self):
         """A stopped server, and a host whose reservation keeps both away."""
