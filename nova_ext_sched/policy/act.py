@@ -24,6 +24,9 @@ POLICY = 'policy'
 #: RUNS           its nova-compute is enabled and up, in placement too
 #: LEAVES         it is in the aggregates ``names`` no longer
 #: JOINS          it is in the aggregates ``names``
+#: SETS           nothing: the aggregate ``names[0]`` has the metadata
+#:                ``names[1]`` with the value ``names[2]``
+#: UNSETS         nothing: the aggregate ``names[0]`` has no ``names[1]``
 #: MIRRORED       placement has of the aggregates ``names`` what nova has
 #: GETS_TRAIT     it has the traits ``names``
 #: LOSES_TRAIT    it lacks the traits ``names``
@@ -32,9 +35,14 @@ POLICY = 'policy'
 #:                another place
 #: ROOM           it has free what the request lacks
 #: ANOTHER        there is one more host like it, which has no server
+#: DOMAIN         the same, and it is in a failure domain of its own
 #: OPTION         nothing: nova.conf has the value ``names[1]`` of the option
 #:                ``names[0]``
+#: AMOUNT         its nova-compute has the value ``names[1]`` of the option
+#:                ``names[0]``
 #: REQUEST        nothing: the request does not ask for ``names``
+#: RULE           nothing: the request's group has the rule ``names[0]`` with
+#:                the value ``names[1]``
 #: IMAGE          nothing: the image does not have the properties ``names``
 #: FLAVOR         nothing: the request is for the nearest flavor that fits
 #: UNHELD         nobody holds there what is of no server
@@ -42,10 +50,12 @@ POLICY = 'policy'
 #: =============  =========================================================
 RUNS = 'runs'
 LEAVES, JOINS, MIRRORED = 'leaves', 'joins', 'mirrored'
+SETS, UNSETS = 'sets', 'unsets'
 GETS_TRAIT, LOSES_TRAIT = 'gets trait', 'loses trait'
 MAPPED, AWAY, ROOM, ANOTHER = 'mapped', 'away', 'room', 'another'
-OPTION, REQUEST, NOTHING = 'option', 'request', ''
-IMAGE, FLAVOR, UNHELD = 'image', 'flavor', 'unheld'
+DOMAIN = 'domain'
+OPTION, AMOUNT, REQUEST, NOTHING = 'option', 'amount', 'request', ''
+RULE, IMAGE, FLAVOR, UNHELD = 'rule', 'image', 'flavor', 'unheld'
 
 # Of these the names of several refusals come together.
 _TOGETHER = (
@@ -59,8 +69,8 @@ class Act(typing.NamedTuple):
     """An act: a change that an operator or a user can make.
 
     :ivar kind: :data:`REPAIR` or :data:`POLICY`
-    :ivar words: the act, a verb first; ``{hosts}`` and ``{names}`` are put
-        in
+    :ivar words: the act, a verb first; ``{hosts}``, ``{names}``, and each of
+        the names by its number (``{0}``), are put in
     :ivar supposes: see the table of this module
     :ivar names: its objects: aggregates by name, or traits, as nova
         has them. Of a policy that judges aggregates alone they are found:
@@ -94,6 +104,15 @@ WITHOUT_GROUP = Act(
 )
 
 
+def raise_rule(name: str, value: int) -> Act:
+    """Return the act that asks with a server group of a greater limit.
+
+    nova changes no rule of a group that there is.
+    """
+    words = f'ask with another server group, of {name} {value}'
+    return Act(REPAIR, words, RULE, (name, str(value)), by_command=False)
+
+
 def take_out(admits: str) -> Act:
     """Return the act that takes hosts out of the aggregates that close them.
 
@@ -108,6 +127,22 @@ def put_into(admits: str) -> Act:
     :param admits: as of :func:`take_out`
     """
     return Act(POLICY, 'put {hosts} into {names}', JOINS, admits=admits)
+
+
+def unset_item(admits: str) -> Act:
+    """Return the act that removes metadata which closes an aggregate.
+
+    :param admits: as of :func:`take_out`
+    """
+    return Act(POLICY, 'remove {1} from aggregate {0}', UNSETS, admits=admits)
+
+
+def set_item(admits: str) -> Act:
+    """Return the act that sets metadata of an aggregate.
+
+    :param admits: as of :func:`take_out`
+    """
+    return Act(POLICY, 'set {1}={2} on aggregate {0}', SETS, admits=admits)
 
 
 def raise_option(group: str, name: str, value: int) -> Act:

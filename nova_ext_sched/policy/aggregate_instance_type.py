@@ -80,6 +80,7 @@ DECLARATION = declaration.Policy(
     acts=(
         act.take_out('flavors that do not match its metadata'),
         act.put_into('all flavors that match its metadata'),
+        act.set_item('all flavors that match it'),
     ),
 )
 

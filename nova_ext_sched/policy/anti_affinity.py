@@ -152,6 +152,10 @@ class Group:
             self._refusals[held] = verdict.reject(
                 f'the host holds {messages.count("server", held)} of server '
                 f'group {self.uuid} and {MAX_SERVER_PER_HOST} is '
-                f'{messages.clean(self._limit)}'
+                f'{messages.clean(self._limit)}',
+                acts=(
+                    *DECLARATION.acts,
+                    act.raise_rule(MAX_SERVER_PER_HOST, held + 1),
+                ),
             )
         return self._refusals[held]

@@ -88,6 +88,12 @@ DECLARATION = declaration.Policy(
             'move a server of the group out of the failure domain of {hosts}',
             act.AWAY,
         ),
+        act.Act(
+            act.REPAIR,
+            'add a failure domain, with a host like {hosts}',
+            act.DOMAIN,
+            by_command=False,
+        ),
         act.WITHOUT_GROUP,
     ),
     acts_lacking=(

@@ -50,7 +50,10 @@ DECLARATION = declaration.Policy(
     'that require these traits.',
     refuses='are isolated',
     closes=True,
-    acts=(act.take_out('requests that do not require its traits'),),
+    acts=(
+        act.take_out('requests that do not require its traits'),
+        act.unset_item('requests that do not require it'),
+    ),
     request_filter='isolate_aggregates',
     host_filter='IsolatedAggregatesFilter',
     turned_on_by='[nova_ext_sched] enable_isolated_aggregate_filtering',

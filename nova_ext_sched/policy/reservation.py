@@ -77,7 +77,10 @@ DECLARATION = declaration.Policy(
     refuses='are reserved',
     lacks='are in no aggregate that the request names',
     closes=True,
-    acts=(act.take_out('requests without a key of the prefix'),),
+    acts=(
+        act.take_out('requests without a key of the prefix'),
+        act.unset_item('requests without a key of the prefix'),
+    ),
     acts_lacking=(act.put_into('all requests with the key'),),
     request_filter='reserved_aggregates',
     host_filter='IsolatedAggregatesFilter',

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 
+from nova import context as nova_context
 from nova.cmd import manage
 from nova.tests import fixtures as nova_fixtures
 
@@ -129,6 +130,34 @@ class AdviceMixin(plans.MovesMixin):
         for class_, one in self._get_provider_inventory(its).items():
             self.limit(name, class_, **one)
 
+    def add_domain(self, server, host):
+        """Start a nova-compute like another, in a further domain."""
+        self.add_another(server, host)
+        *_, name = self.computes
+        for one in self.admin_api.api_get('/os-aggregates').body['aggregates']:
+            if name in one['hosts'] and 'failure_domain' in one['metadata']:
+                self.admin_api.remove_host_from_aggregate(one['id'], name)
+        self.aggregate('another', [name], failure_domain='another')
+
+    def ask_group(self, _, limit):
+        return {'hints': {'group': self.create_group(int(limit))}}
+
+    def configure(self, *hosts, **values):
+        """Let nova-computes have options until the row ends."""
+
+        def report():
+            for host in hosts or self.computes:
+                self.computes[host].manager.update_available_resource(
+                    nova_context.get_admin_context()
+                )
+
+        self.undone.append(report)
+        self.option(None, **values)
+        report()
+
+    def change_amount(self, _, option, value, host):
+        self.configure(host, **{option: float(value)})
+
     def raise_option(self, _, group, name, value):
         self.option(group, **{name: int(value)})
 
@@ -216,6 +245,11 @@ def _ask_without(name):
 _DONE = {
     r'free (.*) on (?:one of )?(.*)': AdviceMixin.free,
     r'add a host like (.*)': AdviceMixin.add_another,
+    r'add a failure domain, with a host like (.*)': AdviceMixin.add_domain,
+    r'ask with another server group, of max_server_per_host (.*)': (
+        AdviceMixin.ask_group
+    ),
+    r'(?:raise|lower) (\S+) to (\S+) on (.*)': AdviceMixin.change_amount,
     r'raise \[(.*)\] (.*) in nova.conf to (.*)': AdviceMixin.raise_option,
     r'ask for flavor (.*)': AdviceMixin.ask_flavor,
     r'ask for no availability zone': _ask_without('az'),

@@ -465,7 +465,13 @@ class ServerTestCase(ExplainTestCase):
         self.assertEqual(3, answer.status)
         self.assertIn('take it. 1 is isolated (windows), ', answer.sentence)
         # It stays on its host: to lift that is no help.
-        self.assertEqual(['take host1 out of windows'], answer.acts)
+        self.assertEqual(
+            [
+                'take host1 out of windows',
+                f'remove trait:{TRAIT} from aggregate windows',
+            ],
+            answer.acts,
+        )
         answer = explain.read(*args, '--image-property', 'hw_vif_model=virtio')
         self.assertEqual(3, answer.status)
         answer = explain.read(
@@ -506,6 +512,7 @@ class HeadlineTestCase(ExplainTestCase):
             [
                 'take host1, host2 out of windows',
                 'enable host3, if meant to take servers again',
+                f'remove trait:{TRAIT} from aggregate windows',
             ],
             explain.read('--flavor', self.flavor()).acts,
         )

@@ -68,6 +68,7 @@ class QuietTestCase(audits.AuditTestCase):
             [
                 'take host1, host2 out of library',
                 'take host3 out of windows',
+                'remove trait:CUSTOM_WINDOWS from aggregate windows',
             ],
             answer.acts,
         )

@@ -675,6 +675,7 @@ class GroupRowsTestCase(AdvisedCloud, base.CloudTestCase):
         self.check(
             '3 are full for the server group',
             'add a host like host1',
+            'ask with another server group, of max_server_per_host 2',
             'ask without the server group',
             hints=hints,
         )
@@ -715,11 +716,10 @@ class GroupRowsTestCase(AdvisedCloud, base.CloudTestCase):
             self.boot(hints=hints)
         self.check(
             '3 are in a full failure domain',
+            'add a failure domain, with a host like host2',
             'ask without the server group',
             'raise [nova_ext_sched] max_server_per_failure_domain in '
             'nova.conf to 2',
-            which=1,
-            kind='policy',
             hints=hints,
         )
 
@@ -833,4 +833,60 @@ class HintRowsTestCase(AdvisedCloud, base.CloudTestCase):
             '3 are refused by ComputeCapabilitiesFilter',
             None,
             flavor=self.flavor(specs={'capabilities:hypervisor_type': 'xen'}),
+        )
+
+
+class AmountRowsTestCase(AdvisedCloud, base.CloudTestCase):
+    """Metadata of aggregates, and amounts that nova-compute reports."""
+
+    host_filters = (
+        'AggregateNumInstancesFilter',
+        'AggregateInstanceTypeFilter',
+    )
+
+    def row_limit(self):
+        """An aggregate allows no more servers on a host."""
+        self.aggregate('small', self.HOSTS, max_instances_per_host='1')
+        for host in self.HOSTS:
+            self.boot(az=f'nova:{host}')
+        self.check(
+            '3 are refused by AggregateNumInstancesFilter',
+            'set max_instances_per_host=2 on aggregate small',
+            kind='policy',
+        )
+
+    def row_language(self):
+        """The flavor wants another value, and no aggregate has that."""
+        self.aggregate('silver', self.HOSTS, level='silver')
+        self.check(
+            '3 have aggregates that do not match the flavor',
+            'set level=gold on aggregate silver',
+            kind='policy',
+            flavor=self.flavor(level='gold'),
+        )
+
+    def row_ratio(self):
+        """All CPUs are used, and each may be used more often."""
+        self.fill(*self.HOSTS, vcpu=9)
+        self.check(
+            '3 are full (VCPU)',
+            'free 2 VCPU on one of host1, host2, host3',
+            'add a host like host1',
+            'ask for flavor plain',
+            'raise cpu_allocation_ratio to 1.2 on host1',
+            which=3,
+            kind='policy',
+            flavor=self.flavor(vcpu=3),
+        )
+
+    def row_reserved(self):
+        """Hosts are too small by what nova-compute keeps back."""
+        self.configure(reserved_host_memory_mb=4000)
+        self.check(
+            '3 are too small by what reserved_host_memory_mb keeps back',
+            'ask for flavor plain',
+            'lower reserved_host_memory_mb to 2192 on host1',
+            which=1,
+            kind='policy',
+            flavor=self.flavor(memory_mb=6000),
         )

@@ -361,6 +361,14 @@ class Fork:
             self._own(node)
             self._note_vacated(node, allocations)
 
+    def enlarge(self, node: str) -> None:
+        """Note that a host has more room than placement knows.
+
+        :param node: UUID of its compute node
+        """
+        self._own(node)
+        self._note_vacated(node, ())
+
     def _free(
         self,
         node: str,

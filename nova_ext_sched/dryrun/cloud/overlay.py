@@ -8,6 +8,7 @@ otherwise. It may be laid within a fork, and nothing of it is left at its end.
 """
 
 import collections
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
@@ -15,16 +16,21 @@ import dataclasses
 import inspect
 import typing
 
-from nova.db.api import api as api_db
+from nova import objects
+import nova.conf
+from oslo_utils import uuidutils
 
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import readers
 from nova_ext_sched.queries import aggregates
 
 if typing.TYPE_CHECKING:
     from nova_ext_sched.dryrun.cloud import snapshot
+
+CONF = nova.conf.CONF
 
 #: The trait of a provider while its nova-compute is disabled.
 DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
@@ -39,10 +45,17 @@ class Overlay:
     :ivar options: of nova.conf, as of :class:`.change.Change`
     :ivar joins: aggregates by UUID, each with a host that it gets
     :ivar leaves: the same, with a host that it loses
+    :ivar domains: hosts that are each in a failure domain of its own, in an
+        aggregate like the one of the domain before
+    :ivar metadata: aggregates by UUID, each with a key and the value that it
+        gets; None where it loses the key
     :ivar mirrored: hosts of which placement has the same aggregates as nova
         of those with these UUIDs
     :ivar running: hosts whose nova-compute is enabled and up
     :ivar mapped: hosts that a cell mapping has
+    :ivar amounts: options of nova-compute, of :data:`.readers.AMOUNTS`, each
+        with the UUID of a compute node, and its value there. A fork in which
+        the node is enlarged (:meth:`.fork.Fork.enlarge`) has the room
     :ivar traits: traits, each with the UUID of a provider, and whether it has
         it
     """
@@ -50,10 +63,13 @@ class Overlay:
     options: tuple[tuple[str, str], ...] = ()
     joins: tuple[tuple[str, str], ...] = ()
     leaves: tuple[tuple[str, str], ...] = ()
+    domains: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str, str | None], ...] = ()
     mirrored: tuple[tuple[str, str], ...] = ()
     running: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
     traits: tuple[tuple[str, str, bool], ...] = ()
+    amounts: tuple[tuple[str, str, float], ...] = ()
 
     def with_(self, other: 'Overlay') -> 'Overlay':
         """Return both changes in one."""
@@ -78,15 +94,19 @@ def laid(cloud: 'snapshot.Snapshot', wanted: Overlay) -> Iterator[None]:
         yield
         return
     replaced: dict[str, typing.Any] = {}
+    added = dict(_make_domains(cloud, wanted))
+    wanted = wanted.with_(_move(cloud, added))
     with contextlib.ExitStack() as stack:
         stack.enter_context(change.made(change.Change(wanted.options)))
-        if wanted.joins or wanted.leaves:
-            replaced |= _change_aggregates(cloud, wanted)
+        if wanted.joins or wanted.leaves or wanted.metadata:
+            replaced |= _change_aggregates(cloud, wanted, added.values())
             stack.enter_context(_reading(cloud, replaced['aggregates_copy']))
         stack.enter_context(mirror.used(*_find_mirrored(cloud, wanted)))
         if wanted.mapped:
             replaced['unmapped'] = cloud.unmapped - {*wanted.mapped}
-        replaced['providers'] = placement.Providers(cloud.client)
+        replaced['providers'] = placement.Providers(
+            cloud.client, _find_inventories(wanted)
+        )
         replaced['states'] = _change_states(cloud, wanted, replaced)
         stack.enter_context(_replacing(cloud, replaced))
         yield
@@ -130,26 +150,75 @@ def _reading(cloud: 'snapshot.Snapshot', copied: typing.Any) -> Iterator[None]:
         aggregates.get_metadata = before
 
 
-def _change_aggregates(
+def _make_domains(
     cloud: 'snapshot.Snapshot', wanted: Overlay
+) -> Iterator[tuple[str, typing.Any]]:
+    """Yield hosts, each with a nova Aggregate that is a domain of its own."""
+    key = CONF.nova_ext_sched.failure_domain_key
+    for number, host in enumerate(wanted.domains, 1):
+        items: dict[str, str] = {}
+        for one in cloud.aggregates_of(host):
+            if key in one.metadata:
+                items |= one.metadata
+        uuid = uuidutils.generate_uuid()
+        yield (
+            host,
+            objects.Aggregate(
+                id=max(cloud.aggs_by_id, default=0) + number,
+                uuid=uuid,
+                name=uuid,
+                hosts=[],
+                metadata={**items, key: uuid},
+            ),
+        )
+
+
+def _move(
+    cloud: 'snapshot.Snapshot', added: Mapping[str, typing.Any]
+) -> Overlay:
+    """Put hosts into aggregates, and out of those of their domains."""
+    key = CONF.nova_ext_sched.failure_domain_key
+    return Overlay(
+        joins=tuple((one.uuid, host) for host, one in added.items()),
+        leaves=tuple(
+            (one.uuid, host)
+            for host in added
+            for one in cloud.aggregates_of(host)
+            if key in one.metadata
+        ),
+    )
+
+
+def _change_aggregates(
+    cloud: 'snapshot.Snapshot', wanted: Overlay, added: Iterable[typing.Any]
 ) -> dict[str, typing.Any]:
-    """Return the attributes of a cloud whose aggregates have other hosts."""
-    by_uuid = {one.uuid: one for one in cloud.aggs_by_id.values()}
+    """Return the attributes of a cloud whose aggregates are changed.
+
+    :param added: nova Aggregates that there are besides
+    """
+    known = (*cloud.aggs_by_id.values(), *added)
+    by_uuid = {one.uuid: one for one in known}
     for changes, gets in ((wanted.joins, True), (wanted.leaves, False)):
         for uuid, host in changes:
             one = by_uuid[uuid].obj_clone()
             others = {*one.hosts} - {host}
             one.hosts = sorted(others | {host} if gets else others)
             by_uuid[uuid] = one
+    for uuid, key, value in wanted.metadata:
+        one = by_uuid[uuid].obj_clone()
+        items = {**(one.metadata or {}), key: value}
+        one.metadata = {key: v for key, v in items.items() if v is not None}
+        by_uuid[uuid] = one
     host_map = collections.defaultdict[str, set[int]](set)
     for one in by_uuid.values():
         for host in one.hosts:
             host_map[host].add(one.id)
-    dialect = api_db.get_engine().dialect.name
     return {
         'aggs_by_id': {one.id: one for one in by_uuid.values()},
         'host_aggregates_map': host_map,
-        'aggregates_copy': change.copy_aggregates(by_uuid.values(), dialect),
+        'aggregates_copy': change.copy_aggregates(
+            by_uuid.values(), change.find_dialect()
+        ),
     }
 
 
@@ -173,6 +242,17 @@ def _find_mirrored(
     return changes, traits
 
 
+def _find_inventories(
+    wanted: Overlay,
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the fields of inventories that options of nova-compute change."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for option, node, value in wanted.amounts:
+        name, field = readers.AMOUNTS[option]
+        found.setdefault(node, {}).setdefault(name, {})[field] = value
+    return found
+
+
 def _change_states(
     cloud: 'snapshot.Snapshot',
     wanted: Overlay,
@@ -183,13 +263,21 @@ def _change_states(
     by_id = replaced.get('aggs_by_id', {})
     host_map = replaced.get('host_aggregates_map', {})
     changed = {host for _, host in (*wanted.joins, *wanted.leaves)}
+    with_items = {uuid for uuid, *_ in wanted.metadata}
+    for one in by_id.values():
+        if one.uuid in with_items:
+            changed.update(one.hosts)
+    changed.update(cloud.hosts[uuid].host for _, uuid, _ in wanted.amounts)
     for host in changed.union(wanted.running):
         for node in cloud.nodes_of(host):
             if node not in states:
                 continue
             states[node] = state = claims.copy_state(states[node])
-            if host in changed:
+            if by_id:
                 state.aggregates = [by_id[one] for one in host_map[host]]
+            for option, uuid, value in wanted.amounts:
+                if uuid == node and hasattr(state, option):
+                    setattr(state, option, value)
             if host in wanted.running:
                 service = state.service
                 heartbeat = service.get('last_seen_up')

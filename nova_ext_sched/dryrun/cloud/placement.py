@@ -5,6 +5,7 @@
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
 import functools
@@ -307,10 +308,17 @@ class Providers:
     """Asks placement which hosts satisfy a part of a query, once each.
 
     :param client: a :class:`ReportClient`
+    :param supposed: fields of inventories as they would be, by the UUID of
+        the provider and the resource class
     """
 
-    def __init__(self, client: typing.Any) -> None:
-        self._client = client
+    def __init__(
+        self,
+        client: typing.Any,
+        supposed: Mapping[str, Mapping[str, Mapping[str, float]]]
+        | None = None,
+    ) -> None:
+        self._client, self._supposed = client, supposed or {}
         self._ask = functools.cache(self._get_roots)
         self._uuids: dict[str, str] = {}
         #: Returns the summaries of all providers that have one unit of a
@@ -353,8 +361,15 @@ class Providers:
         :returns: ``capacity`` and ``used`` of each resource class
         """
         if uuid not in self._rooms:
-            return self.get_inventories(uuid)
-        return self._rooms[uuid]
+            found: dict[str, typing.Any] = self.get_inventories(uuid)
+        else:
+            found = self._rooms[uuid]
+        for name, changed in self._supposed.get(uuid, {}).items():
+            stored = {**self.get_stored(uuid)[name], **changed}
+            usable = stored['total'] - stored['reserved']
+            capacity = int(usable * stored['allocation_ratio'])
+            found = {**found, name: {**found[name], 'capacity': capacity}}
+        return found
 
     def get_held(self, uuid: str) -> dict[str, _Body]:
         """Return the allocations of all consumers on a host.

@@ -14,11 +14,23 @@ from nova_ext_sched import exception
 
 #: The options of nova-compute of which the answer knows what they would bring:
 #: what hosts report by them.
+_RESERVED = {'cpu': 'cpus', 'ram': 'memory_mb'}
 COUNTED = tuple(
     f'{start}_{name}_allocation_ratio'.lstrip('_')
     for start in ('', 'initial')
     for name in ('cpu', 'ram', 'disk')
 ) + ('reserved_host_cpus', 'reserved_host_memory_mb', 'reserved_host_disk_mb')
+
+#: Of those that count for hosts that there are: placement's class, and the
+#: field of its inventory.
+AMOUNTS = {
+    option: (name, field)
+    for kind, name in (('cpu', 'VCPU'), ('ram', 'MEMORY_MB'))
+    for option, field in (
+        (f'{kind}_allocation_ratio', 'allocation_ratio'),
+        (f'reserved_host_{_RESERVED[kind]}', 'reserved'),
+    )
+}
 
 # By the service that reads them; ``*`` stands for anything.
 _READ_BY = {

@@ -47,9 +47,12 @@ _MOST_HOSTS = 3
 # The most that are put into one act: each host is a command.
 _MOST_DONE = 20
 _KINDS = (act.REPAIR, act.POLICY)
+_OF_METADATA = act.SETS, act.UNSETS
+# What hosts have that lack room, or are too small.
+_OF_ROOM = act.ROOM, act.FLAVOR
 # What comes after others, in this order: whose room it is nobody has said yet,
 # a host has to be bought, and what was asked for was meant.
-_LATE = [one.words for one in (*refusals.ROOM, act.WITHOUT_GROUP)]
+_LATE = [act.ROOM, act.ANOTHER, act.DOMAIN, act.FLAVOR, act.RULE]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Bounds:
     """The bounds of a search for acts that help.
 
     :ivar tries: the most acts that are tried
-    :ivar seconds: of CPU, after which no further one is begun
+    :ivar seconds: of CPU; none is begun that would take longer, if it takes as
+        long as the longest before it
     """
 
     tries: int = 12
@@ -81,23 +85,29 @@ class _Way:
         return act.POLICY if act.POLICY in kinds else act.REPAIR
 
     @property
-    def rank(self) -> tuple[int, int, int, int, str]:
+    def is_minor(self) -> bool:
+        """Whether it is not said untried, as it stands beside another."""
+        return self.steps[0].act.supposes in (*_OF_METADATA, act.AMOUNT)
+
+    @property
+    def rank(self) -> tuple[int, int, int, int, int, str]:
         hosts = {uuid for one in self.steps for uuid in one.hosts}
         untried = any(one.act.supposes == act.NOTHING for one in self.steps)
         return (
             untried,
             _KINDS.index(self.kind),
-            max(
-                (
-                    _LATE.index(one.act.words) + 1
-                    for one in self.steps
-                    if one.act.words in _LATE
-                ),
-                default=0,
-            ),
+            self.is_minor,
+            max(map(_rank, self.steps)),
             -len(hosts),
             self.steps[0].act.words,
         )
+
+
+def _rank(step: trial.Step) -> int:
+    if step.act == act.WITHOUT_GROUP:
+        return len(_LATE) + 1
+    supposed = step.act.supposes
+    return _LATE.index(supposed) + 1 if supposed in _LATE else 0
 
 
 def find(
@@ -113,20 +123,24 @@ def find(
     """
     if judged.remaining or judged.end:
         return []
-    ways = list(_list_ways(judged, trials, without))
+    ways = list(_list_ways(judged, trials, without, bounds.tries > 0))
     until = time.process_time() + bounds.seconds
-    left = bounds.tries
+    left, longest = bounds.tries, 0.0
     found: list[conclusion.Advice] = []
     # Pairs are only for where nothing single helps.
     for number in (1, 2):
         rows = [one for one in ways if len(one.steps) == number]
         for way in sorted(rows, key=lambda one: one.rank):
             hosts = None
-            if left > 0 and time.process_time() < until:
+            begun = time.process_time()
+            if left > 0 and begun + longest < until:
                 hosts, was_tried = _try(way, trials)
                 left -= was_tried
+                longest = max(longest, time.process_time() - begun)
                 if hosts == 0:
                     continue
+            if hosts is None and way.is_minor:
+                continue
             found.append(_make(way, hosts, judged, trials))
         if any(one.hosts for one in found):
             break
@@ -153,9 +167,15 @@ def _try(way: _Way, trials: trial.Trials) -> tuple[int | None, bool]:
 
 
 def _list_ways(
-    judged: matrix.Matrix, trials: trial.Trials, without: Collection[str]
+    judged: matrix.Matrix,
+    trials: trial.Trials,
+    without: Collection[str],
+    is_tried: bool,
 ) -> Iterator[_Way]:
-    """Yield acts after which hosts may take a request."""
+    """Yield acts after which hosts may take a request.
+
+    :param is_tried: whether to ask placement for more of them
+    """
     lacking = orphaned.find_full(judged)
     hosts: dict[tuple[tuple[str, act.Act], ...], list[str]] = {}
     for uuid, refused in _list_refused(judged):
@@ -171,11 +191,14 @@ def _list_ways(
                 (cause, one)
                 for one in _combine(cause, found, lacking.get(uuid))
                 if trials.allows(one, uuid)
+                # Of pairs there are enough with an act on hosts.
+                and (len(causes) == 1 or one.supposes not in _OF_METADATA)
             ]
             for cause, found in causes.items()
         ]
         for chosen in itertools.product(*choices):
             hosts.setdefault(chosen, []).append(uuid)
+    seen = set[act.Act]()
     for chosen, uuids in _keep_least_room(hosts).items():
         uuids.sort(key=lambda one: messages.in_order(judged.names[one]))
         steps = tuple(
@@ -188,7 +211,24 @@ def _list_ways(
             )
             for _, made in chosen
         )
-        yield _Way(steps, tuple(cause for cause, _ in chosen))
+        lifted = tuple(cause for cause, _ in chosen)
+        yield _Way(steps, lifted)
+        if is_tried and len(steps) == 1 and steps[0].act.supposes in _OF_ROOM:
+            first = uuids[0]
+            missing = _find_missing(judged, first)
+            amounts = {*trials.list_amounts(first, missing)} - seen
+            seen |= amounts
+            for made in sorted(amounts):
+                yield _Way((trial.Step(made, (first,)),), lifted)
+
+
+def _find_missing(judged: matrix.Matrix, uuid: str) -> dict[str, int]:
+    """Return the amounts that a host lacks, even if it is too small."""
+    return {
+        one.capacity.resource: one.capacity.requested - column.free[uuid]
+        for one, column in zip(judged.constraints, judged.columns, strict=True)
+        if one.capacity and uuid in column.refused and uuid in column.free
+    }
 
 
 def _list_refused(
@@ -285,13 +325,16 @@ def _say(step: trial.Step, judged: matrix.Matrix, trials: trial.Trials) -> str:
     made, uuids = step.act, step.hosts
     if made.supposes == act.AWAY and step in trials.moved:
         uuids = (trials.moved[step][1],)
-    if made.supposes == act.ANOTHER:
+    if made.supposes in (act.ANOTHER, act.DOMAIN):
         uuids = uuids[:1]
     names = [messages.clean(judged.names[uuid]) for uuid in uuids]
     shown = messages.first_few(names, _MOST_HOSTS, str)
     if made.supposes == act.ROOM and len(names) > 1:
         shown = f'one of {shown}'
-    return made.words.replace(
+    words = made.words
+    for number, name in enumerate(made.names):
+        words = words.replace(f'{{{number}}}', messages.clean(name))
+    return words.replace(
         '{names}',
         messages.first_few(made.names, _MOST_HOSTS, messages.clean),
     ).replace('{hosts}', shown)

@@ -98,6 +98,20 @@ def _change_hosts(
     return find
 
 
+def _set_item(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
+    name, key, *value = step.act.names
+    item = '='.join((key, *value))
+    if '=' in key or not messages.is_clean(item):
+        raise _NoCommand
+    for one in trials.cloud.aggs_by_id.values():
+        if one.name == name:
+            verb = 'set' if value else 'unset'
+            yield (
+                *(_OPENSTACK, 'aggregate', verb),
+                *(f'--property={item}', str(one.id)),
+            )
+
+
 def _set_traits(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
     """Yield the commands that write the whole list of a provider's traits."""
     gets = step.act.supposes == act.GETS_TRAIT
@@ -154,6 +168,8 @@ _COMMANDS: dict[str, Callable[[trial.Step, trial.Trials], Iterator[Words]]] = {
     act.RUNS: _enable,
     act.JOINS: _change_hosts('add'),
     act.LEAVES: _change_hosts('remove'),
+    act.SETS: _set_item,
+    act.UNSETS: _set_item,
     act.GETS_TRAIT: _set_traits,
     act.LOSES_TRAIT: _set_traits,
     act.AWAY: _move,

@@ -106,7 +106,7 @@ class Refused:
                     keys = [key for key, _ in _find_metadata(self)]
                     acts = (_WITHOUT_PROPERTY.named(*keys), *_MOVES)
             elif option := _OPTIONS.get(name):
-                acts = (self._raise(*option),)
+                acts = tuple(self._raise(*option))
             elif hint := HINTS.get(name):
                 acts = (_WITHOUT_HINT.named(hint),)
             elif name == 'ImagePropertiesFilter':
@@ -119,13 +119,21 @@ class Refused:
             LOG.debug('No reason is known: %s', messages.say_error(exc))
         return verdict.reject(text, acts=acts) if text else verdict.PASS
 
-    def _raise(self, option: str, amount: str) -> act.Act:
-        """Return the act that raises an option by one.
+    def _raise(self, option: str, amount: str) -> Iterator[act.Act]:
+        """Yield the act that raises a limit above what the host has.
+
+        Metadata of the host's aggregates overrides the option for nova's
+        filters of aggregates; of several the least counts.
 
         :param amount: the field of the HostState that has reached it
         """
         value = getattr(self.host, amount) + 1
-        return act.raise_option('filter_scheduler', option, value)
+        mine = [o for o in self.host.aggregates if option in o.metadata]
+        if not mine or not type(self.filter).__name__.startswith('Aggregate'):
+            yield act.raise_option('filter_scheduler', option, value)
+        elif len(mine) == 1:
+            raises = act.set_item('more servers')
+            yield raises.named(mine[0].name, option, str(value))
 
 
 _Compare = Callable[[Refused], str]
@@ -140,6 +148,8 @@ _OF_AGGREGATES = (
 _MOVES = (
     act.take_out('requests that it is closed to'),
     act.put_into('requests that it is for'),
+    act.unset_item('requests that it is closed to'),
+    act.set_item('requests that it is for'),
 )
 # The option of each that compares a number, and what it compares.
 _OPTIONS = {

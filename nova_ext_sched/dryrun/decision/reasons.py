@@ -11,6 +11,7 @@ compared.
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import copy
@@ -34,6 +35,7 @@ from nova_ext_sched.dryrun.decision import comparison
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.filters import base
 from nova_ext_sched.policy import act
+from nova_ext_sched.policy import aggregate_instance_type
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import verdict
 
@@ -63,7 +65,7 @@ TENANT = declaration.Policy(
     request_filter='require_tenant_aggregate',
     host_filter='AggregateMultiTenancyIsolation',
     closes=True,
-    acts=(act.take_out('all projects'),),
+    acts=(act.take_out('all projects'), act.unset_item('all projects')),
 )
 # Of no filter: HostManager itself compares names, and in_tree of the query.
 REQUESTED_HOST = declaration.Policy(
@@ -171,8 +173,11 @@ _ENABLE_MEANT = 'enable {hosts}, if meant to take servers again'
 # nova.compute.manager: when the driver's connection is lost, and after too
 # many builds that failed.
 _BY_NOVA = 'AUTO: '
-# The most aggregates that hosts are tried in.
+# The most aggregates that hosts are tried in, and items of metadata.
 _MOST_TRIED = 100
+_MOST_ITEMS = 20
+# Acts of which the aggregates are found by asking the policy.
+_OF_AGGREGATES = act.LEAVES, act.JOINS, act.SETS, act.UNSETS
 
 #: What nova-compute gives its provider while the service is disabled.
 DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
@@ -471,7 +476,7 @@ def _make_explainer(
     else:
         decisions = list(comparison.decisions(host_filter, spec_obj, policy))
     known = sorted(aggregates, key=fields.aggregate_name)
-    blamed = _Blamed(known)
+    blamed = _Blamed(known, spec_obj)
     return lambda state: [
         _refuse(policy, judge, found, state, blamed)
         for policy, judge in decisions
@@ -494,7 +499,7 @@ def _refuse(
     names = {
         one.supposes: blamed.find(one.supposes, policy, judge, state)
         for one in found.acts or declared
-        if one.supposes in (act.LEAVES, act.JOINS)
+        if one.supposes in _OF_AGGREGATES
     }
     acts = tuple(
         one.named(*names.get(one.supposes, ()))
@@ -516,12 +521,16 @@ class _Blamed:
     """Finds the aggregates to leave or to join, once for hosts in the same.
 
     :param known: those that may be joined, in the order in which they are said
+    :param spec_obj: the nova RequestSpec
     """
 
     known: Sequence[typing.Any]
+    spec_obj: typing.Any
 
     def __post_init__(self) -> None:
         self._found: dict[typing.Any, list[str]] = {}
+        # As long as a judge may know them by their id().
+        self._changed: list[typing.Any] = []
 
     def find(
         self,
@@ -530,19 +539,58 @@ class _Blamed:
         judge: base.Judge,
         state: typing.Any,
     ) -> list[str]:
-        """Return the names of aggregates.
+        """Return the names of aggregates, or of one and its metadata.
 
-        :param supposed: :data:`.act.LEAVES` or :data:`.act.JOINS`
+        :param supposed: one of the acts on aggregates
         """
         # Objects that hosts share, as long as the states hold them.
         key = supposed, policy.name, *map(id, state.aggregates)
         if key not in self._found:
-            self._found[key] = (
-                _find_closing(judge, state)
-                if supposed == act.LEAVES
-                else _find_opening(judge, state, self.known)
-            )
+            if supposed == act.LEAVES:
+                found = _find_closing(judge, state)
+            elif supposed == act.JOINS:
+                found = _find_opening(judge, state, self.known)
+            else:
+                found = self._find_item(supposed, judge, state)
+            self._found[key] = found
         return self._found[key]
+
+    def _find_item(
+        self, supposed: str, judge: base.Judge, state: typing.Any
+    ) -> list[str]:
+        """Return an aggregate and metadata with which a host passes."""
+        tried = (
+            (one, *item)
+            for one in state.aggregates
+            for item in self._list_items(supposed, one)
+        )
+        for one, key, value in itertools.islice(tried, _MOST_ITEMS):
+            changed = one.obj_clone()
+            items = {**one.metadata, key: value}
+            changed.metadata = {
+                k: v for k, v in items.items() if v is not None
+            }
+            self._changed.append(changed)
+            mine = [changed if o is one else o for o in state.aggregates]
+            if _judge_in(judge, state, mine).passes:
+                rest = [] if value is None else [value]
+                return [fields.aggregate_name(one), key, *rest]
+        return []
+
+    def _list_items(
+        self, supposed: str, aggregate: typing.Any
+    ) -> Iterator[tuple[str, str | None]]:
+        """Yield metadata that an aggregate may lose, or that is asked for."""
+        if supposed == act.UNSETS:
+            for key in aggregate.metadata or ():
+                if key != 'availability_zone':
+                    yield key, None
+            return
+        specs = fields.get_field(self.spec_obj.flavor, 'extra_specs') or {}
+        for spec, value in specs.items():
+            key = spec.removeprefix(f'{aggregate_instance_type.SCOPE}:')
+            if ':' not in key:
+                yield key, value
 
 
 def _find_closing(judge: base.Judge, state: typing.Any) -> list[str]:

@@ -10,10 +10,12 @@ takes what that one would take without any server.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import math
 import typing
 
 from nova import context as nova_context
@@ -27,6 +29,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import overlay
+from nova_ext_sched.dryrun.cloud import readers
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import asking
@@ -39,7 +42,7 @@ from nova_ext_sched.policy import act
 #: returns how many hosts take it.
 Ask = Callable[[Sequence[act.Act]], int]
 
-_OF_REQUESTS = (act.REQUEST, act.IMAGE, act.FLAVOR)
+_OF_REQUESTS = (act.REQUEST, act.IMAGE, act.FLAVOR, act.RULE)
 # What the request of a server that there is can do without.
 _LEFT_OUT_LATER = {'availability_zone', 'host'}
 
@@ -146,6 +149,22 @@ class Trials:
                         if self._holds(uuid, host)
                     )
                 )
+            case act.DOMAIN:
+                return overlay.Overlay(domains=(cloud.hosts[nodes[0]].host,))
+            case act.AMOUNT:
+                option, value = made.names
+                return overlay.Overlay(
+                    amounts=tuple((option, one, float(value)) for one in nodes)
+                )
+            case act.SETS | act.UNSETS:
+                name, key, *values = made.names
+                return overlay.Overlay(
+                    metadata=tuple(
+                        (one.uuid, key, values[0] if values else None)
+                        for one in cloud.aggs_by_id.values()
+                        if one.name == name
+                    )
+                )
             case act.MIRRORED:
                 return overlay.Overlay(mirrored=pairs)
             case act.GETS_TRAIT | act.LOSES_TRAIT:
@@ -173,9 +192,17 @@ class Trials:
         if made.supposes in (act.REQUEST, act.IMAGE):
             later = set() if self.stays else _LEFT_OUT_LATER
             return self.is_new or {*made.names} <= later
+        if made.supposes in (act.SETS, act.UNSETS):
+            # Those without are of an aggregate that nobody has found.
+            return bool(made.names)
+        if made.supposes == act.RULE:
+            return self.is_new
         if made.supposes == act.UNHELD:
             return node in self.unheld
-        if made.supposes == act.ANOTHER and self.group is not None:
+        if (
+            made.supposes in (act.ANOTHER, act.DOMAIN)
+            and self.group is not None
+        ):
             # A group that stays together does not go to a new host.
             return bool(self.group.policy != 'affinity')
         if made.supposes == act.FLAVOR:
@@ -201,6 +228,49 @@ class Trials:
         return any(
             state.host in hosts for hosts in self.cloud.under_way.values()
         )
+
+    def list_amounts(
+        self, node: str, lacking: Mapping[str, int]
+    ) -> Iterator[act.Act]:
+        """Yield acts on options of nova-compute that may give a host room.
+
+        :param node: UUID of its compute node
+        :param lacking: the amounts that it lacks
+        """
+        if len(lacking) != 1:
+            return
+        [(name, missing)] = lacking.items()
+        stored = self.cloud.providers.get_stored(node).get(name)
+        room = self.cloud.providers.get_room(node).get(name)
+        if not stored or not room:
+            return
+        usable = stored['total'] - stored['reserved']
+        for option, (its, field) in readers.AMOUNTS.items():
+            if its != name:
+                continue
+            wanted = room['capacity'] + missing
+            if field == 'reserved':
+                kept = stored['total'] - wanted / stored['allocation_ratio']
+                verb, value = 'lower', f'{math.floor(kept)}'
+            elif usable > 0:
+                verb = 'raise'
+                value = f'{math.ceil(wanted / usable * 100) / 100:g}'
+            else:
+                continue
+            if float(value) >= 0:
+                yield act.Act(
+                    act.POLICY,
+                    f'{verb} {option} to {value} on {{hosts}}',
+                    act.AMOUNT,
+                    (option, value),
+                    'more servers than there is room for now',
+                    by_command=False,
+                )
+
+    def enlarge(self, future: fork.Fork, step: Step) -> None:
+        """Note that hosts have more room."""
+        for node in step.hosts:
+            future.enlarge(node)
 
     def _holds(self, aggregate: str, host: str) -> bool:
         return any(
@@ -320,8 +390,10 @@ class Trials:
 _IN_FORKS: dict[str, Callable[[Trials, fork.Fork, Step], None]] = {
     act.ROOM: Trials.make_room,
     act.ANOTHER: Trials.add_another,
+    act.DOMAIN: Trials.add_another,
     act.AWAY: Trials.move_away,
     act.UNHELD: Trials.free_unheld,
+    act.AMOUNT: Trials.enlarge,
 }
 
 
@@ -347,6 +419,10 @@ def change_request(spec_obj: typing.Any, acts: Iterable[act.Act]) -> None:
         properties of the image by their names; for a flavor by its name
     """
     for made in acts:
+        if made.supposes == act.RULE:
+            rule, limit = made.names
+            spec_obj.instance_group._rules = {rule: limit}
+            continue
         for name in made.names:
             if made.supposes == act.IMAGE:
                 _leave_out_property(spec_obj.image, name)

@@ -96,6 +96,8 @@ class Destinations:
 
     def __init__(self, cloud: snapshot.Snapshot) -> None:
         self.cloud = cloud
+        #: Seconds of CPU for trying what would help.
+        self.seconds_tried = 0.0
         self.reader = servers.Reader(cloud)
         self.priorities = priority.Priorities()
         self._ctxt = process.context()

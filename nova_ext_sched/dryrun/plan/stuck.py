@@ -32,7 +32,10 @@ from nova_ext_sched.policy import act
 _MOST_HELPS = 3
 # For all servers of a plan together.
 _MOST_TRIES = 6
+# For those of one request; and of the CPU that a command has taken besides,
+# over all its plans: survive and maintain make one for each host.
 _MOST_SECONDS = 1.0
+_SHARE = 0.08
 
 # The cause where nova-conductor refuses all hosts that the scheduler leaves.
 _HYPERVISOR = 'hypervisor'
@@ -80,7 +83,7 @@ class StuckExplainer:
         self._explained: dict[movable.Shared, matrix.Matrix] = {}
         # What would help servers of which the requests are alike.
         self._advised: dict[int, list[conclusion.Advice]] = {}
-        self._tries, self._seconds = _MOST_TRIES, _MOST_SECONDS
+        self._tries = _MOST_TRIES
 
     def explain(self, leaving: Iterable[plans.Leaving]) -> list[plans.Stuck]:
         """Return servers with their reasons.
@@ -233,15 +236,17 @@ class StuckExplainer:
             return sum(one.host != here for one in remaining)
 
         begun = time.process_time()
+        spent = self.places.seconds_tried
+        seconds = min(_MOST_SECONDS, (begun - spent) * _SHARE - spent)
         self._advised[key] = advice.find(
             judged,
             trial.Trials(
                 cloud, ask, fields.get_field(stored, 'instance_group')
             ),
-            advice.Bounds(self._tries, self._seconds),
+            advice.Bounds(self._tries, seconds),
             self.never_given_up,
         )
-        self._seconds -= time.process_time() - begun
+        self.places.seconds_tried += time.process_time() - begun
         return self._advised[key]
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import types
+from unittest import mock
 
 import ddt
 import testtools
@@ -41,6 +42,12 @@ class Trials:
 
     def allows(self, made, uuid):
         return made.supposes not in (act.UNHELD, act.FLAVOR)
+
+    def list_amounts(self, uuid, lacking):
+        if 'raise' in self.answers:
+            [(option, missing)] = lacking.items()
+            words = f'raise {option} by {missing} on {{hosts}}'
+            yield act.Act(act.POLICY, words, act.AMOUNT, (option, '2'))
 
     def count(self, steps):
         words = '+'.join(one.act.words.split()[0] for one in steps)
@@ -110,6 +117,11 @@ class FindTestCase(testtools.TestCase):
         ('VM V V', {'free': 1, 'add': 1},
          [('free 3 VCPU on one of host2, host3', 1),
           ('add a host like host1', 1)]),
+        # An option of nova-compute, by what the first host lacks; untried it
+        # is not said.
+        ('V V', {'free': 1, 'raise': 2},
+         [('free 3 VCPU on one of host1, host2', 1),
+          ('raise VCPU by 3 on host1', 2)]),
         # What cannot be tried comes last.
         ('F D', {'start': 1},
          [('start host2', 1), ('make F accept host1', None)]),
@@ -129,6 +141,18 @@ class FindTestCase(testtools.TestCase):
             bounds = advice.Bounds(tries, seconds)
             found = self.find('D I', answers, bounds)
             self.assertEqual(expected, found)
+
+    def test_a_trial_that_would_take_too_long(self):
+        """One takes as long as the longest before it."""
+        now = iter(range(0, 1000))
+        with mock.patch.object(
+            advice.time, 'process_time', lambda: 0.1 * next(now)
+        ):
+            # Each reading of the clock is a tenth of a second later.
+            for seconds, expected in ((0.35, None), (0.55, 1)):
+                answers = {'start': 1, 'take': 1}
+                found = self.find('D I', answers, advice.Bounds(9, seconds))
+                self.assertEqual([1, expected], [one for _, one in found])
 
     def test_what_nobody_is_asked_to_give_up(self):
         found = self.find('D I', {'take': 1}, without=['isolation'])

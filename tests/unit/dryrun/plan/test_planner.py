@@ -16,6 +16,7 @@ from nova import exception as nova_exception
 from nova import objects
 
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.plan import stuck
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
 from tests.unit.dryrun.plan.small import GROUP
@@ -137,6 +138,25 @@ class PlannerTestCase(PlanTestCase):
             self.assertEqual((LABEL, helps), (one.cause, one.helps))
             # Its own host is none, whatever else refuses it there.
             self.assertIn('1 is excluded by the request', one.said)
+
+    def test_what_would_help_takes_little(self):
+        """All plans of a command share a part of the time that it takes."""
+        now, asked = [100.0], []
+
+        def find(judged, trials, bounds, without):
+            asked.append(bounds.seconds)
+            now[0] += 3
+            return []
+
+        with (
+            mock.patch.object(stuck.advice, 'find', find),
+            mock.patch.object(stuck.time, 'process_time', lambda: now[0]),
+        ):
+            self.small.drain('h1=30 a=5 b=6 c=7 d=8; h2=4', 'h1')
+        # Of a hundred seconds eight: three times three are more.
+        *before, last = asked
+        self.assertEqual([1.0, 1.0, 1.0], before)
+        self.assertLess(last, 0)
 
     def test_what_placement_refuses(self):
         """The scheduler leaves hosts."""
