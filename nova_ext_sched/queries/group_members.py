@@ -240,7 +240,7 @@ def _look_up(
     # copy.
     ask(look_up(cell_of.keys() - places.keys()))
 
-    placed = dict(sources.current.place(places))
+    placed = dict(sources.current.place(places, uuids))
     former = set(uuids).difference(placed, unseen)
     learned = {**cell_of, **dict.fromkeys(former)}
     if not learned.items() <= known.items():

@@ -6,6 +6,7 @@ nova-scheduler asks nova's databases. A process that asks what another state
 of the cloud would change puts its own object in the place of :data:`current`.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
 import typing
@@ -28,10 +29,13 @@ class Sources:
         """
         return api_db.context_manager.reader.using(context)
 
-    def place(self, places: Mapping[str, Places]) -> Mapping[str, Places]:
+    def place(
+        self, places: Mapping[str, Places], asked: Iterable[str] = ()
+    ) -> Mapping[str, Places]:
         """Return the hosts of servers.
 
         :param places: the hosts in nova's databases, by UUID
+        :param asked: UUIDs of all servers, also of those without a place
         """
         return places
 

@@ -47,6 +47,7 @@ class RoomTestCase(plans.PlanTestCase):
         :param server: see ``boot``
         """
         self.carry_out(plan)
+        self.sync_instances()
         made = []
         for host in plan['room_on']:
             made.append(self.boot(flavor=flavor, host=host, **server))
@@ -140,6 +141,26 @@ class MakeRoomTestCase(RoomTestCase):
         flavor, group = self.flavor(vcpu=6), hints['group']
         plan = self.ask(flavor, 2, '--server-group', group, status=3)
         self.assertEqual((['host2'], []), (plan['room_on'], plan['moves']))
+        self.assertRoom(flavor, plan, hints=hints)
+
+    def test_failure_domains(self):
+        """Of each rack of two hosts one takes a new server."""
+        for rack, hosts in (
+            ('a', ('host1', 'host2')),
+            ('b', ('host3', 'host4')),
+        ):
+            self.aggregate(rack, hosts, failure_domain=rack)
+        self.rack_limit = 1
+        hints = {'group': self.create_group()}
+        self.stand(host2=[1], host3=[5], host4=[5])
+        flavor, group = self.flavor(vcpu=6), hints['group']
+        plan = self.ask(flavor, 4, '--server-group', group, status=3)
+        self.assertEqual(1, plan['fit_now'])
+        racks = [
+            {'host1': 'a', 'host2': 'a'}.get(host, 'b')
+            for host in plan['room_on']
+        ]
+        self.assertEqual(['a', 'b'], racks)
         self.assertRoom(flavor, plan, hints=hints)
 
     def test_what_a_server_holds(self):

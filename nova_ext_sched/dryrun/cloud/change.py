@@ -87,9 +87,11 @@ class OtherState(sources.Sources):
         return orm.Session(self._engine)
 
     def place(
-        self, places: Mapping[str, sources.Places]
+        self, places: Mapping[str, sources.Places], asked: Iterable[str] = ()
     ) -> Mapping[str, sources.Places]:
-        return {uuid: self._moved.get(uuid, on) for uuid, on in places.items()}
+        # nova's databases know no server that came in a fork.
+        known = [uuid for uuid in (*places, *asked) if uuid in self._moved]
+        return {**places, **{uuid: self._moved[uuid] for uuid in known}}
 
 
 def _elsewhere(query: typing.Any) -> Callable[..., typing.Any]:

@@ -37,6 +37,8 @@ class Newcomers:
     ) -> None:
         self._places = places
         self.spec_obj = spec_obj
+        group = spec_obj.instance_group
+        self._members: Sequence[str] = group.members if group else ()
         # The shared answer is one without these.
         self._has_own = bool(
             spec_obj.instance_group or spec_obj.scheduler_hints
@@ -79,7 +81,12 @@ class Newcomers:
                 # nova-api makes a server a member before it is placed.
                 if uuid not in group.members:
                     group.members = [*group.members, uuid]
-                spec_obj.instance_group.members = [*group.members]
+                # Who is on no host would be remembered as deleted.
+                supposed = self._places.cloud.supposed
+                there = {*self._members, *(supposed.moved if supposed else ())}
+                spec_obj.instance_group.members = [
+                    one for one in group.members if one in there or one == uuid
+                ]
             if cell:
                 spec_obj.requested_destination = objects.Destination(
                     cell=self._places.cloud.cells[cell]

@@ -5,12 +5,15 @@
 from unittest import mock
 
 import ddt
+from nova import objects
 import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import make_room
+from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import openings
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
@@ -188,6 +191,22 @@ class MakeRoomTestCase(testtools.TestCase):
         with mock.patch.object(make_room, '_DEEPEST', 0):
             self.assertEqual(1, len(self.rooms.make(hosts, 4, 2).on))
         self.assertEqual(2, len(self.rooms.make(hosts, 4, 2).on))
+
+    def test_members_on_no_host(self):
+        """They would be remembered as deleted, and count nowhere later."""
+        self.rooms.size = 1, 1
+        places = destinations.Destinations(self.rooms.build('a=4'))
+        spec = self.rooms.coming()
+        spec.instance_group = objects.InstanceGroup(
+            uuid='g', policy='anti-affinity', members=['old'], hosts=[]
+        )
+        coming = newcomers.Newcomers(places, spec)
+        with places.cloud.fork() as future:
+            for there in ([], ['one']):
+                future.moved.update(dict.fromkeys(there, 'a'))
+                coming.prepare('one')
+                group = coming.prepare('two').spec_obj.instance_group
+                self.assertEqual(['old', *there, 'two'], group.members)
 
     def test_numbered_groups(self):
         """Nobody knows what they get once servers have left."""
