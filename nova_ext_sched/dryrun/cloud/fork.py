@@ -554,11 +554,19 @@ class Fork:
                     requests[uuid].append(request)
         return requests
 
+    def tell_held(self, node: str, held: Mapping[str, ledger.Body]) -> None:
+        """Note what consumers hold of a host, so that placement is not asked.
+
+        :param node: UUID of its compute node
+        :param held: as :meth:`.placement.Providers.get_held` returned
+        """
+        self._held.add(node)
+        self._known |= held
+
     def _read_held(self, node: str | None) -> None:
         """Read the allocations of all servers of a compute node at once."""
         if node is not None and node not in self._held:
-            self._held.add(node)
-            self._known |= self._cloud.providers.get_held(node)
+            self.tell_held(node, self._cloud.providers.get_held(node))
 
     def _own(self, uuid: str) -> typing.Any:
         """Return the state of a host for this fork alone, to change it."""

@@ -163,8 +163,7 @@ def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
     if fit_now < room.count:
         finder.prepare()
         at_first = promises.copy()
-        with cloud.fork() as future:
-            future.count_under_way()
+        with finder.begin():
             while opening := _open_next(finder, room.count, set()):
                 opened.append(opening)
         if len(promises) < room.count:
@@ -172,8 +171,7 @@ def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
             promises = finder.promises
     moves: list[plans.Move] = []
     in_the_way: list[str] = []
-    with cloud.fork() as future:
-        future.count_under_way()
+    with finder.begin() as future:
         before = planner.copy_states(cloud, future)
         for opening in opened:
             moves += _make_moves(finder, opening)
@@ -256,14 +254,13 @@ class _Deeper:
 
     def search(self) -> list[openings.Opening]:
         """Return the best plan; its promises are the finder's."""
-        finder, cloud = self.finder, self.finder.places.cloud
+        finder = self.finder
         self._promises = finder.promises
         self._budget = _MOST_ASKED // max(1, len(finder.takers))
         if self.count - len(self.at_first) > _DEEPEST:
             return self.best
         finder.promises = self.at_first
-        with cloud.fork() as future:
-            future.count_under_way()
+        with finder.begin():
             self._extend([])
         finder.promises = self._promises
         return self.best

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -123,8 +124,9 @@ class Openings:
         self._on: dict[str, list[servers.Size]] = {}
         # What placement may offer a new server, by host.
         self._requests: Mapping[str, Sequence[claims.Request]] = {}
-        # What servers hold, by UUID.
+        # What servers hold, by UUID; as placement said it, by host.
         self._held: dict[str, _Amounts] = {}
+        self._said: dict[str, Mapping[str, ledger.Body]] = {}
 
     def prepare(self) -> None:
         """Find the hosts that are tried, while no fork is open.
@@ -140,9 +142,18 @@ class Openings:
             self.advance(0, 'Preparing servers')
             nodes = ranked[start : start + _AT_ONCE]
             self._prepare(nodes)
-            with self.promises.crowded(self.movables):
+            with self.begin(), self.promises.crowded(self.movables):
                 self.takers += filter(self._may_take, nodes)
             self.able -= {*nodes} - {*self.takers}
+
+    @contextlib.contextmanager
+    def begin(self) -> Iterator[fork.Fork]:
+        """Open the fork of a plan, on the cloud as it is."""
+        with self._cloud.fork() as future:
+            future.count_under_way()
+            for node, held in self._said.items():
+                future.tell_held(node, held)
+            yield future
 
     def _rank(self, future: fork.Fork) -> list[str]:
         """Sort UUIDs of hosts by how few servers must leave, fewest first."""
@@ -219,7 +230,7 @@ class Openings:
         ).items():
             self.movables[uuid] = self._allow(prepared)
         for node in nodes:
-            held = self._cloud.providers.get_held(node)
+            held = self._said[node] = self._cloud.providers.get_held(node)
             for size in self._on[node]:
                 allocations = held.get(size.uuid, ledger.NOTHING)
                 self._held[size.uuid] = dict(

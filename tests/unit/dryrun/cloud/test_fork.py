@@ -214,6 +214,24 @@ class StepsTestCase(ForkTestCase):
                 future.correct_group(None)
                 found = sources.current.place(BEFORE)
                 self.assertEqual(BEFORE | places, found)
+                # nova's databases do not know who came in a fork.
+                found = sources.current.place({}, ['new', 'nobody'])
+                new = {uuid: places[uuid] for uuid in places if uuid == 'new'}
+                self.assertEqual(new, found)
+
+    def test_what_is_known_is_not_read(self):
+        """What servers hold of a host, in all forks on top, too."""
+        get_held = self.cloud.providers.get_held
+        held, read = get_held('a'), []
+        self.cloud.providers.get_held = lambda node: (
+            read.append(node) or get_held(node)
+        )
+        for told in (held, None):
+            with self.cloud.fork() as future:
+                if told:
+                    future.tell_held('a', told)
+                with self.forks('move one b'):
+                    self.assertEqual([] if told else ['a'], read)
 
     def test_shared_disks(self):
         """One that moves takes its 20 GB of 30 twice, for a while."""
