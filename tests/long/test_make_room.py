@@ -3,27 +3,23 @@
 """make-room's moves beside the fewest there are, in random small clouds.
 
 nova makes all of them, and then each new server on the host that is named.
-Clouds with groups and hints are those of the unit tests, where every order of
-moves is tried on paper; NOVA_EXT_SCHED_TEST_PLANS says how many, 3 by default.
 """
 
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import itertools
-import os
 import random
 
 import ddt
+from nova.tests.fixtures import cyborg
 
-from tests.functional import promises
+from tests.functional import explain_cloud
 from tests.functional import test_make_room
 from tests.long import devices
 from tests.long import test_promises_devices
-from tests.unit.dryrun.plan import test_make_room_random as on_paper
 
 CLOUDS = 6
-GROUPED = int(os.environ.get('NOVA_EXT_SCHED_TEST_PLANS', '3'))
 # CPUs of each host.
 ROOM = 10
 
@@ -123,51 +119,80 @@ class FewestTestCase(test_make_room.RoomTestCase):
 
 
 @ddt.ddt
-class AnyOrderTestCase(test_make_room.RoomTestCase):
-    """Members of groups, and servers that hints name, move, too."""
+class HeldTestCase(test_make_room.RoomTestCase):
+    """What a server holds, and a device that is free, while CPUs are not."""
 
-    @ddt.data(*range(GROUPED))
-    def test_random_clouds(self, seed):
-        choose = random.Random(f'{seed} of nova')
-        while not (drawn := on_paper.draw(choose.random())).rule:
-            pass
-        hosts = {host: f'host{n}' for n, host in enumerate(drawn.hosts, 1)}
-        members = {}
-        if drawn.rule != on_paper.HINT:
-            members = {'group': self.create_group(policy=drawn.rule)}
-        servers = [
-            self.boot(
-                flavor=self.flavor(vcpu=size),
-                az=f'nova:{hosts[host]}',
-                hints=members if number in drawn.named else {},
-            )
-            for number, (host, size) in enumerate(drawn.servers)
-        ]
-        hints = members
-        if drawn.rule == on_paper.HINT:
-            named = [servers[number]['id'] for number in drawn.named]
-            hints = {'different_host': named} if named else {}
-        for host in {*self.weights} - {*hosts.values()}:
+    def stand_with_devices(self):
+        """Let a device be free on host1, and none be on host4."""
+        large, _ = self.stand(host1=[5, 2], host4=[1])['host1']
+        for host in ('host2', 'host3'):
             self.set_service(host, status='disabled')
-        flavor = self.flavor(vcpu=drawn.size)
-        found = promises.explain.call(
-            promises.make_room.MakeRoom,
-            'make-room',
-            *('--flavor', flavor, '--count', f'{drawn.count}', '-f', 'json'),
-            *(
-                f'--hint={key}={one}'
-                for key, value in hints.items()
-                for one in ([value] if key == 'group' else value)
-            ),
+        self.add_device('host1', 1)
+        return large
+
+    def add_device(self, host, total):
+        """Create a provider of devices in the tree of a host."""
+        name = f'device of {host}'
+        parent = self._get_provider_uuid_by_host(host)
+        uuid = self.placement.post(
+            '/resource_providers',
+            {'name': name, 'parent_provider_uuid': parent},
+            version='1.20',
+        ).body['uuid']
+        self._update_inventory(
+            uuid,
+            {
+                'resource_provider_generation': 0,
+                'inventories': {'FPGA': {'total': total}},
+            },
         )
-        plan = found.plan
-        letters = {host: letter for letter, host in hosts.items()}
-        now = [letters[host] for host in plan['room_on'][: plan['fit_now']]]
-        most, _ = drawn.find_most(now)
-        self.assertLessEqual(most, len(plan['room_on']), (seed, drawn, plan))
-        print('ROOM', seed, drawn.rule, plan['answer']['sentence'])
-        choose.shuffle(plan['room_on'])
-        self.take_room(flavor, plan, hints=hints)
+        self._create_trait(cyborg.CyborgFixture.trait)
+        self._set_provider_traits(uuid, [cyborg.CyborgFixture.trait])
+
+    @ddt.data(
+        {'resources1:FPGA': '1'},
+        {'accel:device_profile': cyborg.CyborgFixture.dp_name},
+    )
+    def test_a_device_that_is_free(self, specs):
+        """Its host is opened; where it is in use, it was not tried."""
+        self.useFixture(cyborg.CyborgFixture())
+        large = self.stand_with_devices()
+        flavor = self.flavor(vcpu=7, specs=specs)
+        plan = self.ask(flavor, 1)
+        self.assertEqual([(large['id'], 'host1', 'host4')], self.moves(plan))
+        self.assertRoom(flavor, plan)
+        plan = self.ask(flavor, 1, status=3)
+        said = '2 hosts were not tried: what placement gives there of the '
+        self.assertIn(said, plan['answer']['sentence'])
+
+    network_providers = explain_cloud.RandomCloudTestCase.network_providers
+    port = explain_cloud.RandomCloudTestCase.port
+
+    def test_a_port_with_bandwidth(self):
+        """Who leaves has one: it goes where bandwidth is left."""
+        for host in ('host1', 'host4'):
+            self.network_providers(host)
+        networks = [{'port': self.port()}]
+        server = self.boot(flavor=self.flavor(vcpu=5), networks=networks)
+        flavor = self.flavor(vcpu=6)
+        plan = self.ask(flavor, 1, '--host', 'host1')
+        self.assertEqual([(server['id'], 'host1', 'host4')], self.moves(plan))
+        self.take_room(flavor, plan)
+
+    def test_swap(self):
+        """It is 600 GB of disk in placement, and none in nova's row."""
+        swap = {'vcpus': 1, 'ram': 64, 'disk': 0, 'swap': 600 * 1024}
+        made = self.admin_api.post_flavor({'flavor': {'name': 's', **swap}})
+        servers = [
+            self.boot(flavor=one, az='nova:host1')
+            for one in (self.flavor(vcpu=1, disk=100), made['id'])
+        ]
+        self.stand(host2=[10], host3=[10])
+        flavor = self.flavor(disk=800)
+        plan = self.ask(flavor, 1, '--host', 'host1')
+        moves = [(servers[1]['id'], 'host1', 'host4')]
+        self.assertEqual(moves, self.moves(plan))
+        self.take_room(flavor, plan)
 
 
 class CellsTestCase(test_promises_devices.DevicesMixin, devices.DevicesBase):
@@ -188,6 +213,20 @@ class CellsTestCase(test_promises_devices.DevicesMixin, devices.DevicesBase):
         plan, _ = self.assertRoom(1, flavor=self.large(6, **devices.PINNED))
         self.assertEqual(['host1'], plan['room_on'])
         self.assertEqual(1, len(plan['moves']))
+
+    def test_emulator_threads(self):
+        """One CPU more than in nova's row; host2 has no room for the other."""
+        isolated = {**devices.PINNED, 'hw:emulator_threads_policy': 'isolate'}
+        for host, size, specs in (
+            ('host1', 6, devices.PINNED),
+            ('host1', 1, isolated),
+            ('host2', 6, devices.PINNED),
+            ('host2', 2, devices.PINNED),
+        ):
+            flavor = self.large(size, **specs)
+            self.boot_stopped(flavor=flavor, host=host)
+        plan, _ = self.assertRoom(1, flavor=self.large(6, **devices.PINNED))
+        self.assertEqual((['host1'], 1), (plan['room_on'], len(plan['moves'])))
 
 
 class DevicesInPlacementTestCase(

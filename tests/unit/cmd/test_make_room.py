@@ -37,6 +37,9 @@ class RoomTestCase(testtools.TestCase):
         self.assertIn(said, made.sentence)
         self.assertEqual(status, made.status)
         document = made.document()
+        # For jq: the first line that people read is in the document.
+        answer = document['answer']['sentence']
+        self.assertTrue(answer.startswith(made.sections[0].title), answer)
         self.assertEqual(
             (found.room_on, count, now),
             tuple(document[name] for name in ('room_on', 'count', 'fit_now')),
