@@ -103,7 +103,8 @@ class Making(moves_seen.Seen):
                 return self.move.result
             wait(waits_for)
             if self.own and moves_step.is_under_way(self.own):
-                self.last = self.now
+                if self.ceased is not Ceased.UNHEARD:
+                    self.last = self.now
             if self.now - self.first > LONGEST or self.now - self.last > LOST:
                 if self.ceased is not Ceased.UNHEARD:
                     waits_for = f'it takes too long: {waits_for}'
@@ -165,6 +166,8 @@ class Making(moves_seen.Seen):
             return 'its migration is being confirmed'
         if step == Step.WAIT:
             self.has_begun = True
+            if self.is_unheard:
+                return moves_words.say_unheard(self.move, self.server, own)
             if own and moves_step.is_under_way(own):
                 text = f'its {own.migration_type} is {own.status}'
                 if self.ceased is Ceased.FORGOTTEN:
@@ -174,8 +177,6 @@ class Making(moves_seen.Seen):
                 task = self.server.task_state or self.server.status
                 if own and self.ceased:
                     return moves_words.say_task(own, self.server)
-                if self.is_unheard:
-                    return moves_words.say_unheard(self.move, self.server)
                 return f'its task is {task}'
             return reason
         if step == Step.MOVED:

@@ -130,7 +130,7 @@ class Seen:
 
     @property
     def is_unheard(self) -> bool:
-        """Whether nova has had no migration for its task for long."""
+        """Whether nova has not begun the migration of its task for long."""
         return (
             self.ceased is Ceased.UNHEARD
             and self.idle is not None

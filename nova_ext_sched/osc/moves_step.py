@@ -70,8 +70,8 @@ class Ceased(enum.Enum):
       the task when it has undone it. Where that fails too, because keystone is
       away, say, the task stays, and nova-api takes no other request.
     - UNHEARD: nova-api gave a server its task, and nova-conductor, which
-      records the migration first, has none. It may be slow, or the request may
-      be lost.
+      records the migration first, has none, or has left it as it was then. It
+      may be slow, or the request may be lost.
     """
 
     FORGOTTEN = enum.auto()
@@ -109,6 +109,7 @@ def find_ceased(
     none                  has a task of a migration, and no  unheard
                           migration that is under way
     none                  any other                          no
+    is accepted           has a task of a migration          unheard
     is under way          has no task, is on its old host,   forgotten
                           and waits for no confirmation
     is being confirmed    has no task, and waits for         unconfirmed
@@ -128,7 +129,8 @@ def find_ceased(
     if not is_under_way(own):
         return Ceased.TASK_LEFT if server.task_state in _MOVING else None
     if server.task_state:
-        return None
+        is_unheard = own.status == 'accepted' and server.task_state in _MOVING
+        return Ceased.UNHEARD if is_unheard else None
     if server.status == _TO_CONFIRM:
         is_confirming = own.status == 'confirming'
         return Ceased.UNCONFIRMED if is_confirming else None

@@ -112,10 +112,18 @@ def say_stale(
     )
 
 
-def say_unheard(move: moves_plan.Move, server: typing.Any) -> str:
-    """Describe a request that nova-conductor may have lost, and what helps."""
+def say_unheard(
+    move: moves_plan.Move, server: typing.Any, own: typing.Any
+) -> str:
+    """Describe a request that nova-conductor may have lost, and what helps.
+
+    :param own: the migration of the move; None where there is none
+    """
+    has = 'but nova has no migration of it'
+    if own is not None:
+        has = f'and its {own.migration_type} is still {own.status}'
     return (
-        f'its task is {server.task_state}, but nova has no migration of it. '
+        f'its task is {server.task_state}, {has}. '
         'Check in the nova-conductor log that the request was lost, then: '
         f'openstack server set --state active {move.server}'
     )

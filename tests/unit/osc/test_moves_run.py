@@ -535,24 +535,31 @@ class RunTestCase(testtools.TestCase):
         self.run_moves(cloud, 1)
         self.assertEqual([], cloud.log)
 
-    def test_what_nova_has_lost(self):
-        """A task without a migration: after two minutes that is said."""
+    @ddt.data(
+        ('but nova has no migration of it', []),
+        ('and its live-migration is still accepted',
+         [make_migration(status='accepted')]),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_what_nova_has_lost(self, why, own):
+        """A task that nova does not begin: after two minutes that is said."""
         cloud = Cloud(server_1=10**9)
-        cloud.read_migrations = lambda one: []
+        cloud.read_migrations = lambda one: own if cloud.log else []
         said = {}
         self.assertMoved('failed', cloud, 1)
         self.assertIn(self.clock.now, range(LOST, LOST + 9))
         self.assertSaid(
-            'its task is migrating, but nova has no migration of it. Check in '
-            'the nova-conductor log that the request was lost, then: '
-            'openstack server set --state active server 1',
+            f'its task is migrating, {why}. Check in the nova-conductor log '
+            'that the request was lost, then: openstack server set --state '
+            'active server 1',
             End.FIX,
         )
         for call in self.progress.wait.call_args_list:
             said.setdefault(call.args[1], 0)
             said[call.args[1]] += moves_run.SECONDS
         first, second, third = said.items()
-        self.assertEqual('its task is migrating', second[0])
+        shown = 'live-migration is accepted' if own else 'task is migrating'
+        self.assertEqual(f'its {shown}', second[0])
         self.assertIn(second[1], range(STALE, STALE + 9))
         self.assertEqual(self.moves[0].reason, third[0])
 

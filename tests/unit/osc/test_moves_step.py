@@ -37,6 +37,7 @@ def make_migration(id_=1, status='running', to='b', **fields):
 
 
 RUNNING = make_migration()
+ACCEPTED = make_migration(status='accepted')
 FINISHED = make_migration(status='finished')
 CONFIRMING = make_migration(status='confirming')
 DONE = make_migration(status='confirmed')
@@ -231,6 +232,9 @@ class CeasedTestCase(testtools.TestCase):
         (None, ('a',), None),
         (None, None, None),
         (Ceased.UNHEARD, ('a', 'MIGRATING', 'migrating'), None),
+        (Ceased.UNHEARD, ('a', 'MIGRATING', 'migrating'), ACCEPTED),
+        (Ceased.FORGOTTEN, ('a',), ACCEPTED),
+        (None, ('a', 'ACTIVE', 'image_snapshot'), ACCEPTED),
         (Ceased.UNHEARD, ('a', 'RESIZE', 'resize_prep'), None, [FAILED]),
         (None, ('a', 'MIGRATING', 'migrating'), None, [FAILED, AWAY]),
     )
