@@ -88,8 +88,6 @@ class MovesTestCase(world.WorldTestCase):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(self.cloud.nova.wait_for_schedulers)
-        self.addCleanup(self.cloud.nova.start_schedulers, nova.EVERYTHING)
         self.addCleanup(world.remove_servers_and_aggregates, self.world.admin)
         self.addCleanup(self.world.enable, self.world.hosts)
         #: The row of each server, and how it was.
@@ -139,6 +137,8 @@ class MovesTestCase(world.WorldTestCase):
                 '(SELECT id FROM nova_api.instance_groups WHERE uuid = '
                 f"'{self.groups[name]}')"
             )
+        self.addCleanup(self.cloud.nova.wait_for_schedulers)
+        self.addCleanup(self.cloud.nova.start_schedulers, nova.EVERYTHING)
         self.cloud.nova.start_schedulers(nova.EVERYTHING, RACKS)
         self.cloud.nova.wait_for_schedulers()
 

@@ -56,7 +56,7 @@ class Owner:
 
     def ask(self, server, action):
         """Stop or start a server; return whether nova takes that."""
-        now = _read_clock()
+        now = read_clock()
         answer = self._admin.compute.post(
             f'/servers/{server}/action', json={f'os-{action}': None}
         )
@@ -67,7 +67,7 @@ class Owner:
 
     def note(self, server, action, now=None):
         """Keep what was asked of a server, here or by somebody else."""
-        now = now or _read_clock()
+        now = now or read_clock()
         self.said.setdefault(server, []).append((now, action))
 
     def was_stopped(self, server, when):
@@ -94,5 +94,6 @@ class Owner:
         return 'SHUTOFF' if is_stopped else 'ACTIVE'
 
 
-def _read_clock():
+def read_clock():
+    """Return the time in UTC, as nova writes it."""
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

@@ -14,14 +14,12 @@ import functools
 import json
 import re
 import signal
-import subprocess
 import time
-import types
 
 from openstack import exceptions
 import yaml
 
-from nova_ext_sched.osc import moves_step
+from tests.cloud import appliers
 from tests.cloud import cloud as clouds
 from tests.cloud import environments
 from tests.cloud import forms
@@ -41,27 +39,23 @@ BUSY = 20
 #: As whom nova-api is asked through the proxy.
 PROXIED = 'proxied'
 MOST_TRIES = 40
-LOG = environments.CACHE / 'night.log'
-PLAN = 'round.json'
 FREE = re.compile(
     r'openstack resource provider allocation delete [0-9a-f-]{36}'
 )
 CONFIRM = re.compile(r'openstack server resize confirm ([0-9a-f-]{36})')
 SET = re.compile(r'openstack server set --state active ([0-9a-f-]{36})')
-#: Servers take five seconds to be live-migrated.
-FORM = (
-    *(
-        class_.variant(token_seconds=TOKEN_SECONDS)
-        if class_ is keystone.Keystone
-        else class_
-        for class_ in forms.ONE_CELL[:-1]
-    ),
-    forms.ONE_CELL[-1].variant(driver='fake.FakeLiveMigrateDriver'),
-)
+FORM = [
+    class_.variant(token_seconds=TOKEN_SECONDS)
+    if class_ is keystone.Keystone
+    else class_
+    for class_ in forms.ONE_CELL
+]
 
 
-class NightTestCase(moves.MovesTestCase):
-    form = FORM
+class NightTestCase(appliers.ApplierTestCase):
+    form = appliers.slow(FORM)
+    log = 'night.log'
+    user = PROXIED
     command = 'maintain'
     rows = test_maintain.ROWS
     rules = test_maintain.MaintainTestCase.rules
@@ -85,7 +79,7 @@ class NightTestCase(moves.MovesTestCase):
         self.ends, self.repaired = [], set()
 
     def test_every_host_is_empty_once(self):
-        LOG.unlink(missing_ok=True)
+        (environments.CACHE / self.log).unlink(missing_ok=True)
         self.misplace()
         self.say(f'{len(self.row_of)} servers')
         was = {server: row.status for server, row in self.row_of.items()}
@@ -136,7 +130,7 @@ class NightTestCase(moves.MovesTestCase):
             # Whoever is told to runs the command again, once.
             if self.is_to_run_again():
                 self.apply()
-            plan = self.plan(f'drain {names}', PLAN, None)
+            plan = self.plan(f'drain {names}', appliers.PLAN, None)
             self.do_what_helps(plan['without_place'])
         self.assertEqual(set(), self.held(hosts), self.said)
         status, said = self.finish(self.start('--enable'))
@@ -148,7 +142,7 @@ class NightTestCase(moves.MovesTestCase):
     def plan_round(self, command):
         """Plan a round, doing what the command names where there is none."""
         for _ in range(MOST_TRIES):
-            plan = self.plan(command, PLAN, None)
+            plan = self.plan(command, appliers.PLAN, None)
             if 'moves' in plan:
                 return plan
             self.say(plan['answer']['sentence'])
@@ -172,7 +166,6 @@ class NightTestCase(moves.MovesTestCase):
 
     def obey(self, said):
         """Do what an applier named."""
-        said = ' '.join(said.split())
         self.free(said)
         for server in CONFIRM.findall(said):
             self.world.act(server, {'confirmResize': None})
@@ -203,45 +196,15 @@ class NightTestCase(moves.MovesTestCase):
 
     # Appliers.
 
-    def start(self, options='--disable'):
-        """Start an applier; return its process once it has begun."""
-        path = self.cloud.folder / f'applier-{time.monotonic()}.txt'
-        with path.open('w') as output:
-            process = subprocess.Popen(
-                f'exec openstack move plan apply {PLAN} {options} --at-once 2',
-                shell=True,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self.cloud.folder,
-                env=self.cloud.processes.environment(
-                    PATH=f'{self.cloud.programs_path}:/usr/bin:/bin',
-                    OS_CLIENT_CONFIG_FILE=self.cloud.clouds_file,
-                    OS_CLOUD=PROXIED,
-                ),
-            )
-        process.output = path
-        while process.poll() is None and 'Planned ' not in path.read_text():
-            time.sleep(0.1)
-        return process
-
     def finish(self, process):
-        """Wait for an applier; return its exit status and what it said."""
-        status = process.wait(moves.APPLY_SECONDS)
-        self.said = process.output.read_text()
-        self.say(f'applier ends with {status}:\n{self.said}')
-        self.assertNotIn('Traceback', self.said)
+        """See the base; keep what was said."""
+        status, self.said = super().finish(process)
         self.ends.append(status)
-        if status == 1:
-            self.assertRegex(
-                ' '.join(self.said.split()),
-                '[Rr]un the command again|make a new plan',
-            )
         return status, self.said
 
     def apply(self, options='--disable'):
         """Run an applier to its end, and do what it names."""
-        plan = json.loads((self.cloud.folder / PLAN).read_text())
+        plan = json.loads((self.cloud.folder / appliers.PLAN).read_text())
         self.conclude(self.start(options), plan)
 
     def conclude(self, process, plan):
@@ -260,32 +223,7 @@ class NightTestCase(moves.MovesTestCase):
 
     def is_to_run_again(self):
         """Return whether the last applier says so."""
-        said = ' '.join(self.said.split())
-        return self.ends[-1] == 1 and 'un the command again' in said
-
-    def wait_for(self, process, statuses=None):
-        """Wait until a server moves.
-
-        :param statuses: of its migration; None for any before its end
-        :returns: the migration, or None where the applier ended before
-        """
-        while process.poll() is None:
-            for one in self.list_migrations():
-                status = one['status']
-                if (
-                    status in statuses
-                    if statuses
-                    else status != 'finished'
-                    and moves_step.is_under_way(types.SimpleNamespace(**one))
-                ):
-                    return one
-            time.sleep(0.1)
-        return None
-
-    def say(self, text):
-        """Keep the night's log."""
-        with LOG.open('a') as log:
-            log.write(f'{time.strftime("%H:%M:%S")} {text}\n')
+        return self.ends[-1] == 1 and 'un the command again' in self.said
 
     # What goes wrong: one after the other, each where a move is under way.
     # Where none was it is tried again with the next plan.

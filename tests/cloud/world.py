@@ -2,6 +2,7 @@
 
 """Aggregates, flavors, images and a network for the tests of the policies."""
 
+import concurrent.futures
 import contextlib
 import functools
 import threading
@@ -420,6 +421,17 @@ def create_network(admin, name, cidr):
     """Create a network that every project may use, with a subnet."""
     network = admin.network.create_network(name=name, is_shared=True)
     admin.network.create_subnet(network_id=network.id, ip_version=4, cidr=cidr)
+
+
+def wake_neutron(admin):
+    """Ask neutron's workers for something, after their start.
+
+    Each fails for a list of ports, and so nova-api for a server, before it
+    had another request.
+    """
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for _ in range(2):
+            list(pool.map(lambda _: [*admin.network.networks()], range(6)))
 
 
 def delete_servers(admin, servers=None):

@@ -52,12 +52,8 @@ class HypervisorTestCase(base.CloudTestCase):
             ('pinned', 64, PINNED),
         ):
             cls.world.create_flavor(name, ram, specs)
-        # Each of neutron's workers fails for a list of ports before it had
-        # another request.
         cls.world.create_network()
-        with concurrent.futures.ThreadPoolExecutor(6) as pool:
-            for _ in range(2):
-                list(pool.map(lambda _: [*admin.network.networks()], range(6)))
+        world.wake_neutron(admin)
 
     def setUp(self):
         super().setUp()
