@@ -164,25 +164,6 @@ class HostsTestCase(SupposedMixin, base.CloudTestCase):
         self.compare('capacity', supposed, real)
         self.compare('capacity', live, real)
 
-    def test_a_ratio_that_somebody_has_set(self):
-        """nova-compute would write its own again."""
-        self.limit('host2', 'VCPU', allocation_ratio=9.0)
-        flavor = self.flavor(name='four', vcpu=4)
-        file = self.useFixture(saved.Saved())
-        [found] = file.ask(
-            [
-                *('capacity', '--flavor', flavor),
-                *('--option', 'cpu_allocation_ratio=2.0', '-f', 'json'),
-            ]
-        )
-        document = json.loads(found.out)
-        self.assertIn(
-            'cpu_allocation_ratio overwrites what placement has of host2, '
-            'where somebody has set another ratio.',
-            document['origin']['notes'],
-        )
-        self.assertEqual({'four': 15}, self.count(document))
-
     def test_ratios(self):
         flavor = self.flavor(name='four', vcpu=4)
         large = self.flavor(name='large', memory_mb=5000)
@@ -207,28 +188,6 @@ class HostsTestCase(SupposedMixin, base.CloudTestCase):
         real = self.ask('capacity', *args)
         self.assertEqual({'four': 29, 'large': 3}, self.count(real))
         self.compare('capacity', supposed, real)
-
-
-class NumaTestCase(SupposedMixin, devices.DevicesBase):
-    """NUMATopologyFilter reads the ratio of the compute node's record."""
-
-    hosts = ('host1',)
-
-    def test_ratio(self):
-        flavor = self.large(6, **{'hw:numa_nodes': '1'})
-        args = ('capacity', '--flavor', flavor)
-        [supposed] = self.ask_saved(
-            [*args, '--option=cpu_allocation_ratio=1.5']
-        )
-        self.flags(cpu_allocation_ratio=1.5)
-        for compute in self.computes.values():
-            compute.manager.update_available_resource(
-                nova_context.get_admin_context()
-            )
-        real = self.ask(*args)
-        self.compare('capacity', supposed, real)
-        # Each cell has 9 of 6 threads; placement, with 18, would take three.
-        self.assertEqual([2], [*self.count(real).values()])
 
 
 class FewestTestCase(SupposedMixin, base.CloudTestCase):
