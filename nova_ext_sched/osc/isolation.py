@@ -49,9 +49,9 @@ class Command(report.Lister, command.Lister):
         manager = self.app.client_manager
         label = 'Reading nova and placement'
         with progress.bar(sys.stderr, label, color=self.color):
-            cloud = isolation_cloud.read(
-                manager.compute, manager.nova_ext_sched, by_name
-            )
+            # Its compute is novaclient's before python-openstackclient 7.
+            nova = manager.sdk_connection.compute
+            cloud = isolation_cloud.read(nova, manager.nova_ext_sched, by_name)
         if sys.stderr.isatty():
             completion.keep(
                 {'<aggregate>': [one.name for one in cloud.aggregates]},

@@ -48,6 +48,20 @@ class CommandTestCase(testtools.TestCase):
 class ListTestCase(CommandTestCase):
     command = isolation.ListIsolation
 
+    def test_nova_is_read_by_the_sdk(self):
+        """The client's own attribute is novaclient's in 2024.1."""
+        manager = types.SimpleNamespace(
+            sdk_connection=mock.Mock(), compute=None, nova_ext_sched=None
+        )
+        app = types.SimpleNamespace(client_manager=manager)
+        command = self.command(app, None)
+        command.color = 'never'
+        read = mock.patch.object(isolation.isolation_cloud, 'read')
+        with read as called, contextlib.redirect_stderr(io.StringIO()):
+            command.read_cloud(True)
+        nova = manager.sdk_connection.compute
+        called.assert_called_once_with(nova, None, True)
+
     def test_totals_then_the_worst_then_what_to_do(self):
         cloud = clouds.read(
             'a: X; c: X; b: X Y; d:', 'a @1; b X; c X @2', known='X'
