@@ -109,10 +109,11 @@ def make(
     group = spec_obj.instance_group
     if not group or group.policy != 'affinity' or group.hosts:
         return ending.finish(cloud, _plan(find(elsewhere=elsewhere), room))
-    anchors = find(elsewhere=elsewhere).list_roomiest(count)
+    anchors = find(elsewhere=elsewhere).list_roomiest(count)[:_MOST_TOGETHER]
+    advance(total=count * len(anchors))
     rooms = [
         _plan(find(elsewhere=frozenset(cloud.hosts) - {uuid}), room)
-        for uuid in anchors[:_MOST_TOGETHER]
+        for uuid in anchors
     ]
     best = max(
         rooms,

@@ -12,6 +12,7 @@ import itertools
 import os
 import random
 import typing
+from unittest import mock
 
 import ddt
 from nova import objects
@@ -173,7 +174,7 @@ class Rooms(test_make_room.Rooms):
             spec.scheduler_hints = {'different_host': named}
         return spec
 
-    def plan(self, drawn):
+    def plan(self, drawn, **more):
         self.drawn, self.size = drawn, (drawn.size, 1)
         self.policy = drawn.rule
         found = {
@@ -190,13 +191,22 @@ class Rooms(test_make_room.Rooms):
         cloud = self.build((rooms, found))
         return small.read(
             test_make_room.make_room.make(
-                cloud, test_make_room.question.Question(), drawn.count
+                cloud, test_make_room.question.Question(), drawn.count, **more
             )
         )
 
 
 @ddt.ddt
 class RandomRoomTestCase(testtools.TestCase):
+    def test_progress(self):
+        """Each host is tried on which a group may stand together."""
+        rooms, told = self.useFixture(Rooms()), mock.Mock()
+        servers = [('a', 3), ('b', 5)]
+        drawn = Cloud('ab', servers, 5, 2, 'affinity', frozenset())
+        self.assertEqual(2, len(rooms.plan(drawn, advance=told).on))
+        self.assertIn(mock.call(total=4), told.mock_calls)
+        self.assertEqual(4, told.mock_calls.count(mock.call()))
+
     @ddt.data(*range(CASES))
     def test_promises(self, seed):
         rooms = self.useFixture(Rooms())
