@@ -133,14 +133,15 @@ class GetMembersTestCase(GroupMembersTestCase):
         self.assertEqual({'moves': {'h1'}}, self.get_members('moves').hosts)
 
     def test_moves_that_a_tool_counts(self):
-        """They count for members that live."""
+        """They count on its hosts, also those that nova does not know yet."""
         there, elsewhere = frozenset(['h1']), frozenset(['h3'])
         self.places |= {'moved': there, 'stays': there}
-        asked = ['moved', 'stays', 'deleted']
-        moved = dict.fromkeys(('moved', 'deleted', 'x'), elsewhere)
+        asked = ['moved', 'stays', 'new', 'deleted']
+        moved = dict.fromkeys(('moved', 'new', 'x'), elsewhere)
         with change.used(None, moved):
             found = self.get_members(*asked).places
-        self.assertEqual({'moved': elsewhere, 'stays': there}, found)
+        counted = {'moved': elsewhere, 'stays': there, 'new': elsewhere}
+        self.assertEqual(counted, found)
         self.assertEqual(there, self.get_members(*asked).places['moved'])
 
     def test_nothing_is_asked_for_nothing(self):
