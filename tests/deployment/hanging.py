@@ -50,29 +50,37 @@ class Hanging:
 
     def _serve(self, client):
         # The end of either side ends the other.
-        with contextlib.suppress(*ENDS), client:
-            with socket.create_connection(self._target) as behind:
-                threading.Thread(
-                    target=self._pass, args=(behind, client), daemon=True
-                ).start()
-                while data := client.recv(65536):
-                    line = data.partition(b'\r\n')[0].decode('latin-1')
-                    if any(path in line for path in self.paths):
-                        self._hanging.append(client)
-                        self.held.append(line)
-                        # Until whoever asked goes away.
-                        while client.recv(65536):
-                            pass
-                        return
-                    if self.statuses:
-                        if status := self.statuses.pop(0):
-                            client.sendall(ANSWER % status)
-                        return
-                    behind.sendall(data)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.suppress(*ENDS))
+            stack.enter_context(client)
+            behind = None
+            while data := client.recv(65536):
+                line = data.partition(b'\r\n')[0].decode('latin-1')
+                if any(path in line for path in self.paths):
+                    self._hanging.append(client)
+                    self.held.append(line)
+                    # Until whoever asked goes away.
+                    while client.recv(65536):
+                        pass
+                    return
+                if self.statuses:
+                    if status := self.statuses.pop(0):
+                        client.sendall(ANSWER % status)
+                    return
+                if behind is None:
+                    # Not before: a worker of the server that gets nothing is
+                    # ended after a while, and answers 500.
+                    behind = stack.enter_context(
+                        socket.create_connection(self._target)
+                    )
+                    threading.Thread(
+                        target=self._pass, args=(behind, client), daemon=True
+                    ).start()
+                behind.sendall(data)
 
-    @staticmethod
-    def _pass(behind, client):
+    def _pass(self, behind, client):
         with contextlib.suppress(*ENDS):
             while data := behind.recv(65536):
                 client.sendall(data)
-            client.shutdown(socket.SHUT_RDWR)
+            if client not in self._hanging:
+                client.shutdown(socket.SHUT_RDWR)
