@@ -10,6 +10,7 @@ import nova.conf
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import own_hosts
 from nova_ext_sched.policy import reservation
+from nova_ext_sched.queries import tenants
 from nova_ext_sched.weighers import base
 
 CONF = nova.conf.CONF
@@ -44,7 +45,8 @@ def _read_closing() -> own_hosts.Closing:
         isolation=isolation.DECLARATION.is_on(CONF)
         # nova's own.
         or CONF.scheduler.enable_isolated_aggregate_filtering,
-        tenants='AggregateMultiTenancyIsolation'
-        in CONF.filter_scheduler.enabled_filters,
+        tenants=tenants.reads
+        if tenants.FILTER.__name__ in CONF.filter_scheduler.enabled_filters
+        else lambda _key: False,
         rules=rules,
     )

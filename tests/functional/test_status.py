@@ -26,6 +26,7 @@ from nova_ext_sched.cmd.status import checks as status_checks
 from nova_ext_sched.policy import declaration
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from tests import documentation
+from tests import releases
 
 NOVA = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_ext_sched.filters.all_filters'
@@ -299,6 +300,25 @@ class DataTest(DataTestCase):
         )
         self.ours(enable_isolated_aggregate_filtering=False)
         self.assertNotIn('typo', run_check('Metadata of aggregates')[1])
+
+    def test_keys_of_projects_that_nova_does_not_read(self):
+        check = 'Metadata of aggregates'
+        self.aggregate('mine', filter_tenant_id2='p')
+        self.aggregate('ours', filter_tenant_id='p', filter_tenant_id3='q')
+        self.assertCheck(check, SUCCESS)
+        self.filters(NOVA, OURS, enabled=['AggregateMultiTenancyIsolation'])
+        if releases.READS_TENANT_PREFIX:
+            self.assertCheck(check, SUCCESS)
+        else:
+            self.assertCheck(
+                check,
+                WARNING,
+                'aggregate mine: AggregateMultiTenancyIsolation of this nova '
+                'does not read filter_tenant_id2: it neither lets their '
+                'projects in nor keeps others out. Write all projects into '
+                'filter_tenant_id too, with commas. aggregate ours: ',
+                'does not read filter_tenant_id3: ',
+            )
 
     def test_flavors(self):
         self.flavor('typo', **{'trait1:CUSTOM_A': 'True'})

@@ -27,10 +27,12 @@ from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.cmd.status import leftovers
 from nova_ext_sched.cmd.status import operators_data
+from nova_ext_sched.cmd.status import projects
 from nova_ext_sched.cmd.status import room
 from nova_ext_sched.cmd.status import special
 from nova_ext_sched.policy import relative_room
 from nova_ext_sched.policy import special_hosts
+from nova_ext_sched.queries import tenants
 
 CONF = nova.conf.CONF
 
@@ -315,12 +317,15 @@ class Checks(upgradecheck.UpgradeCommands):
         if isinstance(self._data, Exception):
             return _NOT_CHECKED
         faults = list(self._data.check_aggregates())
+        uses = [*self._data.check_uses()]
+        if tenants.FILTER.__name__ in CONF.filter_scheduler.enabled_filters:
+            uses += projects.find(self._data.aggregates)
         remedy = (
             'Correct the metadata with openstack aggregate set --property.'
         )
         return _warnings(
             # The uses say themselves what to do.
-            [*self._data.check_uses(), *faults],
+            [*uses, *faults],
             *([remedy] if faults else []),
         )
 

@@ -16,20 +16,29 @@ RULES = reservation.Rules(
 NONE = reservation.Rules()
 
 
+def reads(key):
+    return key == 'filter_tenant_id3'
+
+
+def reads_none(key):
+    return False
+
+
 @ddt.ddt
 class OwnHostsTestCase(testtools.TestCase):
     @ddt.data(
-        (ISOLATED, (True, False, NONE), True),
-        ({'trait:CUSTOM_A': 'Required'}, (True, False, NONE), True),
-        (ISOLATED, (False, True, RULES), False),
-        ({'trait:CUSTOM_A': 'forbidden'}, (True, True, RULES), False),
-        (RESERVED, (False, False, RULES), True),
-        (RESERVED, (True, True, NONE), False),
+        (ISOLATED, (True, reads_none, NONE), True),
+        ({'trait:CUSTOM_A': 'Required'}, (True, reads_none, NONE), True),
+        (ISOLATED, (False, reads, RULES), False),
+        ({'trait:CUSTOM_A': 'forbidden'}, (True, reads, RULES), False),
+        (RESERVED, (False, reads_none, RULES), True),
+        (RESERVED, (True, reads, NONE), False),
         # Others may use it, too.
-        ({'open:a': ''}, (True, True, RULES), False),
-        (TENANT, (False, True, NONE), True),
-        (TENANT, (True, False, RULES), False),
-        ({}, (True, True, RULES), False),
+        ({'open:a': ''}, (True, reads, RULES), False),
+        (TENANT, (False, reads, NONE), True),
+        (TENANT, (True, reads_none, RULES), False),
+        ({'filter_tenant_id4': 'p'}, (True, reads, RULES), False),
+        ({}, (True, reads, RULES), False),
     )
     @ddt.unpack
     def test_table(self, metadata, closing, own):

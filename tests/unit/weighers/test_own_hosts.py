@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from nova_ext_sched.weighers import own_hosts
+from tests import releases
 from tests.unit.weighers import preferences
 
 
@@ -31,6 +32,15 @@ class OwnHostsWeigherTestCase(preferences.PreferenceTestCase):
         self.set(request_filters=[], own_hosts_weight_multiplier=5.0)
         self.enable('AggregateMultiTenancyIsolation')
         self.assertEqual([0, 0, 0, 5], self.weigh(self.states))
+
+    def test_key_of_a_tenant_with_an_ending(self):
+        """A host that this nova's filter opens to all is nobody's own."""
+        self.enable('AggregateMultiTenancyIsolation')
+        states = [self.host('open'), self.host('two', filter_tenant_id2='p')]
+        self.assertEqual(
+            [0, 1000 if releases.READS_TENANT_PREFIX else 0],
+            self.weigh(states),
+        )
 
     def test_one_aggregate_is_enough(self):
         self.set(enable_isolated_aggregate_filtering=True)
