@@ -29,6 +29,7 @@ NAMES = {
 FLAVORS = (
     'm1.small',
     'm1.large',
+    'db.large',
     'm1.fast',
     'm1.plain',
     'small',
