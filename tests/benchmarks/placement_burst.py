@@ -216,6 +216,7 @@ def main():
     for _ in range(arguments.rounds):
         for package in packages:
             for count, seconds, closed in run(package):
+                print(package, count, seconds, closed, flush=True)
                 taken[package].setdefault(count, []).append(
                     (float(seconds), int(closed))
                 )

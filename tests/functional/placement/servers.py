@@ -135,8 +135,9 @@ class Placement(fixtures.Fixture):
         env = {'OS_PLACEMENT_CONFIG_DIR': directory}
         if self._workers is not None:
             env['WEB_CONCURRENCY'] = str(self._workers)
-        if self._connection is None:
-            # Sooner done than placement-manage is.
+        if self._connection is None and self._workers is None:
+            # Sooner done than placement-manage is, which writes the traits,
+            # too: several workers would each do it, and SQLite has one writer.
             engine = sa.create_engine(connection)
             models.BASE.metadata.create_all(engine)
             engine.dispose()
