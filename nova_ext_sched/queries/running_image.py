@@ -11,6 +11,7 @@ never got, and its owner could bring it into any isolated aggregate.
 """
 
 from collections.abc import Collection
+from collections.abc import Mapping
 import typing
 
 from nova import block_device
@@ -189,10 +190,20 @@ def read_copy(
         metadata = instance.system_metadata
     except nova_exception.InstanceNotFound as exc:
         raise _unread(f'server {server}', exc) from None
+    return [*choose_copied(metadata)]
+
+
+def choose_copied(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of its image that a server has a copy of.
+
+    :param metadata: the server's system metadata
+    """
     prefix = nova_utils.SM_IMAGE_PROP_PREFIX
-    return [
-        key.removeprefix(prefix) for key in metadata if key.startswith(prefix)
-    ]
+    return {
+        key.removeprefix(prefix): value
+        for key, value in metadata.items()
+        if key.startswith(prefix)
+    }
 
 
 def _unread(where: str, exc: Exception) -> exception.RequestRefused:

@@ -16,13 +16,13 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import typing
 
-from nova import utils
 import nova.conf
 from oslo_serialization import jsonutils
 
 from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.filters import base
+from nova_ext_sched.queries import running_image
 
 CONF = nova.conf.CONF
 
@@ -270,9 +270,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     # nova's copy of the image: another rebuild with the same one may have
     # other properties, which the request spec does not get.
     copied = sorted(
-        item
-        for item in instance.system_metadata.items()
-        if item[0].startswith(utils.SM_IMAGE_PROP_PREFIX)
+        running_image.choose_copied(instance.system_metadata).items()
     )
     common = (
         kind,

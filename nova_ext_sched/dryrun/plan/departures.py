@@ -162,9 +162,8 @@ class _Migrations(_Departures):
         stored: servers.Stored | None,
         alike: object,
     ) -> movable.Migration:
-        if stored:
-            left_out.check(stored.instance)
         if stored and alike in self._prepared:
+            left_out.check(stored.instance)
             return self._prepared[alike].for_like(stored.instance)
         prepared, key = movable.migrate(
             self._reader, server.server, self._barred, stored

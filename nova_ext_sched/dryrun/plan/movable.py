@@ -24,6 +24,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
+from nova_ext_sched.dryrun.plan import left_out
 from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
 
@@ -320,13 +321,14 @@ def migrate(
     :param barred: the names of hosts that are no destinations
     :param stored: its stored rows, if they were read before
     :returns: it, and what requests have in common that are like its own
-    :raises admission.NotMovable: nova would refuse both, or nova-compute is
-        down
+    :raises admission.NotMovable: nova would refuse both, nova-compute is
+        down, or the operator leaves the server out
     :raises exception.InvalidValue: nova has no request of it
     """
     server = explain_server.Server(reader, uuid, stored)
     spec_obj = server.spec_obj
     with server.read() as (cctxt, instance):
+        left_out.check(instance)
         method = _find_method(cctxt, instance)
         why_cold = _find_why_cold(instance, method)
     prepared = Migration(reader.cloud, instance, method, spec_obj, why_cold)

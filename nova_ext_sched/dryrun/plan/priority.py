@@ -24,6 +24,7 @@ from oslo_utils import strutils
 
 from nova_ext_sched import fields
 from nova_ext_sched import messages
+from nova_ext_sched.queries import running_image
 
 CONF = nova.conf.CONF
 
@@ -116,11 +117,8 @@ def read_properties(
     if source == 'flavor':
         return fields.get_field(spec_obj.flavor, 'extra_specs') or {}
     if source == 'server':
-        return fields.get_field(instance, 'metadata') or {}
-    # nova's copy of the image has its properties with a prefix.
-    stored = fields.get_field(instance, 'system_metadata') or {}
-    return {
-        key.removeprefix('image_'): value
-        for key, value in stored.items()
-        if key.startswith('image_')
-    }
+        # Of one that was not read with its host, nova reads it now.
+        return (instance and instance.metadata) or {}
+    return running_image.choose_copied(
+        fields.get_field(instance, 'system_metadata') or {}
+    )

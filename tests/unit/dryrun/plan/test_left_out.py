@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+from unittest import mock
 
 import ddt
 from nova import objects
@@ -10,6 +11,7 @@ import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import left_out
 from tests.unit.dryrun.plan import small
 
@@ -125,3 +127,11 @@ class PlansTestCase(small.TestCase):
         hosts['h2'] = small.Host(5)
         [one] = self.small.drain(self.cloud, 'h2').stuck
         self.assertEqual(('c', 'VCPU'), (one.uuid, one.cause))
+
+    def test_a_server_that_was_not_read_with_its_host(self):
+        """It is read by itself, when its host's rows came without it."""
+        nothing = mock.patch.object(
+            departures._Migrations, '_read', return_value=()
+        )
+        with nothing:
+            self.assertKept(self.small.drain(self.cloud, 'h1'))
