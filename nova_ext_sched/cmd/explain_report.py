@@ -239,10 +239,7 @@ def tell_room(
         reasons = [room.never] if room.never else room.in_the_way
         sentence = ' '.join(('No moves make room for it.', *reasons))
     else:
-        moves = messages.count('move', len(room.moves))
-        verb = messages.agree(len(room.moves), 'makes', 'make')
-        on = [*dict.fromkeys(filter(None, room.room_on))]
-        sentence = f'{moves} {verb} room' + f', on {" and ".join(on)}.'
+        sentence = f'{plan_report.say_room(room)}.'
     made = MadeRoom(sentence, room.moves, room.room_on)
     described = dataclasses.asdict(made)
     described['moves'] = plan_format.make_moves(described['moves'])

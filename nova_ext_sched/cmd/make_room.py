@@ -122,15 +122,8 @@ def tell(
     rest = room.count - len(room.room_on)
     head = f'{now} of {room.count} {messages.agree(now, "fits", "fit")} now'
     if made:
-        moves = messages.count('move', len(room.moves))
-        verb = messages.agree(len(room.moves), 'makes', 'make')
-        on = [*dict.fromkeys(filter(None, room.room_on[now:]))]
-        names = plan_report.say_hosts(on) if len(on) > 2 else ' and '.join(on)
-        head += (
-            f'. {moves} {verb} room for '
-            + (f'{made} more' if rest else f'the other {made}')
-            + f', on {names}' * bool(on)
-        )
+        whom = f'{made} more' if rest else f'the other {made}'
+        head += f'. {plan_report.say_room(room, f" for {whom}")}'
     said = []
     if room.never:
         head = f'{room.flavor} can never fit: {room.never}'

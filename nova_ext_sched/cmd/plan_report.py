@@ -574,6 +574,19 @@ def make_stuck_rows(
         )
 
 
+def say_room(room: plans.Room, whom: str = '') -> str:
+    """Return how many moves make room, and on which hosts.
+
+    :param whom: for whom, after a blank
+    """
+    moves = messages.count('move', len(room.moves))
+    verb = messages.agree(len(room.moves), 'makes', 'make')
+    made = room.room_on[room.fit_now :]
+    on = [*dict.fromkeys(filter(None, made))]
+    names = say_hosts(on) if len(on) > 2 else ' and '.join(on)
+    return f'{moves} {verb} room{whom}' + f', on {names}' * bool(on)
+
+
 def say_hosts(hosts: Sequence[str]) -> str:
     """Return names as people count them; of many that are long the first."""
     # Blanks, where the list can wrap.

@@ -102,9 +102,9 @@ class Making(moves_seen.Seen):
             if self.is_dry:
                 return self.move.result
             wait(waits_for)
-            if self.own and moves_step.is_under_way(self.own):
-                if self.ceased is not Ceased.UNHEARD:
-                    self.last = self.now
+            is_moving = self.own and moves_step.is_under_way(self.own)
+            if is_moving and self.ceased is not Ceased.UNHEARD:
+                self.last = self.now
             if self.now - self.first > LONGEST or self.now - self.last > LOST:
                 if self.ceased is not Ceased.UNHEARD:
                     waits_for = f'it takes too long: {waits_for}'

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import datetime
+import math
 import typing
 
 import nova.conf
@@ -34,6 +35,7 @@ import sqlalchemy as sa
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import named
+from nova_ext_sched.dryrun.cloud import readers
 from nova_ext_sched.policy import failure_domain
 from nova_ext_sched.saved import emptied
 from nova_ext_sched.saved import trees
@@ -50,20 +52,13 @@ _MAPPINGS = api_models.HostMapping.__table__
 _MEMBERS = api_models.AggregateHost.__table__
 _METADATA = api_models.AggregateMetadata.__table__
 
-# Placement's class of each kind of room, with the columns of a compute node
-# that have what is used and free, and how many of an option's units are one.
+# By placement's class: the columns of a compute node that have what is used
+# and free, and how many of an option's units are one.
 _ROOM = {
-    'cpu': ('VCPU', 'vcpus_used', None, 1),
-    'ram': ('MEMORY_MB', 'memory_mb_used', 'free_ram_mb', 1),
-    'disk': ('DISK_GB', 'local_gb_used', 'free_disk_gb', 1024),
+    'VCPU': ('vcpus_used', None, 1),
+    'MEMORY_MB': ('memory_mb_used', 'free_ram_mb', 1),
+    'DISK_GB': ('local_gb_used', 'free_disk_gb', 1024),
 }
-_RESERVED = {
-    'reserved_host_cpus': 'cpu',
-    'reserved_host_memory_mb': 'ram',
-    'reserved_host_disk_mb': 'disk',
-}
-_RATIOS = {f'{one}_allocation_ratio': one for one in _ROOM}
-_INITIAL = {f'initial_{name}': one for name, one in _RATIOS.items()}
 
 
 class Added(typing.NamedTuple):
@@ -323,16 +318,16 @@ class Supposing:
     def _set(self, name: str, value: str) -> None:
         """Set an amount of compute nodes as an option does."""
         amount = _read_amount(name, value)
-        kind = (_RATIOS | _RESERVED | _INITIAL)[name]
-        class_, used, free, unit = _ROOM[kind]
+        class_ = readers.COUNTED[name]
+        used, free, unit = _ROOM[class_]
         overwritten = []
         for connection, node in self._list_nodes():
             root = self.providers.get(node['uuid'])
             is_new = node['uuid'] in self._new
-            if root is None or (name in _INITIAL and not is_new):
+            if root is None or (name in readers.INITIAL and not is_new):
                 continue
             inventory = root['inventories'].get(class_, {})
-            if name in _RESERVED:
+            if name in readers.RESERVED:
                 number = -(-int(amount) // unit)
                 more = number - inventory.get('reserved', number)
                 changed = {used: (node[used] or 0) + more}
@@ -340,7 +335,7 @@ class Supposing:
                     changed[free] = (node[free] or 0) - more
                 inventory and inventory.update(reserved=number)
             else:
-                column = f'{kind}_allocation_ratio'
+                column = name.removeprefix('initial_')
                 if inventory and inventory['allocation_ratio'] not in (
                     node[column],
                     amount,
@@ -373,12 +368,13 @@ class Supposing:
 
 
 def _read_amount(name: str, value: str) -> float:
+    is_whole = name in readers.RESERVED
     try:
-        amount = int(value) if name in _RESERVED else float(value)
+        amount = int(value) if is_whole else float(value)
     except ValueError:
         amount = -1
-    if amount < 0 or (name not in _RESERVED and not amount):
-        kind = 'a whole number' if name in _RESERVED else 'a number above 0'
+    if not math.isfinite(amount) or amount < 0 or not (is_whole or amount):
+        kind = 'a whole number' if is_whole else 'a number above 0'
         raise exception.InvalidValue(
             where=f'--option {name}', expected=kind, got=value
         )

@@ -189,6 +189,19 @@ def _move(
     )
 
 
+def copy_with_item(
+    aggregate: typing.Any, key: str, value: str | None
+) -> typing.Any:
+    """Return a copy of a nova Aggregate that has an item of metadata.
+
+    :param value: None where it loses the key
+    """
+    copied = aggregate.obj_clone()
+    items = {**(copied.metadata or {}), key: value}
+    copied.metadata = {k: v for k, v in items.items() if v is not None}
+    return copied
+
+
 def _change_aggregates(
     cloud: 'snapshot.Snapshot', wanted: Overlay, added: Iterable[typing.Any]
 ) -> dict[str, typing.Any]:
@@ -205,10 +218,7 @@ def _change_aggregates(
             one.hosts = sorted(others | {host} if gets else others)
             by_uuid[uuid] = one
     for uuid, key, value in wanted.metadata:
-        one = by_uuid[uuid].obj_clone()
-        items = {**(one.metadata or {}), key: value}
-        one.metadata = {key: v for key, v in items.items() if v is not None}
-        by_uuid[uuid] = one
+        by_uuid[uuid] = copy_with_item(by_uuid[uuid], key, value)
     host_map = collections.defaultdict[str, set[int]](set)
     for one in by_uuid.values():
         for host in one.hosts:

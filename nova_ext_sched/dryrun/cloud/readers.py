@@ -12,24 +12,33 @@ import fnmatch
 
 from nova_ext_sched import exception
 
-#: The options of nova-compute of which the answer knows what they would bring:
-#: what hosts report by them.
-_RESERVED = {'cpu': 'cpus', 'ram': 'memory_mb'}
-COUNTED = tuple(
-    f'{start}_{name}_allocation_ratio'.lstrip('_')
-    for start in ('', 'initial')
-    for name in ('cpu', 'ram', 'disk')
-) + ('reserved_host_cpus', 'reserved_host_memory_mb', 'reserved_host_disk_mb')
+#: Options of nova-compute by which hosts report how much they have, each with
+#: placement's class: of all hosts, of new ones, and what hosts keep.
+RATIOS = {
+    'cpu_allocation_ratio': 'VCPU',
+    'ram_allocation_ratio': 'MEMORY_MB',
+    'disk_allocation_ratio': 'DISK_GB',
+}
+INITIAL = {f'initial_{name}': class_ for name, class_ in RATIOS.items()}
+RESERVED = {
+    'reserved_host_cpus': 'VCPU',
+    'reserved_host_memory_mb': 'MEMORY_MB',
+    'reserved_host_disk_mb': 'DISK_GB',
+}
+#: Those of which the answer knows what they would bring.
+COUNTED = RATIOS | INITIAL | RESERVED
 
-#: Of those that count for hosts that there are: placement's class, and the
-#: field of its inventory.
+#: Those that an act may change on a host that there is, each with the class
+#: and the field of its inventory. Disks are left out: what has the room is
+#: often shared by hosts.
 AMOUNTS = {
-    option: (name, field)
-    for kind, name in (('cpu', 'VCPU'), ('ram', 'MEMORY_MB'))
-    for option, field in (
-        (f'{kind}_allocation_ratio', 'allocation_ratio'),
-        (f'reserved_host_{_RESERVED[kind]}', 'reserved'),
+    option: (class_, field)
+    for options, field in (
+        (RATIOS, 'allocation_ratio'),
+        (RESERVED, 'reserved'),
     )
+    for option, class_ in options.items()
+    if class_ != 'DISK_GB'
 }
 
 # By the service that reads them; ``*`` stands for anything.

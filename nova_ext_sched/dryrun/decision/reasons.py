@@ -29,6 +29,7 @@ from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import comparison
@@ -565,11 +566,7 @@ class _Blamed:
             for item in self._list_items(supposed, one)
         )
         for one, key, value in itertools.islice(tried, _MOST_ITEMS):
-            changed = one.obj_clone()
-            items = {**one.metadata, key: value}
-            changed.metadata = {
-                k: v for k, v in items.items() if v is not None
-            }
+            changed = overlay.copy_with_item(one, key, value)
             self._changed.append(changed)
             mine = [changed if o is one else o for o in state.aggregates]
             if _judge_in(judge, state, mine).passes:
