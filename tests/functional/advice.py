@@ -2,6 +2,7 @@
 
 """What explain says would help, done by its commands on a real nova."""
 
+import itertools
 import os
 import re
 import shlex
@@ -27,6 +28,8 @@ class AdviceMixin(plans.MovesMixin):
         self.openstack = self.use_client()
         #: What was said of each request: its first act, and whether tried.
         self.acts = []
+        #: Numbers of hosts that are added.
+        self.added = itertools.count(len(self.computes) + 6)
 
     def ask(self, **server):
         """Explain a request that has no host; return its answer."""
@@ -117,7 +120,8 @@ class AdviceMixin(plans.MovesMixin):
 
     def add_another(self, _, host):
         """Start a nova-compute like another: its aggregates and traits."""
-        name = f'host{len(self.computes) + 6}'
+        # nova 29 lists no host that comes again after its service was deleted.
+        name = f'host{next(self.added)}'
         self._start_compute(name)
         for one in self.admin_api.api_get('/os-aggregates').body['aggregates']:
             if host in one['hosts']:
@@ -125,7 +129,10 @@ class AdviceMixin(plans.MovesMixin):
         mine, its = map(self._get_provider_uuid_by_host, (name, host))
         self._set_provider_traits(
             mine,
-            {*self._get_provider_traits(its)} - {'COMPUTE_STATUS_DISABLED'},
+            # nova 29's helper takes no set.
+            sorted(
+                {*self._get_provider_traits(its)} - {'COMPUTE_STATUS_DISABLED'}
+            ),
         )
         for class_, one in self._get_provider_inventory(its).items():
             self.limit(name, class_, **one)
