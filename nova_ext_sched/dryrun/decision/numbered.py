@@ -47,7 +47,7 @@ class _Device(enum.IntEnum):
 
 _SAID = {
     _Device.WITHOUT: 'have no {}',
-    _Device.UNLIKE: 'have no {} with {}',
+    _Device.UNLIKE: 'have no {}',
     _Device.TOO_SMALL: 'are too small ({})',
     _Device.RESERVED: 'have {} reserved',
     _Device.FULL: 'are full ({})',
@@ -81,6 +81,8 @@ def explain(
     wanted = ', '.join(
         messages.clean(value) for key, value in asked if key == 'required'
     )
+    # The type of a vGPU is a trait; an alias says it.
+    kind = f'{shown} with {wanted}' if wanted and not name else shown
     found = {}
     for uuid in sorted(refused)[:_MOST]:
         device = max(
@@ -92,7 +94,7 @@ def explain(
             continue
         acts = refusals.free(resource) if device is _Device.FULL else ()
         found[uuid] = reasons.refusal_by_resource(
-            _SAID[device].format(shown, wanted),
+            _SAID[device].format(shown if device is _Device.WITHOUT else kind),
             resource,
             lifts=device in (_Device.FULL, _Device.RESERVED),
             acts=acts,

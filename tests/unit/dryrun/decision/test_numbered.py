@@ -41,16 +41,24 @@ class ExplainTestCase(testtools.TestCase):
     @ddt.data(
         # Used up; reserved, as what is not cleaned yet; less than that.
         (PLAIN, {'b': vgpu(used=2)}, 'are full (VGPU)'),
-        (GROUP, {'a': vgpu(used=2)}, 'are full (VGPU)'),
-        (GROUP, {'a': vgpu(reserved=2)}, 'have VGPU reserved'),
-        (GROUP, {'a': vgpu(0)}, 'are too small (VGPU)'),
-        (GROUP, {'a': vgpu(max_unit=0)}, 'are too small (VGPU)'),
+        (GROUP, {'a': vgpu(used=2)}, 'are full (VGPU with CUSTOM_A)'),
+        (GROUP, {'a': vgpu(reserved=2)}, 'have VGPU with CUSTOM_A reserved'),
+        (GROUP, {'a': vgpu(0)}, 'are too small (VGPU with CUSTOM_A)'),
+        (
+            GROUP,
+            {'a': vgpu(max_unit=0)},
+            'are too small (VGPU with CUSTOM_A)',
+        ),
         # None there, or none as asked.
         (GROUP, {}, 'have no VGPU'),
         (GROUP, {'a': {}}, 'have no VGPU'),
         (GROUP, {'b': vgpu()}, 'have no VGPU with CUSTOM_A'),
         # The best of several.
-        (GROUP, {'a': vgpu(used=2), 'b': vgpu()}, 'are full (VGPU)'),
+        (
+            GROUP,
+            {'a': vgpu(used=2), 'b': vgpu()},
+            'are full (VGPU with CUSTOM_A)',
+        ),
     )
     @ddt.unpack
     def test_explain(self, text, providers, expected):
