@@ -123,8 +123,8 @@ def find(
     """
     if judged.remaining or judged.end:
         return []
-    ways = list(_list_ways(judged, trials, without, bounds.tries > 0))
     until = time.process_time() + bounds.seconds
+    ways = list(_list_ways(judged, trials, without, bounds.tries > 0))
     left, longest = bounds.tries, 0.0
     found: list[conclusion.Advice] = []
     # Pairs are only for where nothing single helps.

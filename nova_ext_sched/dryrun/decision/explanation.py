@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import time
 import typing
 
 from nova import exception as nova_exception
@@ -139,6 +140,7 @@ def advise(
     judged = under_way.matrix
     if judged.remaining or judged.end:
         return
+    begun = time.process_time()
     cloud = under_way.cloud
 
     def ask(acts: Sequence[act.Act]) -> int:
@@ -163,7 +165,10 @@ def advise(
         is_new=snapshot.is_boot(stored),
         stays=utils.request_is_rebuild(stored),
     )
-    judged.advice = advice.find(judged, trials, bounds)
+    left = bounds.seconds - (time.process_time() - begun)
+    judged.advice = advice.find(
+        judged, trials, dataclasses.replace(bounds, seconds=left)
+    )
 
 
 def _describe(
