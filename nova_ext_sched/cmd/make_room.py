@@ -130,6 +130,8 @@ def tell(
     elif rest:
         head += f'. No moves make room for {_name_rest(rest, room.count)}'
         said += room.in_the_way
+        if room.would_help:
+            said.append(f'Fix: {room.would_help}.')
     elif not made:
         head += ', and no server has to move'
     if now and made:

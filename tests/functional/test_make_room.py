@@ -119,6 +119,16 @@ class MakeRoomTestCase(RoomTestCase):
         self.assertEqual(['host3', 'host1', 'host2'], plan['room_on'])
         self.assertRoom(flavor, plan)
 
+    def test_what_would_help(self):
+        """After it the room is there, and not before."""
+        self.stand(host1=[10], host2=[10], host3=[10], host4=[10])
+        flavor = self.flavor(vcpu=2)
+        plan = self.ask(flavor, 1, status=3)
+        self.assertIn('free 2 VCPU on one of host1', plan['would_help'])
+        self.assertIn('add a host like host', plan['would_help'])
+        self._start_compute('host5')
+        self.assertEqual(1, self.ask(flavor, 1)['fit_now'])
+
     def test_anti_affinity_group(self):
         """The room of a host is of no use where a member stands."""
         hints = {'group': self.create_group()}

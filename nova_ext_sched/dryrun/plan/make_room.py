@@ -34,6 +34,8 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.decision import document
+from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import batches
@@ -45,6 +47,7 @@ from nova_ext_sched.dryrun.plan import openings
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import promised
+from nova_ext_sched.dryrun.plan import stuck
 from nova_ext_sched.dryrun.plan import too_large
 
 # The most reasons that are told why servers are not moved.
@@ -172,13 +175,16 @@ def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
             promises = finder.promises
     moves: list[plans.Move] = []
     in_the_way: list[str] = []
+    would_help = ''
     with finder.begin() as future:
         before = planner.copy_states(cloud, future)
         for opening in opened:
             moves += _make_moves(finder, opening)
         if len(promises) < room.count:
             with promises.crowded({}):
-                in_the_way = [*_explain(finder)]
+                judged = finder.coming.explain(finder.elsewhere)
+                in_the_way = [*_explain(finder, judged)]
+                would_help = _find_helps(finder, judged)
         movables = finder.movables
         numbered = batches.number(moves, movables)
         settled = ending.settle(cloud, before, numbered, movables)
@@ -189,6 +195,7 @@ def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
         fit_now=fit_now,
         room_on=promises.room_on,
         in_the_way=in_the_way,
+        would_help=would_help,
     )
 
 
@@ -333,10 +340,24 @@ def _ask(
     return prepared, target
 
 
-def _explain(finder: openings.Openings) -> Iterator[str]:
-    """Yield sentences on why no more fit, where all that were promised are."""
+def _find_helps(finder: openings.Openings, judged: matrix.Matrix) -> str:
+    """Word acts after which one more new server fits."""
+    asked = finder.coming.asked.obj_clone()
+    # With those that were promised.
+    asked.instance_group = finder.coming.spec_obj.instance_group
+    adviser = stuck.Adviser(finder.places, finder.elsewhere, is_new=True)
+    return stuck.say_helps(adviser.find(judged, asked, asked.instance_uuid))
+
+
+def _explain(
+    finder: openings.Openings, judged: matrix.Matrix
+) -> Iterator[str]:
+    """Yield sentences on why no more fit, where all that were promised are.
+
+    :param judged: what refuses all hosts then
+    """
     cloud = finder.places.cloud
-    yield finder.coming.explain(finder.elsewhere).sentence
+    yield document.make_answer(judged).sentence
     why = collections.Counter(
         f'{refused}'
         if isinstance(refused, admission.NotMovable)

@@ -13,9 +13,8 @@ from nova import objects
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import asking
-from nova_ext_sched.dryrun.decision import conclusion
-from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import likeness
+from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.plan import destinations
@@ -27,6 +26,7 @@ class Newcomers:
 
     :param places: where they may come, as it is without a fork
     :param spec_obj: a nova RequestSpec of one of them; it is changed
+    :ivar asked: the same, as it is before the request filters change it
     :ivar spec_obj: the same, as the request filters found it
     :ivar shared: their answer on the cloud as it is; where they have
         a server group or hints, without these
@@ -36,6 +36,7 @@ class Newcomers:
         self, places: destinations.Destinations, spec_obj: typing.Any
     ) -> None:
         self._places = places
+        self.asked = spec_obj.obj_clone()
         self.spec_obj = spec_obj
         group = spec_obj.instance_group
         self._members: Sequence[str] = group.members if group else ()
@@ -118,8 +119,8 @@ class Newcomers:
         found.priority = self._places.priorities.read(spec_obj)
         return found
 
-    def explain(self, barred: Set[str] = frozenset()) -> conclusion.Answer:
-        """Explain why no more fit, as explain says it.
+    def explain(self, barred: Set[str] = frozenset()) -> matrix.Matrix:
+        """Return what refuses all hosts, so that no more fit.
 
         :param barred: UUIDs of hosts that get none
         :raises placement.PlacementFailed: placement does not answer
@@ -132,4 +133,4 @@ class Newcomers:
         )
         if barred:
             judged = destinations.without_barred(judged, barred)
-        return document.make_answer(judged)
+        return judged

@@ -249,6 +249,8 @@ class Room(Plan):
         that fit now first; null where only nova can choose it, as it takes
         what hosts share. Whoever creates them names it
     :ivar in_the_way: the reasons why not all fit
+    :ivar would_help: acts after which one more fits; empty where nothing is
+        known
     :ivar never: the reason why no empty host takes one; empty if one may
     """
 
@@ -258,6 +260,7 @@ class Room(Plan):
     room_on: list[str | None]
     in_the_way: list[str] = dataclasses.field(default_factory=list)
     never: str = ''
+    would_help: document.MayLack[str] = ''
 
     @property
     def hosts(self) -> set[str]:

@@ -20,6 +20,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.fit import number
@@ -161,6 +162,6 @@ def count_spare(
         came = [*itertools.islice(coming.fill(future, barred), _MOST)]
     reason = cause = ''
     if not came:
-        answer = coming.explain(barred)
+        answer = document.make_answer(coming.explain(barred))
         reason, cause = answer.sentence.rstrip('.'), answer.cause or ''
     return Spare(flavor, came, len(came), '', reason, cause, places, coming)

@@ -15,6 +15,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import advice
 from nova_ext_sched.dryrun.decision import command
@@ -22,6 +23,7 @@ from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
+from nova_ext_sched.dryrun.decision import nearest_flavor
 from nova_ext_sched.dryrun.decision import trial
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
@@ -48,6 +50,70 @@ class _Why(typing.NamedTuple):
     cause: str
     name_of_cause: str = ''
     would_help: str = ''
+
+
+@dataclasses.dataclass
+class Adviser:
+    """Finds acts that help servers without a place, in little time.
+
+    :param barred: as of :class:`StuckExplainer`; ``never_given_up`` too
+    :param is_new: whether the requests are for new servers
+    """
+
+    places: destinations.Destinations
+    barred: Set[str] = frozenset()
+    never_given_up: Collection[str] = ()
+    is_new: bool = False
+
+    def __post_init__(self) -> None:
+        self._tries = _MOST_TRIES
+
+    def find(
+        self,
+        judged: matrix.Matrix,
+        stored: typing.Any,
+        uuid: str,
+        here: str | None = None,
+    ) -> list[conclusion.Advice]:
+        """Find acts after which a request has a host.
+
+        :param judged: what refuses all hosts
+        :param stored: the nova RequestSpec, for any server
+        :param uuid: of the server
+        :param here: the name of its host, which is no destination
+        """
+
+        def ask(acts: Sequence[act.Act]) -> int:
+            spec_obj = stored.obj_clone()
+            spec_obj.instance_uuid = uuid
+            trial.change_request(spec_obj, acts)
+            again, states = self.places.judge(spec_obj)
+            remaining = [one for one in states if one.uuid not in self.barred]
+            if again.unknown and not remaining:
+                raise trial.Untried
+            self._tries -= 1
+            return sum(one.host != here for one in remaining)
+
+        begun = time.process_time()
+        spent = self.places.seconds_tried
+        seconds = min(_MOST_SECONDS, (begun - spent) * _SHARE - spent)
+        smaller = ''
+        if self.is_new:
+            smaller = nearest_flavor.find(judged, process.context(), stored)
+        found = advice.find(
+            judged,
+            trial.Trials(
+                self.places.cloud,
+                ask,
+                fields.get_field(stored, 'instance_group'),
+                smaller=smaller,
+                is_new=self.is_new,
+            ),
+            advice.Bounds(self._tries, seconds),
+            self.never_given_up,
+        )
+        self.places.seconds_tried += time.process_time() - begun
+        return found
 
 
 @dataclasses.dataclass
@@ -83,7 +149,7 @@ class StuckExplainer:
         self._explained: dict[movable.Shared, matrix.Matrix] = {}
         # What would help servers of which the requests are alike.
         self._advised: dict[int, list[conclusion.Advice]] = {}
-        self._tries = _MOST_TRIES
+        self._adviser = Adviser(self.places, self.barred, self.never_given_up)
 
     def explain(self, leaving: Iterable[plans.Leaving]) -> list[plans.Stuck]:
         """Return servers with their reasons.
@@ -218,35 +284,15 @@ class StuckExplainer:
         like = prepared.like
         shared = like.shared if like and like.is_whole else None
         key = id(shared or prepared)
-        if key in self._advised:
-            return self._advised[key]
-        stored = shared.spec_obj if shared else prepared.spec_obj
-        cloud = self.places.cloud
-        here = cloud.hosts[prepared.node].host if prepared.node else None
-
-        def ask(acts: Sequence[act.Act]) -> int:
-            spec_obj = stored.obj_clone()
-            spec_obj.instance_uuid = prepared.uuid
-            trial.change_request(spec_obj, acts)
-            again, states = self.places.judge(spec_obj)
-            remaining = [one for one in states if one.uuid not in self.barred]
-            if again.unknown and not remaining:
-                raise trial.Untried
-            self._tries -= 1
-            return sum(one.host != here for one in remaining)
-
-        begun = time.process_time()
-        spent = self.places.seconds_tried
-        seconds = min(_MOST_SECONDS, (begun - spent) * _SHARE - spent)
-        self._advised[key] = advice.find(
-            judged,
-            trial.Trials(
-                cloud, ask, fields.get_field(stored, 'instance_group')
-            ),
-            advice.Bounds(self._tries, seconds),
-            self.never_given_up,
-        )
-        self.places.seconds_tried += time.process_time() - begun
+        if key not in self._advised:
+            cloud = self.places.cloud
+            stored = shared.spec_obj if shared else prepared.spec_obj
+            self._advised[key] = self._adviser.find(
+                judged,
+                stored,
+                prepared.uuid,
+                cloud.hosts[prepared.node].host if prepared.node else None,
+            )
         return self._advised[key]
 
 

@@ -203,6 +203,8 @@ class Small(fixtures.Fixture):
             (f'{request.__name__}.get_flavor', self._get_flavor),
             (f'{request.__name__}.build', lambda *_: self.coming(*_)),
             (f'{request.__name__}.set_up_group', mock.Mock()),
+            # There are no other ones.
+            ('nova.objects.FlavorList.get_all', lambda *_, **__: []),
         ):
             self.useFixture(fixtures.MonkeyPatch(name, fake))
 
@@ -479,7 +481,7 @@ _WORDS = {
     plans.Stuck: f'{_LEAVING} said cause helps of_cause then',
     plans.Group: 'uuid name hosts before racks racks_before',
     plans.Plan: _PLAN,
-    plans.Room: f'{_PLAN} flavor wanted fit on said never',
+    plans.Room: f'{_PLAN} flavor wanted fit on said never helps',
     plans.Round: 'on moves closer',
     plans.NotEmptied: 'on stuck lost',
     plans.Rounds: 'rounds kept gone services built seconds remarks',
