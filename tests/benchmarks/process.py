@@ -7,6 +7,7 @@ is the command's alone.
 """
 
 import json
+import os
 import pathlib
 import sqlite3
 import subprocess
@@ -19,6 +20,7 @@ import fixtures
 from nova.db.api import models as api_models
 import sqlalchemy as sa
 
+from tests.benchmarks import counted
 from tests.functional.placement import servers
 
 #: nova's own, by default, and ours.
@@ -53,6 +55,7 @@ class Answer(typing.NamedTuple):
     :ivar memory: the most that it held, in MiB
     :ivar selects: how often it asked a database
     :ivar gets: how often it asked placement
+    :ivar acts: seconds of processor time for what would help
     """
 
     out: str
@@ -63,6 +66,7 @@ class Answer(typing.NamedTuple):
     memory: float
     selects: int
     gets: int
+    acts: float
 
     def __str__(self):
         return (
@@ -72,8 +76,18 @@ class Answer(typing.NamedTuple):
         )
 
 
-def run(*arguments):
-    """Run ``nova-ext-sched`` and return its answer."""
+def run(*arguments, python=sys.executable, without_acts=False):
+    """Run ``nova-ext-sched`` and return its answer.
+
+    :param python: of the environment whose ``nova-ext-sched`` runs
+    :param without_acts: whether it looks for no act that helps
+    """
+    environment = dict(os.environ)
+    if without_acts:
+        environment[counted.WITHOUT_ACTS] = '1'
+    if python != sys.executable:
+        # It has a package of its own.
+        environment.pop('PYTHONPATH', None)
     with (
         tempfile.NamedTemporaryFile() as taken,
         tempfile.NamedTemporaryFile() as asked,
@@ -85,13 +99,14 @@ def run(*arguments):
                 '-c',
                 _MEASURE,
                 taken.name,
-                sys.executable,
+                python,
                 pathlib.Path(__file__).with_name('counted.py'),
                 asked.name,
                 *arguments,
             ],
             capture_output=True,
             text=True,
+            env=environment,
         )
         seconds = time.monotonic() - begin
         return Answer(
@@ -162,13 +177,17 @@ class Processes(fixtures.Fixture):
             f'enable_isolated_aggregate_filtering = True\n{self._lines}'
         )
 
-    def run(self, *arguments):
-        """Run ``nova-ext-sched`` and return its answer."""
+    def run(self, *arguments, **how):
+        """Run ``nova-ext-sched`` and return its answer.
+
+        :param how: as :func:`run` takes it
+        """
         return run(
             arguments[0],
             '--config-file',
             self.folder / 'nova.conf',
             *arguments[1:],
+            **how,
         )
 
     def _copy(self, name):

@@ -230,7 +230,7 @@ class AdviceMixin(plans.MovesMixin):
         else:
             do()
         self.boot(**(server | (then or {})))
-        self.acts.append(done['hosts'])
+        self.acts.append(done['hosts'] or 'untried')
 
     def option(self, group, **values):
         """Let options have values until the row ends."""
@@ -313,7 +313,11 @@ class RowsMixin(AdviceMixin):
                 print('done', name, flush=True)
             self.restore()
         helped = [one for one in self.acts if one is not None]
-        print('ROWS', len(self.acts), 'with an act', len(helped), flush=True)
+        print(
+            f'ROWS {len(self.acts)} with an act {len(helped)} untried '
+            f'{helped.count("untried")}',
+            flush=True,
+        )
         self.assertEqual([], failed, '\n'.join(failed))
 
     def restore(self):

@@ -9,6 +9,8 @@ from nova import context as nova_context
 from nova_ext_sched.cmd import capacity
 from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import maintain
+from nova_ext_sched.cmd import make_room
+from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
 from tests.benchmarks import many_hosts
 from tests.benchmarks import process
@@ -21,6 +23,8 @@ from tests.long import devices
 COMMANDS = {
     'capacity': capacity.Capacity,
     'maintain': maintain.Maintain,
+    'make-room': make_room.MakeRoom,
+    'mend': mend.Mend,
     'survive': survive.Survive,
 }
 
@@ -47,7 +51,8 @@ class SupposedMixin(plans.MovesMixin):
         if name == 'capacity':
             self.assertEqual(self.count(real), self.count(supposed))
             return
-        key = {'survive': 'failures', 'maintain': 'rounds'}[name]
+        keys = {'survive': 'failures', 'maintain': 'rounds'}
+        key = keys.get(name, 'moves')
         self.assertNotEqual([], real[key])
         self.assertEqual(real[key], supposed[key])
 
@@ -127,6 +132,33 @@ class HostsTestCase(SupposedMixin, base.CloudTestCase):
                 [{'option': '--without-host', 'value': 'host4'}],
                 one['supposed'],
             )
+
+    def test_plans_without_a_host(self):
+        """mend and make-room; with the host, they answer otherwise."""
+        self._start_compute('host4')
+        self.aggregate('z', [*self.computes], zone='west')
+        for rack, host in zip('abcd', self.computes, strict=True):
+            self.aggregate(rack, [host], failure_domain=rack)
+        for host in ('host1', 'host2', 'host3'):
+            for vcpu in (3, 2):
+                self.boot(az=f'west:{host}', flavor=self.flavor(vcpu=vcpu))
+        hints = {'group': self.create_group()}
+        for host in ('host1', 'host2'):
+            self.boot(az=f'west:{host}', hints=hints)
+        self.set_metadata('b', {'failure_domain': 'a'})
+        large = self.flavor(name='large', vcpu=8)
+        commands = [
+            ['mend', '--policy', 'failure-domain'],
+            ['make-room', '--flavor', large],
+        ]
+        away = ['--without-host', 'host4']
+        supposed = self.ask_saved(*([*one, *away] for one in commands))
+        before = [self.ask(*one) for one in commands]
+        fit = [one[1]['fit_now'] for one in (before, supposed)]
+        self.assertEqual([1, 0], fit)
+        self.take_away('host4')
+        for (name, *args), one in zip(commands, supposed, strict=True):
+            self.compare(name, one, self.ask(name, *args))
 
     def test_servers_without_a_place(self):
         large = self.flavor(vcpu=9)
@@ -240,6 +272,13 @@ class DevicesTestCase(SupposedMixin, devices.DevicesBase):
         flavors = [
             self.large(2, **devices.PINNED, **nic),
             self.large(4, **devices.PINNED),
+            # Of either cell: both are of the socket that the devices are of.
+            self.large(
+                2,
+                **devices.PINNED,
+                **nic,
+                **{'hw:pci_numa_affinity_policy': 'socket'},
+            ),
         ]
         for host, flavor in ((1, 0), (1, 1), (2, 0), (3, 0)):
             # nova's fake of libvirt migrates none that runs.
@@ -255,6 +294,26 @@ class DevicesTestCase(SupposedMixin, devices.DevicesBase):
         self.take_away('host1')
         for (name, *args), one in zip(commands, supposed, strict=True):
             self.compare(name, one, self.ask(name, *args))
+
+
+class CellsTestCase(SupposedMixin, devices.DevicesBase):
+    """NUMA cells of hosts whose CPUs are given to more than one server."""
+
+    hosts = ('host1', 'host2')
+
+    def test_ratio(self):
+        """Two cells of six CPUs: 9 may be used of each."""
+        flavor = self.large(4, **{'hw:numa_nodes': '1'})
+        args = ('--flavor', flavor)
+        [supposed] = self.ask_saved(
+            ['capacity', *args, '--option=cpu_allocation_ratio=1.5']
+        )
+        self.flags(cpu_allocation_ratio=1.5)
+        for host in self.hosts:
+            self.restart_compute_service(host)
+        real = self.ask('capacity', *args)
+        self.assertEqual([8], [*self.count(real).values()])
+        self.compare('capacity', supposed, real)
 
 
 class LiveTestCase(SupposedMixin, base.CloudTestCase):
