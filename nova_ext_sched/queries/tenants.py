@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which keys of projects this nova's own host filter reads.
+"""Asks which keys of projects this nova's own host filter reads.
 
 nova 29 reads ``filter_tenant_id`` alone, later ones what begins with it. The
 filter itself is asked, on a host that has one key and nothing else.
