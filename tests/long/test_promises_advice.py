@@ -611,6 +611,19 @@ class TraitRowsTestCase(AdvisedCloud, base.CloudTestCase):
             flavor=self.flavor(specs={f'trait:{TRAIT}': 'required'}),
         )
 
+    def row_trait_and_disabled(self):
+        """The same, and a nova-compute disabled itself besides."""
+        self._create_trait(TRAIT)
+        for host in self.HOSTS:
+            self.disable(host, disabled_reason='AUTO: failed to build')
+        self.check(
+            '3 are disabled',
+            'enable host1, host2, host3, where nova-compute disabled itself, '
+            f'and give host1, host2, host3 the trait {TRAIT}',
+            kind='policy',
+            flavor=self.flavor(specs={f'trait:{TRAIT}': 'required'}),
+        )
+
     def row_unknown_trait(self):
         """Placement does not know the trait."""
         self.check(

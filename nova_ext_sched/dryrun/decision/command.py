@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import shlex
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.decision import trial
 from nova_ext_sched.policy import act
@@ -121,7 +122,8 @@ def _set_traits(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
         for name in sorted(names - providers.find_known(names)):
             yield *_OF_TRAITS, 'trait', 'create', name
     for uuid in step.hosts:
-        before = providers.get_traits(uuid)
+        # A list that was read before a host is enabled would disable it again.
+        before = providers.get_traits(uuid) - {overlay.DISABLED_TRAIT}
         after = sorted(before | names if gets else before - names)
         yield (
             *(*_OF_TRAITS, 'resource', 'provider', 'trait', 'set'),

@@ -29,7 +29,11 @@ def make(supposes, names=('agg',), host='host1', most=9, **trials):
         aggs_by_id={8: other, 7: aggregate},
         providers=types.SimpleNamespace(
             find_known=lambda names: names - {'CUSTOM_NEW'},
-            get_traits=lambda uuid: {'CUSTOM_B', 'HW_A'},
+            get_traits=lambda uuid: {
+                'COMPUTE_STATUS_DISABLED',
+                'CUSTOM_B',
+                'HW_A',
+            },
         ),
     )
     tried = types.SimpleNamespace(cloud=known, **trials)
