@@ -177,6 +177,11 @@ class AdviceMixin(plans.MovesMixin):
             compute = self.computes[host]
             self.computes[host] = self.restart_compute_service(compute)
 
+    def take_out(self, _, hosts, names):
+        for name in _names(names):
+            for host in _names(hosts):
+                self.remove_host(name, host)
+
     def ask_no_host(self, server):
         # One that is forced is part of the zone.
         return {'host': None} if server.get('host') else {'az': None}
@@ -258,6 +263,8 @@ _DONE = {
     ),
     r'(?:raise|lower) (\S+) to (\S+) on (.*)': AdviceMixin.change_amount,
     r'raise \[(.*)\] (.*) in nova.conf to (.*)': AdviceMixin.raise_option,
+    # Where a pair has no command, as the other half of it has none.
+    r'take (.*) out of (.*)': AdviceMixin.take_out,
     r'ask for flavor (.*)': AdviceMixin.ask_flavor,
     r'ask for no availability zone': _ask_without('az'),
     r'ask for no host': AdviceMixin.ask_no_host,

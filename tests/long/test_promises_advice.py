@@ -369,6 +369,28 @@ class ZoneRowsTestCase(AdvisedCloud, base.CloudTestCase):
             az='nova:host1',
         )
 
+    def row_forced_room(self):
+        """A move makes room on the forced host."""
+        self.fill('host1', vcpu=10)
+        self.check(
+            '1 is full (VCPU)',
+            'ask for no host',
+            'free 1 VCPU on host1',
+            which=1,
+            az='nova:host1',
+        )
+
+    def row_requested_room(self):
+        """A move makes room on the requested host."""
+        self.fill('host1', vcpu=10)
+        self.check(
+            '1 is full (VCPU)',
+            'ask for no host',
+            'free 1 VCPU on host1',
+            which=1,
+            host='host1',
+        )
+
     def row_requested_host(self):
         """The requested host is full."""
         self.fill('host1', vcpu=10)

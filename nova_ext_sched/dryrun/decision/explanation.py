@@ -183,11 +183,15 @@ def _describe(
     if asked.server is not None or isinstance(asked.image, Mapping):
         return ()
     flavor = fields.get_field(under_way.spec_obj.flavor, 'flavorid')
+    # make-room has a host that is forced beside the others.
+    zone, _, forced = (asked.availability_zone or '').partition(':')
+    forced = forced.partition(':')[0]
     named = {
         'flavor': flavor,
         'count': asked.instances,
         'project': asked.project,
-        'availability-zone': asked.availability_zone,
+        'availability-zone': '' if forced else zone,
+        'host': asked.destination or forced,
         'server-group': asked.server_group,
         'image': asked.image,
     }
