@@ -120,7 +120,7 @@ class Newcomers:
         return found
 
     def explain(self, barred: Set[str] = frozenset()) -> matrix.Matrix:
-        """Return what refuses all hosts, so that no more fit.
+        """Return the refusals of hosts for one that does not fit.
 
         :param barred: UUIDs of hosts that get none
         :raises placement.PlacementFailed: placement does not answer
