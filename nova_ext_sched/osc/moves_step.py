@@ -6,6 +6,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import enum
+import itertools
 
 from openstack.compute.v2 import migration
 from openstack.compute.v2 import server as sdk_server
@@ -28,8 +29,8 @@ _TYPES = {
     plan_format.COLD: _MIGRATIONS,
     plan_format.EVACUATE: {'evacuation'},
 }
-_OVER = {'completed', 'confirmed', 'done', 'error', 'failed', 'cancelled'}
-_OVER |= {'reverted'}
+_ARRIVED = {'completed', 'confirmed', 'done'}
+_OVER = _ARRIVED | {'error', 'failed', 'cancelled', 'reverted'}
 
 _TO_CONFIRM, _ERROR = 'VERIFY_RESIZE', 'ERROR'
 _RUNS, _STOPPED = {'ACTIVE', 'PAUSED'}, {'SHUTOFF'}
@@ -93,10 +94,26 @@ def is_under_way(one: migration.Migration) -> bool:
     return one.status not in _OVER
 
 
+def list_under_way(
+    migrations: Sequence[migration.Migration],
+) -> list[migration.Migration]:
+    """Return the migrations of a server that are under way.
+
+    nova carries out one after the other. So one that it left as it was, while
+    a service was away, does not count after a later one has arrived.
+
+    :param migrations: all of the server, the oldest first
+    """
+    later = itertools.takewhile(
+        lambda one: one.status not in _ARRIVED, reversed(migrations)
+    )
+    return [*filter(is_under_way, later)][::-1]
+
+
 def find_ceased(
     own: migration.Migration | None,
     server: sdk_server.Server | None,
-    others: Iterable[migration.Migration] = (),
+    others: Sequence[migration.Migration] = (),
 ) -> Ceased | None:
     """Return how nova seems to have ceased to work on a migration, if it does.
 
@@ -118,13 +135,13 @@ def find_ceased(
     any other             any other                          no
     ====================  =================================  ===============
 
-    :param others: all migrations of the server
+    :param others: all migrations of the server, the oldest first
     """
     if server is None:
         return None
     if own is None:
         is_asked = server.task_state in _MOVING
-        is_unheard = is_asked and not any(map(is_under_way, others))
+        is_unheard = is_asked and not list_under_way(others)
         return Ceased.UNHEARD if is_unheard else None
     if not is_under_way(own):
         return Ceased.TASK_LEFT if server.task_state in _MOVING else None
@@ -222,7 +239,8 @@ def decide(
                                                 for that
     has another one, away from where it goes    moved
     has another one that waits to be confirmed  stop: that is its owner's
-    has another one                             busy
+    has another one, after which none has       busy
+    arrived
     waits for its resize to be confirmed        wait if there was an own one
                                                 or the move has begun, else
                                                 stop
@@ -247,6 +265,7 @@ def decide(
     is on its host                              begin
     ==========================================  =============================
 
+    :param migrations: all of the server, the oldest first
     :param own: the last of :func:`list_own`; None where there is none
     :param has_begun: whether this run has asked for the move, or waited for it
     """
@@ -268,16 +287,16 @@ def decide(
     if own and own.status == 'confirming' and is_there:
         if not (task or is_to_confirm):
             return Step.MOVED, ''
-    if own and is_under_way(own):
+    under_way = list_under_way(migrations)
+    if own and own in under_way:
         waits = own.status == 'finished' and is_to_confirm
         return Step.CONFIRM if waits and not task else Step.WAIT, ''
-    others = list(filter(is_under_way, migrations))
-    for one in others:
+    for one in under_way:
         if not is_there or one.source_compute == move.host:
             if one.status == 'finished' and server.status == _TO_CONFIRM:
                 return Step.STOP, _say_resized(move)
             return Step.BUSY, f'another migration ({one.id}) is under way'
-    if others:
+    if under_way:
         return Step.MOVED, ''
     if server.status == _TO_CONFIRM and not (own or has_begun):
         return Step.STOP, _say_resized(move)

@@ -41,6 +41,7 @@ ACCEPTED = make_migration(status='accepted')
 FINISHED = make_migration(status='finished')
 CONFIRMING = make_migration(status='confirming')
 DONE = make_migration(status='confirmed')
+COMPLETED = make_migration(2, 'completed')
 FAILED = make_migration(status='error')
 CANCELLED = make_migration(status='cancelled')
 RESIZE = make_migration(
@@ -88,6 +89,13 @@ class DecideTestCase(testtools.TestCase):
         (Step.WAIT, ('b', 'VERIFY_RESIZE'), {'own': CONFIRMING}),
         (Step.BUSY, ('a',), {'others': [AWAY]}),
         (Step.BUSY, ('b',), {'others': [AWAY]}),
+        # nova left it as it was; later ones arrived, or did not.
+        (Step.MOVED, ('b',), {'before': [ACCEPTED], 'own': COMPLETED}),
+        (Step.MOVED, ('b',), {'before': [ACCEPTED], 'others': [COMPLETED]}),
+        (Step.BEGIN, ('a',), {'before': [ACCEPTED], 'others': [COMPLETED]}),
+        (Step.BUSY, ('a',), {'before': [ACCEPTED], 'own': FAILED}),
+        (Step.MOVED, ('b',), {'own': ACCEPTED, 'others': [COMPLETED]}),
+        (Step.BUSY, ('b',), {'before': [COMPLETED, ACCEPTED]}),
         (Step.STOP, ('c', 'VERIFY_RESIZE'), {'others': [RESIZE]}),
         (Step.MOVED, ('b', 'VERIFY_RESIZE'),
          {'others': [RESIZE], 'own': DONE}),
@@ -162,7 +170,11 @@ class DecideTestCase(testtools.TestCase):
                 method=rest.get('method', 'live'), why=rest.get('why', '')
             ),
             shown and make_server(*shown),
-            [own] * bool(own) + rest.get('others', []),
+            [
+                *rest.get('before', ()),
+                *[own] * bool(own),
+                *rest.get('others', ()),
+            ],
             own,
             rest.get('begun', False),
         )
