@@ -10,11 +10,19 @@ import functools
 import types
 
 from nova import objects
+import nova.conf
 from nova.scheduler.filters import aggregate_multitenancy_isolation
 
 from nova_ext_sched.policy import own_hosts
 
+CONF = nova.conf.CONF
+
 FILTER = aggregate_multitenancy_isolation.AggregateMultiTenancyIsolation
+
+
+def is_on() -> bool:
+    """Return whether nova.conf enables the filter."""
+    return FILTER.__name__ in CONF.filter_scheduler.enabled_filters
 
 
 def reads(key: str) -> bool:

@@ -45,8 +45,6 @@ def _read_closing() -> own_hosts.Closing:
         isolation=isolation.DECLARATION.is_on(CONF)
         # nova's own.
         or CONF.scheduler.enable_isolated_aggregate_filtering,
-        tenants=tenants.reads
-        if tenants.FILTER.__name__ in CONF.filter_scheduler.enabled_filters
-        else lambda _key: False,
+        tenants=tenants.reads if tenants.is_on() else lambda _key: False,
         rules=rules,
     )

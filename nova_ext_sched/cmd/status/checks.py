@@ -318,7 +318,7 @@ class Checks(upgradecheck.UpgradeCommands):
             return _NOT_CHECKED
         faults = list(self._data.check_aggregates())
         uses = [*self._data.check_uses()]
-        if tenants.FILTER.__name__ in CONF.filter_scheduler.enabled_filters:
+        if tenants.is_on():
             uses += projects.find(self._data.aggregates)
         remedy = (
             'Correct the metadata with openstack aggregate set --property.'
