@@ -249,7 +249,11 @@ class CeasedTestCase(testtools.TestCase):
         (None, ('a', 'ACTIVE', 'image_snapshot'), ACCEPTED),
         (Ceased.UNHEARD, ('a', 'RESIZE', 'resize_prep'), None, [FAILED]),
         (None, ('a', 'MIGRATING', 'migrating'), None, [FAILED, AWAY]),
-    )
+        # One that nova left as it was, before another one arrived.
+        (Ceased.UNHEARD, ('a', 'MIGRATING', 'migrating'), None,
+         [ACCEPTED, COMPLETED]),
+        (None, ('a', 'MIGRATING', 'migrating'), None, [COMPLETED, AWAY]),
+    )  # fmt: skip
     def test_table(self, row):
         expected, shown, own, others = (*row, [])[:4]
         found = shown and make_server(*shown)
