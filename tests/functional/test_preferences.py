@@ -246,6 +246,13 @@ class PlansTest(plans.PlanTestCase):
         maintained = self.ask(maintain.Maintain, 'maintain')
         moves = [m for one in maintained['rounds'] for m in one['moves']]
         self.assertEqual('host4', moves[0]['expected'], moves)
+        # Where three are empty, no server of the fourth could be restarted.
+        self.boot(flavor=self.flavor(), az='nova:host4')
+        for most, options in ((3, ()), (2, ('--keep-failover',))):
+            size = '--round-size', 'max'
+            kept = self.ask(maintain.Maintain, 'maintain', *size, *options)
+            sizes = [len(one['hosts']) for one in kept['rounds']]
+            self.assertEqual((most, 4), (max(sizes), sum(sizes)), sizes)
         self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')
         self.turn_on()
         mended = self.ask(mend.Mend, 'mend')

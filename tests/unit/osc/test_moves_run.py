@@ -274,6 +274,19 @@ class RunTestCase(testtools.TestCase):
         cloud.read_migrations = list_migrations
         self.assertMoved(result, cloud, 1, method='cold', actual='cold')
 
+    def test_a_confirmation_of_what_an_earlier_run_began(self):
+        """It is a move of this run: the server was not there before."""
+        cloud, confirmed = Cloud(), []
+        cloud.confirm = confirmed.append
+        cloud.read_server = lambda _: make_server(
+            'b', 'SHUTOFF' if confirmed else 'VERIFY_RESIZE'
+        )
+        cloud.read_migrations = lambda _: [
+            make_migration(status='confirmed' if confirmed else 'finished')
+        ]
+        self.assertMoved('moved', cloud, 1, method='cold', actual='cold')
+        self.assertEqual(1, len(confirmed))
+
     def test_a_request_that_arrived_and_failed(self):
         """It is not made again: nova has an answer."""
         failed = [make_migration(status='error')]

@@ -269,6 +269,20 @@ class AskedTestCase(DestinationsTestCase):
         # For all that are alike, and with those that arrive.
         self.assertEqual([100, 100], [one for one in weighed if one > 9])
 
+    def test_a_host_that_changed_loses_its_rank(self):
+        """One that took a server is behind those that took none."""
+        hosts = [f'h{number:03}' for number in range(100)]
+
+        def change(cloud):
+            cloud.under_way = {f'on {host}': {host} for host in hosts}
+            for host in hosts:
+                cloud.states[host].free_ram_mb = 9000
+
+        self.small.change = change
+        expected = ''.join(hosts[: destinations.WEIGHED + 2])
+        number = destinations.WEIGHED + 2
+        self.assertEqual(expected, self.drain([1] * number, ['a', *hosts]))
+
     @ddt.data('part', 'group')
     def test_its_own_question_decides(self, kind):
         """Of each host that its filters leave, the best first."""

@@ -10,6 +10,7 @@ from unittest import mock
 import ddt
 
 from nova_ext_sched.dryrun.plan import spare
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
 
 
@@ -64,6 +65,23 @@ class SpareTestCase(small.TestCase):
         one = self.spare({'a': 0, 'b': 3, 'c': 2}, {'a': [3]}, 2)
         found = one.fit, one.may_come, one.worse
         self.assertEqual((2, may_come, worse), found)
+
+    @ddt.data(True, False)
+    def test_a_new_server_stays_in_its_cell(self, is_known):
+        """nova evacuates none to another, though it has room."""
+
+        def change(cloud):
+            cloud.enabled_cells = [*cloud.cells.values()]
+            cloud._contexts['cell2'] = clouds.CCTXT
+            for host in 'bc':
+                cloud.states[host].cell_uuid = 'cell2'
+
+        if not is_known:
+            self.small.host_filters = (small.Unknown(lambda *_: True),)
+        self.small.change = change
+        one = self.spare({'a': 3, 'b': 4, 'c': 4}, {}, 1)
+        found = one.fit, one.may_come, one.worse
+        self.assertEqual((11, 2, 'a'), found)
 
     def test_a_filter_of_which_nothing_is_known(self):
         """It opens a host that it refused before."""
