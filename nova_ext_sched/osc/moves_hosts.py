@@ -38,9 +38,7 @@ def disable(
     :param services: each nova-compute, by its host
     """
     disabled, before = [], []
-    gets = (
-        {service_.expected for service_ in plan.moves} if plan.room_on else ()
-    )
+    gets = {move.expected for move in plan.moves} if plan.room_on else ()
     hosts, begin = _choose(plan)
     for host in hosts:
         service_ = services.get(host)

@@ -284,23 +284,23 @@ def decide(
     if is_broken and own and own is migrations[-1]:
         return Step.BROKEN, ''
     is_to_confirm = server.status == _TO_CONFIRM
-    if own and own.status == 'confirming' and is_there:
-        if not (task or is_to_confirm):
-            return Step.MOVED, ''
+    is_confirming = own is not None and own.status == 'confirming'
+    if is_confirming and is_there and not (task or is_to_confirm):
+        return Step.MOVED, ''
     under_way = list_under_way(migrations)
     if own and own in under_way:
         waits = own.status == 'finished' and is_to_confirm
         return Step.CONFIRM if waits and not task else Step.WAIT, ''
     for one in under_way:
         if not is_there or one.source_compute == move.host:
-            if one.status == 'finished' and server.status == _TO_CONFIRM:
+            if one.status == 'finished' and is_to_confirm:
                 return Step.STOP, _say_resized(move)
             return Step.BUSY, f'another migration ({one.id}) is under way'
     if under_way:
         return Step.MOVED, ''
-    if server.status == _TO_CONFIRM and not (own or has_begun):
+    if is_to_confirm and not (own or has_begun):
         return Step.STOP, _say_resized(move)
-    if server.status == _TO_CONFIRM or task in _MOVING or (task and has_begun):
+    if is_to_confirm or task in _MOVING or (task and has_begun):
         return Step.WAIT, ''
     if is_there:
         return Step.BROKEN if is_broken and has_begun else Step.MOVED, ''

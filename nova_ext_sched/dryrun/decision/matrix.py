@@ -171,12 +171,7 @@ class Matrix:
         :param without: UUIDs of hosts of which nothing is said yet, unless
             they are disabled
         """
-        copied = copy.copy(self)
-        copied.order, copied.advice = [], []
-        copied.constraints = [copy.copy(one) for one in self.constraints]
-        copied.remaining = {*self.remaining, *without}
-        copied.unknown = self.unknown.difference(without)
-        copied.columns = [
+        columns = [
             column._replace(
                 refused={
                     uuid: said
@@ -193,15 +188,16 @@ class Matrix:
             )
             for column in self.columns
         ]
-        for cached in (
-            'causes',
-            'ranked',
-            '_only',
-            '_unwanted',
-            '_ranks',
-            '_lacking',
-        ):
-            vars(copied).pop(cached, None)
+        # A new one has none of the answers that were derived from all columns.
+        copied = dataclasses.replace(
+            self,
+            constraints=[copy.copy(one) for one in self.constraints],
+            columns=columns,
+            order=[],
+            unknown=self.unknown.difference(without),
+            advice=[],
+        )
+        copied.remaining = {*self.remaining, *without}
         return copied
 
     def prefer(self, uuid: str, weight: float) -> conclusion.Place:

@@ -18,7 +18,6 @@ any other                             the same
 A server that nova does not move is asked about by itself: its state decides.
 """
 
-import abc
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -33,6 +32,7 @@ from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
+from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
@@ -88,33 +88,21 @@ def prepare_each(
     return made
 
 
-class _Departures(abc.ABC):
-    """Servers that are prepared for their moves.
+class _Shares:
+    """The servers with a share, read when they are first asked for."""
 
-    :param places: their destinations
-    """
-
-    def __init__(self, places: destinations.Destinations) -> None:
-        self._places, self._cloud = places, places.cloud
-        self._ctxt = process.context()
-        self._reader = places.reader
-
-    @abc.abstractmethod
-    def make(self, server: plans.Leaving) -> movable.Movable:
-        """Prepare a server.
-
-        :raises admission.NotMovable: nova would not move it
-        """
-
-    def _has_share(self, cell: str, uuid: str) -> bool:
-        """Return whether a server has a share, or that is unknown."""
-        shares = self._shares.get(cell)
-        return shares is None or uuid in shares
+    def __init__(self, cloud: snapshot.Snapshot) -> None:
+        self._cloud = cloud
 
     @functools.cached_property
-    def _shares(self) -> dict[str, set[str]]:
-        """UUIDs of the servers with a share, by cell."""
+    def by_cell(self) -> dict[str, set[str]]:
+        """UUIDs of the servers, of each cell that answered."""
         return self._cloud.ask_cells(servers.select_shares)
+
+    def has(self, cell: str, uuid: str) -> bool:
+        """Return whether a server has a share, or that is unknown."""
+        shares = self.by_cell.get(cell)
+        return shares is None or uuid in shares
 
 
 def _with_chosen(attrs: Sequence[str]) -> Sequence[str]:
@@ -122,7 +110,7 @@ def _with_chosen(attrs: Sequence[str]) -> Sequence[str]:
     return [*dict.fromkeys((*attrs, *priority.attrs(), *left_out.attrs()))]
 
 
-class _Migrations(_Departures):
+class _Migrations:
     """Servers that migrate.
 
     :param barred: names of hosts that are no destinations
@@ -135,7 +123,8 @@ class _Migrations(_Departures):
         barred: Set[str],
         leaving: Iterable[plans.Leaving],
     ) -> None:
-        super().__init__(places)
+        self._places, self._cloud = places, places.cloud
+        self._shares = _Shares(places.cloud)
         self._barred = barred
         self._prepared: dict[object, movable.Migration] = {}
         self._wanted: dict[str, list[str]] = {}
@@ -146,7 +135,10 @@ class _Migrations(_Departures):
         self._on: dict[str, tuple[servers.Stored, object]] = {}
 
     def make(self, server: plans.Leaving) -> movable.Migration:
-        """See :class:`_Departures`."""
+        """Prepare a server.
+
+        :raises admission.NotMovable: nova would not move it
+        """
         if server.host != self._host:
             self._host, self._on = server.host, dict(self._read(server.host))
         stored, alike = self._on.get(server.server, (None, None))
@@ -166,7 +158,7 @@ class _Migrations(_Departures):
             left_out.check(stored.instance)
             return self._prepared[alike].for_like(stored.instance)
         prepared, key = movable.migrate(
-            self._reader, server.server, self._barred, stored
+            self._places.reader, server.server, self._barred, stored
         )
         prepared.like = self._places.find_like(
             key, lambda: prepared.spec_obj.obj_clone()
@@ -186,11 +178,14 @@ class _Migrations(_Departures):
         That is None of one that may be like no other.
         """
         for cell in self._cloud.cells:
-            if cell not in self._shares or cell in self._cloud.silent_cells:
+            if (
+                cell not in self._shares.by_cell
+                or cell in self._cloud.silent_cells
+            ):
                 continue
             try:
                 found = [
-                    *self._reader.read_on(
+                    *self._places.reader.read_on(
                         cell,
                         host,
                         self._wanted[host],
@@ -210,27 +205,28 @@ class _Migrations(_Departures):
                 if (
                     key
                     and key.is_whole
-                    and not self._has_share(cell, instance.uuid)
+                    and not self._shares.has(cell, instance.uuid)
                 ):
                     states = (getattr(instance, name) for name in _STATES)
-                    built = instance.launched_at is not None
-                    alike = key.text, is_up, built, *states
+                    is_built = instance.launched_at is not None
+                    alike = key.text, is_up, is_built, *states
                 yield instance.uuid, (stored, alike)
 
     def _is_up(self, cell: str, host: str) -> bool:
         mapping = self._cloud.cells[cell]
-        with self._cloud.target_cell(self._ctxt, mapping) as cctxt:
+        with self._cloud.target_cell(process.context(), mapping) as cctxt:
             try:
                 return admission.is_up(cctxt, host)
             except nova_exception.ComputeHostNotFound:
                 return False
 
 
-class Evacuations(_Departures):
+class Evacuations:
     """Servers that are evacuated, of one failure after the other."""
 
     def __init__(self, places: destinations.Destinations) -> None:
-        super().__init__(places)
+        self._places, self._cloud = places, places.cloud
+        self._shares = _Shares(places.cloud)
         self._hosts: Set[str] = frozenset()
         self._stored: dict[str, servers.Stored] = {}
         # Why nova-api evacuates no such server, by all that it looks at.
@@ -241,7 +237,7 @@ class Evacuations(_Departures):
 
         :raises cells.CellFailed: the database stops answering
         """
-        for stored in self._reader.read_on(
+        for stored in self._places.reader.read_on(
             cell, host, attrs=_with_chosen(servers.OF_EVACUATIONS)
         ):
             self._stored[stored.uuid] = stored
@@ -261,7 +257,10 @@ class Evacuations(_Departures):
         return made
 
     def make(self, server: plans.Leaving) -> movable.Evacuation:
-        """See :class:`_Departures`."""
+        """Prepare a server that was read.
+
+        :raises admission.NotMovable: nova would not evacuate it
+        """
         stored = self._stored[server.server]
         instance, cell, text = stored.instance, stored.cell, stored.text
         left_out.check(instance)
@@ -292,7 +291,8 @@ class Evacuations(_Departures):
         instance = stored.instance
 
         def make() -> typing.Any:
-            mine = explain_server.Server(self._reader, stored.uuid, stored)
+            reader = self._places.reader
+            mine = explain_server.Server(reader, stored.uuid, stored)
             mine.evacuate()
             return mine.spec_obj
 
@@ -322,16 +322,17 @@ class Evacuations(_Departures):
         if (
             key is not None
             and key.has_all
-            and not self._has_share(cell, instance.uuid)
+            and not self._shares.has(cell, instance.uuid)
         ):
             service = (cell, instance.host) in self._cloud.services
-            built = instance.launched_at is None
-            alike = key.text, instance.vm_state, built, service
+            is_built = instance.launched_at is not None
+            alike = key.text, instance.vm_state, is_built, service
         if alike is None or alike not in self._checked:
             problem = None
             mapping = self._cloud.cells[cell]
             try:
-                with self._cloud.target_cell(self._ctxt, mapping) as cctxt:
+                ctxt = process.context()
+                with self._cloud.target_cell(ctxt, mapping) as cctxt:
                     admission.ask('evacuate', cctxt, instance)
             except admission.NotMovable as exc:
                 if isinstance(exc.__cause__, nova_exception.NotFound):

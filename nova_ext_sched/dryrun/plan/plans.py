@@ -42,7 +42,7 @@ class Leaving:
 
 
 def make_leaving(instance: typing.Any, host: str) -> Leaving:
-    """Return a nova Instance that must leave a host."""
+    """Make a server that must leave a host from its nova Instance."""
     name = messages.clean(instance.display_name or '')
     return Leaving(instance.uuid, name, instance.project_id, host, [])
 
