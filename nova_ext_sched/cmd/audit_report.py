@@ -193,18 +193,17 @@ def make(
 
     found_any = totals.violating or totals.in_use
     status = base.SOME_FOUND if found_any else base.FINE
-    return documents.finish(
-        totals.head,
-        totals.remarks,
-        details,
-        rows,
-        make_parts,
-        format_=FORMAT,
+    told = documents.Told(
+        head=totals.head,
+        remarks=totals.remarks,
+        details=details,
+        rows=rows,
         topology=hosts,
         faults=auditing.faults,
         status=base.FAULT if totals.not_judged else status,
         counts=totals.counts,
     )
+    return documents.finish(told, FORMAT, make_parts)
 
 
 def _make_places(

@@ -80,49 +80,58 @@ class Said:
 COMMON = (heading.Heading, Asked, Read)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Told:
+    """An answer as it is told, before it is a report.
+
+    :ivar head: as of :func:`..cli.report.begin`, with ``counts``
+    :ivar remarks: sentences that belong to the answer
+    :ivar details: the sections after the answer
+    :ivar topology: the result of :func:`.topology.make_documents`
+    :ivar faults: sentences on what could not be read
+    :ivar status: the exit status if everything could be read
+    :ivar first: the section that people read in place of the head
+    """
+
+    head: str
+    rows: Iterable[Sequence[object]]
+    topology: Sequence[Mapping[str, typing.Any]]
+    faults: Sequence[str]
+    remarks: Sequence[str] = ()
+    details: Iterable[report.Section] = ()
+    status: int = base.FINE
+    counts: Sequence[tuple[int, str]] = ()
+    first: report.Section | None = None
+
+
 def finish(
-    head: str,
-    remarks: Sequence[str],
-    details: Iterable[report.Section],
-    rows: Iterable[Sequence[object]],
-    make_parts: Callable[[], dict[str, typing.Any]],
-    *,
-    format_: int,
-    topology: Sequence[Mapping[str, typing.Any]],
-    faults: Sequence[str],
-    status: int,
-    counts: Sequence[tuple[int, str]] = (),
-    first: report.Section | None = None,
+    told: Told, format_: int, make_parts: Callable[[], dict[str, typing.Any]]
 ) -> report.Report:
     """Return the report of an answer, with its document.
 
-    :param head: as of :func:`..cli.report.begin`, with ``counts``
-    :param remarks: sentences that belong to the answer
-    :param details: what follows the answer
+    :param format_: of the document
     :param make_parts: returns what was found, as the document has it
-    :param topology: the result of :func:`.topology.make_documents`
-    :param faults: sentences on what could not be read
-    :param status: the exit status if everything could be read
-    :param first: what people read in place of the head
     """
-    sentence, sections = report.begin(head, *remarks, *faults, counts=counts)
+    sentence, sections = report.begin(
+        told.head, *told.remarks, *told.faults, counts=told.counts
+    )
 
     def make_document() -> dict[str, typing.Any]:
         parts = make_parts()
-        answer, _ = report.begin(head, *remarks, counts=counts)
+        answer, _ = report.begin(told.head, *told.remarks, counts=told.counts)
         return {
             **heading.make(format_),
             'answer': {'sentence': answer, **parts.pop('answer', {})},
-            'topology': list(topology),
+            'topology': list(told.topology),
             **parts,
-            'faults': list(faults),
+            'faults': list(told.faults),
         }
 
     return report.Report(
         sentence,
-        [first or sections[0], *sections[1:], *details],
-        rows,
+        [told.first or sections[0], *sections[1:], *told.details],
+        told.rows,
         make_document,
-        base.FAULT if faults else status,
-        [one['host'] for one in topology],
+        base.FAULT if told.faults else told.status,
+        [one['host'] for one in told.topology],
     )

@@ -17,6 +17,7 @@ from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import documents
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun.plan import plans
 
@@ -51,17 +52,14 @@ def make_rounds(
     )
     sections = [_list_rounds(rounds, hosts)] if rounds else []
     sections += _list_not_emptied(kept, names)
-    status = plan_report.find_status(
-        stuck for one in kept for stuck in one.without_place
-    )
-    return plan_report.finish(
-        plan_report.say_left_out(
-            stuck for one in kept for stuck in one.without_place
-        )
+    stuck = [stuck for one in kept for stuck in one.without_place]
+    status = plan_report.find_status(stuck)
+    told = documents.Told(
+        head=plan_report.say_left_out(stuck)
         + _say_how_many(rounds, kept, faults),
-        remarks,
-        sections,
-        [
+        remarks=[*remarks],
+        details=sections,
+        rows=[
             *(
                 (turn, *row)
                 for turn, one in enumerate(rounds, 1)
@@ -73,11 +71,11 @@ def make_rounds(
                 for row in plan_report.make_stuck_rows(host.without_place)
             ),
         ],
-        planned,
-        hosts,
-        faults,
-        status or (base.SOME_FOUND if kept else base.FINE),
+        topology=hosts,
+        faults=faults,
+        status=status or (base.SOME_FOUND if kept else base.FINE),
     )
+    return plan_report.finish(told, planned)
 
 
 def _say_how_many(

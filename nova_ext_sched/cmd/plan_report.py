@@ -122,16 +122,16 @@ def make(
                 'server group',
             )
         )
-    return finish(
-        head or _sum_up(plan, not_judged),
-        remarks,
-        sections,
-        [*make_rows(plan.moves), *make_stuck_rows(plan.without_place)],
-        plan,
-        hosts,
-        faults,
-        base.FAULT if not_judged else find_status(plan.without_place),
+    told = documents.Told(
+        head=head or _sum_up(plan, not_judged),
+        remarks=[*remarks],
+        details=sections,
+        rows=[*make_rows(plan.moves), *make_stuck_rows(plan.without_place)],
+        topology=hosts,
+        faults=faults,
+        status=base.FAULT if not_judged else find_status(plan.without_place),
     )
+    return finish(told, plan)
 
 
 def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
@@ -144,45 +144,40 @@ def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
 
 
 def finish(
-    head: str,
-    remarks: Iterable[str],
-    sections: Iterable[report.Section],
-    rows: Iterable[Sequence[object]],
+    told: documents.Told,
     made: plans.Plan | plans.Rounds | plans.Outcome,
-    hosts: Sequence[dict[str, typing.Any]],
-    faults: Sequence[str],
-    status: int,
-    first: report.Section | None = None,
     **more: object,
 ) -> report.Report:
     """Return a report with the whole document.
 
     The running servers that a plan shuts down are in its first sentence, and
     are listed before all else.
+
+    :param told: what is told of this kind of plan
+    :param more: further parts of the document
     """
     shut_down = [*_number_shut_down(made)]
     moves = [move for *_, move in shut_down]
     if not isinstance(made, plans.Outcome):
         more = {**more, 'shut_down': [move.server for move in moves]}
+    joint = '. ' if ';' in told.head else '; '
+    remarks = [
+        *told.remarks,
+        *made.remarks,
+        *_say_crowded(made),
+        *_say_time(made),
+        *_count_paused(made),
+        *_count_lesser(made),
+        *_count_left(made),
+    ]
+    whole = dataclasses.replace(
+        told,
+        head=told.head + _say_shut_down(moves, joint),
+        remarks=remarks,
+        details=[*_list_shut_down(shut_down), *told.details],
+    )
     return documents.finish(
-        head + _say_shut_down(moves, '. ' if ';' in head else '; '),
-        [
-            *remarks,
-            *made.remarks,
-            *_say_crowded(made),
-            *_say_time(made),
-            *_count_paused(made),
-            *_count_lesser(made),
-            *_count_left(made),
-        ],
-        [*_list_shut_down(shut_down), *sections],
-        rows,
-        lambda: {**_describe(made), **more},
-        format_=plan_format.FORMAT,
-        topology=hosts,
-        faults=faults,
-        status=status,
-        first=first,
+        whole, plan_format.FORMAT, lambda: {**_describe(made), **more}
     )
 
 

@@ -17,6 +17,7 @@ from nova_ext_sched.cli import names as cli_names
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
+from nova_ext_sched.cmd import documents
 from nova_ext_sched.cmd import plan_map
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun.plan import plans
@@ -64,23 +65,22 @@ def make(
     )
     if any(one.spare < count for one in flavors):
         status = status or base.SOME_FOUND
-    return plan_report.finish(
-        head,
-        [
+    told = documents.Told(
+        head=head,
+        remarks=[
             *plan_format.say_from_image(
                 move for one in failures for move in one.moves
             ),
             *_count_refused(outcome),
         ],
-        [*_make_sections(outcome, bad, noun, names, all_, count)],
-        _make_rows(failures, flavors),
-        outcome,
-        outcome.topology,
-        outcome.faults,
-        status,
-        _list_bad(head, bad, noun) if bad else None,
-        lose=lose,
+        details=[*_make_sections(outcome, bad, noun, names, all_, count)],
+        rows=_make_rows(failures, flavors),
+        topology=outcome.topology,
+        faults=outcome.faults,
+        status=status,
+        first=_list_bad(head, bad, noun) if bad else None,
     )
+    return plan_report.finish(told, outcome, lose=lose)
 
 
 def _say_how_many(

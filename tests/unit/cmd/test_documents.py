@@ -42,16 +42,16 @@ class SchemaTestCase(testtools.TestCase):
 
 class FinishTestCase(testtools.TestCase):
     def finish(self, faults=()):
-        return documents.finish(
-            'One of two',
-            ['More.'],
-            [],
-            [],
-            lambda: {'answer': {'number': 1}, 'found': ['x']},
-            format_=7,
+        told = documents.Told(
+            head='One of two',
+            remarks=['More.'],
+            rows=[],
             topology=[{'host': 'a'}],
             faults=faults,
             status=3,
+        )
+        return documents.finish(
+            told, 7, lambda: {'answer': {'number': 1}, 'found': ['x']}
         )
 
     def test_what_could_not_be_read(self):
