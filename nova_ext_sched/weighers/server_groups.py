@@ -2,21 +2,25 @@
 
 """Remembers the hosts and members of server groups.
 
-nova shows a weigher only the hosts that still take a server. The others are
+nova shows a weigher only the hosts that still take a server, so that the
+others come from elsewhere:
 
-* hosts that our filters refused for the group's sake. They leave them in
-  :mod:`nova_ext_sched.request_state`;
-* hosts that have no room left. Placement does not return them. Those that may
-  fill up soon are remembered for ten minutes;
-* other hosts of members.
-
-A member stands where nova-compute reported it to the scheduler. Members that
-no host reported are asked about in nova's databases, so that those that are
-not yet claimed are told from those that were deleted or failed. Those of a
-cell that does not answer are left out. A scheduler that is new to the group
-also asks placement, unless stage 1 did: a host that is full before
-nova-compute claimed it is in no answer and in no database, but in the member's
-allocation.
+=====================================  =====================================
+hosts and members                      come from
+=====================================  =====================================
+hosts that still take a server, and    the HostStates that nova shows
+the members that nova-compute reported
+hosts that our filters refused for     :mod:`nova_ext_sched.request_state`
+the group's sake
+hosts without room, which placement    the memory of this scheduler: those
+does not return                        that may fill up soon stay for ten
+                                       minutes
+members that no host reported: not     nova's databases; those of a cell that
+yet claimed, deleted or failed         does not answer are left out
+members on a host that was full        their allocations in placement, if the
+before nova-compute claimed them       scheduler is new to the group and
+                                       stage 1 did not ask
+=====================================  =====================================
 
 How many members a host takes is what it holds and what fits on it yet, at most
 the rule of the group. A member is held once nova-compute claimed its place;
@@ -127,7 +131,7 @@ class ServerGroups:
         seen: '_Seen',
         moves: bool,
     ) -> group_members.Members:
-        # What stage 1 and the databases say of members.
+        """Return the members, as stage 1 and the databases know them."""
         group = spec_obj.instance_group
         stage_1 = request_state.of(spec_obj).group.members
         settled = stage_1.hosts if stage_1 else {}
@@ -151,6 +155,10 @@ class ServerGroups:
     def _remember(
         self, uuid: str, small: Mapping[str, round_robin.Host]
     ) -> dict[str, round_robin.Host]:
+        """Remember hosts of a group; return all that are remembered.
+
+        :param uuid: that of the group
+        """
         # More hosts than there is memory for are a ValueError.
         with self._lock, contextlib.suppress(ValueError):
             known = self._small.get(uuid)
@@ -167,15 +175,22 @@ def _uuid(group: typing.Any) -> str:
 
 
 class _Seen(typing.NamedTuple):
-    # What host states say. By the host, not its nodes: it is what holds
-    # members, and a service of ironic has many nodes.
+    """The hosts and members of host states, by host.
+
+    Not by node: the host holds members, and a service of ironic has many
+    nodes.
+
+    :ivar fits: how many more servers fit, of hosts that may have no room left
+        before the group is full
+    :ivar reported: the hosts of members, by UUID
+    :ivar sent: the same of members that this scheduler sent to a host of
+        ``fits``: nova puts a stub there at once; the free room is what
+        nova-compute last wrote
+    """
+
     hosts: dict[str, round_robin.Host]
-    #: How many more servers fit, of hosts that may have no room left before
-    #: the group is full.
     fits: dict[str, int]
     reported: dict[str, group_members.Places]
-    #: Members that this scheduler sent to such a host. nova puts a stub there
-    #: at once; the free room is what nova-compute last wrote.
     sent: dict[str, frozenset[str]]
 
 
@@ -236,7 +251,7 @@ def _read_hosts(
 def _count_room(
     seen: _Seen, claimed: Mapping[str, group_members.Places], rule: float
 ) -> dict[str, round_robin.Host]:
-    # The hosts that may have no room left before the group is full.
+    """Return the hosts that may have no room left before the group is full."""
     if not seen.fits:
         return {}
     held = _count(claimed)
@@ -250,7 +265,7 @@ def _add_sent(
     claimed: Mapping[str, group_members.Places],
     sent: Mapping[str, frozenset[str]],
 ) -> dict[str, group_members.Places]:
-    # Places, those to which members were sent too.
+    """Return the places of members, with those to which they were sent."""
     places = dict(claimed)
     for member, to in sent.items():
         on = places.get(member, to)
@@ -266,8 +281,10 @@ def _find_others(
     hosts: Mapping[str, round_robin.Host],
     seen: _Seen,
 ) -> dict[str, round_robin.Host]:
-    # Hosts of members that are no candidates: without room for more, or for
-    # others than the members.
+    """Return the hosts of members that are no candidates.
+
+    They have no room for more, or for others than the members.
+    """
     spread = request_state.of(spec_obj).group.spread
     domains = spread.domains if spread else {}
     unknown = frozenset() if spread else round_robin.ONE_DOMAIN
@@ -318,8 +335,11 @@ def _count(
 def _find_tight(
     states: Iterable[typing.Any], asked: room.Asked, most: float
 ) -> list[typing.Any]:
-    # States where more servers than that may not fit, or some total is not
-    # reported. In one pass, because most of thousands have room.
+    """Return the states where more servers than ``most`` may not fit.
+
+    Those without a reported total, too. In one pass, because most of thousands
+    have room.
+    """
     vcpus, memory_mb, disk_mb = ((most + 1) * amount for amount in asked)
     return [
         state
@@ -337,7 +357,7 @@ def _find_tight(
 
 
 def _count_fitting(state: typing.Any, asked: room.Asked) -> float:
-    # How many more servers fit. A total of 0 is one that nobody reported.
+    """Count how many more servers fit; a total of 0 was not reported."""
     vcpus, memory_mb, disk_mb = asked
     fits = math.inf
     if vcpus and state.vcpus_total:

@@ -110,6 +110,29 @@ class HostRoom:
         return number.Fit(self.servers, number.State.UNLIMITED)
 
 
+class _Turns:
+    """Hosts that take servers by turns, until each has refused one.
+
+    :param ask: returns the hosts, of some, that take the server of a UUID
+    :ivar by_uuid: all of them
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[fork.Fork, list[HostRoom], str], list[HostRoom]],
+        future: fork.Fork,
+        rooms: Sequence[HostRoom],
+    ) -> None:
+        self._ask, self._future = ask, future
+        self._open = [*rooms]
+        self.by_uuid = {room.state.uuid: room for room in rooms}
+
+    def choose(self, uuid: str) -> Sequence[typing.Any]:
+        """Return the HostStates of the hosts that take the next server."""
+        self._open = self._ask(self._future, self._open, uuid)
+        return [room.state for room in self._open]
+
+
 class Rooms:
     """The room of the hosts that a request may use.
 
@@ -268,27 +291,30 @@ class Rooms:
     # One after the other.
 
     def _fill(self, future: fork.Fork, rooms: Sequence[HostRoom]) -> None:
-        by_uuid = {one.state.uuid: one for one in rooms}
-
-        def choose(uuid: str) -> Sequence[typing.Any]:
-            nonlocal rooms
-            self._spec_obj.instance_uuid = uuid
-            if self._group is not None:
-                # nova-api makes the server a member before it is placed.
-                self._group.members.append(uuid)
-            for one in rooms:
-                # The host as the servers that came have left it.
-                [one.state] = self._cloud.get_host_states_by_uuids(
-                    self._ctxt, [one.state.uuid], self._spec_obj
-                )
-            open_ = [one for one in rooms if one.servers < MOST]
-            rooms = self._filter(self._offer(future, open_))
-            return [one.state for one in rooms]
-
-        for _, state in fill(future, self._spec_obj, choose):
-            by_uuid[state.uuid].servers += 1
+        turns = _Turns(self._ask, future, rooms)
+        for _, state in fill(future, self._spec_obj, turns.choose):
+            turns.by_uuid[state.uuid].servers += 1
             if self._group is not None:
                 self._group.hosts = [*self._group.hosts, state.host]
+
+    def _ask(
+        self, future: fork.Fork, rooms: Sequence[HostRoom], uuid: str
+    ) -> list[HostRoom]:
+        """Return the hosts that take another server now.
+
+        :param uuid: that of the server
+        """
+        self._spec_obj.instance_uuid = uuid
+        if self._group is not None:
+            # nova-api makes the server a member before it is placed.
+            self._group.members.append(uuid)
+        for room in rooms:
+            # The host as the servers that came have left it.
+            [room.state] = self._cloud.get_host_states_by_uuids(
+                self._ctxt, [room.state.uuid], self._spec_obj
+            )
+        open_ = [room for room in rooms if room.servers < MOST]
+        return self._filter(self._offer(future, open_))
 
     def _offer(
         self, future: fork.Fork, rooms: Sequence[HostRoom]

@@ -69,9 +69,7 @@ class Failover:
         places, movables = self._places, self._movables
         barred = places.nodes_of({host, *empty})
         for one in leaving:
-            prepared = movables[one.server]
-            if not (prepared.like and prepared.like.is_whole):
-                prepared.spec_obj.ignore_hosts = [host]
+            movable.stand_on(movables[one.server], host)
         return not planner.find_remaining(
             places, leaving, movables, barred, places.estimate
         )

@@ -30,6 +30,7 @@ it.
 """
 
 import collections
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -231,13 +232,8 @@ class Maintenance:
             if host in taken or not self._go_together(host, empty):
                 continue
             # These are tried next in this round, so they get no server yet.
-            others = (
-                other
-                for other in queue[number:]
-                if other not in taken
-                and self._go_together(other, [*empty, host])
-            )
-            mates = [*itertools.islice(others, most - len(empty) - 1)]
+            untaken = (one for one in queue[number:] if one not in taken)
+            mates = self._find_mates([*empty, host], untaken, most)
             made = self._empty(host, {host, *empty}, mates)
             if made is not None:
                 empty.append(host)
@@ -249,6 +245,17 @@ class Maintenance:
         self._pending.difference_update(empty)
         settled = ending.settle(self.cloud, before, moves, self._movables)
         return plans.Round(empty, *settled), in_vain
+
+    def _find_mates(
+        self, empty: Sequence[str], queue: Iterable[str], most: int
+    ) -> list[str]:
+        """Return the first hosts of a queue that can share a round.
+
+        :param empty: names of the hosts that are in the round
+        :param most: largest number of hosts of the round
+        """
+        mates = (host for host in queue if self._go_together(host, empty))
+        return [*itertools.islice(mates, most - len(empty))]
 
     def _go_together(self, host: str, others: Sequence[str]) -> bool:
         """Return whether a host can share a round with others."""

@@ -18,6 +18,7 @@ affinity group without members all stand on one host: each is tried.
 """
 
 import collections
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Set
 import dataclasses
@@ -107,23 +108,38 @@ def make(
         room_on=[],
         never=too_large.say(cloud, coming.shared.resources, elsewhere),
     )
-    if room.never:
-        return ending.finish(cloud, room)
-    group = spec_obj.instance_group
+    if not room.never:
+        room = _choose(find, elsewhere, spec_obj.instance_group, room)
+    return ending.finish(cloud, room)
+
+
+def _choose(
+    find: Callable[..., openings.Openings],
+    elsewhere: frozenset[str],
+    group: typing.Any,
+    room: plans.Room,
+) -> plans.Room:
+    """Return the moves for new servers; of an affinity group the best.
+
+    :param find: makes what finds hosts, all but those elsewhere
+    :param group: nova's InstanceGroup of the new servers; None if there is
+        none
+    :param room: what is asked for
+    """
     if not group or group.policy != 'affinity' or group.hosts:
-        return ending.finish(cloud, _plan(find(elsewhere=elsewhere), room))
-    anchors = find(elsewhere=elsewhere).list_roomiest(count)[:_MOST_TOGETHER]
-    advance(total=count * len(anchors))
+        return _plan(find(elsewhere=elsewhere), room)
+    finder = find(elsewhere=elsewhere)
+    anchors = finder.list_roomiest(room.count)[:_MOST_TOGETHER]
+    finder.advance(total=room.count * len(anchors))
+    everywhere = frozenset(finder.places.cloud.hosts)
     rooms = [
-        _plan(find(elsewhere=frozenset(cloud.hosts) - {uuid}), room)
-        for uuid in anchors
+        _plan(find(elsewhere=everywhere - {uuid}), room) for uuid in anchors
     ]
-    best = max(
+    return max(
         rooms,
         key=lambda one: (len(one.room_on), -len(one.moves)),
         default=room,
     )
-    return ending.finish(cloud, best)
 
 
 def _make_request(

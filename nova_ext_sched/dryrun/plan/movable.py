@@ -124,6 +124,15 @@ class Movable(typing.Protocol):
         """Move it to a nova HostState; False if the claim fails."""
 
 
+def stand_on(prepared: Movable, host: str) -> None:
+    """Name the host of a server in its request.
+
+    The request of a whole likeness is shared, and names no host.
+    """
+    if not (prepared.like and prepared.like.is_whole):
+        prepared.spec_obj.ignore_hosts = [host]
+
+
 #: Servers that are prepared, or why nova cannot move them, by UUID.
 Movables = Mapping[str, Movable | Exception]
 
@@ -197,10 +206,7 @@ class Migration:
     def arrive(self, node: str) -> None:
         """Prepare it for another move, from the compute node of this UUID."""
         self.node = node
-        if not (self.like and self.like.is_whole):
-            # Its own request: that of a whole likeness is shared, and names no
-            # host.
-            self.spec_obj.ignore_hosts = [self._cloud.hosts[node].host]
+        stand_on(self, self._cloud.hosts[node].host)
 
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; not to where it is, whatever hypervisors."""

@@ -100,30 +100,24 @@ def plan(
         future.count_under_way()
         before = copy_states(cloud, future)
         rounds = _Rounds(
-            places,
-            movables,
-            future,
-            barred,
-            goal.may_stay,
-            advance,
-            _find_last(leaving, movables),
+            places, movables, future, barred, goal.may_stay, advance
         )
-        moves = rounds.make(leaving)
+        made = rounds.make(leaving)
         at_end(future)
-        numbered = batches.number(moves, movables)
+        numbered = batches.number(made.moves, movables)
         settled = ending.settle(cloud, before, numbered, movables)
         explainer = stuck.StuckExplainer(
             places, movables, goal.never_given_up, barred
         )
-        without_place = explainer.explain(rounds.remaining)
+        without_place = explainer.explain(made.remaining)
     plan = plans.Plan(
         moves=settled.moves,
         groups=settled.groups,
         without_place=[*without_place, *goal.migrating],
-        mended_by_others=rounds.mended,
+        mended_by_others=made.mended,
         to_be_empty=sorted(goal.to_be_empty),
-        room_for_last=rounds.room_for_last,
-        crowded=rounds.crowding.find(settled.moves),
+        room_for_last=made.room_for_last,
+        crowded=made.crowding.find(settled.moves),
         remarks=places.priorities.remarks,
     )
     return ending.finish(
@@ -160,9 +154,8 @@ def try_(
     :returns: the moves, all of one batch, and those that find no host
     :raises placement.PlacementFailed: placement does not answer
     """
-    rounds = _Rounds(places, movables, future, barred)
-    moves = rounds.make(leaving)
-    return moves, rounds.remaining
+    made = _Rounds(places, movables, future, barred).make(leaving)
+    return made.moves, made.remaining
 
 
 def find_remaining(
@@ -247,18 +240,30 @@ def put_hardest_first(
 
 
 @dataclasses.dataclass
+class _Made:
+    """The moves that were made, and the servers that they leave.
+
+    :ivar crowding: notes where servers go
+    :ivar remaining: servers that cannot be moved
+    :ivar mended: servers that can stay
+    :ivar room_for_last: how many hosts the last server could go to when it was
+        asked about last, about; None where it was not
+    """
+
+    crowding: crowding.Crowding
+    moves: list[plans.Move] = dataclasses.field(default_factory=list)
+    remaining: list[plans.Leaving] = dataclasses.field(default_factory=list)
+    mended: list[plans.Leaving] = dataclasses.field(default_factory=list)
+    room_for_last: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class _Rounds:
     """Moves servers in an open fork, round after round.
 
     :param barred: UUIDs of hosts that are no destinations
     :param may_stay: as of :class:`Goal`
     :param advance: as of :func:`plan`
-    :param last: the UUID of the server of which the room is counted
-    :ivar remaining: servers that cannot be moved
-    :ivar mended: servers that can stay
-    :ivar room_for_last: how many hosts that one could go to when it was asked
-        last, about; None where it was not
-    :ivar crowding: notes where they go
     """
 
     places: destinations.Destinations
@@ -269,62 +274,56 @@ class _Rounds:
         dataclasses.field(default_factory=dict)
     )
     advance: Callable[[], object] = lambda: None
-    last: str = ''
-    remaining: list[plans.Leaving] = dataclasses.field(default_factory=list)
-    mended: list[plans.Leaving] = dataclasses.field(default_factory=list)
-    room_for_last: int | None = None
 
-    def __post_init__(self) -> None:
-        self.crowding = crowding.Crowding(self.places, self.barred)
-
-    def make(self, leaving: Sequence[plans.Leaving]) -> list[plans.Move]:
+    def make(self, leaving: Sequence[plans.Leaving]) -> _Made:
         """Make the moves of servers, which are asked in this order.
 
         :raises placement.PlacementFailed: placement does not answer
         """
+        made = _Made(crowding.Crowding(self.places, self.barred))
+        last = _find_last(leaving, self.movables)
         must = [one for one in leaving if one.server not in self.may_stay]
         may = [one for one in leaving if one.server in self.may_stay]
-        moves: list[plans.Move] = []
-        while made := self._go_round(must) or self._go_round(may):
-            moves += made
-            moved = {move.server for move in made}
+        while moves := (
+            self._go_round(must, made, last) or self._go_round(may, made, last)
+        ):
+            made.moves += moves
+            moved = {move.server for move in moves}
             must = [one for one in must if one.server not in moved]
             may = [one for one in may if one.server not in moved]
         for server in (*must, *may):
             may_stay = self._may_stay(server)
-            (self.mended if may_stay else self.remaining).append(server)
+            (made.mended if may_stay else made.remaining).append(server)
             self.advance()
-        return moves
+        return made
 
     def _may_stay(self, server: plans.Leaving) -> bool:
         ask = self.may_stay.get(server.server)
         return ask is not None and ask(self.future.moved)
 
-    def _go_round(self, leaving: Sequence[plans.Leaving]) -> list[plans.Move]:
-        """Move each server that must still leave and has a place now."""
-        return [
-            move
-            for server in leaving
-            if not self._may_stay(server) and (move := self._move(server))
-        ]
+    def _go_round(
+        self, leaving: Sequence[plans.Leaving], made: _Made, last: str
+    ) -> list[plans.Move]:
+        """Move each server that must still leave and has a place now.
 
-    def _move(self, server: plans.Leaving) -> plans.Move | None:
-        """Move a server where it has a place now."""
-        prepared = self.movables[server.server]
-        if isinstance(prepared, Exception):
-            return None
-        if server.server == self.last:
-            self.room_for_last = self._count(prepared)
-        target = self.places.send(
-            prepared,
-            self.future,
-            self.barred,
-            functools.partial(self.crowding.note, prepared),
-        )
-        if target is None:
-            return None
-        self.advance()
-        return make_move(self.places.cloud, server, prepared, target)
+        :param made: gets the room of the last server, and notes
+        :param last: UUID of the server whose room is counted
+        """
+        moves = []
+        for server in leaving:
+            prepared = self.movables[server.server]
+            if self._may_stay(server) or isinstance(prepared, Exception):
+                continue
+            if server.server == last:
+                made.room_for_last = self._count(prepared)
+            note = functools.partial(made.crowding.note, prepared)
+            target = self.places.send(prepared, self.future, self.barred, note)
+            if target is not None:
+                self.advance()
+                moves.append(
+                    make_move(self.places.cloud, server, prepared, target)
+                )
+        return moves
 
     def _count(self, prepared: movable.Movable) -> int:
         try:
