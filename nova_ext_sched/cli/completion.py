@@ -102,12 +102,12 @@ def complete(line: str) -> list[str]:
     if not words:
         return []
     program = pathlib.PurePath(words[0]).name
-    found = sorted({*_find(program, words[1:], last)}, key=messages.in_order)
+    fitting = sorted({*_find(program, words[1:], last)}, key=messages.in_order)
     begun = _BREAKS.match(last)
     cut = begun.end() if begun else 0
     return [
         shlex.quote(one[cut:])
-        for one in found
+        for one in fitting
         if one.startswith(last) and messages.is_clean(one)
     ]
 
@@ -139,12 +139,14 @@ def _find(program: str, words: Sequence[str], last: str) -> Iterable[str]:
 
     :param words: those before, without the program
     """
-    found = importlib.metadata.entry_points(group=_COMMANDS.get(program, '-'))
+    commands = importlib.metadata.entry_points(
+        group=_COMMANDS.get(program, '-')
+    )
     # The OpenStackClient's have several words, and options before them.
     is_openstack = program == 'openstack'
     points = {
         one.name.replace('_', ' ') if is_openstack else one.name: one
-        for one in found
+        for one in commands
     }
     line = f' {" ".join(words)} '
     for name, point in points.items():

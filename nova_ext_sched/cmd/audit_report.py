@@ -167,9 +167,9 @@ def make(
     }
     names = cli_names.Names(projects, groups)
     rows: Iterable[Sequence[typing.Any]]
-    found: Sequence[Finding] | Sequence[Place] = findings
+    listed: Sequence[Finding] | Sequence[Place] = findings
     if summary:
-        found = places = _make_places(totals, projects)
+        listed = places = _make_places(totals, projects)
         rows = [
             (one.by, one.name, one.servers, report.Cell(one.policies, said))
             for one in places
@@ -187,7 +187,7 @@ def make(
                 for field in dataclasses.fields(Totals)[1:]
             },
             'summary' if summary else 'findings': [
-                dataclasses.asdict(one) for one in found
+                dataclasses.asdict(one) for one in listed
             ],
         }
 
@@ -290,12 +290,14 @@ def _list_servers(
     wide = max(len(one.host) for one in findings) * with_project
     return [
         report.Line(
-            layout.pad(one.host, wide)
-            + f'  {names.say(one.project)}' * with_project,
-            name=one.name,
-            uuid=one.server,
+            layout.pad(finding.host, wide)
+            + f'  {names.say(finding.project)}' * with_project,
+            name=finding.name,
+            uuid=finding.server,
         )
-        for one in sorted(findings, key=lambda f: messages.in_order(f.host))
+        for finding in sorted(
+            findings, key=lambda f: messages.in_order(f.host)
+        )
     ]
 
 
@@ -304,17 +306,17 @@ def _tell_places(
 ) -> Iterator[report.Section]:
     for by, group in itertools.groupby(places, lambda one: one.by):
         # Projects with equal numbers are in the order of their IDs.
-        found = sorted(
+        ordered = sorted(
             ((_name(one, names), one.servers, one.policies) for one in group),
             key=lambda row: (-row[1], messages.in_order(row[0])),
         )
-        shown = bars.compare([row[1] for row in found], terminal.BAD)
+        shown = bars.compare([row[1] for row in ordered], terminal.BAD)
         yield report.Section(
             '',
             [
                 (name, count, bar, _say(policies))
                 for (name, count, policies), bar in zip(
-                    found, shown, strict=True
+                    ordered, shown, strict=True
                 )
             ],
             _MOST_PLACES,

@@ -173,7 +173,7 @@ def draw(
 
 
 def _tell_flavors(
-    found: answer.Tally, rows: Sequence[Sequence[typing.Any]], is_long: bool
+    tally: answer.Tally, rows: Sequence[Sequence[typing.Any]], is_long: bool
 ) -> report.Section:
     """Return the flavors with bars and their limiting resource."""
     shown = bars.compare([number for _, number, *_ in rows])
@@ -186,7 +186,7 @@ def _tell_flavors(
         head = 'Limited by'
         lines = [
             (*line[:-1], _find_limit(one))
-            for line, one in zip(lines, found.flavors, strict=True)
+            for line, one in zip(lines, tally.flavors, strict=True)
         ]
     return report.Section(
         rows=lines, columns=('Flavor', 'Servers', '', 'Hosts', head)

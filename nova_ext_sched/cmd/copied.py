@@ -107,13 +107,13 @@ def find_fewest(
 
 def _leave_out_cloud(words: Sequence[str]) -> list[str]:
     """Return a command without what says which cloud it is about."""
-    found, skips = [], False
+    kept, skips = [], False
     for word in words:
         if skips or word.partition('=')[0] in _OF_NOVA:
             skips = word in _OF_NOVA and not skips
             continue
-        found.append(word)
-    return found
+        kept.append(word)
+    return kept
 
 
 def _read_error(ended: 'subprocess.CompletedProcess[str]') -> str:

@@ -512,7 +512,7 @@ def _tell_ranks(explained: Document, hosts: Sequence[Document]) -> str:
     if not ranks[0]:
         return ''
     order = explained['order']
-    first, mine = order[0], [order[rank - 1] for rank in ranks]
+    first, places = order[0], [order[rank - 1] for rank in ranks]
     it, them = 'It is', 'it'
     choices = f'choice {ranks[0]} of {len(order)}'
     if len(hosts) > 1:
@@ -521,7 +521,9 @@ def _tell_ranks(explained: Document, hosts: Sequence[Document]) -> str:
         among = 'among ' * (high - low >= len(ranks))
         choices = f'{among}choices {low} to {high} of {len(order)}'
     text = f'. {it} {choices}'
-    if ranks[0] > 1 and all(one['weight'] == first['weight'] for one in mine):
+    if ranks[0] > 1 and all(
+        one['weight'] == first['weight'] for one in places
+    ):
         return f'{text}, with the same weight as {first["host"]}'
     if weigher := _find_weigher(hosts[0]):
         text += f'; {weigher} puts {them} behind {first["host"]}'

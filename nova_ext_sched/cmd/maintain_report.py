@@ -221,20 +221,20 @@ def _say_weakest(groups: Sequence[plans.Group]) -> str:
 
 
 def draw(
-    found: plans.Rounds,
+    planned: plans.Rounds,
     hosts: Sequence[dict[str, typing.Any]],
     by: str | None,
 ) -> topology.Map:
     """Return the map of hosts by the round in which they are empty."""
-    last = len(found.rounds)
+    last = len(planned.rounds)
     signs = {
         host: topology.level(turn, last)
-        for turn, one in enumerate(found.rounds, 1)
+        for turn, one in enumerate(planned.rounds, 1)
         for host in one.hosts
     }
-    stuck = {one.host: len(one.without_place) for one in found.not_emptied}
+    stuck = {one.host: len(one.without_place) for one in planned.not_emptied}
     signs |= topology.count_all(stuck)
-    moves = (move.host for one in found.rounds for move in one.moves)
+    moves = (move.host for one in planned.rounds for move in one.moves)
     return topology.Map(
         hosts,
         signs,

@@ -420,13 +420,13 @@ def _list_in_order(moves: Sequence[plans.Move]) -> report.Section:
     return report.Section(title, lines, _MOST_SOURCES, 'host')
 
 
-def _list_move(turn: int, one: plans.Move, host: str = '') -> report.Line:
-    method = f'{one.method} (paused)' if one.paused else one.method
-    if one.lacks:
-        lacks = messages.first_few(one.lacks, _MOST_FEATURES)
-        method += f' (lacks {lacks} of {messages.clean(one.host)})'
+def _list_move(turn: int, move: plans.Move, host: str = '') -> report.Line:
+    method = f'{move.method} (paused)' if move.paused else move.method
+    if move.lacks:
+        lacks = messages.first_few(move.lacks, _MOST_FEATURES)
+        method += f' (lacks {lacks} of {messages.clean(move.host)})'
     return report.Line(
-        f'{host}{_to(one)}, {method}', turn, one.name, uuid=one.server
+        f'{host}{_to(move)}, {method}', turn, move.name, uuid=move.server
     )
 
 
@@ -554,18 +554,18 @@ def make_stuck_rows(
     stuck: Iterable[plans.Stuck],
 ) -> Iterator[tuple[object, ...]]:
     """Yield the rows of servers that cannot be moved: without a turn."""
-    for one in stuck:
+    for server in stuck:
         yield (
             '',
-            one.server,
-            one.name,
-            one.project,
-            one.host,
-            report.Cell(one.policies),
+            server.server,
+            server.name,
+            server.project,
+            server.host,
+            report.Cell(server.policies),
             '',
             '',
             '',
-            ', '.join(filter(None, (one.cause, one.cause_then))),
+            ', '.join(filter(None, (server.cause, server.cause_then))),
         )
 
 

@@ -94,12 +94,12 @@ class ListIsolation(Command):
         patterns = map(str.strip, parsed_args.forbid_by_trait.split(','))
         declared = isolation.DeclaredTraits(filter(None, patterns))
         cloud = self.read_cloud(by_name=True)
-        found = [
+        findings = [
             (agg, isolation_findings.find(agg, cloud, declared))
             for agg in cloud.aggregates
             if agg.has_trait_keys
         ]
-        return isolation_report.make(found, cloud)
+        return isolation_report.make(findings, cloud)
 
 
 class SyncIsolation(Command):

@@ -195,13 +195,13 @@ def read(
     """
     aggregates = [
         Aggregate(
-            id=found.id,
-            uuid=found.uuid,
-            name=found.name,
-            hosts=sorted(found.hosts or ()),
-            metadata=found.metadata or {},
+            id=aggregate.id,
+            uuid=aggregate.uuid,
+            name=aggregate.name,
+            hosts=sorted(aggregate.hosts or ()),
+            metadata=aggregate.metadata or {},
         )
-        for found in compute.aggregates(microversion=_MICROVERSION)
+        for aggregate in compute.aggregates(microversion=_MICROVERSION)
     ]
     providers = client.resource_providers()
     listed = _list_nodes(compute, providers, by_name)

@@ -61,12 +61,12 @@ def make(
     order = list(isolation_step.Change)
     return sorted(
         _merge(steps),
-        key=lambda one: (
-            order.index(one.change),
-            one.host,
-            one.provider,
-            bool(one.reason),
-            one.names,
+        key=lambda step: (
+            order.index(step.change),
+            step.host,
+            step.provider,
+            bool(step.reason),
+            step.names,
         ),
     )
 

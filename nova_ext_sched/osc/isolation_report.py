@@ -224,15 +224,15 @@ def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
 
 
 def _tell_fault(
-    fault: str, mine: Sequence[Judged], most: int
+    fault: str, faulty: Sequence[Judged], most: int
 ) -> report.Section:
-    aggregates = messages.count('aggregate', len(mine))
-    hosts = messages.count('host', len(_hosts(mine, {fault})))
+    aggregates = messages.count('aggregate', len(faulty))
+    hosts = messages.count('host', len(_hosts(faulty, {fault})))
     meant = isolation_findings.FAULTS[fault]
     lines = [
         f'{messages.clean(one.name)}: '
         + '; '.join(say_finding(f) for f in findings if f.fault == fault)
-        for one, findings in mine
+        for one, findings in faulty
     ]
     return report.Section(
         f'{fault}, {aggregates}, {hosts}: {meant.consequence}. '

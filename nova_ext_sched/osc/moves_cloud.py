@@ -68,7 +68,7 @@ class Cloud:
 
     def read_services(self) -> dict[str, service.Service]:
         """Return each nova-compute, by its host."""
-        found = self._ask(
+        services = self._ask(
             'nova',
             lambda: [
                 *self._compute.services(
@@ -76,7 +76,7 @@ class Cloud:
                 )
             ],
         )
-        return {one.host: one for one in found}
+        return {one.host: one for one in services}
 
     def set_disabled(self, uuid: str, reason: str = '') -> None:
         """Disable a nova-compute for a reason; enable it without one."""
@@ -239,10 +239,10 @@ class Cloud:
             except ERRORS as exc:
                 text = f'{exc} {getattr(exc, "url", "")}'
                 is_keystone = self._keystone and self._keystone in text
-                one = self._waiting['keystone'] if is_keystone else asked
-                if not one(exc):
+                service_ = self._waiting['keystone'] if is_keystone else asked
+                if not service_(exc):
                     raise
             else:
-                for one in (asked, self._waiting['keystone']):
-                    one.note_answer()
+                for service_ in (asked, self._waiting['keystone']):
+                    service_.note_answer()
                 return answer

@@ -67,14 +67,14 @@ def find(
         time.sleep(moves_run.SECONDS)
     return [
         Left(
-            one.id,
-            one.name or '',
-            one.compute_host,
-            moves_words.say_deleting(one)
-            if moves_step.is_deleting(one)
+            server.id,
+            server.name or '',
+            server.compute_host,
+            moves_words.say_deleting(server)
+            if moves_step.is_deleting(server)
             else '',
         )
-        for one in there
+        for server in there
     ]
 
 

@@ -107,14 +107,14 @@ def make(
     for result in Result:
         lines = [
             report.Line(
-                f'{_clean(one.host)} to {_to(one)}, {one.actual}'
-                + _say_why(one),
-                one.turn,
-                one.name,
-                uuid=one.server,
+                f'{_clean(move.host)} to {_to(move)}, {move.actual}'
+                + _say_why(move),
+                move.turn,
+                move.name,
+                uuid=move.server,
             )
-            for one in moves
-            if one.result == result
+            for move in moves
+            if move.result == result
         ]
         if lines:
             sections.append(
@@ -124,20 +124,20 @@ def make(
             )
     rows: list[tuple[object, ...]] = [
         (
-            one.turn,
-            one.server,
-            one.name,
-            one.host,
-            one.to or '',
-            one.actual,
-            str(one.result),
-            one.reason or one.held,
+            move.turn,
+            move.server,
+            move.name,
+            move.host,
+            move.to or '',
+            move.actual,
+            str(move.result),
+            move.reason or move.held,
         )
-        for one in moves
+        for move in moves
     ]
     rows += [
-        ('', one.server, one.name, one.host, '', '', NOT_IN_PLAN, one.why)
-        for one in left
+        ('', move.server, move.name, move.host, '', '', NOT_IN_PLAN, move.why)
+        for move in left
     ]
     return report.Report(sentence, sections, rows, status=status)
 
@@ -228,17 +228,17 @@ def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:
 
 def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
     """Yield sentences on servers that are left, and on other work left."""
-    for one in plan.moves:
-        if one.held:
-            yield f'{_say_turn(one)}: {_clean(one.held)}.'
-    for one in plan.moves:
-        if one.result == Result.DELETING:
-            yield f'{_say_turn(one)}: {_clean(one.reason)}.'
-    for one in plan.moves:
-        if one.result == Result.LEFT_OUT:
-            yield f'{_say_turn(one)} was left out: {_clean(one.reason)}.'
+    for move in plan.moves:
+        if move.held:
+            yield f'{_say_turn(move)}: {_clean(move.held)}.'
+    for move in plan.moves:
+        if move.result == Result.DELETING:
+            yield f'{_say_turn(move)}: {_clean(move.reason)}.'
+    for move in plan.moves:
+        if move.result == Result.LEFT_OUT:
+            yield f'{_say_turn(move)} was left out: {_clean(move.reason)}.'
     chosen = [
-        one for one in plan.stranded if one.cause == plan_format.LEFT_OUT
+        move for move in plan.stranded if move.cause == plan_format.LEFT_OUT
     ]
     for kept in chosen[:_MOST_HELPS]:
         name = _clean(kept.name or kept.server)
@@ -361,14 +361,14 @@ def _say_turn(one: moves_plan.Move) -> str:
     return f'Move {one.turn} ({one.shown})'
 
 
-def _say_why(one: moves_plan.Move) -> str:
+def _say_why(move: moves_plan.Move) -> str:
     """Return why a move is cold, or is not tried."""
-    if one.actual == plan_format.COLD == one.method and one.why_cold:
-        return f' ({_WHY[one.why_cold]})'
-    if one.result == Result.DELETING:
+    if move.actual == plan_format.COLD == move.method and move.why_cold:
+        return f' ({_WHY[move.why_cold]})'
+    if move.result == Result.DELETING:
         return ''
-    if one.result in (Result.MOVED, Result.PLANNED, Result.NOT_TRIED):
-        return f' ({_clean(one.reason)})' if one.reason else ''
+    if move.result in (Result.MOVED, Result.PLANNED, Result.NOT_TRIED):
+        return f' ({_clean(move.reason)})' if move.reason else ''
     return ''
 
 

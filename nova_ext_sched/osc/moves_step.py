@@ -182,18 +182,18 @@ def list_own(
     :param before: the IDs of those that there were
     """
     return [
-        one
-        for one in migrations
-        if one.migration_type in _TYPES[move.method]
-        and one.user_id == user
-        and one.source_compute == move.host
+        migration_
+        for migration_ in migrations
+        if migration_.migration_type in _TYPES[move.method]
+        and migration_.user_id == user
+        and migration_.source_compute == move.host
         # nova may not have chosen yet where it goes.
-        and (move.to is None or one.dest_compute in (None, move.to))
+        and (move.to is None or migration_.dest_compute in (None, move.to))
         # In a plan, times have no fraction.
         and (
-            one.created_at[:19] >= time[:19]
+            migration_.created_at[:19] >= time[:19]
             if before is None
-            else one.id not in before
+            else migration_.id not in before
         )
     ]
 

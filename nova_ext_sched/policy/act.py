@@ -163,12 +163,12 @@ def combine(acts: Iterable[Act]) -> list[Act]:
     that two isolated aggregates close leaves both. Where one of them has
     names, one without is no other.
     """
-    found: dict[tuple[str, str], Act] = {}
-    for one in acts:
-        key = one.kind, one.supposes if one.supposes in _TOGETHER else str(one)
-        if before := found.get(key):
-            names = tuple(dict.fromkeys((*before.names, *one.names)))
-            longer = before if before.names else one
-            one = longer._replace(names=names)
-        found[key] = one
-    return list(found.values())
+    merged: dict[tuple[str, str], Act] = {}
+    for act in acts:
+        key = act.kind, act.supposes if act.supposes in _TOGETHER else str(act)
+        if before := merged.get(key):
+            names = tuple(dict.fromkeys((*before.names, *act.names)))
+            longer = before if before.names else act
+            act = longer._replace(names=names)
+        merged[key] = act
+    return list(merged.values())

@@ -218,14 +218,14 @@ class Decision:
 
         Each sentence names aggregate or flavor, key and value.
         """
-        found = [
+        faults = [
             *force_metadata_check.faults(name, metadata),
             *find_slips(name, metadata),
         ]
         flag = force_metadata_check.read(metadata)
         for key, value in metadata.items():
-            found += self._examine(name, key, value, flag)[1]
-        return found
+            faults += self._examine(name, key, value, flag)[1]
+        return faults
 
     def find_unmet(self, aggregates: Iterable[Mapping[str, str]]) -> list[str]:
         """Return a sentence for each extra spec that nothing satisfies.
@@ -318,12 +318,12 @@ def find_slips(name: str, metadata: Mapping[str, str]) -> list[str]:
 
     :param name: the aggregate's
     """
-    found = force_metadata_check.find_slips(name, metadata)
-    found += [
+    slips = force_metadata_check.find_slips(name, metadata)
+    slips += [
         f'aggregate {messages.clean(name)}: metadata {messages.quoted(key)}: '
         f'expected a key without the scope {SCOPE}, which belongs into '
         f'flavors; no extra spec matches it'
         for key in metadata
         if is_scoped(key)
     ]
-    return found
+    return slips

@@ -200,14 +200,14 @@ class Request:
         if self.preemptible:
             if [name for name, *_ in pools] == [self.spot]:
                 return verdict.PASS
-            found = [
+            shown = [
                 f'{messages.clean(name)} ({why})' for name, _, why in pools
             ]
             return verdict.reject(
                 f'a preemptible server must be in aggregate '
                 f'{messages.clean(self.spot)} and no other pool '
                 f'of Blazar; the host is in '
-                + (messages.first_few(found, show=str) or 'none'),
+                + (messages.first_few(shown, show=str) or 'none'),
                 aggregate=next(
                     (name for name, *_ in pools if name != self.spot), ''
                 ),
@@ -229,13 +229,13 @@ class Request:
         """
         required, forbidden, closed = set(), set(), []
         for uuid, aggregate in verdict.group_items(items).items():
-            found = self.judge([aggregate])
-            if found.passes:
+            judged = self.judge([aggregate])
+            if judged.passes:
                 required.add(uuid)
             elif any(self._why_pool(*aggregate)):
                 forbidden.add(uuid)
                 if aggregate[0] in self.reservations:
-                    closed.append(found.reason)
+                    closed.append(judged.reason)
         if not self.reservations and not self.preemptible:
             return verdict.Resolution(forbidden=forbidden)
         if required:

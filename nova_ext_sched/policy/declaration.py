@@ -84,11 +84,11 @@ class Policy:
 
         :param conf: nova's configuration with our options registered
         """
-        found = []
+        parts = []
         if self.request_filter in conf.nova_ext_sched.request_filters:
-            found.append(self.request_filter)
+            parts.append(self.request_filter)
         if self.host_filter in conf.filter_scheduler.enabled_filters:
-            found.append(self.host_filter)
+            parts.append(self.host_filter)
         if self.weigher and (
             self.weigher in named_weighers(conf)
             or self.brings_weigher
@@ -96,8 +96,8 @@ class Policy:
             and self.turned_on(conf)
             and ALL_WEIGHERS in conf.filter_scheduler.weight_classes
         ):
-            found.append(self.weigher)
-        return found
+            parts.append(self.weigher)
+        return parts
 
     def is_on(self, conf: typing.Any) -> bool:
         """Return whether the scheduler obeys it, by nova.conf.

@@ -162,17 +162,19 @@ class Rules:
 
     def find_faults(self, items: Iterable[verdict.Item]) -> list[str]:
         """Return a message for each key of aggregates with a slip."""
-        found = []
+        faults = []
         for _, name, key, _ in items:
             subject = f'aggregate {messages.clean(name)}: metadata '
             if fault := self.find_fault(key or ''):
-                found.append(
+                faults.append(
                     f'{subject}{fault}; it closes the aggregate, and no '
                     f'request opens it by this key: correct it'
                 )
             elif slip := self.find_slip(key or ''):
-                found.append(f'{subject}{slip}; it closes nothing: correct it')
-        return found
+                faults.append(
+                    f'{subject}{slip}; it closes nothing: correct it'
+                )
+        return faults
 
     def keys_among(self, names: Iterable[str]) -> set[str]:
         """Return the reservation keys among extra specs or properties."""

@@ -86,9 +86,9 @@ class Resolution(typing.NamedTuple):
 
 def group_items(items: Iterable[Item]) -> dict[str, Aggregate]:
     """Group metadata items by the UUID of their aggregate."""
-    found: dict[str, tuple[str, dict[str, str | None]]] = {}
+    grouped: dict[str, tuple[str, dict[str, str | None]]] = {}
     for uuid, name, key, value in items:
-        metadata = found.setdefault(uuid, (name, {}))[1]
+        metadata = grouped.setdefault(uuid, (name, {}))[1]
         if key is not None:
             metadata[key] = value
-    return dict(found)
+    return dict(grouped)

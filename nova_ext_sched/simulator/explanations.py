@@ -63,12 +63,12 @@ class Explanations(fixtures.Fixture):
         # filter has once may come with the explanation.
         logging.disable(logging.INFO)
         try:
-            found = _explain(context, spec_obj)
+            explained = _explain(context, spec_obj)
         finally:
             logging.disable(logging.NOTSET)
         for uuid in uuids:
             self.latest.pop(uuid, None)
-            self.latest[uuid] = found
+            self.latest[uuid] = explained
 
     def take(self) -> dict[str, Document]:
         """Return the explanations since the last call, by server."""
@@ -167,12 +167,14 @@ def say_unused(
 def _list_refusals(explained: Document, host: Document) -> str:
     """List the refusals of a host, each reason once."""
     constraints: dict[str, list[str]] = {}
-    for one in host['verdicts']:
-        if one['verdict'] == conclusion.REFUSED:
-            name = explained['constraints'][one['constraint']]['constraint']
-            names = constraints.setdefault(one['reason'], [])
+    for judgement in host['verdicts']:
+        if judgement['verdict'] == conclusion.REFUSED:
+            name = explained['constraints'][judgement['constraint']][
+                'constraint'
+            ]
+            names = constraints.setdefault(judgement['reason'], [])
             # A filter that is its own cause is named in the reason.
-            names += [name] * (one['causes'] != [name])
+            names += [name] * (judgement['causes'] != [name])
     return '; '.join(
         (f'{", ".join(names)}: ' if names else '') + f'it {reason}'
         for reason, names in constraints.items()

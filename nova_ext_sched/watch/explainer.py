@@ -296,12 +296,12 @@ def _make_key(spec_obj: typing.Any) -> str:
     server has of its own: its UUID, and the ID of an image where no policy
     reads more of the image than its properties.
     """
-    found = spec_obj.obj_to_primitive()
-    found['nova_object.data'].pop('id', None)
-    image = found['nova_object.data'].get('image')
+    primitive = spec_obj.obj_to_primitive()
+    primitive['nova_object.data'].pop('id', None)
+    image = primitive['nova_object.data'].get('image')
     if image and 'image' not in CONF.nova_ext_sched.member_sources:
         image['nova_object.data'].pop('id', None)
-    plain = json.loads(json.dumps(found), object_hook=_strip)
+    plain = json.loads(json.dumps(primitive), object_hook=_strip)
     return json.dumps(plain, sort_keys=True)
 
 

@@ -137,12 +137,12 @@ class Feed:
         for (cell, kind), position in self.positions.items():
             after[cell][kind] = position.passed
         begin = timeutils.now()
-        found = self.asked.ask(
+        rows = self.asked.ask(
             lambda ctxt: refusals.read(ctxt, after.get(ctxt.cell_uuid))
         )
         end = timeutils.now()
         new: list[refusals.Row] = []
-        for cell, (by_kind, newest) in found.items():
+        for cell, (by_kind, newest) in rows.items():
             for kind, rows in by_kind.items():
                 place = cell, kind
                 before = self.positions.get(place, Position(newest[kind]))

@@ -58,12 +58,12 @@ class Sink:
         if self._state is None or not self._state.exists():
             return {}
         try:
-            found = json.loads(self._state.read_bytes())
-            if found['format'] != FORMAT:
-                raise ValueError(f'format {found["format"]}')
+            written = json.loads(self._state.read_bytes())
+            if written['format'] != FORMAT:
+                raise ValueError(f'format {written["format"]}')
             positions = {
                 (cell, kind): feed.Position(passed, frozenset(handled))
-                for cell, kind, passed, handled in found['positions']
+                for cell, kind, passed, handled in written['positions']
             }
         except (LookupError, TypeError, ValueError) as exc:
             raise self._refuse(f'another file: {exc}') from exc

@@ -150,7 +150,7 @@ def by_metadata(
     # Hosts share the aggregates of the scheduler's memory.
     each: dict[int, typing.Any] = {}
     known: dict[tuple[int, ...], typing.Any] = {}
-    found = []
+    combined = []
     for state in states:
         ids = tuple(map(id, state.aggregates))
         if ids not in known:
@@ -160,8 +160,8 @@ def by_metadata(
                     _warn_once(one, find_faults(metadata))
                     each[id(one)] = read(metadata)
             known[ids] = combine([each[id_] for id_ in ids])
-        found.append(known[ids])
-    return found
+        combined.append(known[ids])
+    return combined
 
 
 def _warn_once(aggregate: typing.Any, faults: Iterable[str]) -> None:

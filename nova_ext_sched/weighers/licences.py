@@ -183,7 +183,7 @@ def _read_servers(
     nova has servers there with their UUID alone until nova-compute reports.
     """
     os_types = CONF.nova_ext_sched.licence_os_types
-    found: set[str] = set()
+    running: set[str] = set()
     knows = True
     # Copied: nova's threads change it.
     for instance in [*instances.values()]:
@@ -191,5 +191,5 @@ def _read_servers(
             knows = False
             continue
         traits = flavors.get(instance.instance_type_id, ())
-        found |= policy.find(traits, instance.os_type, traits, os_types)
-    return frozenset(found), knows
+        running |= policy.find(traits, instance.os_type, traits, os_types)
+    return frozenset(running), knows

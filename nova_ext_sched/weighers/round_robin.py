@@ -53,8 +53,8 @@ def _order(
     groups: server_groups.ServerGroups,
 ) -> list[str]:
     # The hosts, the best first; none if the weigher is not for the request.
-    found = turns.find(spec_obj)
-    if found is None:
+    turn = turns.find(spec_obj)
+    if turn is None:
         return []
     members = spec_obj.instance_group.members
     server = fields.get_field(spec_obj, 'instance_uuid')
@@ -65,8 +65,8 @@ def _order(
         known.assignment = groups.find(
             spec_obj,
             [*states, *known.refused.values()],
-            found.rule,
-            found.limit,
+            turn.rule,
+            turn.limit,
             CONF.nova_ext_sched.failure_domain_key,
         )
     for one, host in zip(known.servers, picks, strict=False):

@@ -239,12 +239,12 @@ def _read_hosts(
     known: dict[tuple[typing.Any, ...], round_robin.Host] = {}
     for state in states:
         aggregates = tuple(state.aggregates)
-        found = known.get(aggregates)
-        if found is None:
+        shared = known.get(aggregates)
+        if shared is None:
             metadata = map(fields.aggregate_metadata, aggregates)
             domains = failure_domain.read_domains(metadata, key)
-            found = known[aggregates] = round_robin.Host(domains, rule)
-        hosts[state.host] = found
+            shared = known[aggregates] = round_robin.Host(domains, rule)
+        hosts[state.host] = shared
     return hosts
 
 

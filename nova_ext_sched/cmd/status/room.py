@@ -36,13 +36,13 @@ def find(ctxt: typing.Any, adapter: typing.Any) -> Iterator[str]:
         does not answer
     """
     nodes: dict[str, typing.Any] = {}
-    for found in nova_context.scatter_gather_skip_cell0(
+    for nodes_of_cell in nova_context.scatter_gather_skip_cell0(
         ctxt, objects.ComputeNodeList.get_all
     ).values():
-        if nova_context.is_cell_failure_sentinel(found):
+        if nova_context.is_cell_failure_sentinel(nodes_of_cell):
             yield 'A cell did not answer; its hosts are not checked'
         else:
-            nodes |= {one.uuid: one for one in found}
+            nodes |= {one.uuid: one for one in nodes_of_cell}
     for name, recorded in _RECORDED.items():
         summaries = adapter.get(
             f'/allocation_candidates?resources={name}:1', raise_exc=True

@@ -126,7 +126,7 @@ def find(
     until = time.process_time() + bounds.seconds
     ways = list(_list_ways(judged, trials, without, bounds.tries > 0))
     left, longest = bounds.tries, 0.0
-    found: list[conclusion.Advice] = []
+    advice: list[conclusion.Advice] = []
     # Pairs are only for where nothing single helps.
     for number in (1, 2):
         rows = [one for one in ways if len(one.steps) == number]
@@ -141,11 +141,11 @@ def find(
                     continue
             if hosts is None and way.is_minor:
                 continue
-            found.append(_make(way, hosts, judged, trials))
-        if any(one.hosts for one in found):
+            advice.append(_make(way, hosts, judged, trials))
+        if any(one.hosts for one in advice):
             break
     return sorted(
-        found, key=lambda one: (one.hosts is None, _KINDS.index(one.kind))
+        advice, key=lambda one: (one.hosts is None, _KINDS.index(one.kind))
     )
 
 
@@ -189,12 +189,12 @@ def _list_ways(
         choices = [
             [
                 (cause, one)
-                for one in _combine(cause, found, lacking.get(uuid))
+                for one in _combine(cause, lifted, lacking.get(uuid))
                 if trials.allows(one, uuid)
                 # Of pairs there are enough with an act on hosts.
                 and (len(causes) == 1 or one.supposes not in _OF_METADATA)
             ]
-            for cause, found in causes.items()
+            for cause, lifted in causes.items()
         ]
         for chosen in itertools.product(*choices):
             hosts.setdefault(chosen, []).append(uuid)
@@ -235,15 +235,17 @@ def _list_refused(
     judged: matrix.Matrix,
 ) -> Iterator[tuple[str, list[refusals.Refusal]]]:
     """Yield the hosts that an act could free, with their causes."""
-    found: dict[str, list[refusals.Refusal]] = {}
+    refusals_of: dict[str, list[refusals.Refusal]] = {}
     fixed = set()
     for column in judged.columns:
         for uuid, refused in column.refused.items():
-            found.setdefault(uuid, []).extend(refused)
+            refusals_of.setdefault(uuid, []).extend(refused)
             if not (refused[0].lifts or refused[0].acts):
                 fixed.add(uuid)
-    for uuid in sorted(found.keys() - fixed, key=judged.names.__getitem__):
-        yield uuid, found[uuid]
+    for uuid in sorted(
+        refusals_of.keys() - fixed, key=judged.names.__getitem__
+    ):
+        yield uuid, refusals_of[uuid]
 
 
 def _combine(

@@ -81,18 +81,18 @@ def _change_hosts(
 
     def find(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
         known = trials.cloud.aggs_by_id.values()
-        for one in sorted(known, key=lambda one: one.id):
-            if one.name not in step.act.names:
+        for aggregate in sorted(known, key=lambda one: one.id):
+            if aggregate.name not in step.act.names:
                 continue
             for host in _hosts(step, trials):
-                if (host in one.hosts) == (verb == 'remove'):
+                if (host in aggregate.hosts) == (verb == 'remove'):
                     # By its ID, which is no option whatever its name is.
                     yield (
                         _OPENSTACK,
                         'aggregate',
                         verb,
                         'host',
-                        str(one.id),
+                        str(aggregate.id),
                         host,
                     )
 
@@ -104,12 +104,12 @@ def _set_item(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
     item = '='.join((key, *value))
     if '=' in key or not messages.is_clean(item):
         raise _NoCommand
-    for one in trials.cloud.aggs_by_id.values():
-        if one.name == name:
+    for aggregate in trials.cloud.aggs_by_id.values():
+        if aggregate.name == name:
             verb = 'set' if value else 'unset'
             yield (
                 *(_OPENSTACK, 'aggregate', verb),
-                *(f'--property={item}', str(one.id)),
+                *(f'--property={item}', str(aggregate.id)),
             )
 
 

@@ -128,12 +128,14 @@ class Refused:
         :param amount: the field of the HostState that has reached it
         """
         value = getattr(self.host, amount) + 1
-        mine = [o for o in self.host.aggregates if option in o.metadata]
-        if not mine or not type(self.filter).__name__.startswith('Aggregate'):
+        aggregates = [o for o in self.host.aggregates if option in o.metadata]
+        if not aggregates or not type(self.filter).__name__.startswith(
+            'Aggregate'
+        ):
             yield act.raise_option('filter_scheduler', option, value)
-        elif len(mine) == 1:
+        elif len(aggregates) == 1:
             raises = act.set_item('more servers')
-            yield raises.named(mine[0].name, option, str(value))
+            yield raises.named(aggregates[0].name, option, str(value))
 
 
 _Compare = Callable[[Refused], str]

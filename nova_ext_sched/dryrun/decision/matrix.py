@@ -434,13 +434,13 @@ class Matrix:
     @functools.cached_property
     def _lacking(self) -> dict[str, set[str]]:
         """The resource classes of which each full host has too little."""
-        found = collections.defaultdict[str, set[str]](set)
+        lacking = collections.defaultdict[str, set[str]](set)
         for column in self.columns:
             for uuid, refused in column.refused.items():
                 for refusal in refused:
                     if refusal.is_full:
-                        found[uuid] |= refusal.lacking
-        return found
+                        lacking[uuid] |= refusal.lacking
+        return lacking
 
     @functools.cached_property
     def _unwanted(self) -> dict[str, str]:

@@ -33,21 +33,23 @@ def find(judged: matrix.Matrix, ctxt: typing.Any, spec_obj: typing.Any) -> str:
     asked = spec_obj.flavor
     wanted = _measure(asked)
     fitting = []
-    for one in objects.FlavorList.get_all(ctxt, filters={'is_public': True}):
-        given = _measure(one)
+    for flavor in objects.FlavorList.get_all(
+        ctxt, filters={'is_public': True}
+    ):
+        given = _measure(flavor)
         if (
-            one.extra_specs == asked.extra_specs
+            flavor.extra_specs == asked.extra_specs
             and given != wanted
             and all(given[name] <= wanted[name] for name in _GIVES)
             and any(
                 all(given[name] <= number for name, number in its.items())
                 for its in free
             )
-            and _takes_image(one, spec_obj)
+            and _takes_image(flavor, spec_obj)
         ):
             # How much of each it gives of what is asked for.
             nearness = sum(given[n] / (wanted[n] or 1) for n in _GIVES)
-            fitting.append((-nearness, one.name))
+            fitting.append((-nearness, flavor.name))
     return min(fitting, default=(0, ''))[1]
 
 

@@ -83,7 +83,7 @@ def explain(
     )
     # The type of a vGPU is a trait; an alias says it.
     kind = f'{shown} with {wanted}' if wanted and not name else shown
-    found = {}
+    refusal_of = {}
     for uuid in sorted(refused)[:_MOST]:
         device = max(
             _judge(providers, uuid, resource, amount, alike),
@@ -93,14 +93,14 @@ def explain(
         if device is _Device.UNLIKE and not wanted:
             continue
         acts = refusals.free(resource) if device is _Device.FULL else ()
-        found[uuid] = reasons.refusal_by_resource(
+        refusal_of[uuid] = reasons.refusal_by_resource(
             _SAID[device].format(shown if device is _Device.WITHOUT else kind),
             resource,
             lifts=device in (_Device.FULL, _Device.RESERVED),
             acts=acts,
             is_full=bool(acts),
         )
-    return found
+    return refusal_of
 
 
 def _read_amounts(part: query.Part) -> dict[str, int]:

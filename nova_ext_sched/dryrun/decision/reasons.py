@@ -414,13 +414,13 @@ def ask_filter(
             return {state.uuid: _REFUSED for state in refused}
         policy = policy_of_host_filter(host_filter)
         explain = _make_explainer(host_filter, spec_obj, policy, aggregates)
-        found = {}
+        refusal_of = {}
         for state in refused:
             # All of them: to lift one would not free a host that others
             # refuse.
             first, *others = explain(state) or [refusal(policy)]
-            found[state.uuid] = first._replace(more=tuple(others))
-        return found
+            refusal_of[state.uuid] = first._replace(more=tuple(others))
+        return refusal_of
     except Exception as exc:
         raise FilterFailed(
             name=type(host_filter).__name__, cause=messages.say_error(exc)
@@ -488,31 +488,31 @@ def _make_explainer(
 def _refuse(
     policy: declaration.Policy,
     judge: base.Judge,
-    found: verdict.Verdict,
+    judged: verdict.Verdict,
     state: typing.Any,
     blamed: '_Blamed',
 ) -> refusals.Refusal:
     """Return a refusal by a verdict, with all aggregates that cause it.
 
-    :param found: what ``judge`` said of the HostState
+    :param judged: what ``judge`` said of the HostState
     """
-    declared = policy.acts_lacking if found.lacks else policy.acts
+    declared = policy.acts_lacking if judged.lacks else policy.acts
     names = {
         one.supposes: blamed.find(one.supposes, policy, judge, state)
-        for one in found.acts or declared
+        for one in judged.acts or declared
         if one.supposes in _OF_AGGREGATES
     }
     acts = tuple(
         one.named(*names.get(one.supposes, ()))
-        for one in found.acts or declared
+        for one in judged.acts or declared
         if one.names or one.supposes not in names or names[one.supposes]
     )
-    closing = names.get(act.LEAVES) if found.aggregate else ()
+    closing = names.get(act.LEAVES) if judged.aggregate else ()
     return refusal(
         policy,
-        _join(closing or [found.aggregate]),
-        found.reason,
-        found.lacks,
+        _join(closing or [judged.aggregate]),
+        judged.reason,
+        judged.lacks,
         acts,
     )
 
@@ -548,12 +548,12 @@ class _Blamed:
         key = supposed, policy.name, *map(id, state.aggregates)
         if key not in self._found:
             if supposed == act.LEAVES:
-                found = _find_closing(judge, state)
+                names = _find_closing(judge, state)
             elif supposed == act.JOINS:
-                found = _find_opening(judge, state, self.known)
+                names = _find_opening(judge, state, self.known)
             else:
-                found = self._find_item(supposed, judge, state)
-            self._found[key] = found
+                names = self._find_item(supposed, judge, state)
+            self._found[key] = names
         return self._found[key]
 
     def _find_item(
@@ -561,17 +561,17 @@ class _Blamed:
     ) -> list[str]:
         """Return an aggregate and metadata with which a host passes."""
         tried = (
-            (one, *item)
-            for one in state.aggregates
-            for item in self._list_items(supposed, one)
+            (aggregate, *item)
+            for aggregate in state.aggregates
+            for item in self._list_items(supposed, aggregate)
         )
-        for one, key, value in itertools.islice(tried, _MOST_ITEMS):
-            changed = overlay.copy_with_item(one, key, value)
+        for aggregate, key, value in itertools.islice(tried, _MOST_ITEMS):
+            changed = overlay.copy_with_item(aggregate, key, value)
             self._changed.append(changed)
-            mine = [changed if o is one else o for o in state.aggregates]
+            mine = [changed if o is aggregate else o for o in state.aggregates]
             if _judge_in(judge, state, mine).passes:
                 rest = [] if value is None else [value]
-                return [fields.aggregate_name(one), key, *rest]
+                return [fields.aggregate_name(aggregate), key, *rest]
         return []
 
     def _list_items(
@@ -616,13 +616,13 @@ def _find_opening(
     judge: base.Judge, state: typing.Any, known: Sequence[typing.Any]
 ) -> list[str]:
     """Return the first aggregate with which a host passes; empty if none."""
-    mine = [one.uuid for one in state.aggregates]
-    for one in known[:_MOST_TRIED]:
+    mine = [aggregate.uuid for aggregate in state.aggregates]
+    for aggregate in known[:_MOST_TRIED]:
         if (
-            one.uuid not in mine
-            and _judge_in(judge, state, [*state.aggregates, one]).passes
+            aggregate.uuid not in mine
+            and _judge_in(judge, state, [*state.aggregates, aggregate]).passes
         ):
-            return [fields.aggregate_name(one)]
+            return [fields.aggregate_name(aggregate)]
     return []
 
 

@@ -210,12 +210,14 @@ def _refuse(
         phrase = f'are too small by what {option} keeps back'
     elif resource.startswith('CUSTOM_'):
         phrase += _RESERVED_NODE
-    found = {uuid: words[room] for uuid, room in rooms.items()}
+    refusal_of = {uuid: words[room] for uuid, room in rooms.items()}
     for uuid, room in rooms.items():
         if room == _Room.RESERVED:
             detail = details[uuid]
-            found[uuid] = words[room]._replace(phrase=phrase, detail=detail)
-    return found
+            refusal_of[uuid] = words[room]._replace(
+                phrase=phrase, detail=detail
+            )
+    return refusal_of
 
 
 def _judge(amount: int, capacity: int, units: _Units | None) -> _Room:

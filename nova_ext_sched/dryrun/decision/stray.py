@@ -124,12 +124,14 @@ def find(cloud: snapshot.Snapshot, read: Held) -> Iterator[conclusion.Stray]:
     ]
     away = [pair for pair in holding if not _stands(cloud, pair[1], pair[0])]
     migrations = _find_migrations(cloud, (one.uuid for _, one in away))
-    for uuid, one in away:
-        if found := _judge(cloud, uuid, one, migrations.get(one.uuid, [])):
+    for uuid, server in away:
+        if found := _judge(
+            cloud, uuid, server, migrations.get(server.uuid, [])
+        ):
             yield found
-    for uuid, one in holding:
-        if one.vm_state in _IDLE and (uuid, one) not in away:
-            yield _tell_idle(cloud, uuid, one)
+    for uuid, server in holding:
+        if server.vm_state in _IDLE and (uuid, server) not in away:
+            yield _tell_idle(cloud, uuid, server)
 
 
 def _tell_idle(

@@ -52,7 +52,7 @@ class Crowding:
         if rest or doubled.bit_count() != 1:
             return
         try:
-            found = self._places.find_weigher(prepared, target, self._barred)
+            weigher = self._places.find_weigher(prepared, target, self._barred)
         except placement.PlacementFailed:
             raise
         except Exception:
@@ -61,13 +61,13 @@ class Crowding:
         preferred = self._weighers.setdefault(
             target.host, collections.Counter()
         )
-        preferred[found] += 1
+        preferred[weigher] += 1
 
     def find(self, moves: Sequence[plans.Move]) -> list[plans.Crowded]:
         """Return the hosts that get far more servers than others."""
         counts = collections.Counter(move.expected for move in moves)
         numbers = [number for _, number in counts.most_common()]
-        found = []
+        crowded = []
         for place, (host, number) in enumerate(counts.most_common()):
             others = numbers[place + 1 :]
             if (
@@ -78,7 +78,7 @@ class Crowding:
                 break
             weighers = self._weighers.get(host, collections.Counter())
             [(weigher, _)] = weighers.most_common(1) or [('', 0)]
-            found.append(
+            crowded.append(
                 plans.Crowded(messages.clean(host), number, others[0], weigher)
             )
-        return found
+        return crowded

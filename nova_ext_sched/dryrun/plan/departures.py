@@ -184,7 +184,7 @@ class _Migrations:
             ):
                 continue
             try:
-                found = [
+                standing = [
                     *self._places.reader.read_on(
                         cell,
                         host,
@@ -192,11 +192,11 @@ class _Migrations:
                         _with_chosen(servers.OF_MOVES),
                     )
                 ]
-                is_up = bool(found) and self._is_up(cell, host)
+                is_up = bool(standing) and self._is_up(cell, host)
             except cells.CellFailed:
                 # Then each of its servers is asked about, and that fails.
                 continue
-            for stored in found:
+            for stored in standing:
                 instance = stored.instance
                 alike: object = None
                 key = stored.text and likeness.of_request(

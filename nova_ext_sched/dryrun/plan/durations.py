@@ -69,18 +69,18 @@ def estimate(
 @main_db.pick_context_manager_reader
 def select(cctxt: typing.Any) -> list[tuple[str, float]]:
     """Return the method, and the seconds, of a cell's last migrations."""
-    one = models.Migration.__table__.c
-    last = sa.select(sa.func.max(one.id)).scalar_subquery()
+    columns = models.Migration.__table__.c
+    last = sa.select(sa.func.max(columns.id)).scalar_subquery()
     query = (
         sa.select(
-            one.deleted,
-            one.migration_type,
-            one.status,
-            one.created_at,
-            one.updated_at,
+            columns.deleted,
+            columns.migration_type,
+            columns.status,
+            columns.created_at,
+            columns.updated_at,
         )
-        .where(one.id > last - _LAST_ROWS)
-        .order_by(one.id.desc())
+        .where(columns.id > last - _LAST_ROWS)
+        .order_by(columns.id.desc())
     )
     # nova deletes those of a server with it; a saved cloud has none of them.
     rows = [

@@ -164,18 +164,18 @@ def finish_rounds(
     )
 
 
-def make_deleting(one: plans.Leaving, is_stuck: bool) -> plans.Stuck:
+def make_deleting(server: plans.Leaving, is_stuck: bool) -> plans.Stuck:
     """Describe a server that holds its host until its deletion ends.
 
     :param is_stuck: whether nova has done nothing for long
     """
     return plans.Stuck(
-        **vars(plans.take_leaving(one)),
+        **vars(plans.take_leaving(server)),
         reason='its deletion has not ended for an hour'
         if is_stuck
         else 'it is being deleted',
         cause=plans.STATE,
-        would_help=admission.say_how_to_delete(one.server, is_stuck),
+        would_help=admission.say_how_to_delete(server.server, is_stuck),
     )
 
 

@@ -158,27 +158,27 @@ def name_own(
     return [_name_own(cloud, one) for one in stuck]
 
 
-def _name_own(cloud: snapshot.Snapshot, one: plans.Stuck) -> plans.Stuck:
-    is_asked = one.cause not in (plans.FAULT, plans.NOT_KNOWN)
-    is_asked = is_asked and not one.is_left_out
-    if one.is_refused or one.is_never_moved or not is_asked:
-        return one
-    holds = cloud.providers.get_consumer(one.server).get('allocations', {})
+def _name_own(cloud: snapshot.Snapshot, stuck: plans.Stuck) -> plans.Stuck:
+    is_asked = stuck.cause not in (plans.FAULT, plans.NOT_KNOWN)
+    is_asked = is_asked and not stuck.is_left_out
+    if stuck.is_refused or stuck.is_never_moved or not is_asked:
+        return stuck
+    holds = cloud.providers.get_consumer(stuck.server).get('allocations', {})
     away = {
-        uuid: {one.server: holds[uuid]}
+        uuid: {stuck.server: holds[uuid]}
         for uuid in holds.keys() & cloud.hosts.keys()
-        if cloud.hosts[uuid].host != one.host
+        if cloud.hosts[uuid].host != stuck.host
     }
     if not away:
-        return one
+        return stuck
     names = messages.first_few(
         sorted({cloud.hosts[uuid].host for uuid in away})
     )
     remedies = dict.fromkeys(found.remedy for found in stray.find(cloud, away))
     return dataclasses.replace(
-        one,
-        reason=f'{one.reason}. It holds room on {names} itself',
-        would_help='; '.join(remedies) or one.would_help,
+        stuck,
+        reason=f'{stuck.reason}. It holds room on {names} itself',
+        would_help='; '.join(remedies) or stuck.would_help,
     )
 
 

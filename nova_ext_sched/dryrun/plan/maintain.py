@@ -353,14 +353,14 @@ class Maintenance:
             )
         without_place += [
             plans.Stuck(
-                **vars(one),
+                **vars(server),
                 reason='it is paused, and no host whose turn is over takes it',
                 cause=plans.STATE,
                 would_help='resume it (openstack server unpause '
-                f'{one.server})',
+                f'{server.server})',
             )
-            for one in remaining
-            if not self._moves_twice(one)
+            for server in remaining
+            if not self._moves_twice(server)
         ]
         return [*without_place, *self._migrating.get(host, ())]
 

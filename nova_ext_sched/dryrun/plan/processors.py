@@ -71,12 +71,12 @@ def read_host(state: typing.Any) -> Processor | None:
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> Processor | None:
     try:
-        found = json.loads(text)
-        features = frozenset(found['features'])
+        parsed = json.loads(text)
+        features = frozenset(parsed['features'])
         # nova compares such a host with itself.
-        if found['arch'] == fields.Architecture.AARCH64 or not features:
+        if parsed['arch'] == fields.Architecture.AARCH64 or not features:
             return None
-        return Processor(found['vendor'] or '', features)
+        return Processor(parsed['vendor'] or '', features)
     except (ValueError, LookupError, TypeError):
         return None
 

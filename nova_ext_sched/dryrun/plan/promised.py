@@ -113,12 +113,12 @@ class Promised:
 
         :param movables: the servers that may move
         """
-        mine = self._coming.spec_obj.instance_group
+        wanted = self._coming.spec_obj.instance_group
         mates = []
-        for prepared in movables.values() if mine else ():
+        for prepared in movables.values() if wanted else ():
             if not isinstance(prepared, Exception):
                 group = prepared.spec_obj.instance_group
-                if group and group.uuid == mine.uuid:
+                if group and group.uuid == wanted.uuid:
                     mates.append((group, group.members))
         with self._cloud.fork() as future:
             if not future.before:

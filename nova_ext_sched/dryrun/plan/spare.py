@@ -89,12 +89,12 @@ class Spare:
                 self.servers = self._lower(todo[0])
                 self.failure = todo[0].failure
 
-    def _lower(self, one: Evacuated) -> int:
+    def _lower(self, evacuated: Evacuated) -> int:
         low, high = 0, self.servers
         while high - low > 1:
             number = (low + high) // 2
             with self._growing(number):
-                is_as_now = self._is_as_now(one, number)
+                is_as_now = self._is_as_now(evacuated, number)
             low, high = (number, high) if is_as_now else (low, number)
         return low
 
