@@ -114,10 +114,10 @@ def find(errors: Iterable[jsonschema.ValidationError]) -> Iterator[Finding]:
                 yield from find(alternative)
                 break
         else:
-            yield from _describe(error)
+            yield from _find_in(error)
 
 
-def _describe(error: jsonschema.ValidationError) -> Iterator[Finding]:
+def _find_in(error: jsonschema.ValidationError) -> Iterator[Finding]:
     """Yield a finding, or several, for an error of jsonschema."""
     path = tuple(error.absolute_path)
     form, got = error.schema, error.instance
@@ -138,10 +138,10 @@ def _describe(error: jsonschema.ValidationError) -> Iterator[Finding]:
             expected = f'the key {" and ".join(missing)}'
             yield Finding(path, expected, show_keys(got), got)
     else:
-        yield _describe_value(error)
+        yield _find_value(error)
 
 
-def _describe_value(error: jsonschema.ValidationError) -> Finding:
+def _find_value(error: jsonschema.ValidationError) -> Finding:
     selecting = [
         part
         for alternative in _get_alternatives(error)

@@ -122,7 +122,7 @@ class Command(command.Command):
     def _fail(self, exc: Exception, status: int) -> int:
         if self.app_args and self.app_args.debug:
             logging.getLogger(__name__).debug('', exc_info=exc)
-        text = messages.without_secrets(_describe(exc))
+        text = messages.without_secrets(_say_fault(exc))
         if not isinstance(exc, exception.ScenarioInvalid):
             # A fault of a scenario names the file instead.
             text = f'{self.program} {self.cmd_name}: {text}'
@@ -137,8 +137,8 @@ class Command(command.Command):
         return status
 
 
-def _describe(exc: Exception) -> str:
-    """Describe a fault for an operator."""
+def _say_fault(exc: Exception) -> str:
+    """Return a fault in words for an operator."""
     if type(exc).__module__.startswith(('oslo_db.', 'sqlalchemy.')):
         # Without the statement, which is in the further lines.
         return (

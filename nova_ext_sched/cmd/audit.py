@@ -116,7 +116,7 @@ def audit(
         findings: list[audit_report.Finding] = []
         for server in auditing.judge(advance):
             if not parsed_args.summary:
-                findings += _describe(server)
+                findings += _make_findings(server)
         hosts = topology.make_documents(cloud)
     found = {one.project for one in findings} | auditing.totals.projects
     # A reason may name another project than that of the server.
@@ -124,7 +124,7 @@ def audit(
     return auditing, findings, hosts, projects.read_names(found)
 
 
-def _describe(server: typing.Any) -> Iterator[audit_report.Finding]:
+def _make_findings(server: typing.Any) -> Iterator[audit_report.Finding]:
     name = messages.clean(server.name)
     # Interned: tens of thousands of servers share few projects and hosts.
     project, host = map(sys.intern, (server.project_id, server.host))

@@ -202,7 +202,7 @@ def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
         yield report.Section(f'{late}.')
     for fault in _get_faults(explained):
         yield report.Section(f'{fault.rstrip(".")}.', apart=False)
-    yield report.Section(_describe_server(explained['request']), apart=False)
+    yield report.Section(_say_server(explained['request']), apart=False)
     head, why = document.tell(explained)
     if not (answer['finds_host'] or answer.get('refusal')):
         every = ' for every instance' * bool(answer['left'])
@@ -326,7 +326,7 @@ def _amount(resource: str, number: int) -> str:
     return f'{number} {_UNITS.get(resource, resource)}'
 
 
-def _describe_server(request: Document) -> str:
+def _say_server(request: Document) -> str:
     operation = request['operation']
     verb = 'create' if operation == 'boot' else operation
     if request['server'] is None:
@@ -425,7 +425,7 @@ def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
         if place and len(hosts) > _MOST_APART:
             place = _find_place(explained, host)
         key = (
-            _judge(explained, host),
+            _count_refusing(explained, host),
             place,
             *_list_verdicts(explained, host, all_),
         )
@@ -434,7 +434,7 @@ def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
         of_many = ''
         if len(alike) > 1:
             of_many = f' ({len(alike)} hosts)'
-            judged = _judge(explained, alike[0], is_one=False)
+            judged = _count_refusing(explained, alike[0], is_one=False)
         names = messages.in_ranges(host['host'] for host in alike)
         if len(names) > _LONGEST_RANGES:
             # Blanks, where the list can wrap.
@@ -467,7 +467,9 @@ def _by_stage(
     return rows
 
 
-def _judge(explained: Document, host: Document, is_one: bool = True) -> str:
+def _count_refusing(
+    explained: Document, host: Document, is_one: bool = True
+) -> str:
     """Return how many constraints refuse a host, or each of several."""
     verdicts = [one['verdict'] for one in host['verdicts']]
     unjudged = verdicts.count(conclusion.NOT_JUDGED)

@@ -177,7 +177,7 @@ def finish(
         details=[*_list_shut_down(shut_down), *told.details],
     )
     return documents.finish(
-        whole, plan_format.FORMAT, lambda: {**_describe(made), **more}
+        whole, plan_format.FORMAT, lambda: {**_make_part(made), **more}
     )
 
 
@@ -252,7 +252,7 @@ def _list_shut_down(
     return [report.Section(title, lines, _MOST_SERVERS, 'move')] * bool(lines)
 
 
-def _describe(made: typing.Any) -> dict[str, typing.Any]:
+def _make_part(made: typing.Any) -> dict[str, typing.Any]:
     """Return a dataclass with moves, as documents have it."""
     described = dataclasses.asdict(made)
     for part in (

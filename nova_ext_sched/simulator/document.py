@@ -63,7 +63,7 @@ def load(file: str) -> typing.Any:
         cause = exc.strerror or str(exc)
         finding = schema.Finding((), 'a file that can be read', cause)
     except (yaml.YAMLError, ValueError) as exc:
-        finding = schema.Finding((), 'YAML', _describe(exc))
+        finding = schema.Finding((), 'YAML', _say_fault(exc))
     raise exception.ScenarioInvalid(path=file, findings=[finding])
 
 
@@ -81,7 +81,7 @@ def parse(text: bytes | str) -> typing.Any:
         raise _TooLarge('a few levels') from None
 
 
-def _describe(exc: Exception) -> str:
+def _say_fault(exc: Exception) -> str:
     if not isinstance(exc, yaml.MarkedYAMLError) or not exc.problem_mark:
         return messages.clean(' '.join(str(exc).split()), 200)
     said = ', '.join(filter(None, (exc.context, exc.problem)))

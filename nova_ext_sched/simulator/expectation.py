@@ -178,9 +178,9 @@ class Expectation:
             failing = len(outcome.placements)
         if outcome.failed != [self.failure] * failing:
             return False
-        return all(met for _, met in self._judge(outcome))
+        return all(met for _, met in self._compare(outcome))
 
-    def _judge(self, outcome: Outcome) -> Iterator[tuple[str, bool]]:
+    def _compare(self, outcome: Outcome) -> Iterator[tuple[str, bool]]:
         """Yield expectations of servers with a host, and if each is met."""
         hosts = outcome.hosts
         if self.hosts:
@@ -203,7 +203,7 @@ class Expectation:
         if self.failure is not None and self.failures is None:
             return _NAMES[self.failure]
         nowhere = Outcome((), domains=collections.defaultdict(dict))
-        parts = [words for words, _ in self._judge(nowhere)]
+        parts = [words for words, _ in self._compare(nowhere)]
         if self.failure is not None:
             parts.append(f'{_NAMES[self.failure]} ×{self.failures}')
         return ', '.join(parts) or 'any host'

@@ -86,7 +86,7 @@ def explain(
     refusal_of = {}
     for uuid in sorted(refused)[:_MOST]:
         device = max(
-            _judge(providers, uuid, resource, amount, alike),
+            _classify(providers, uuid, resource, amount, alike),
             default=_Device.WITHOUT,
         )
         # What another constraint of the group is, nobody says.
@@ -113,7 +113,7 @@ def _read_amounts(part: query.Part) -> dict[str, int]:
     }
 
 
-def _judge(
+def _classify(
     providers: placement.Providers,
     host: str,
     resource: str,

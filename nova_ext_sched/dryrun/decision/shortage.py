@@ -126,7 +126,7 @@ def explain(
         room = _Room.WITHOUT
         if inventory is not None:
             given = units[provider]
-            room = _judge(amount, inventory['capacity'], given)
+            room = _classify(amount, inventory['capacity'], given)
             if given is not None:
                 largest = _find_largest(inventory, given)
                 free[uuid] = max(free.get(uuid, 0), largest)
@@ -220,8 +220,8 @@ def _refuse(
     return refusal_of
 
 
-def _judge(amount: int, capacity: int, units: _Units | None) -> _Room:
-    """Judge the room of a provider for an amount that is not free.
+def _classify(amount: int, capacity: int, units: _Units | None) -> _Room:
+    """Classify the room of a provider for an amount that is not free.
 
     :param units: None where they are not known
     """

@@ -125,7 +125,7 @@ def find(cloud: snapshot.Snapshot, read: Held) -> Iterator[conclusion.Stray]:
     away = [pair for pair in holding if not _stands(cloud, pair[1], pair[0])]
     migrations = _find_migrations(cloud, (one.uuid for _, one in away))
     for uuid, server in away:
-        if found := _judge(
+        if found := _find_at(
             cloud, uuid, server, migrations.get(server.uuid, [])
         ):
             yield found
@@ -214,7 +214,7 @@ def _is_lost(server: _Server, migrations: Sequence[_Migration]) -> bool:
     return all(mine.written <= now - CLEARING for mine in open_)
 
 
-def _judge(
+def _find_at(
     cloud: snapshot.Snapshot,
     uuid: str,
     server: _Server,
@@ -255,7 +255,7 @@ def _find_remedy(
 ) -> str | None:
     """Return the commands to run, by the module's table; None if it is held.
 
-    :param uuid: of the host that is held; the others as of :func:`_judge`
+    :param uuid: of the host that is held; the others as of :func:`_find_at`
     :param last: the migration that holds it, or the last of this host
     """
     if server.vm_state == vm_states.RESIZED:

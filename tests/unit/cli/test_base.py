@@ -28,7 +28,7 @@ class DescribeTestCase(testtools.TestCase):
     )  # fmt: skip
     @ddt.unpack
     def test_words(self, error, expected):
-        self.assertEqual(expected, base._describe(error))
+        self.assertEqual(expected, base._say_fault(error))
 
     def test_an_option_of_nova_conf(self):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
@@ -42,7 +42,7 @@ class DescribeTestCase(testtools.TestCase):
         )
         self.assertIn(
             f'Value for option number from {path} is not valid: ',
-            base._describe(error),
+            base._say_fault(error),
         )
 
 
