@@ -84,6 +84,13 @@ class PlannerTestCase(PlanTestCase):
         self.assertIn('openstack server delete b); if that', again)
         self.assertEqual([], made.gone)
 
+    def test_one_that_left_while_it_is_being_deleted(self):
+        """It is told once, with what ends its deletion."""
+        self.small.deleting, self.small.now_on = {'a': False}, {'a': 'h2'}
+        found = self.small.drain('h1=4 a=1; h2=4', 'h1')
+        self.assertEqual(([], []), (found.moves, found.moved))
+        self.assertEqual('a', small.name(found.stuck))
+
     def test_servers_that_were_moved_meanwhile(self):
         """Beside an applier; another host that is to be empty is none."""
         self.small.now_on = {'a': 'h3', 'b': 'h3', 'c': 'h2'}

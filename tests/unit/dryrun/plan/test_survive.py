@@ -91,6 +91,13 @@ class SurviveTestCase(small.TestCase):
         [room] = found.spares
         self.assertEqual(6, room.fit)
 
+    def test_one_whose_deletion_begins_meanwhile(self):
+        """It is evacuated as planned: its host ends no deletion."""
+        self.small.deleting = {'x': False}
+        [found] = self.small.survive('a=4 x=1; b=4').failed
+        self.assertEqual('x:b', small.say(found.moves))
+        self.assertEqual([], found.stuck)
+
     def test_one_that_is_being_deleted(self):
         """It takes no place from others, and has its room yet."""
         self.small.change = lambda _: setattr(
