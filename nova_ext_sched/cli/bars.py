@@ -80,7 +80,7 @@ def compare(
 ) -> list[Bar | str]:
     """Return a bar for each number; the largest fills the width.
 
-    Text has none, nor has a number that stands alone.
+    Text has none, nor has a number that is alone.
 
     :param style: of all
     """

@@ -53,22 +53,22 @@ class Command(command.Command):
     Progress and faults go to standard error.
     """
 
-    #: What has this command.
+    #: The program that has this command.
     program = 'nova-ext-sched'
 
-    #: What it is for; one of :data:`.help.PURPOSES`.
+    #: Its purpose; one of :data:`.help.PURPOSES`.
     purpose = cli_help.OTHERS
 
     #: Command lines at the end of its help, without the program and its name.
     examples: Sequence[str] = ()
 
-    #: What is said of options that it does not have, by their names.
+    #: The errors for options that it does not have, by their names.
     hints: Mapping[str, str] = types.MappingProxyType({})
 
-    #: What the command ends with; set by ``take_action``.
+    #: The exit status; set by ``take_action``.
     status = FINE
 
-    #: What it failed for, as standard error has it.
+    #: The reason of a failure, as standard error has it.
     fault = ''
 
     @property

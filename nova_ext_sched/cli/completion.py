@@ -28,7 +28,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import cache
 
-#: What bash sources. It asks bash's own completion for the names of files.
+#: The script that bash sources. It asks bash's own completion for file names.
 SCRIPT = r"""_nova_ext_sched()
 {
   local reply line=${COMP_LINE:0:$COMP_POINT}
@@ -86,7 +86,7 @@ class Complete(cliff_complete.CompleteCommand):
 
 
 def complete(line: str) -> list[str]:
-    """Return the words that can stand in place of the last one of a line.
+    """Return the words that can replace the last one of a line.
 
     Words are quoted for the shell. None is returned where it is to complete
     the name of a file.

@@ -15,7 +15,7 @@ from nova_ext_sched import messages
 #: and before those of cliff's formatters.
 OUTPUT, NOVA_CONF = _SHARED = 'output', 'nova.conf'
 
-#: What commands are for, in the order of the list of all.
+#: The purposes of commands, in the order of the list of all.
 PURPOSES = LOOK, PLAN, RECORD, TRY = ('Look', 'Plan', 'Record', 'Try')
 OTHERS = 'Others'
 

@@ -26,7 +26,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import terminal
 
-#: What shows all that is folded.
+#: The option that shows everything that is folded.
 SEE_ALL = '--all lists all'
 
 #: In place of a number of what was not counted.
@@ -60,7 +60,7 @@ class Line(typing.NamedTuple):
     """A row that people read.
 
     :ivar text: wraps
-    :ivar label: stands before it; numbers of a section end in one column
+    :ivar label: the number before it; numbers of a section end in one column
     :ivar name: of a server, as a user wrote it; it stands before the text, as
         much of it as has room
     :ivar notes: paragraphs below it
@@ -94,7 +94,7 @@ class Section:
         written in place of a line that would count it.
     :ivar noun: the name of a row, in the singular
     :ivar columns: the heads of a table; empty for lines. One of bars has none
-    :ivar apart: whether an empty line stands before it
+    :ivar apart: whether an empty line comes before it
     :ivar indent: how far lines, and what of the title wraps, are set in
     :ivar body: a renderable in place of rows
     :ivar style: of the title; by default that of a heading where rows follow
@@ -210,7 +210,7 @@ def _wrap(
     """Yield the lines of a paragraph; without text an empty one.
 
     :param indent: how far the paragraph is set in
-    :param label: what the first line begins with; the others are set in
+    :param label: the beginning of the first line; the others are set in
         as far as it reaches. One that leaves no room stands by itself
     :param hang: how far the others are set in where there is no label
     """

@@ -105,7 +105,7 @@ def _make_app(argv: list[str]) -> typing.Any:
         # Warnings and errors alone, unless -v asks for more.
         DEFAULT_VERBOSE_LEVEL = 0
 
-        #: What was typed after the program's name.
+        #: The words that were typed after the program's name.
         words = argv
 
         def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:

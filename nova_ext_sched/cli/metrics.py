@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A file of a command's figures, for the node exporter's text files."""
+"""Writes a command's metrics to a file for the node exporter."""
 
 import argparse
 from collections.abc import Callable
@@ -34,10 +34,10 @@ class Figure(typing.NamedTuple):
 
 
 class Command(base.Command):
-    """A command that writes its figures to the file that ``--metrics`` names.
+    """A command that writes its metrics to the file that ``--metrics`` names.
 
     ===========  =================  ========================
-    exit status  figures            time of the last success
+    exit status  metrics            time of the last success
     ===========  =================  ========================
     0, 3         of this run        now
     1, 2         those of the file  that of the file
@@ -70,7 +70,7 @@ class Command(base.Command):
         return status
 
     def measure(self) -> Iterable[Figure]:
-        """Return the figures; called where the exit status is 0 or 3."""
+        """Return the metrics; called where the exit status is 0 or 3."""
         raise NotImplementedError
 
 
@@ -83,7 +83,7 @@ def write(
     """Write the file of a run, whole or not at all.
 
     :param status: the exit status of the command
-    :param measure: returns the figures; called where they are new
+    :param measure: returns the metrics; called where they are new
     :raises OSError: it cannot be written
     """
     # Imported here, because only this option needs it.

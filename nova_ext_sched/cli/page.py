@@ -2,9 +2,9 @@
 
 """Answers as one page for browsers, to be sent: it has nothing from elsewhere.
 
-What somebody wrote is text in it and nothing else. Its Content-Security-Policy
-lets run our one script and takes our one style, each by its hash; so nothing
-that this module would let through by mistake can do anything.
+Words that users wrote are text in it and nothing else. Its
+Content-Security-Policy allows our one script and our one style, each by its
+hash; so nothing that this module lets through by mistake can do anything.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def is_wanted(parsed_args: argparse.Namespace) -> bool:
 def write(parsed_args: argparse.Namespace, title: str, answer: str) -> None:
     """Write a page of an answer, or one more answer into a page.
 
-    :param title: what link and heading say
+    :param title: the text of link and heading
     :param answer: the result of :func:`draw`
     :raises OSError: it cannot be written
     :raises base.UsageError: the page is not one of ours

@@ -87,7 +87,7 @@ def begin(
 
     :param head: a clause, without its stop
     :param remarks: sentences
-    :param counts: numbers that the head stands on, and what they count
+    :param counts: numbers that the head relies on, and their nouns
     :param styles: of what is counted; by default each is bad
     """
     parts = ', '.join(f'{what} {number}' for number, what in counts)
@@ -177,7 +177,7 @@ def _describe_origin(
 ) -> dict[str, typing.Any]:
     """Describe the saved file, or the changed copy, that a document is of.
 
-    The clock of such a command stands at the moment when the cloud was saved.
+    The clock of such a command stopped when the cloud was saved.
     """
     if origin is None:
         return {}
@@ -252,7 +252,7 @@ class Lister(base.Command, lister.Lister):
 
     formatter: typing.Any
 
-    #: What ``--color`` says.
+    #: The value of ``--color``.
     color: str
 
     #: The names of the columns, where these are always the same.
@@ -340,7 +340,7 @@ class Lister(base.Command, lister.Lister):
         return self.columns
 
     def make_report(self, parsed_args: argparse.Namespace) -> Report:
-        """Return everything that is to be told."""
+        """Return everything that is to be printed."""
         raise NotImplementedError
 
     def take_action(

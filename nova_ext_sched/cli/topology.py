@@ -25,7 +25,7 @@ from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import terminal
 
-#: What rows are, by the choices of ``--map-by``.
+#: The nouns of rows, by the choices of ``--map-by``.
 GROUPS = {
     'domain': 'failure domain',
     'zone': 'zone',
@@ -74,9 +74,9 @@ class Sign(typing.NamedTuple):
         return (self.plain or self.shown) if _is_plain(paper) else self.shown
 
 
-#: A host of which there is nothing to say.
+#: A host without anything to report.
 NOTHING = Sign('·', '.')
-#: What a host is of which a command has found nothing, by state or closing.
+#: The sign of a host without findings, by state or closing.
 _STATES = {
     'down': (Sign('x', style=terminal.BAD), 'down'),
     'disabled': (Sign('-', style=terminal.BAD), 'disabled'),
@@ -162,7 +162,7 @@ class Map:
     """The map, for a rich Console.
 
     :ivar hosts: their entries in a document
-    :ivar signs: of the hosts of which the command found something
+    :ivar signs: of the hosts where the command found something
     :ivar numbers: the numbers to add up for each row, by host
     :ivar head: the name of these numbers
     :ivar legend: the meanings of signs, by their entry; :data:`NOTHING` too

@@ -147,7 +147,7 @@ def make_auditor(
 ) -> auditor.Auditor:
     """Return one of :func:`nova_ext_sched.cli.options.add_selection`.
 
-    :raises exception.InvalidValue: what is named does not exist
+    :raises exception.InvalidValue: a named object does not exist
     """
     return auditor.make(
         cloud,

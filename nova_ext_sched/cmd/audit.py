@@ -102,9 +102,9 @@ def audit(
 ]:
     """Judge all servers.
 
-    :returns: what has judged them; what was found; what documents have of the
-        hosts; by ID the names of the projects with a server that was found,
-        and of those that a reason names, where keystone tells them
+    :returns: the auditor; its findings; the hosts of documents; by ID the
+        names of the projects that have findings, or are in a reason, where
+        keystone tells them
     """
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import projects

@@ -131,7 +131,7 @@ class Summary:
     summary: list[Place]
 
 
-#: Of the document's schema: the title, the format, what each form has.
+#: The document's schema: its title, its format, the parts of each form.
 SCHEMA = (
     'What nova-ext-sched audit prints with -f json and -f yaml',
     FORMAT,
@@ -139,7 +139,7 @@ SCHEMA = (
     (Summary, *documents.COMMON),
 )
 
-#: What the document has of the hosts.
+#: The hosts in the document.
 Topology = Sequence[Mapping[str, typing.Any]]
 
 

@@ -24,7 +24,7 @@ from nova_ext_sched.dryrun.fit import answer
 #: Changes when a reader of the document must change.
 FORMAT = 2
 
-#: Of the document's schema: the title, the format, what it has.
+#: The document's schema: its title, its format, its parts.
 SCHEMA = (
     'What nova-ext-sched capacity prints with -f json and -f yaml',
     FORMAT,
@@ -37,7 +37,7 @@ SCHEMA = (
     ),
 )
 
-#: What the document has of the hosts.
+#: The hosts in the document.
 Hosts = Sequence[dict[str, typing.Any]]
 
 #: The columns of the flavors.
@@ -45,13 +45,13 @@ COLUMNS = ('Flavor', 'Servers', 'Hosts', 'Limiting factors')
 #: The columns of the room that hosts have for them.
 HOST_COLUMNS = ('Flavor', 'Host', 'Servers', 'Limiting factors')
 
-#: What groups of hosts are, by the choices of --by.
+#: The nouns of groups of hosts, by the choices of --by.
 GROUPS = {
     'zone': 'zone',
     'aggregate': 'aggregate',
     'domain': 'failure domain',
 }
-# The sign of a host of which only the sum with others is known.
+# The sign of a host that is counted only in a sum with others.
 _UNKNOWN = topology.Sign('?', style=terminal.ASIDE)
 
 # The most hosts or groups of a flavor that people see.

@@ -2,8 +2,8 @@
 
 """Answers of other processes about a copy of a cloud.
 
-A process can be of one cloud only: what supposes hosts, or asks how many of
-them are enough, needs others.
+A process can be of one cloud only: an answer that supposes hosts, or says how
+many are enough, needs others.
 """
 
 from collections.abc import Iterable

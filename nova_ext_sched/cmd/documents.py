@@ -25,7 +25,7 @@ class Asked:
     """The origin of an answer, as :func:`..cli.report.say_origin` adds it.
 
     :ivar command: the typed command line, without passwords
-    :ivar supposed: what the answer takes for granted and is not so, in the
+    :ivar supposed: the changes that the answer takes for granted, in the
         order of the options; empty where it is of the cloud as it is
     :ivar origin: the file that it is of, where it is of a saved cloud
     :ivar notes: sentences on a changed copy that the answer is of; those of a
@@ -76,13 +76,13 @@ class Said:
     answer: Answer
 
 
-#: What each document has besides what was found.
+#: The parts of each document besides the findings.
 COMMON = (heading.Heading, Asked, Read)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Told:
-    """An answer as it is told, before it is a report.
+    """An answer in sentences and sections, before it is a report.
 
     :ivar head: as of :func:`..cli.report.begin`, with ``counts``
     :ivar remarks: sentences that belong to the answer

@@ -55,7 +55,7 @@ class Tried:
     make_room: document_of.MayLack[MadeRoom]
 
 
-#: Of the document's schema: the title, the format, what it has.
+#: The document's schema: its title, its format, its parts.
 SCHEMA = (
     'What nova-ext-sched explain prints with -f json and -f yaml',
     document.FORMAT,
@@ -257,7 +257,7 @@ def _get_faults(explained: Document) -> Sequence[str]:
 def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
     """Yield acts that help, and a flavor that fits.
 
-    What changes a policy is told where nothing else helps, or with ``--all``.
+    Changes of a policy are listed where nothing else helps, or with ``--all``.
     """
     answer = explained['answer']
     # Records of old releases have none.

@@ -114,7 +114,7 @@ def _list_rounds(
 def _list_not_emptied(
     kept: Sequence[plans.NotEmptied], names: cli_names.Names
 ) -> Iterator[report.Section]:
-    """Yield the hosts, and the servers that stay on the first of them."""
+    """Yield the hosts, and the servers that stay on the first."""
     if kept:
         wide = max(len(one.host) for one in kept[:_MOST_HOSTS])
         lines = [

@@ -27,8 +27,8 @@ def draw_moves(
 ) -> topology.Map:
     """Return the map of hosts that servers leave, and of those that fill.
 
-    :param emptied: the names of those that are to be empty and of which it is
-        known what stands there
+    :param emptied: the names of hosts that are to be empty and where it is
+        known which servers are there
     """
     signs = dict.fromkeys((one.host for one in plan.moves), _LEFT)
     signs |= dict.fromkeys(emptied, _EMPTY)

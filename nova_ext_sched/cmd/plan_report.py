@@ -56,7 +56,7 @@ class Survival(documents.Said):
     lose: typing.Annotated[str, {'enum': ['host', 'domain']}]
 
 
-#: Of the document's schema: the title, the format, what each form has.
+#: The document's schema: its title, its format, the parts of each form.
 SCHEMA = (
     'What nova-ext-sched mend, drain, make-room, maintain and survive print '
     'with -f json and -f yaml',
@@ -153,7 +153,7 @@ def finish(
     The running servers that a plan shuts down are in its first sentence, and
     are listed before all else.
 
-    :param told: what is told of this kind of plan
+    :param told: the sentences and sections of this kind of plan
     :param more: further parts of the document
     """
     shut_down = [*_number_shut_down(made)]
@@ -209,7 +209,7 @@ def _number_shut_down(
 def _say_shut_down(moves: Sequence[plans.Move], joint: str) -> str:
     """Return the second sentence of a plan that shuts down servers.
 
-    :param joint: stands between
+    :param joint: the text between both sentences
     """
     if not moves:
         return ''
@@ -572,7 +572,7 @@ def make_stuck_rows(
 def say_room(room: plans.Room, whom: str = '') -> str:
     """Return how many moves make room, and on which hosts.
 
-    :param whom: for whom, after a blank
+    :param whom: the servers that it is for, after a blank
     """
     moves = messages.count('move', len(room.moves))
     verb = messages.agree(len(room.moves), 'makes', 'make')

@@ -143,7 +143,7 @@ def add_without(parser: typing.Any) -> None:
 class Lister(Command, report.Lister):
     """A command that answers with a report.
 
-    :cvar label: what standard error says while nova-scheduler's code runs
+    :cvar label: the progress line while nova-scheduler's code runs
     :cvar has_map: whether its hosts can be drawn
     """
 
@@ -243,7 +243,7 @@ class Lister(Command, report.Lister):
         return made
 
     def _needs_copy(self, parsed_args: argparse.Namespace) -> bool:
-        """Return whether what is supposed has to stand in tables."""
+        """Return whether the supposed changes need tables of their own."""
         return bool(
             parsed_args.add_host
             or parsed_args.without_host

@@ -2,8 +2,8 @@
 
 """The command ``nova-ext-sched simulate``.
 
-What comes with the extra ``simulator`` is imported when the command runs, so
-that it can say what is missing.
+The extra ``simulator`` is imported when the command runs, so that it can say
+which package is missing.
 """
 
 import argparse

@@ -22,7 +22,7 @@ DIFFERS = 'DIFFERS'
 WRONG = 'WRONG'
 UNEXPECTED = 'UNEXPECTED'
 
-#: What the results mean, but OK.
+#: The meanings of the results, but OK.
 LEGEND = {
     DIFFERS: 'nova-ext-sched does not do what the step expects.',
     WRONG: 'plain nova does not do what the step expects.',
@@ -90,7 +90,7 @@ class _Step:
     """One step, judged.
 
     :param verbose: say why hosts were refused even where the step found one
-    :param plain: what it did on plain nova; None where it was not run
+    :param plain: its result on plain nova; None where it was not run
     :ivar runs: the clouds that ran it, with result and outcome
     """
 

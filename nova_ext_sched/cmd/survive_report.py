@@ -34,7 +34,7 @@ COLUMNS = (
     'Cause',
 )
 
-#: Those that there are besides where more servers of flavors are counted.
+#: Further columns where more servers of flavors are counted.
 FLAVOR_COLUMNS = ('Flavor', 'Fit', 'Spare')
 
 # The most failures that people see, and the most of the tightest.

@@ -16,7 +16,7 @@ class Advance(typing.Protocol):
     ) -> object:
         """Count steps.
 
-        :param label: what is done from now on, where that changes
+        :param label: the work from now on, where that changes
         :param total: that so many steps begin; then none is counted
         """
 

@@ -294,7 +294,7 @@ def _find_elsewhere(
 
     Two requests for each sharing provider that has one of the traits.
 
-    :param has: what each provider has of what was asked for
+    :param has: the traits or aggregates of each provider
     """
     names_by_root: dict[str, dict[str, list[str]]] = collections.defaultdict(
         dict

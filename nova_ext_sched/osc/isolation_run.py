@@ -51,8 +51,8 @@ def carry_out(
     planned = [step for step in steps if step.status == Status.PLANNED]
     for step in planned:
         step.status = Status.NOT_TRIED
-    # Also where the user interrupts: what is under way ends, and what became
-    # of it is known.
+    # Also where the user interrupts: steps under way end, and their results
+    # are known.
     with futures.ThreadPoolExecutor(WORKERS) as pool:
         try:
             # A kind after the other: traits are created before they are used,

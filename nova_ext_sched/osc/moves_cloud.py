@@ -30,7 +30,7 @@ ERRORS: tuple[type[Exception], ...] = (
 # What the actions of moves are in the history of a server.
 _ACTIONS = ('live-migration', 'migrate', 'evacuate', 'confirmResize')
 
-#: What deletes an allocation.
+#: The command that deletes an allocation.
 FREE = 'openstack resource provider allocation delete'
 
 
@@ -42,7 +42,7 @@ class Cloud:
 
     :param connection: of openstacksdk
     :param say: called with a line, where a service is away
-    :ivar user: the ID of the user as whom nova is asked
+    :ivar user: the ID of the user who asks nova
     """
 
     def __init__(

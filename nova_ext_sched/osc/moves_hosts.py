@@ -2,7 +2,7 @@
 
 """The hosts of a plan: disabled before the moves, enabled after.
 
-Those that are to be empty; of make-room those where there is room then, so
+Those that are to be empty; of make-room those that have room then, so
 that no other server takes it while the moves run. nova moves no server to a
 disabled host, so hosts that moves go to stay as they are.
 """

@@ -17,7 +17,7 @@ from nova_ext_sched.osc import moves_words
 
 @dataclasses.dataclass(frozen=True)
 class Left:
-    """A server on a host that is to be empty, of which no move tells.
+    """A server on a host that is to be empty, and that no move names.
 
     :ivar why: why it is there, and what helps, if it is being deleted; empty
         of one that came there after the plan was made
@@ -37,9 +37,9 @@ class Left:
 def find(
     plan: moves_plan.Plan, cloud: moves_cloud.Cloud, is_dry: bool
 ) -> list[Left]:
-    """Return the servers on the hosts of a plan that it does not tell of.
+    """Return the servers on the hosts of a plan that the plan does not name.
 
-    A move that was not made tells of its server, and so does what the plan
+    A move that was not made names its server, and the plan lists those that it
     could not move. A server that is being deleted has a minute to go.
 
     :param is_dry: whether nothing is waited for

@@ -41,7 +41,7 @@ OVER = frozenset({Result.MOVED, Result.ELSEWHERE, Result.THERE, Result.GONE})
 class End(enum.IntEnum):
     """The remedy for a move that was not made; later ones take precedence.
 
-    Every end of a run is one of these.
+    Every run ends in one.
     """
 
     RUN_AGAIN = 0

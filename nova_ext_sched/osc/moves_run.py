@@ -23,7 +23,7 @@ SECONDS = 2
 #: So many servers in ERROR are no accident: then nothing more is begun.
 MOST_IN_ERROR = 3
 
-#: What makes a move, step by step; returns whether it was made.
+#: Makes a move, step by step; returns whether it was made.
 _Making = Generator[None, None, bool]
 
 
@@ -41,12 +41,12 @@ class Progress:
 class Run:
     """Makes moves, and stops at the first that is not made.
 
-    What became of a move is in its ``result``, up to date at any time. What
+    The result of a move is in its ``result``, up to date at any time. What
     was done before is found again by what nova shows, and nothing else is
     kept: so a run that was killed goes on where it was.
 
-    :param is_dry: whether nova is told nothing
-    :param progress: told of each move
+    :param is_dry: whether nothing is changed in nova
+    :param progress: reports each move
     :param keeps_going: whether a move that fails holds up those alone that
         need it, until :data:`MOST_IN_ERROR` servers are in ERROR
     :param skipped: UUIDs of servers that are not moved
@@ -80,7 +80,7 @@ class Run:
     def _finish_begun(self) -> None:
         """End moves that an earlier run began, and that are not tried now.
 
-        A new plan knows nothing of them, and confirms no migration.
+        A new plan does not know them, and confirms no migration.
         """
         for move in self.plan.moves:
             if move.result != Result.NOT_TRIED or move.server in self.skipped:
@@ -89,7 +89,7 @@ class Run:
             try:
                 is_under_way = making.is_under_way()
             except moves_cloud.ERRORS:
-                # The first failure is the one that is told.
+                # The first failure is the one to report.
                 return
             if is_under_way:
                 for _ in self._make(move):

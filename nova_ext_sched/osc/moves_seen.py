@@ -27,7 +27,7 @@ STALE = 120
 class Seen:
     """A move, with the findings since its first look.
 
-    :param is_dry: whether nova is told nothing
+    :param is_dry: whether nothing is changed in nova
     :ivar server: nova's view of it; None if it is gone
     :ivar migrations: the server's migrations
     :ivar own: the one of the move; None where there is none

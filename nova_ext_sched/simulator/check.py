@@ -61,7 +61,7 @@ def load(file: str) -> dict[str, typing.Any]:
     loaded nova.
 
     :param file: the path of the file
-    :returns: what :func:`scenario.parse` takes
+    :returns: the argument of :func:`scenario.parse`
     :raises exception.ScenarioInvalid: with every fault that was found
     """
     data = document.load(file)
@@ -81,7 +81,7 @@ def load(file: str) -> dict[str, typing.Any]:
 def check(path: str, data: typing.Any, keywords: Keywords) -> None:
     """Refuse a scenario that has findings.
 
-    :param path: what its file is called
+    :param path: the name of its file
     :param keywords: see :func:`findings`
     :raises exception.ScenarioInvalid: with the first MOST_FINDINGS
     """

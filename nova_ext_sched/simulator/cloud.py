@@ -103,7 +103,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self._clients: dict[str, client.TestOpenStackClient] = {}
         self._volumes: dict[str, Body] = {}
         self.aggregate_ids: dict[str, int] = {}
-        #: What the scenario calls what nova has UUIDs for.
+        #: The scenario's names of objects for which nova has UUIDs.
         self.names: dict[str, str] = {}
 
     def setUp(self) -> None:

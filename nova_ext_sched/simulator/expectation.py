@@ -54,7 +54,7 @@ class Outcome:
     :param warnings: the package's warnings
     :param domains: for each metadata key that the step's expectations name,
         the number of group members by failure domain; those on a host in no
-        domain stand under the empty string
+        domain are under the empty string
     """
 
     placements: Sequence[Placement]
@@ -133,8 +133,8 @@ class Expectation:
         number of members of the servers' groups in one failure domain
     :param min_domains: by such a key, the smallest number of failure domains
         that the members spread over
-    :param failure: what servers should end in instead of on a host
-    :param failures: how many of them; None for all
+    :param failure: the state in which servers should end instead of on a host
+    :param failures: how many servers; None for all
     """
 
     hosts: Sequence[str] = dataclasses.field(default_factory=list)

@@ -33,7 +33,7 @@ def run(
     :param requests: the scenarios of each cloud
     :param advance: called with 1 and what is being done, for each host that
         came up, each aggregate and each server that was placed, on any cloud
-    :param file: what errors call the scenario
+    :param file: the name of the scenario in errors
     :returns: the results of each cloud
     :raises exception.ScenarioInvalid: nova does not take a part of the
         scenario

@@ -44,7 +44,7 @@ Placements = list[Placement]
 class Steps:
     """Carries out steps, and returns where their servers are afterwards.
 
-    :param simulated: a cloud that stands
+    :param simulated: a cloud that runs
     """
 
     def __init__(self, simulated: cloud.Cloud) -> None:
@@ -117,7 +117,7 @@ class Steps:
         return []
 
     def _find_group_hosts(self, step: scenario.Step) -> list[str]:
-        """Return where the members of the step's groups stand."""
+        """Return the hosts of the members of the step's groups."""
         groups = {self._groups.get(name) for name in step.servers} - {None}
         members = {
             *step.servers,
@@ -317,7 +317,7 @@ class Steps:
     def _wait_for_events(self, name: str, action: str) -> str | None:
         """Wait for the end of a server's newest action of a kind.
 
-        :returns: what its events say of a failure; None where it has none
+        :returns: the failure in its events; None where it has none
         """
 
         def look() -> list[Body]:

@@ -27,7 +27,7 @@ import typing
 
 from nova_ext_sched import exception
 
-#: The log file that stands for standard error.
+#: The log file in place of standard error.
 STDERR = '-'
 
 _FORMAT = '%(asctime)s {cloud} %(levelname)s %(name)s: %(message)s'

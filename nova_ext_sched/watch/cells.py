@@ -24,7 +24,7 @@ ANSWER_SECONDS = 10
 
 
 class WatchedCells:
-    """Asks cells, and remembers which of them do not answer.
+    """Asks cells, and remembers those that do not answer.
 
     :param asked: asks them; a cell that hangs for one who shares it hangs for
         all

@@ -45,7 +45,7 @@ LOG = logging.getLogger(__name__)
 #: Seconds for which equal requests to create a server share an explanation.
 SHARED_SECONDS = 60.0
 
-#: What placement or a database raises that does not answer.
+#: The errors of a placement or database that does not answer.
 AWAY = (
     placement.PlacementFailed,
     cells.CellFailed,
@@ -87,7 +87,7 @@ _CANNOT_DECIDE = re.compile(r'\w+ cannot decide')
 
 Document = dict[str, typing.Any]
 
-# How long what would help is tried: not while other refusals wait. All that
+# How long acts are tried: not while other refusals wait. All that
 # acts take besides stays within 0.2 s of CPU with it, for 300 hosts.
 _TRIED = advice.Bounds(2, 0.12)
 _UNTRIED = advice.Bounds(0, 0)
@@ -213,7 +213,7 @@ class Explainer:
     def explain(self, refusal: refusals.Refusal) -> Explained:
         """Return why an operation was refused.
 
-        :raises Unavailable: what has to be asked does not answer
+        :raises Unavailable: a service that has to be asked does not answer
         """
         try:
             return self._explain(refusal)

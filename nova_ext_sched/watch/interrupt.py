@@ -9,7 +9,7 @@ import types
 
 
 class Stop(SystemExit):
-    """The process was told to end.
+    """The process was asked to end.
 
     A SystemExit, because eventlet's hub lets nothing else through.
     """

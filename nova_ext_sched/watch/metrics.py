@@ -13,8 +13,8 @@ import prometheus_client as prometheus
 class Metrics:
     """The watcher's metrics, in a registry of their own.
 
-    Names and units follow the conventions of Prometheus. What is not known
-    yet is not there.
+    Names and units follow the conventions of Prometheus. Values that are
+    not known yet are left out.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ def make(
 ) -> dict[str, typing.Any]:
     """Return the record of a refusal.
 
-    :returns: what JSON can hold, without secrets, at most
+    :returns: values that JSON can hold, without secrets, at most
         :data:`.records.RECORD_BYTES` long; without the explanation where the
         record of an equal request has it
     """

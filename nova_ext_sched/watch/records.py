@@ -128,7 +128,7 @@ class Records:
 def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
     """Return the latest record of a request or a server, or that of an ID.
 
-    It may stand in a file that logrotate moved and did not compress.
+    It may be in a file that logrotate moved and did not compress.
 
     :param wanted: a request ID (``req-...``), the UUID of a server, or a
         record's ID

@@ -112,7 +112,7 @@ def read(
 
     :param context: of the cell
     :param after: an ID for each kind of row; None for no rows
-    :returns: those that may be refusals, in any order, and the highest ID
+    :returns: rows that may be refusals, in any order, and the highest ID
         that there is, 0 without one; both by the kind of row
     """
     rows: dict[str, list[Row]] = {kind: [] for kind in _MODELS}

@@ -42,10 +42,10 @@ NEWEST = 34
 
 #: The release of each nova from which on nova-api drops scheduler hints that
 #: begin with ``_nova``. Those before let members write them. No nova 29 or 30
-#: was mended.
+#: was fixed.
 MENDED = {29: '31.3.1', 30: '31.3.1', 31: '31.3.1', 32: '32.2.1', 33: '33.0.2'}
 
-#: What nova's queries for candidates need, and so ours.
+#: The microversion that nova's queries for candidates need, and so ours.
 PLACEMENT = '1.36'
 
 # The most problems of one check that are shown.

@@ -15,7 +15,7 @@ from nova import objects
 from nova_ext_sched import fields
 from nova_ext_sched import messages
 
-# By resource class: what the record calls all of it, and what is used; its
+# By resource class: the record's columns for the total and the use; its
 # allocation ratio.
 _RECORDED = {
     'VCPU': ('vcpus', 'vcpus_used', 'cpu_allocation_ratio'),

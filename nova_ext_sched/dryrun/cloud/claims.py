@@ -109,7 +109,7 @@ def copy_topology(topology: typing.Any) -> typing.Any:
 
 
 def copy_requests(requests: Iterable[Request]) -> list[Request]:
-    """Copy allocation requests for filters, which remove some of them.
+    """Copy allocation requests for filters, which remove some.
 
     nova copies whatever there is in them, which takes longer than to judge.
     """

@@ -487,7 +487,7 @@ class Fork:
 
         :param offered: the result of :meth:`get_candidates`
         :returns: they, and of each host that is full now the resource classes
-            of which it has too little
+            that it has too little of
         """
         fitting = copy.copy(offered)
         short = [self.ledger.find_lacking(one) for one in offered.requests]

@@ -2,8 +2,8 @@
 
 """Finds servers that are deleted or moved while a command runs.
 
-What is read of one then fails in many ways, in nova, Neutron or Cinder, and
-none of them says that the server is gone. So a command asks nova's databases,
+Reading one then fails in many ways, in nova, Neutron or Cinder, and
+no error says that the server is gone. So a command asks nova's databases,
 before it answers, which of the servers that it would name are gone.
 
 A server is on its host, and placement counts it, until its deletion has ended.

@@ -101,7 +101,7 @@ class Ledger:
     def take_over(self, after: 'Ledger') -> Iterable[str]:
         """Take over the allocations of a ledger above this one.
 
-        :returns: the consumers of which this one has the allocations now
+        :returns: the consumers whose allocations this one has now
         """
         self._written.update(after._written.maps[0])
         self._taken.update(after._taken.maps[0])
@@ -197,7 +197,7 @@ class Ledger:
     def find_lacking(
         self, request: Mapping[str, typing.Any], claimed: int = 0
     ) -> list[str]:
-        """Return the resource classes of which a provider has too little.
+        """Return the resource classes that a provider lacks.
 
         :param request: an allocation request of placement's candidates
         :param claimed: how often it was claimed besides

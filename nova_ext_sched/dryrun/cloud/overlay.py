@@ -49,7 +49,7 @@ class Overlay:
         aggregate like the one of the domain before
     :ivar metadata: aggregates by UUID, each with a key and the value that it
         gets; None where it loses the key
-    :ivar mirrored: hosts of which placement has the same aggregates as nova
+    :ivar mirrored: hosts whose aggregates are the same in placement and nova
         of those with these UUIDs
     :ivar running: hosts whose nova-compute is enabled and up
     :ivar mapped: hosts that a cell mapping has

@@ -114,7 +114,7 @@ class QueryTooLong(QueryRefused):
 class ReportClient(report.SchedulerReportClient):
     """nova's client of placement, which only reads."""
 
-    #: What placement said when it last refused a query.
+    #: The text with which placement last refused a query.
     refusal = ''
 
     #: Answers for allocations, as long as a fork is open.
@@ -130,7 +130,7 @@ class ReportClient(report.SchedulerReportClient):
         report.SchedulerReportClient.move_allocations
     )
 
-    #: What lets it be asked again while it is away; None for never.
+    #: Decides whether to ask again while it is away; None for never.
     patience: waiting.Waiting | None = None
 
     def get(

@@ -165,7 +165,7 @@ def lift_limit(resources: list[typing.Any]) -> None:
 def get_parts(
     ctxt: typing.Any, spec_obj: typing.Any, host_manager: typing.Any
 ) -> list[Part]:
-    """Return the parts that a request has as it stands, of its first form.
+    """Return the parts that a request has as it is, of its first form.
 
     The request is left as it is, where nova would note in it the node of the
     host that is asked for.

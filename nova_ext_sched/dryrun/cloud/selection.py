@@ -34,7 +34,7 @@ def find(
     """
     known = {host.host for host in cloud.hosts.values()}
     if not {*names} <= known:
-        # Servers may stand on a host that has no compute node any more.
+        # A host of servers may have no compute node any more.
         known = known.union(*servers.Reader(cloud).count().values())
     hosts = {find_host(cloud, name, known) for name in names}
     for name in aggregates:

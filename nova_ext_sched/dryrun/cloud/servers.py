@@ -40,7 +40,7 @@ _IMAGES = 1024
 # milliseconds, and its servers are on many hosts.
 _GROUPS = 1024
 
-#: What a move looks at of an Instance; nova would load one after the other.
+#: The attributes of an Instance that a move reads; nova loads one by one.
 OF_MOVES = (
     'flavor',
     'info_cache',
@@ -119,7 +119,7 @@ class Reader:
         """Return the number of servers of each host that has one, by cell.
 
         A server that never landed, that is shelved and offloaded or that was
-        deleted (softly too) stands on no host. What does not answer is in the
+        deleted (softly too) is on no host. What does not answer is in the
         scheduler's ``silent_cells``.
         """
         return self.cloud.ask_cells(_select_counts, self.hosts, self.project)
@@ -145,7 +145,7 @@ class Reader:
         """Yield the stored rows of the servers of one host.
 
         :param wanted: UUIDs of the only ones; None for all
-        :param attrs: what is to be read of each Instance at once
+        :param attrs: attributes to read of each Instance at once
         :raises cells.CellFailed: the database stops answering
         """
         mapping = self.cloud.cells[cell]

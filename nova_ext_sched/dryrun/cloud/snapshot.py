@@ -2,8 +2,8 @@
 
 """Reads cells, hosts, aggregates and placement once.
 
-Each part is read once, when it is first asked for, and an answer that stands
-on several parts stands on one moment. Nothing here writes to a database or to
+Each part is read once, when it is first asked for, and an answer that relies
+on several parts relies on one moment. Nothing here writes to a database or to
 placement, or sends a message.
 """
 

@@ -175,7 +175,7 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             else refusals.STATE,
         ) from exc
     except nova_exception.NovaException as exc:
-        # Without the UUID, so that equal reasons are told once.
+        # Without the UUID, so that equal reasons are listed once.
         text = exc.format_message().replace(f' ({instance.uuid})', '')
         text = messages.clean(text.rstrip('.'), 500)
         is_passing = isinstance(

@@ -68,7 +68,7 @@ class Bounds:
     seconds: float = 0.8
 
 
-#: What a command that asks one question may take.
+#: The bounds of a command that asks one question.
 DEFAULT = Bounds()
 
 
@@ -161,7 +161,7 @@ def _try(way: _Way, trials: trial.Trials) -> tuple[int | None, bool]:
         away = any(one.act.supposes == act.AWAY for one in way.steps)
         return (0 if away else None), False
     except Exception as exc:
-        # The answer stands without.
+        # The answer is valid without it.
         LOG.debug('An act was not tried: %s', messages.say_error(exc))
         return None, True
 

@@ -2,7 +2,7 @@
 
 """Writes the commands that carry out an act, quoted for a shell.
 
-Every word is quoted. What belongs to a member of a project stands by its UUID.
+Every word is quoted. Objects of projects are named by their UUIDs.
 A word that holds control characters, or that a program could take for an
 option, makes no command: operators can name a host ``--help``.
 """

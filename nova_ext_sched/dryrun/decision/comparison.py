@@ -115,7 +115,7 @@ class Refused:
                 acts = (act.WITHOUT_GROUP,)
             text = _COMPARES[name](self)
         except Exception as exc:
-            # The filter did not raise: nova's answer stands, without words.
+            # The filter did not raise: nova's answer is valid, without words.
             LOG.debug('No reason is known: %s', messages.say_error(exc))
         return verdict.reject(text, acts=acts) if text else verdict.PASS
 

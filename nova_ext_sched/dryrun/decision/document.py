@@ -20,7 +20,7 @@ from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 
-#: What schemas/explain.json describes, or a part of it.
+#: A document as schemas/explain.json describes it, or a part of it.
 Document = dict[str, typing.Any]
 
 #: Changes when a reader of the document must change.

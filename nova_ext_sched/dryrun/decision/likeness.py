@@ -65,7 +65,7 @@ _PACKAGES = ('nova', 'nova_ext_sched')
 def are_shared(
     host_filters: Iterable[typing.Any], spec_obj: typing.Any
 ) -> bool:
-    """Return whether one host can stand for all equivalent hosts.
+    """Return whether one host can represent all equivalent hosts.
 
     :param host_filters: the filters that judge the request
     :param spec_obj: a nova RequestSpec

@@ -57,8 +57,8 @@ class Matrix:
     :ivar order: the hosts that remain, the best first
     :ivar query: the query to placement
     :ivar end: None unless a constraint ended the request
-    :ivar failure: what kept a request filter from deciding, which ended the
-        request; None where each one decided
+    :ivar failure: the error that kept a request filter from deciding, and
+        ended the request; None where each one decided
     :ivar shortage: why not every instance of the request finds a host, though
         hosts remain
     :ivar refusal: why nova-api does not begin the operation in the server's
@@ -68,8 +68,8 @@ class Matrix:
     :ivar unknown: UUIDs of hosts of which it is not known whether they have
         room
     :ivar unheld: leaked allocations, of :func:`.orphaned.find`
-    :ivar elsewhere: the same of servers that stand elsewhere
-    :ivar faults: sentences about cells that did not answer: the figures lack
+    :ivar elsewhere: the same of servers that are elsewhere
+    :ivar faults: sentences about cells that did not answer: the numbers lack
         their hosts
     :ivar remarks: sentences about what could not be seen besides
     :ivar advice: acts that help, of :func:`.advice.find`
@@ -119,7 +119,7 @@ class Matrix:
         :param refused: why it refuses hosts, by UUID
         :param judged: UUIDs of the hosts that it was asked about; None for
             all
-        :param capacity: what hosts have of a resource class
+        :param capacity: the amounts of a resource class that hosts have
         :param free: the most that one server could get of it, by UUID
         """
         cells = {
@@ -433,7 +433,7 @@ class Matrix:
 
     @functools.cached_property
     def _lacking(self) -> dict[str, set[str]]:
-        """The resource classes of which each full host has too little."""
+        """The resource classes that each full host lacks."""
         lacking = collections.defaultdict[str, set[str]](set)
         for column in self.columns:
             for uuid, refused in column.refused.items():

@@ -66,7 +66,7 @@ def explain(
     :param part: of the query, a group
     :param refused: UUIDs of the hosts
     :param name: of the PCI alias that the group is of; empty for none
-    :returns: nothing of hosts of which too many are asked about, and of those
+    :returns: nothing for hosts beyond the bound of questions, and for those
         that several resource classes keep out
     """
     amounts = _read_amounts(part)

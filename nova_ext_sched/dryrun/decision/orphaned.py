@@ -20,7 +20,7 @@ anything else                                  orphaned. Where a cell
 =============================================  ============================
 
 nova-compute removes what a deleted server leaves while nova has its row, and
-never what a migration leaves. A server in cell0 stands nowhere and has none.
+never what a migration leaves. A server in cell0 is on no host and has none.
 """
 
 import collections
@@ -40,7 +40,7 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import stray
 from nova_ext_sched.queries import servers
 
-#: What a host lacks of each resource class, by its UUID.
+#: The amounts of resource classes that a host lacks, by its UUID.
 Lacking = dict[str, dict[str, int]]
 
 # The most hosts whose allocations are read, one by one, and the most consumers

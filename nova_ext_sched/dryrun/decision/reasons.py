@@ -140,12 +140,12 @@ NO_SERVICE = refusals.Refusal(
 # The microversion from which on nova-api takes a server out of its zone.
 _UNPINS = '2.104'
 
-#: What takes the zone out of the request of a server that there is.
+#: The act that takes the zone out of an existing server's request.
 UNPIN = AVAILABILITY_ZONE.acts[0]._replace(
     words=f'unpin the server from its zone (microversion {_UNPINS})'
 )
 
-#: What lets hosts take what is for aggregates and traits.
+#: The act that lets hosts take requests for aggregates and traits.
 PUT_INTO = act.put_into('all requests for it')
 TAKE_OUT = act.take_out('requests that it is closed to')
 GIVE_TRAIT = act.Act(
@@ -177,10 +177,10 @@ _BY_NOVA = 'AUTO: '
 # The most aggregates that hosts are tried in, and items of metadata.
 _MOST_TRIED = 100
 _MOST_ITEMS = 20
-# Acts of which the aggregates are found by asking the policy.
+# Acts whose aggregates are found by asking the policy.
 _OF_AGGREGATES = act.LEAVES, act.JOINS, act.SETS, act.UNSETS
 
-#: What nova-compute gives its provider while the service is disabled.
+#: The trait that nova-compute gives its provider while it is disabled.
 DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
 _REFUSED = refusals.Refusal('are refused')
 
@@ -446,7 +446,7 @@ class _CopiedForNuma(request_spec.RequestSpec):
     """
 
     def obj_clone(self) -> typing.Any:
-        """Return one of which the NUMA topology may change."""
+        """Return one whose NUMA topology may change."""
         if self.numa_topology is None:
             return self
         found = copy.copy(self)

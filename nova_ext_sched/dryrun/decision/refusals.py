@@ -12,9 +12,9 @@ import typing
 from nova_ext_sched import document
 from nova_ext_sched.policy import act
 
-#: What stands in a request's way is told first, as disabled hosts do; then
-#: what is closed to all that do not ask for it, as isolated hosts are; then
-#: what leaves out hosts that the request itself does not want.
+#: A refusal of any request is listed first, as of disabled hosts; then
+#: hosts closed to all that do not ask for them, as isolated ones; then
+#: hosts that the request itself does not want.
 IN_THE_WAY, CLOSED, UNWANTED = range(3)
 
 #: The cause where nova does not move a server as it is.
@@ -74,22 +74,22 @@ class Refusal(typing.NamedTuple):
 
     @property
     def lacking(self) -> set[str]:
-        """The resource classes of which the host is to be freed."""
+        """The resource classes to free on the host."""
         freeing = (one for one in self.acts if one.supposes == act.ROOM)
         return {name for one in freeing for name in one.names}
 
 
-#: What fits where there is too little room, or none that is large enough.
+#: The act where there is too little room, or none that is large enough.
 SMALLER = act.Act(
     act.REPAIR, 'ask for flavor {names}', act.FLAVOR, by_command=False
 )
 
-#: What gives a host room that holds what nobody has.
+#: The act that frees a host of allocations that nobody has.
 UNHELD = act.Act(
     act.REPAIR, 'delete the leaked allocations on {hosts}', act.UNHELD
 )
 
-#: What gives a host room again that claims have filled.
+#: The act that frees a host that claims have filled.
 ROOM = (
     act.Act(act.REPAIR, 'free {names} on {hosts}', act.ROOM),
     act.ADD_HOST,
@@ -150,7 +150,7 @@ class Reason:
 def full(resources: Sequence[str]) -> Refusal:
     """Return a refusal by a host without room.
 
-    :param resources: the classes of which it has too little
+    :param resources: the classes that it lacks
     """
     return Refusal(
         f'are full ({", ".join(resources)})',
@@ -194,7 +194,7 @@ def group(
     by :attr:`Refusal.rank`, and within by most hosts.
 
     :param refusals: with numbers of hosts
-    :param causes: those that are told first, in this order
+    :param causes: causes to list first, in this order
     """
     order = {cause: place for place, cause in enumerate(causes)}
     kinds: dict[str, list[tuple[Refusal, int]]] = {}

@@ -122,7 +122,7 @@ class Server:
             return build.read(cctxt, self.uuid)
 
     def say_standing(self) -> str:
-        """Return where it stands, and nova's last fault; empty for nowhere.
+        """Return where it is, and nova's last fault; empty for nowhere.
 
         A resize or migration that failed has left it there.
         """

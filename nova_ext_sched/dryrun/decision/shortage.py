@@ -4,8 +4,8 @@
 
 Where cmp-01 lacks 8 VCPU, placement does not say whether it has 4 in all, or
 16 of which most are in use. Its answer to a request for one VCPU does: it
-lists every host that has one free, with its capacity and its use. What a host
-has that is not listed there is looked up
+lists every host that has one free, with its capacity and its use. For
+any other host they are looked up
 
 1. in the answers for the other resource classes of the request, which list
    all classes of a host;

@@ -17,12 +17,12 @@ resized                                    held by its migration until its
                                            owner confirms the resize
 evacuated, and nova-compute has not        stray: nova-compute clears it
 started since                              when it starts
-any other, with one where it stands        stray: it is taken off that host
-any other, with none where it stands: its  stray: both are deleted, and nova
-migration has that                         makes one where it stands
+any other, with one where it is            stray: it is taken off that host
+any other, with none where it is: its      stray: both are deleted, and nova
+migration has that                         makes one where it is
 on no host: shelved, or it failed          stray: deleted
 on a host without a compute node           held: it may have a new name
-shelved and not offloaded, or deleted      it holds room where it stands, and
+shelved and not offloaded, or deleted      it holds room where it is, and
 softly                                     does not run
 of its migration, which has not ended      stray: deleted
 =========================================  ================================

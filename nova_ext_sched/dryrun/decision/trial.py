@@ -46,7 +46,7 @@ _OF_REQUESTS = (act.REQUEST, act.IMAGE, act.FLAVOR, act.RULE)
 # What the request of a server that there is can do without.
 _LEFT_OUT_LATER = {'availability_zone', 'host'}
 
-# The most hosts of which a member of the group is looked for that may leave.
+# The most hosts where a member of the group is sought that may leave.
 _MOST_AWAY = 3
 
 
@@ -73,8 +73,8 @@ class Trials:
     :param group: the nova InstanceGroup of the request, or None
     :param described: the options of make-room that describe the new server;
         empty where the request is for another
-    :param unheld: what holds room of which nobody has it: UUIDs of consumers,
-        by those of compute nodes that have enough room without
+    :param unheld: leaked allocations: UUIDs of consumers, by those of compute
+        nodes that have enough room without
     :param is_new: whether the request may be written otherwise
     :param stays: whether the server stays on its host, whatever is asked
     :param smaller: the name of the nearest flavor that fits, which may

@@ -5,7 +5,7 @@
 A host takes the next server if nova-scheduler would let it: placement has an
 allocation candidate that fits what is left, and every enabled filter passes
 that nova asks for each server. Then it gets the server, by nova's own
-accounting. What first says no is the host's end.
+accounting. The first refusal is the host's end.
 
 ===========================  ==============================================
 request, filters             how hosts are counted
@@ -142,8 +142,8 @@ class Rooms:
         first
     :param candidates: placement's answer
     :param key_of: returns what :func:`.likeness.key_of_state` does, by UUID.
-        None where a host stands for itself alone and each server is to be
-        claimed, because somebody goes on from the fork
+        None where a host represents itself alone and each server is to be
+        claimed, because the caller goes on from the fork
     :ivar tied: once they are measured, UUIDs of hosts of which only the sum is
         known: what one takes another lacks, and the scheduler's order decides
     """
@@ -198,7 +198,7 @@ class Rooms:
     def measure(self, future: fork.Fork) -> dict[str, HostRoom]:
         """Measure the room of each host, by UUID.
 
-        :param future: gets the servers, but for those that stand for others
+        :param future: gets the servers, but for those that represent others
             or are counted by halving
         :raises reasons.FilterFailed: a filter raised what nova does not
             expect

@@ -19,7 +19,7 @@ _HINTS = {'group', fields.CHECK_TYPE}
 class Batch:
     """Consecutive moves that do not need each other.
 
-    All that a filter reads of servers is what stands on the host that it is
+    All that a filter reads of servers is which are on the host that it is
     asked about, the server group and hints that name servers. So a move goes
     to the host of its turn whether or not those of its batch have been made:
 
@@ -56,7 +56,7 @@ class Batch:
         """Add a move to the batch, or to a new one; return that.
 
         :param spec_obj: the nova RequestSpec
-        :param host: where it stands
+        :param host: where the server is
         :param is_named: whether nova is told where it goes
         """
         groups, is_alone = _read(spec_obj, is_named)

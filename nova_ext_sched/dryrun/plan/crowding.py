@@ -4,8 +4,8 @@
 
 nova's weighers can prefer a host the more, the more servers it has taken or
 given away: PCIWeigher prefers one whose device was just given back. When such
-a host fills up, what makes it the first choice is gone; so the weighers are
-asked on the way, with each doubling of the number that it has got.
+a host fills up, the reason of its choice is gone; so the weighers are asked on
+the way, with each doubling of the number that it has got.
 """
 
 import collections

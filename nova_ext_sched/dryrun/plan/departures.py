@@ -114,7 +114,7 @@ class _Migrations:
     """Servers that migrate.
 
     :param barred: names of hosts that are no destinations
-    :param leaving: all of them, those of a host one after the other
+    :param leaving: all servers, those of a host one after the other
     """
 
     def __init__(

@@ -67,7 +67,7 @@ from nova_ext_sched.dryrun.plan import processors
 #: its request fits.
 WEIGHED = 4
 #: The same where the answer is a proposal. Weighers spread a group, so that
-#: its servers see more hosts than stand in a rack at once; other servers see
+#: its servers see more hosts than a rack has at once; other servers see
 #: some after the others, up to as many.
 PROPOSED = 50
 _PROPOSED_AT_ONCE = 10
@@ -86,7 +86,7 @@ class Destinations:
     """The destinations of servers in the open fork.
 
     Each question says which hosts are barred, by the UUIDs of their compute
-    nodes. What is kept holds in any fork: it is known by the versions of
+    nodes. Kept answers hold in any fork: they are known by the versions of
     hosts' states, which no two states share.
 
     :param cloud: asked as it is in the fork that is open

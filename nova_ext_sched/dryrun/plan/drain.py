@@ -42,8 +42,8 @@ def make(
 ) -> plans.Plan:
     """Plan the moves that empty hosts.
 
-    None goes to one of them. A server that holds one for a migration, and
-    stands elsewhere, has no place until that has ended.
+    No server moves to these hosts. One that holds such a host for a migration,
+    and is elsewhere, has no place until that has ended.
 
     :param hosts: names
     :param advance: called after each server

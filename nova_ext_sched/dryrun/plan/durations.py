@@ -46,7 +46,7 @@ def estimate(
     """Estimate the seconds that moves take, one after the other.
 
     :returns: None where there are no moves, or none of the last migrations
-        was like one of them
+        was like such a move
     """
     counts = collections.Counter(move.method for move in moves)
     # Of evacuations nobody knows; survive plans hundreds.

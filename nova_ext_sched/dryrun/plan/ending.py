@@ -20,7 +20,7 @@ from nova_ext_sched.dryrun.plan import plans
 
 _Plan = typing.TypeVar('_Plan', bound=plans.Plan)
 
-# Policies of server groups whose members are not to stand apart.
+# Policies of server groups whose members are to be together.
 _TOGETHER = ('affinity', 'soft-affinity')
 
 

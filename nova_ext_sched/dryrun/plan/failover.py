@@ -17,7 +17,7 @@ from nova_ext_sched.dryrun.plan import survive
 class Failover:
     """The hosts that can fail as the cloud is, one at a time.
 
-    Each server on one of them finds another host then, or is one that nova
+    Each server on such a host finds another then, or is one that nova
     does not evacuate as it is.
 
     :param advance: called after each server

@@ -26,7 +26,7 @@ from nova_ext_sched.queries import servers
 class UnderWay(typing.NamedTuple):
     """A migration under way that holds a host.
 
-    :ivar migration: nova's; its server stands on another host
+    :ivar migration: nova's; its server is on another host
     :ivar node: UUID of the compute node that it holds
     :ivar down: the names of those of its hosts that are down
     """
@@ -84,7 +84,7 @@ class Holders:
     ) -> list[plans.Stuck]:
         """Return these servers, with the command that frees the hosts.
 
-        :param leaving: the servers that stand on the hosts
+        :param leaving: the servers on the hosts
         """
         migrating = self._list_migrating(under_way) if under_way else ()
         return [*migrating, *self._list_ended(leaving)]

@@ -64,8 +64,8 @@ class Maintenance:
 
     :param hosts: names of those that are to be empty once
     :param at_once: how many may be empty together; None for as many as can
-    :param together: what hosts of one round have in common, by their names;
-        None where they need nothing
+    :param together: the domains or zones of each host, by name: hosts of one
+        round share one; None where they need nothing
     :param keeps_failover: whether each other host may fail in a round that
         may fail as the cloud is
     :param advance: called after each server that is prepared, and each host
@@ -106,7 +106,7 @@ class Maintenance:
     def _prepare(self) -> None:
         """Read the servers of the hosts, and prepare them for their moves."""
         occupants = drain.read(self.cloud, self._pending)
-        # A host of which nobody knows what stands there is in no round.
+        # A host whose servers are unknown is in no round.
         self._pending -= drain.find_unread(self.cloud, self._pending)
         total = len(occupants.leaving) + len(self._pending)
         self._advance(label='Planning rounds', total=total)

@@ -14,7 +14,7 @@ no move spends their room. Then, for each of the others:
    the move that breaks a promise is not made, and 1 begins anew.
 
 No server moves twice, and none moves so that another one can. Servers of an
-affinity group without members all stand on one host: each is tried.
+affinity group without members all go to one host: each is tried.
 """
 
 import collections
@@ -51,9 +51,9 @@ from nova_ext_sched.dryrun.plan import promised
 from nova_ext_sched.dryrun.plan import stuck
 from nova_ext_sched.dryrun.plan import too_large
 
-# The most reasons that are told why servers are not moved.
+# The most reasons that are listed why servers are not moved.
 _MOST_REASONS = 3
-# The most hosts of which one is chosen for a group that stands together.
+# The most hosts that are compared for a group that stays together.
 _MOST_TOGETHER = 25
 # How often a host is looked for whose promise holds.
 _MOST_ATTEMPTS = 20
@@ -74,7 +74,7 @@ def make(
 ) -> plans.Room:
     """Plan few moves after which a number of new servers fit.
 
-    :param wanted: one of them
+    :param wanted: a new server
     :param where: names of the hosts that they may come to; None for all
     :param is_cold: whether servers that run may be moved cold, too
     :param not_to: names of hosts that get no server of a move
@@ -265,9 +265,9 @@ def _open_next(
 class _Deeper:
     """Takes back openings of a plan that is too short, and tries others.
 
-    :param finder: it goes on from the promises to those that fit now
+    :param finder: goes on from ``at_first``
     :param count: number of new servers that must fit
-    :param at_first: what was promised then
+    :param at_first: the promises to those that fit now
     :param best: the plan so far; its promises are the finder's
     """
 

@@ -30,7 +30,7 @@ def make(
     """Plan the moves after which the given servers violate no policy.
 
     A server that violates a policy only for the members of its server group
-    beside it may stay once enough of them have left. Those that violate most
+    beside it may stay once enough have left. Those that violate most
     policies go first.
 
     :param auditing: finds the servers

@@ -25,7 +25,7 @@ class Newcomers:
     """New servers of one request.
 
     :param places: where they may come, as it is without a fork
-    :param spec_obj: a nova RequestSpec of one of them; it is changed
+    :param spec_obj: the nova RequestSpec of a new server; it is changed
     :ivar asked: the same, as it is before the request filters change it
     :ivar spec_obj: the same, as the request filters found it
     :ivar shared: their answer on the cloud as it is; where they have

@@ -63,7 +63,7 @@ _SIZES: Mapping[str, str] = {
     'DISK_GB': 'disk_gb',
 }
 
-#: What is lacking, or held: amounts by provider and resource class.
+#: Lacking or held amounts, by provider and resource class.
 _Amounts = Mapping[ledger.Key, int]
 
 
@@ -95,7 +95,7 @@ class Openings:
     :ivar movables: the servers of the hosts that were looked at
     :ivar able: UUIDs of hosts that may take a new server, tried or not
     :ivar takers: UUIDs of those that do once all have left that may
-    :ivar unknown: UUIDs of hosts of which nobody knows what placement would
+    :ivar unknown: UUIDs of hosts where it is not known what placement would
         offer once servers have left
     :ivar refused: the hosts that servers are not to go to, by UUID, as a
         promise would not hold
@@ -422,7 +422,7 @@ class _Host:
 
     :param lacking: of each candidate of the host what of it is not free
     :param standing: the servers that may leave
-    :param held: what servers hold, by UUID
+    :param held: the amounts that servers hold, by UUID
     :param tried: UUIDs of servers that are not to leave together
     :param most: largest number of servers to leave
     """

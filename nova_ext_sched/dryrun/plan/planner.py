@@ -46,7 +46,7 @@ class Goal:
     """The goal of a plan: its servers, and the test of its end.
 
     :ivar leaving: servers that must leave their hosts
-    :ivar may_stay: of those that may stay once others have left, what says
+    :ivar may_stay: for servers that may stay once others have left, the test
         whether one may, by UUID; it takes the hosts of the servers that
         moved, by their UUIDs
     :ivar barred: names of hosts that get no server
@@ -55,7 +55,7 @@ class Goal:
         priority those with the fewest hosts first; else as they are listed
     :ivar to_be_empty: names of hosts that are to be empty. One that was
         deleted softly has its host until it is deleted for good
-    :ivar migrating: servers that stand elsewhere, and hold one of these
+    :ivar migrating: servers that are elsewhere, and hold such a host
     """
 
     leaving: Sequence[plans.Leaving]
@@ -84,7 +84,7 @@ def plan(
     """Plan moves; return them, and why other servers have no place.
 
     :param places: the destinations of servers
-    :param advance: called for each server of which it is known whether it
+    :param advance: called for each server once it is known whether it
         moves
     :param at_end: called with the fork in which all moves are made
     :raises placement.PlacementFailed: placement does not answer
@@ -151,7 +151,7 @@ def try_(
     """Move servers in an open fork, in this order.
 
     :param barred: UUIDs of hosts that are no destinations
-    :returns: the moves, all of one batch, and those that find no host
+    :returns: the moves, all of one batch, and servers that cannot be placed
     :raises placement.PlacementFailed: placement does not answer
     """
     made = _Rounds(places, movables, future, barred).make(leaving)
@@ -165,7 +165,7 @@ def find_remaining(
     barred: Set[str],
     count: Callable[[movable.Movable, Set[str]], float] | None = None,
 ) -> list[plans.Leaving]:
-    """Return the servers that find no host, in a fork that is dropped.
+    """Return the servers that cannot be placed, in a fork that is dropped.
 
     :param barred: as of :func:`try_`, which raises the same
     :param count: as of :func:`put_hardest_first`, with the hosts that are

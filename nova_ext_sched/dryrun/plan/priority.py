@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads the restart priorities of servers: which of them come first.
+"""Reads the restart priorities of servers: which come first.
 
-Servers that come first get the last places. What others write works as it is:
+Servers that come first get the last places. Values that other tools write work
+as they are:
 
 ==========================================  =============================
 value, whatever its case                    priority, the highest first

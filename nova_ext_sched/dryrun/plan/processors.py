@@ -5,7 +5,7 @@
 nova-compute of the destination asks its libvirt whether the host has what the
 guest needs, and refuses the migration if it does not ("Unacceptable CPU
 info"). A guest with a CPU model of its own is compared by that; any other by
-the host that it is on. What a model stands for only libvirt knows: of a
+the host that it is on. Only libvirt knows which features a model has: of a
 guest's own, the features that it names are compared, and its vendor.
 """
 

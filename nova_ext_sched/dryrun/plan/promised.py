@@ -93,7 +93,7 @@ class Promised:
         return self._places.find_on(prepared, node)
 
     def come(self, future: fork.Fork) -> bool:
-        """Add all of them; False if a host refuses one."""
+        """Add all new servers; False if a host refuses one."""
         return self._come(future, zip(self._uuids, self.nodes, strict=True))
 
     def _come(

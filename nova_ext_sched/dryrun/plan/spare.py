@@ -39,7 +39,7 @@ class Evacuated(typing.NamedTuple):
 
     :ivar hosts: names of those that fail
     :ivar movables: each server on them, or why nova does not evacuate it
-    :ivar stuck: the UUIDs of those that find no host
+    :ivar stuck: the UUIDs of servers that cannot be placed
     """
 
     failure: str
