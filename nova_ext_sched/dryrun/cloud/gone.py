@@ -123,6 +123,33 @@ def look(
     )
 
 
+def find_changing(
+    cloud: snapshot.Snapshot, hosts: Collection[str]
+) -> Set[str]:
+    """Return the servers that nova builds, deletes or has a task for.
+
+    :param hosts: names of the hosts that have them
+    """
+    return {
+        uuid
+        for some in servers.in_chunks(hosts)
+        for uuids in cloud.ask_cells(_select_changing, some).values()
+        for uuid in uuids
+    }
+
+
+@main_db.pick_context_manager_reader
+def _select_changing(context: typing.Any, hosts: Collection[str]) -> list[str]:
+    instance = models.Instance
+    query = sa.select(instance.uuid).where(
+        instance.deleted == 0,
+        instance.host.in_(hosts),
+        instance.task_state.is_not(None)
+        | instance.vm_state.in_((vm_states.BUILDING, vm_states.DELETED)),
+    )
+    return list(context.session.scalars(query))
+
+
 @main_db.pick_context_manager_reader
 def _select(context: typing.Any, uuids: Collection[str]) -> list[typing.Any]:
     """Select the rows of servers in one cell, deleted ones too."""

@@ -3,7 +3,6 @@
 """Plans the moves that empty hosts."""
 
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
@@ -88,21 +87,38 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Occupants:
     nodes = {
         uuid: one for uuid, one in cloud.hosts.items() if one.host in hosts
     }
-    leaving: list[plans.Leaving] = []
+    leaving = read_standing(cloud, hosts)
     under_way: list[holders.UnderWay] = []
-    names = sorted(hosts)
-    for start in range(0, len(names), _HOSTS_AT_ONCE):
-        some = names[start : start + _HOSTS_AT_ONCE]
+    for some in _in_parts(hosts):
         nodes_of = {
             uuid: nodes[uuid] for host in some for uuid in cloud.nodes_of(host)
         }
-        found = cloud.ask_cells(_select, some, nodes_of)
-        for standing, migrations in found.values():
-            leaving += standing
+        for migrations in cloud.ask_cells(_select_moves, nodes_of).values():
             under_way += migrations
     return Occupants(
         leaving, holders.Holders(cloud, nodes).find(under_way, leaving)
     )
+
+
+def read_standing(
+    cloud: snapshot.Snapshot, hosts: Set[str]
+) -> list[plans.Leaving]:
+    """Return the servers on hosts.
+
+    :param hosts: names
+    """
+    return [
+        plans.make_leaving(one, one.host)
+        for some in _in_parts(hosts)
+        for sizes in cloud.ask_cells(servers.select_sizes, some).values()
+        for one in sizes
+    ]
+
+
+def _in_parts(hosts: Set[str]) -> Iterator[list[str]]:
+    names = sorted(hosts)
+    for start in range(0, len(names), _HOSTS_AT_ONCE):
+        yield names[start : start + _HOSTS_AT_ONCE]
 
 
 def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
@@ -167,16 +183,10 @@ def say_unread(unread: Set[str]) -> Iterator[str]:
         yield f'What runs on {names} is not known.'
 
 
-def _select(
-    cctxt: typing.Any,
-    hosts: Collection[str],
-    nodes: Mapping[str, snapshot.Node],
-) -> tuple[list[plans.Leaving], list[holders.UnderWay]]:
-    """Return the servers on hosts, and migrations of others that hold room."""
-    leaving = [
-        plans.make_leaving(one, one.host)
-        for one in servers.select_sizes(cctxt, hosts)
-    ]
+def _select_moves(
+    cctxt: typing.Any, nodes: Mapping[str, snapshot.Node]
+) -> list[holders.UnderWay]:
+    """Return migrations of servers elsewhere that hold room on nodes."""
     under_way: list[holders.UnderWay] = []
     of = objects.MigrationList.get_in_progress_by_host_and_node
     for uuid, node in nodes.items():
@@ -191,7 +201,7 @@ def _select(
                         if not _is_up(cctxt, host)
                     ]
                     under_way.append(holders.UnderWay(migration, uuid, down))
-    return leaving, under_way
+    return under_way
 
 
 def _is_up(cctxt: typing.Any, host: str) -> bool:

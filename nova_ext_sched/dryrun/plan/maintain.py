@@ -58,6 +58,14 @@ from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import stuck
 
+# Of the hosts of a wanted round so many are prepared at first: some cannot be
+# emptied, and others get servers.
+_TRIED = 4
+
+
+class _NotReady(Exception):
+    """A host is to be tried whose servers are not prepared."""
+
 
 class Maintenance:
     """Empties hosts, round after round.
@@ -95,32 +103,62 @@ class Maintenance:
         self._policies = policies.Policies(cloud).on
         # Why hosts that have no server without a place are not emptied.
         self._lost: dict[str, str] = {}
-        self._pending = set(hosts)
+        self._hosts = hosts
+        self._pending: set[str] = set()
         # The servers of each host, as they are after the rounds so far.
         self._on: dict[str, dict[str, plans.Leaving]] = {}
+        # The hosts whose servers are prepared.
+        self._ready: Set[str] = frozenset()
         self._passing: list[plans.Leaving] = []
         self._migrating: dict[str, list[plans.Stuck]] = {}
-        self._movables: movable.Movables = {}
-        self._prepare()
+        self._movables: dict[str, movable.Movable | Exception] = {}
 
-    def _prepare(self) -> None:
-        """Read the servers of the hosts, and prepare them for their moves."""
-        occupants = drain.read(self.cloud, self._pending)
+    def _prepare(self, number: int) -> None:
+        """Read the servers of all hosts, and prepare those of some.
+
+        :param number: how many hosts can be tried, those with the fewest
+            servers
+        """
+        self._pending, self._on, self._lost = {*self._hosts}, {}, {}
+        self._movables, self._migrating = {}, {}
+        standing = drain.read_standing(self.cloud, self._pending)
         # A host whose servers are unknown is in no round.
         self._pending -= drain.find_unread(self.cloud, self._pending)
-        total = len(occupants.leaving) + len(self._pending)
-        self._advance(label='Planning rounds', total=total)
-        self._movables = departures.prepare(
-            self._places, occupants.leaving, advance=self._advance
-        )
+        changing = gone.find_changing(self.cloud, self._hosts)
+        self._make_ready(one for one in standing if one.server in changing)
         passing = self._find_passing()
-        for server in occupants.leaving:
-            if server.server in passing:
-                self._passing.append(server)
-            else:
+        for server in standing:
+            if server.server not in passing:
                 self._on.setdefault(server.host, {})[server.server] = server
-        for held in occupants.migrating:
+        self._ready = {*self._queue(self._pending)[:number]}
+        going = [
+            one
+            for host in self._ready
+            for one in self._on.get(host, {}).values()
+        ]
+        total = len(going) + len(self._pending)
+        self._advance(label='Planning rounds', total=total)
+        self._make_ready(going)
+        passing |= self._find_passing()
+        self._passing = [one for one in standing if one.server in passing]
+        for server in self._passing:
+            self._on.get(server.host, {}).pop(server.server, None)
+        for held in drain.read(self.cloud, self._ready).migrating:
             self._migrating.setdefault(held.host, []).append(held)
+
+    def _make_ready(self, leaving: Iterable[plans.Leaving]) -> None:
+        """Prepare servers for their moves, if they are not."""
+        going = [one for one in leaving if one.server not in self._movables]
+        self._movables |= departures.prepare(
+            self._places, going, advance=self._advance
+        )
+
+    def _queue(self, hosts: Iterable[str]) -> list[str]:
+        """Return hosts in the order in which they are tried."""
+        return sorted(
+            hosts,
+            key=lambda host: (len(self._on.get(host, ())), _in_order(host)),
+        )
 
     def _find_passing(self) -> Set[str]:
         """Return the servers that are being built, or being deleted."""
@@ -150,6 +188,22 @@ class Maintenance:
         :param most: how many rounds are wanted; where there are as many, it
             is not known what becomes of other hosts. None for all
         :raises placement.PlacementFailed: placement does not answer
+        """
+        number = len(self._hosts)
+        if most is not None:
+            number = min(number, _TRIED * most * self._at_once)
+        while True:
+            self._prepare(number)
+            try:
+                return self._plan(most)
+            except _NotReady:
+                # Those that were tried in vain cost little.
+                number *= _TRIED
+
+    def _plan(self, most: int | None) -> plans.Rounds:
+        """Plan the rounds, of hosts that are ready.
+
+        :raises _NotReady: another one is to be tried
         """
         with self.cloud.fork() as future:
             future.count_under_way()
@@ -202,10 +256,23 @@ class Maintenance:
                 yield made
 
     def _cannot_move(self, host: str) -> bool:
-        return host in self._migrating or any(
-            isinstance(self._movables[uuid], Exception)
-            for uuid in self._on.get(host, ())
+        return host in self._ready and (
+            host in self._migrating
+            or any(
+                isinstance(self._movables[uuid], Exception)
+                for uuid in self._on.get(host, ())
+            )
         )
+
+    def _is_free(self, host: str, taken: Set[str]) -> bool:
+        """Return whether a host may be tried.
+
+        :param taken: names of hosts that get servers in the round
+        :raises _NotReady: its servers are not prepared
+        """
+        if host not in self._ready:
+            raise _NotReady
+        return host not in taken
 
     def _make_round(
         self, todo: Set[str], most: int
@@ -221,18 +288,19 @@ class Maintenance:
         empty: list[str] = []
         moves: list[plans.Move] = []
         in_vain: set[str] = set()
-        queue = sorted(
-            todo,
-            key=lambda host: (len(self._on.get(host, ())), _in_order(host)),
-        )
+        queue = self._queue(todo)
         for number, host in enumerate(queue, 1):
             if len(empty) == most:
                 break
             taken = {move.expected for move in moves}
-            if host in taken or not self._go_together(host, empty):
+            if not self._is_free(host, taken):
+                continue
+            if not self._go_together(host, empty):
                 continue
             # These are tried next in this round, so they get no server yet.
-            untaken = (one for one in queue[number:] if one not in taken)
+            untaken = (
+                one for one in queue[number:] if self._is_free(one, taken)
+            )
             mates = self._find_mates([*empty, host], untaken, most)
             made = self._empty(host, {host, *empty}, mates)
             if made is not None:

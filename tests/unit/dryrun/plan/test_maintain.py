@@ -201,6 +201,29 @@ class MaintainTestCase(small.TestCase):
         self.assertEqual(['1 round planned', '2 rounds planned'], labels)
 
     @ddt.data(
+        # Servers that are prepared for one round, and for two.
+        ('', 8, 14),
+        # The first hosts of all cannot be emptied: it begins anew.
+        ('i=4 i0=1:shelved; j=4 j0=1:shelved; k=4 k0=1:shelved; '
+         'l=4 l0=1:shelved; ', 4 + 18, 12),
+    )  # fmt: skip
+    @ddt.unpack
+    def test_wanted_rounds_are_the_first_of_all(self, others, *prepared):
+        cloud = others + '; '.join(f'{h}=4 {h}0=1 {h}1=1' for h in 'abcdefg')
+        every = self.plan(cloud).split()
+        moves = [small.say(one.moves) for one in self.found.rounds]
+        for most, number in enumerate(prepared, 1):
+            advance = mock.Mock()
+            found = self.small.maintain(cloud, most=most, advance=advance)
+            self.assertEqual(every[:most], small.say_rounds(found).split())
+            said = [small.say(one.moves) for one in found.rounds]
+            self.assertEqual(moves[:most], said)
+            steps = [
+                one for one in advance.call_args_list if one == mock.call()
+            ]
+            self.assertEqual(number, len(steps))
+
+    @ddt.data(
         ('1 move; no server moves twice.', 'a=4 x=1; b=4; c=4'),
         ('3 moves; 1 server moves twice.', 'a=4 x=1; b=4 y=2'),
     )
