@@ -160,6 +160,23 @@ class MaintainTestCase(small.TestCase):
         self.assertIn('it is paused, and no host whose turn', stuck.said)
         self.assertEqual('resume it (openstack server unpause x)', stuck.helps)
 
+    def test_hosts_that_get_no_server(self):
+        """They are no destinations, and no host that refuses one."""
+        for cloud, barred, expected in (
+            ('a=4 x=3; b=4; c=4', 'b', 'x:c'),
+            ('a=4 x=3; b=4; c=4', 'c', 'x:b'),
+        ):
+            found = self.small.maintain(cloud, not_to={*barred})
+            moves = [one for round_ in found.rounds for one in round_.moves]
+            self.assertEqual(expected, small.say(moves))
+        found = self.small.maintain('a=4 x=3; b=4; c=2', not_to={*'b'})
+        [kept] = found.kept
+        self.assertEqual(
+            '0 of 3 hosts can take it. 1 is too small (VCPU), 2 are excluded '
+            'by the request',
+            kept.stuck[0].said,
+        )
+
     def test_a_deletion_that_does_not_end(self):
         """It has an hour; then it keeps its host out of a round."""
         cloud = 'a=4 y=1:shelved; b=4'
