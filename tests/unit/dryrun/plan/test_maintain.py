@@ -160,6 +160,14 @@ class MaintainTestCase(small.TestCase):
         self.assertIn('it is paused, and no host whose turn', stuck.said)
         self.assertEqual('resume it (openstack server unpause x)', stuck.helps)
 
+    def test_one_that_goes_back(self):
+        """Its own request names the host where it is, not where it was."""
+        self.small.host_filters = (small.Unknown(lambda *_: True),)
+        found = self.small.maintain('a=4 x=2; b=4 y=2')
+        self.assertEqual('a b', small.say_rounds(found))
+        back = small.say(found.rounds[1].moves).split()
+        self.assertEqual(['x:a', 'y:a'], sorted(back))
+
     def test_hosts_that_get_no_server(self):
         """They are no destinations, and no host that refuses one."""
         for cloud, barred, expected in (
