@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
+
 import ddt
 from openstack.compute.v2 import migration
 from openstack.compute.v2 import server
@@ -18,6 +20,8 @@ def make_move(to='b', method='live', turn=1, batch=1, why='', needs=()):
     return moves_plan.Move(*first, to, to or 'b', method, why, batch, needs)
 
 
+# openstacksdk takes milliseconds for one, and a run looks at thousands.
+@functools.cache
 def make_server(host='a', status='ACTIVE', task=None, power=1):
     return server.Server(
         compute_host=host, status=status, task_state=task, power_state=power
