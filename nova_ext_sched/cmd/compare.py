@@ -6,11 +6,13 @@ import argparse
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
+import importlib.metadata
 import io
 import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import typing
 
 from nova_ext_sched import exception
@@ -25,7 +27,12 @@ from nova_ext_sched.cmd import scheduler
 # The plans whose first line is compared; they need no host or flavor.
 _PLANS = ('audit', 'mend', 'survive', 'maintain')
 
-Answers = Mapping[str, str]
+
+class _Side(typing.NamedTuple):
+    """An environment: its name for people, and its answers by question."""
+
+    name: str
+    answers: Mapping[str, str]
 
 
 class Compare(report.Lister):
@@ -112,32 +119,33 @@ class Compare(report.Lister):
         if len(sides) == 1:
             sides.insert(0, (sys.executable, ()))
         with bar.bar(sys.stderr, 'Asking', color=parsed_args.color) as advance:
-            first, second = (
+            asked = [
                 _ask(python, parsed_args, options, advance)
                 for python, options in sides
-            )
+            ]
+        first, second = (one.answers for one in asked)
         questions = [*first, *(one for one in second if one not in first)]
         rows = [
             (one, first.get(one, report.NONE), second.get(one, report.NONE))
             for one in questions
             if first.get(one) != second.get(one)
         ]
+        answers = messages.count('answer', len(questions))
         sentence, sections = report.begin(
-            f'{len(rows)} of {messages.count("answer", len(questions))} differ'
+            f'{len(rows)} of {answers} differ'
             if rows
-            else f'All {messages.count("answer", len(questions))} are the same'
+            else f'All {answers} are the same',
+            'First: {}. Second: {}.'.format(*(one.name for one in asked)),
         )
         sections += [
-            report.Section(
-                f'{question}:', [report.Line(one) for one in answers]
-            )
-            for question, *answers in rows
+            report.Section(f'{question}:', [report.Line(one) for one in said])
+            for question, *said in rows
         ]
         status = base.SOME_FOUND if rows else base.FINE
         return report.Report(sentence, sections, rows, status=status)
 
     def _answer(self, parsed_args: argparse.Namespace) -> None:
-        """Write the answers of one side, a line of JSON each."""
+        """Write nova's release, then the answers, a line of JSON each."""
         scheduler.prepare()
         from nova_ext_sched.saved import reading
         from nova_ext_sched.saved import writing
@@ -146,6 +154,7 @@ class Compare(report.Lister):
         if parsed_args.config_file:
             options = writing.read_file_options(parsed_args.config_file)
         reading.use(parsed_args.file, parsed_args.without, options)
+        print(json.dumps(importlib.metadata.version('nova')))
         for question, answer in _answer_all(parsed_args.file):
             print(json.dumps([question, answer]), flush=True)
 
@@ -155,34 +164,49 @@ def _ask(
     parsed_args: argparse.Namespace,
     options: tuple[str, ...],
     advance: typing.Any,
-) -> Answers:
-    """Return the answers of one side.
+) -> _Side:
+    """Ask one side.
 
     :raises exception.InvalidValue: it does not
     """
     argv = [python, *main.PROGRAM, 'compare', str(parsed_args.file)]
     argv += ['--answers', *options]
     argv += [f'--without={one}' for one in parsed_args.without]
-    answers = {}
-    try:
-        with subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as asked:
-            assert asked.stdout is not None and asked.stderr is not None
-            for line in asked.stdout:
-                question, answer = json.loads(line)
-                answers[question] = answer
-                advance()
-            said = asked.stderr.read()
-    except OSError as exc:
-        said = str(exc)
+    said, line, release, answers = '', '', '', {}
+    # Not a pipe: nobody reads one while answers come, and it would fill up.
+    with tempfile.TemporaryFile('w+', errors='replace') as errors:
+        try:
+            with subprocess.Popen(
+                argv, stdout=subprocess.PIPE, stderr=errors, text=True
+            ) as asked:
+                assert asked.stdout is not None
+                release = json.loads(asked.stdout.readline() or '""')
+                for line in asked.stdout:
+                    question, answer = json.loads(line)
+                    answers[question] = answer
+                    advance()
+        except OSError as exc:
+            said = str(exc)
+        except (TypeError, ValueError):
+            answers = {}
+        errors.seek(0)
+        said = said or errors.read() or line
     if not answers or asked.returncode:
         raise exception.InvalidValue(
             where=' '.join([python, *options]),
             expected='answers',
-            got=messages.clean(said.strip()[-500:]),
+            # Of a traceback, the cause.
+            got=messages.clean(said.strip().rpartition('\n')[2]),
         )
-    return answers
+    return _Side(_name(python, options, release), answers)
+
+
+def _name(python: str, options: tuple[str, ...], release: str) -> str:
+    """Return the name of a side for people."""
+    place = '' if python == sys.executable else f' ({messages.clean(python)})'
+    if options:
+        place = f' with {messages.clean(options[-1])}'
+    return f'nova {release}{place}'
 
 
 def _answer_all(file: pathlib.Path) -> Iterator[tuple[str, str]]:

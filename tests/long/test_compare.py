@@ -1,20 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One saved cloud is asked in two ways, and what differs is said."""
+"""One saved cloud is asked in two ways, and what differs is said.
+
+NOVA_EXT_SCHED_TEST_PYTHON is the Python of another environment, of another
+nova, that is asked too: ``.tox/nova33/bin/python``.
+"""
 
 import contextlib
+import importlib.metadata
 import io
 import json
+import os
 import pathlib
+import subprocess
 import sys
 
 import fixtures
+import testtools
 
 from nova_ext_sched.cli import main
+from tests import releases
 from tests.functional import base
 from tests.functional import explain
 from tests.functional import saved
 
+#: Files that later novas read.
+FILES = [
+    pathlib.Path(__file__).with_name(f'saved_under_{nova}.json.gz')
+    for nova in (29, 31)
+    if nova <= releases.NOVA
+]
+RELEASE = "import importlib.metadata as m; print(m.version('nova'))"
+PYTHON = os.environ.get('NOVA_EXT_SCHED_TEST_PYTHON')
 NOVA_CONF = """
 [DEFAULT]
 transport_url = fake://
@@ -26,16 +43,39 @@ ram_weight_multiplier = {}
 """
 
 
+def compare(path, *argv):
+    out, err = io.StringIO(), io.StringIO()
+    argv = [str(path), '--without=HostNameWeigher', *argv, '-f', 'json']
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main.main(['compare', *argv])
+    return explain.Output(out.getvalue(), err.getvalue(), status)
+
+
+class EnvironmentsTestCase(testtools.TestCase):
+    def test_the_nova_of_each_answers(self):
+        if not PYTHON:
+            self.skipTest('NOVA_EXT_SCHED_TEST_PYTHON names none')
+        asked = [PYTHON, '-c', RELEASE]
+        other = subprocess.run(asked, capture_output=True, text=True)
+        mine = importlib.metadata.version('nova')
+        self.assertNotEqual(mine, other.stdout.strip())
+        for path in FILES:
+            found = compare(path, f'--python={PYTHON}')
+            self.assertEqual((0, '[]'), (found.status, found.out.strip()))
+            self.assertIn('All 15 answers are the same.', found.err)
+            self.assertIn(
+                f'First: nova {mine}. Second: nova {other.stdout.strip()} '
+                f'({PYTHON}).',
+                ' '.join(found.err.split()),
+            )
+
+
 class CompareTestCase(base.CloudTestCase):
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
     options = explain.OPTIONS
 
     def compare(self, *argv):
-        path, without = str(self.file.path), '--without=HostNameWeigher'
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main.main(['compare', path, without, *argv, '-f', 'json'])
-        return explain.Output(out.getvalue(), err.getvalue(), status)
+        return compare(self.file.path, *argv)
 
     def write(self, multiplier):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
