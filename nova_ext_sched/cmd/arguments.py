@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes questions to the library of the arguments of commands."""
+"""Makes questions for the library from the arguments of commands."""
 
 import argparse
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def read_cloud(
 ) -> Iterator[snapshot.Snapshot]:
     """Read the cloud as it would be, for a command.
 
-    In its arguments IDs take the place of names.
+    Names in the arguments become IDs.
 
     :param settled: as of :func:`.snapshot.read`
     :param patient: whether placement is asked again for some minutes where it

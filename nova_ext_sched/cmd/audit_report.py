@@ -74,7 +74,7 @@ class Finding:
 class Place:
     """The number of servers that violate a policy in one place.
 
-    :ivar name: of a project its ID
+    :ivar name: the name of the place; the ID of a project
     :ivar servers: servers that violate a policy
     :ivar policies: of each policy, the servers that violate it
     :ivar project_name: of a project alone; null where keystone does not tell
@@ -153,7 +153,7 @@ def make(
     """Return the report of the findings.
 
     :param auditing: an Auditor that has judged all servers
-    :param summary: whether to tell numbers of servers in place of servers
+    :param summary: whether to list numbers of servers in place of servers
     :param hosts: the result of :func:`.topology.make_documents`
     :param projects: the names of projects by ID, as far as they are known
     """
@@ -245,7 +245,7 @@ def _tell_groups(
 ) -> Iterator[report.Section]:
     """Yield servers by policy and reason, the largest group first.
 
-    The policies have their order; what cannot be judged comes last.
+    The policies are in their order; servers that cannot be judged come last.
     """
     groups: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:

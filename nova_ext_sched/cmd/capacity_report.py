@@ -2,7 +2,7 @@
 
 """Reports capacity: the answer first, then the flavors.
 
-Everything comes from what documents have (:mod:`.answer`).
+Everything comes from the document (:mod:`.answer`).
 """
 
 from collections.abc import Iterator
@@ -75,8 +75,8 @@ def make(
     """Return the report of a tally.
 
     :param hosts: the result of :func:`.topology.make_documents`
-    :param by_host: of the room of each host
-    :param is_long: show all that ends the room of a flavor
+    :param by_host: whether to list the room of each host
+    :param is_long: whether to list every limit of a flavor
     :param is_part: whether there are flavors that were not counted
     """
     sentences = [*_list_sentences(tally)]

@@ -167,7 +167,7 @@ def _ask(
 ) -> _Side:
     """Ask one side.
 
-    :raises exception.InvalidValue: it does not
+    :raises exception.InvalidValue: the process does not answer
     """
     argv = [python, *main.PROGRAM, 'compare', str(parsed_args.file)]
     argv += ['--answers', *options]

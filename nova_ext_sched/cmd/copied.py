@@ -52,7 +52,7 @@ def find_fewest(
 
     They are enough where the command's exit status is 0.
 
-    :param added: values of ``--add-host``, of which one may end with ``:min``
+    :param added: values of ``--add-host``; one may end with ``:min``
     :param words: the command
     :param path: of a copy of the cloud
     :returns: the values with a number, and a sentence about it
@@ -81,7 +81,7 @@ def find_fewest(
     def suffices(number: int) -> bool:
         ended = _run([*put(number, plain), '--from', str(path)])
         if ended.returncode not in (base.FINE, base.SOME_FOUND):
-            # Nobody knows whether they are enough.
+            # Whether they are enough is not known.
             raise exception.InvalidValue(
                 where='the command for --add-host',
                 expected='an answer',
@@ -106,7 +106,7 @@ def find_fewest(
 
 
 def _leave_out_cloud(words: Sequence[str]) -> list[str]:
-    """Return a command without what says which cloud it is about."""
+    """Return a command without the options that choose its cloud."""
     kept, skips = [], False
     for word in words:
         if skips or word.partition('=')[0] in _OF_NOVA:

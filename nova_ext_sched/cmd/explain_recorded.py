@@ -10,7 +10,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.watch import records
 
-# What a record says of the cause, by its constraint.
+# The sentence of a record about the cause, by its constraint.
 _SAID = {
     'cannot decide': 'When nova refused it, a request filter could not decide',
     'no candidates': 'When nova refused it, placement did not answer or '

@@ -78,7 +78,7 @@ COLUMNS = (
     'Left',
     'Reasons',
 )
-#: The columns of what they say of each host.
+#: The columns of their verdicts on each host.
 HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
 
 _LEFT = COLUMNS.index('Left')
@@ -90,13 +90,13 @@ _CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
 _MOST_REASONS = 8
 _MOST_ACTS = 5
 _MOST_HINTS = 5
-# The most hosts that each have a line of their own. Of more, those of which
-# the same is to be said share a line.
+# The most hosts that each have a line of their own. Of more, hosts with the
+# same verdicts share a line.
 _MOST_APART = 10
 # Characters of host names from which on they wrap.
 _LONGEST_RANGES = 60
 
-# Units that people read, by resource class; of others they read the class.
+# Units that people read, by resource class; the others are shown by class.
 _UNITS = {'MEMORY_MB': 'MB', 'DISK_GB': 'GB of disk'}
 
 
@@ -105,9 +105,9 @@ def make(
 ) -> report.Report:
     """Return the report of a document.
 
-    :param all_: of the constraints that refuse no host, too, and of
+    :param all_: whether to list constraints that refuse no host, too, and
         placement's query
-    :param by_host: of what the constraints say of each host
+    :param by_host: whether to list the verdicts on each host
     """
     rows = (
         [
@@ -142,7 +142,7 @@ def make(
 def _name_group(explained: Document) -> Document:
     """Return a document with the name of the server group in place of its ID.
 
-    What is asked has both.
+    The request has both.
     """
     group = explained['request']['server_group'] or {}
     id_, name = group.get('id'), messages.clean(group.get('name') or '')
@@ -156,7 +156,7 @@ def _name_group(explained: Document) -> Document:
             return [put_into(one) for one in value]
         if isinstance(value, dict):
             return {
-                # A command has what members have named by its ID.
+                # A command names objects of members by their IDs.
                 key: one if key == 'commands' else put_into(one)
                 for key, one in value.items()
             }
@@ -170,7 +170,7 @@ def _name_group(explained: Document) -> Document:
 def _list(explained: Document, all_: bool) -> list[Sequence[object]]:
     """Return a row for each constraint.
 
-    What was not judged has :data:`.report.NONE` for a number.
+    A constraint that judged no host has :data:`.report.NONE` for a number.
     """
     answer = explained['answer']
     rows: list[Sequence[object]] = [
@@ -286,7 +286,7 @@ def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
             apart=False,
         )
     if freed := [one for one in answer['freed'] if 'act' in one]:
-        # Those of old releases, which nobody tried.
+        # Those of old releases were not tried.
         yield report.Section(
             'Hosts that one change alone would free:',
             [report.Line(one['act'], one['hosts']) for one in freed],

@@ -141,8 +141,8 @@ def make_round(
 ) -> report.Report:
     """Return the report of one round, as that of a drain.
 
-    How many there are after it is not known. Where there is none, the report
-    says why.
+    Whether further rounds follow is not known. Where there is no such round,
+    the report says why.
 
     :param number: which one, from 1; the others as of :func:`make_rounds`
     :raises base.UsageError: there are some, and none of this number
@@ -196,7 +196,7 @@ def _say_kept(kept: plans.NotEmptied) -> str:
 def _say_empty(
     hosts: Sequence[str], domains: Mapping[str, Sequence[str]]
 ) -> str:
-    """Return names, after the failure domain that several are in alone.
+    """Return names of hosts, after the failure domain that they share.
 
     :param domains: of every host
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts of a plan, drawn."""
+"""Draws the hosts of a plan."""
 
 import collections
 from collections.abc import Sequence

@@ -25,12 +25,12 @@ from nova_ext_sched.policy import isolation
 
 
 class Command(report.Lister, command.Lister):
-    """A command that reads the cloud and writes a text or a table.
+    """A command that reads the cloud and writes text output or a table.
 
     ======  ================================================================
     status  meaning
     ======  ================================================================
-    0       nothing is wrong, or everything was made
+    0       nothing is wrong, or every change was made
     1       nova or placement could not be read, or a change was not made
     2       wrong usage
     3       ``list`` found a fault, ``sync --dry-run`` a change to make
@@ -140,7 +140,7 @@ class SyncIsolation(Command):
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """Make the changes, and report them."""
-        # What is written to must be the host's own provider.
+        # Only the host's own provider is written to.
         cloud = self.read_cloud(by_name=False)
         selected = [
             named.find_aggregate(cloud.aggregates, name)

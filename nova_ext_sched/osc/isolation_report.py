@@ -21,14 +21,14 @@ from nova_ext_sched.policy import isolation
 COLUMNS = ('ID', 'Name', 'UUID', 'Traits', 'Hosts', 'Faults', 'Elsewhere')
 STEP_COLUMNS = ('Change', 'Names', 'Host', 'Provider', 'Result')
 
-# What people see of many names, faults, or aggregates without faults;
-# of the aggregates with faults, and of changes with one result. No more than
-# 60 lines of 80 columns.
+# The most names, faults, or aggregates without faults that people see; the
+# most aggregates with faults, and changes with one result. No more than 60
+# lines of 80 columns.
 _FEW = 5
 _MOST_FAULTY = 10
 _MOST_CHANGES = 15
 
-#: An aggregate with a ``trait:`` key, and what is wrong with it.
+#: An aggregate with a ``trait:`` key, and its faults.
 Judged = tuple[isolation_cloud.Aggregate, list[isolation_findings.Finding]]
 
 
@@ -177,8 +177,8 @@ def _rank(
 ) -> tuple[int, ...]:
     """Return a key by which the worst is first.
 
-    Worst is what leaves most hosts that no server can land on, then what
-    concerns most hosts, then most aggregates.
+    The worst fault leaves most hosts that no server can land on, then concerns
+    most hosts, then most aggregates.
     """
     closed = _hosts(judged, isolation_findings.CLOSING.intersection(faults))
     return -len(closed), -len(_hosts(judged, {*faults})), -len(judged)

@@ -35,18 +35,18 @@ from nova_ext_sched.objects import syntax
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.policy import isolation
 
-# Standard traits that say what a host is or can do. nova-compute reports
-# those that are true, and takes away what it does not find; the one of MISC_
-# would make a host share its inventory.
+# Standard traits that describe a host. nova-compute reports those that are
+# true, and removes the others; the one of MISC_ would make a host share its
+# inventory.
 _REPORTED = ('COMPUTE_', 'HW_', 'OWNER_', 'MISC_SHARES_VIA_AGGREGATE')
 
 
 class Change(enum.StrEnum):
     """A kind of change, in the order in which steps are done.
 
-    Hosts are put into placement's aggregates before they get traits: what
-    was begun and interrupted keeps requests out and lets none in. The values
-    are what users and programs read.
+    Hosts are put into placement's aggregates before they get traits: an
+    interrupted run keeps requests out and lets none in. Users and programs
+    read the values.
     """
 
     CREATE_TRAIT = 'create trait'
@@ -154,7 +154,7 @@ def remove_traits(
     return current - records - isolation.get_recorded(records)
 
 
-# What a provider is to have, of what it has and what is wanted.
+# The names that a provider gets, from those that it has and the wanted ones.
 _DECIDE: Mapping[
     Change, Callable[[frozenset[str], Iterable[str]], frozenset[str]]
 ] = {

@@ -30,7 +30,7 @@ STDIN = '-'
 
 
 class _NotAgreed(Exception):
-    """Somebody was asked, and said no."""
+    """The user was asked, and said no."""
 
 
 class ApplyPlan(report.Lister, command.Lister):
@@ -211,7 +211,7 @@ def _ask(
 ) -> None:
     """Show a plan, and ask whether to carry it out.
 
-    :raises _NotAgreed: it is not to be
+    :raises _NotAgreed: the user said no
     """
     for line in described:
         _say(line)

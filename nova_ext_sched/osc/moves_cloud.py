@@ -15,9 +15,9 @@ from openstack.compute.v2 import service
 from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_plan
 
-# Whatever the client's own is. From 2.68 on nova-api moves no server past the
-# scheduler; 2.80 says whose a migration is; from 2.95 on a server is stopped
-# once it was evacuated. An event says since 2.84 what failed.
+# Instead of the client's own. From 2.68 on nova-api moves no server past the
+# scheduler; 2.80 shows the user of a migration; from 2.95 on a server is
+# stopped once it was evacuated. Since 2.84 an event has the failure.
 _MICROVERSION = '2.80'
 _WITH_DETAILS = '2.84'
 
@@ -27,7 +27,7 @@ ERRORS: tuple[type[Exception], ...] = (
     keystone_exceptions.ClientException,
 )
 
-# What the actions of moves are in the history of a server.
+# The names of moves in the history of a server.
 _ACTIONS = ('live-migration', 'migrate', 'evacuate', 'confirmResize')
 
 #: The command that deletes an allocation.
@@ -37,8 +37,7 @@ FREE = 'openstack resource provider allocation delete'
 class Cloud:
     """Asks nova, with the resources of openstacksdk.
 
-    A question is repeated where a service is away; what changes something is
-    not.
+    A question is repeated where a service is away; a change is not.
 
     :param connection: of openstacksdk
     :param say: called with a line, where a service is away
@@ -83,7 +82,7 @@ class Cloud:
         body = {'status': 'disabled', 'disabled_reason': reason}
         if not reason:
             body = {'status': 'enabled'}
-        # Done twice, it is as done once.
+        # Doing it twice has the same effect.
         self._ask(
             'nova', lambda: self._tell('PUT', f'/os-services/{uuid}', body)
         )
@@ -155,7 +154,7 @@ class Cloud:
     def find_silent(self, uuid: str) -> list[str]:
         """Return the services that do not answer now, of placement and nova.
 
-        Each is asked once, of a server; that it may not be asked is an answer.
+        Each is asked once about a server; a refusal counts as an answer.
         """
         silent = []
         for name, ask in (
@@ -230,7 +229,7 @@ class Cloud:
     ) -> typing.Any:
         """Return an answer of a service, which is asked again while away.
 
-        It may be keystone that is.
+        The service that is away may be keystone.
         """
         asked = self._waiting[name]
         while True:

@@ -31,11 +31,11 @@ QUIET = 30
 #: without a reason: nova-compute undoes the migration first.
 SETTLED = 30
 
-# What nova says where the scheduler refuses the host: others took the place,
-# or closed it.
+# nova's words where the scheduler refuses the host: others took the place, or
+# closed it.
 _TAKEN = 'No valid host was found'
 
-# What is to be done where a move ends so.
+# The remedy for each step that ends a move.
 _ENDS = {
     Step.STOP: End.FIX,
     Step.BUSY: End.RUN_AGAIN,
@@ -81,8 +81,8 @@ class Making(moves_seen.Seen):
         while True:
             step, reason = self.look()
             if step in moves_step.BEGINNINGS and self._is_asking():
-                # Whoever waits for placement looks again: a server may have
-                # been started, which nobody is to shut down.
+                # After the wait for placement the server is read again: it may
+                # have been started, and must not be shut down.
                 self.cloud.wait_for_placement(self.move.server)
                 step, reason = self.look()
             if step in moves_step.BEGINNINGS:

@@ -11,8 +11,7 @@ from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
 from nova_ext_sched.osc.moves_plan import Result
 
-#: After how many seconds it is said for what a move waits; then each time
-#: after twice as long.
+#: Seconds after which a wait is reported; then each time after twice as long.
 WAITS = 60
 
 
@@ -34,8 +33,8 @@ class Progress(moves_run.Progress):
         self._total, self._say, self._advance = len(moves), say, advance
         self._ended = self._made = 0
         self._began = time.monotonic()
-        # Of each turn, since when it waits, when that is said next, and for
-        # what it waited when that was said.
+        # For each turn: when its wait began, when it is reported next, and
+        # the reason that was reported last.
         self._waits: dict[int, tuple[float, float, str]] = {}
 
     def end(self, move: moves_plan.Move) -> None:

@@ -31,7 +31,7 @@ COLUMNS = (
     'Reason',
 )
 
-#: The result of a server on a host that is to be empty, which no move tells.
+#: The result of a server on a host to be emptied that no move names.
 NOT_IN_PLAN = 'not in the plan'
 
 # Why a move is cold.
@@ -55,10 +55,10 @@ _OLD = datetime.timedelta(days=1)
 # How many fixes people see.
 _MOST_HELPS = 5
 
-# What people see of moves with one result.
+# The most moves of one result that people see.
 _MOST_MOVES = 10
 
-# Of the numbers: moves that are to come are neither good nor bad.
+# The signs of numbers: moves to come are neither good nor bad.
 _STYLES = {
     str(one): terminal.GOOD if one in moves_plan.OVER else ''
     for one in Result
@@ -66,7 +66,7 @@ _STYLES = {
 }
 
 
-# What is to be done, by how moves ended.
+# The next step, by the end of moves.
 _SAID = {
     End.RUN_AGAIN: 'Run the command again to continue.',
     End.FIX: 'Fix that, then run the command again to continue.',
@@ -334,7 +334,7 @@ def _say_without(
 ) -> str:
     """Describe how to continue without the refused moves."""
     text = 'To continue without it: --skip SERVER, or --keep-going'
-    # Of hosts that nova names alone: the others are as good as before.
+    # Only hosts that nova names: the others are as good as before.
     # survive, which plans evacuations, takes no --not-to.
     hosts = {
         one.expected

@@ -20,7 +20,7 @@ from nova_ext_sched.osc.moves_plan import Result
 #: How often nova is asked, in seconds.
 SECONDS = 2
 
-#: So many servers in ERROR are no accident: then nothing more is begun.
+#: With so many servers in ERROR no further move begins.
 MOST_IN_ERROR = 3
 
 #: Makes a move, step by step; returns whether it was made.
@@ -41,9 +41,9 @@ class Progress:
 class Run:
     """Makes moves, and stops at the first that is not made.
 
-    The result of a move is in its ``result``, up to date at any time. What
-    was done before is found again by what nova shows, and nothing else is
-    kept: so a run that was killed goes on where it was.
+    A move's ``result`` is up to date at any time. Earlier moves are found
+    again by what nova shows, and nothing else is kept: so a run that was
+    killed goes on where it was.
 
     :param is_dry: whether nothing is changed in nova
     :param progress: reports each move
@@ -62,7 +62,7 @@ class Run:
     def carry_out(self, at_once: int = 1) -> bool:
         """Make the moves; return whether none failed.
 
-        What is under way when one fails is waited for.
+        When one fails, moves under way are waited for.
 
         :param at_once: how many of a batch are under way at most
         """
@@ -128,7 +128,7 @@ class Run:
     def _goes_on(self) -> bool:
         """Return whether moves begin though one has failed."""
         if self.is_dry:
-            # Those that were made before are to be seen.
+            # Moves of an earlier run are still looked at.
             return True
         in_error = sum(one.is_in_error for one in self.plan.moves)
         return self.keeps_going and in_error < MOST_IN_ERROR

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Bounds texts of others in records, and removes secrets."""
+"""Shortens texts that others wrote into records, and removes secrets."""
 
 from collections.abc import Callable
 import json
@@ -56,7 +56,7 @@ def _cut(
     most: int,
     change: Callable[[str], str] = messages.without_secrets,
 ) -> typing.Any:
-    """Return a value with so many entries, and ten times the characters.
+    """Cut a value to a number of entries, and ten times as many characters.
 
     :param change: changes each text before
     """

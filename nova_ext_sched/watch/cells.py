@@ -26,8 +26,7 @@ ANSWER_SECONDS = 10
 class WatchedCells:
     """Asks cells, and remembers those that do not answer.
 
-    :param asked: asks them; a cell that hangs for one who shares it hangs for
-        all
+    :param asked: asks them; whoever shares it waits for the same cells
     :ivar names: of all cells, by UUID
     :ivar silent: the cells that did not answer when they were asked last, by
         UUID

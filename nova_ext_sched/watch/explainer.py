@@ -82,13 +82,13 @@ _CONFIGURATION = (
 #: Why there is no explanation, words that stay as they are.
 REASONS = ('retries', 'limit', 'gone', 'unavailable', 'configuration', 'error')
 
-# What request_filters.base.fail_closed says where a filter of ours fails.
+# The words of request_filters.base.fail_closed where a filter of ours fails.
 _CANNOT_DECIDE = re.compile(r'\w+ cannot decide')
 
 Document = dict[str, typing.Any]
 
-# How long acts are tried: not while other refusals wait. All that
-# acts take besides stays within 0.2 s of CPU with it, for 300 hosts.
+# How long acts are tried: not while other refusals wait. With the rest of the
+# work on acts this stays within 0.2 s of CPU, for 300 hosts.
 _TRIED = advice.Bounds(2, 0.12)
 _UNTRIED = advice.Bounds(0, 0)
 
@@ -195,7 +195,7 @@ class Explainer:
     most: int
 
     def __post_init__(self) -> None:
-        #: Whether other refusals wait for theirs.
+        #: Whether other refusals wait for their explanations.
         self.others_wait = False
         self._now = 0.0
         self._begun: list[float] = []
@@ -350,7 +350,7 @@ def _ask(
             raise explained.matrix.failure
         for one in explained.matrix.advice:
             if one.kind == act.POLICY:
-                # Nobody is to run it unread.
+                # An operator has to read it before anybody runs it.
                 one.commands = []
         return explained.make_document(detailed=[])
 

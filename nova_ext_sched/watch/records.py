@@ -54,8 +54,8 @@ class Records:
     def last_ids(self) -> set[tuple[str, str, int]]:
         """Return the ID of the last record, in its parts.
 
-        logrotate may have moved the file. So what it moved is looked at too,
-        and there may be several IDs.
+        logrotate may have moved the file. So the files that it moved are read,
+        too, and there may be several IDs.
 
         :raises OSError: a file cannot be read
         """
@@ -134,7 +134,7 @@ def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
         record's ID
     :raises OSError: a file cannot be read
     """
-    # Where there is no file, the error names the one that was asked for.
+    # Where there is no file, the error names the given one.
     for one in _list_files(path) or [path]:
         if found := _find(one, wanted):
             return found

@@ -8,7 +8,7 @@ event ``schedule_instances`` of the server's action fails
 (nova.conductor.manager.ComputeTaskManager).
 
 ==========================================  =================================
-row                                         what is read of it
+row                                         is read as
 ==========================================  =================================
 fault "No valid host was found"             a refusal by the scheduler, or by
                                             conductor before it asks
@@ -55,7 +55,7 @@ class Row:
     """A row that may be a refusal.
 
     :ivar cell: the UUID of its cell
-    :ivar kind: which of nova's tables it is of
+    :ivar kind: the name of its table in nova's database
     :ivar id: grows with time, but rows may become visible in another order
     :ivar time: when nova wrote it, in UTC
     :ivar server: the server's UUID
@@ -188,7 +188,7 @@ def _select_events(label: typing.Any, is_after: typing.Any) -> sa.sql.Select:
 
 @main_db.pick_context_manager_reader
 def complete(context: typing.Any, row: Row) -> Refusal:
-    """Return the refusal that a row tells of.
+    """Return the refusal that a row records.
 
     The operation is the latest action on the server that conductor had begun
     when it wrote the row. Both times are by conductor's clock. An action

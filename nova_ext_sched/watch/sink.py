@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes records, and the position up to which they go."""
+"""Writes records, and the position of the last one."""
 
 from collections.abc import Mapping
 import fcntl
@@ -33,7 +33,7 @@ class Sink:
     :param state: the file of the positions; None to keep none: the next start
         begins at its present
     :raises OSError: a file cannot be written
-    :raises exception.InvalidValue: another process has one of them, or it
+    :raises exception.InvalidValue: another process has a file open, or it
         holds something else
     """
 
