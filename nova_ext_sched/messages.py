@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 import difflib
+import functools
 import re
 import string
 import typing
@@ -173,12 +174,14 @@ def say_time(seconds: float) -> str:
     return f'{count("hour", minutes // 60)} {minutes % 60} min'
 
 
-def in_order(name: str) -> list[tuple[int, str]]:
+# A plan sorts the same hosts for each of its servers.
+@functools.lru_cache(maxsize=2**14)
+def in_order(name: str) -> tuple[tuple[int, str], ...]:
     """Return a key that sorts names as people do: host2 before host10."""
-    return [
+    return tuple(
         (int(piece), '') if piece[0] in string.digits else (0, piece)
         for piece in _PIECES.findall(name)
-    ]
+    )
 
 
 def find_domain(hosts: Iterable[str]) -> str:

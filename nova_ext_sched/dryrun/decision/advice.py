@@ -22,7 +22,9 @@ Repairs come before what would change a policy, then what is done to most
 hosts. What there was no time to try comes last, and says so.
 """
 
+import collections
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
@@ -53,6 +55,13 @@ _OF_ROOM = act.ROOM, act.FLAVOR
 # What comes after others, in this order: whose room it is nobody has said yet,
 # a host has to be bought, and what was asked for was meant.
 _LATE = [act.ROOM, act.ANOTHER, act.DOMAIN, act.FLAVOR, act.RULE]
+
+#: Acts that open hosts together, each with the cause that it lifts.
+_Chosen = tuple[tuple[str, act.Act], ...]
+#: What refuses a host, by cause.
+_Causes = dict[str, list[refusals.Refusal]]
+#: What a full host lacks of each resource class; 0 where nobody knows.
+_Lack = tuple[tuple[str, int], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,30 +186,8 @@ def _list_ways(
     :param is_tried: whether to ask placement for more of them
     """
     lacking = orphaned.find_full(judged)
-    hosts: dict[tuple[tuple[str, act.Act], ...], list[str]] = {}
-    for uuid, refused in _list_refused(judged):
-        causes: dict[str, list[refusals.Refusal]] = {}
-        for one in refused:
-            is_room = one.is_full or refusals.SMALLER in one.acts
-            cause = _FULL if is_room else one.cause
-            causes.setdefault(cause, []).append(one)
-        if len(causes) > 2 or not causes.keys().isdisjoint(without):
-            continue
-        choices = [
-            [
-                (cause, one)
-                for one in _combine(cause, lifted, lacking.get(uuid))
-                if trials.allows(one, uuid)
-                # Of pairs there are enough with an act on hosts.
-                and (len(causes) == 1 or one.supposes not in _OF_METADATA)
-            ]
-            for cause, lifted in causes.items()
-        ]
-        for chosen in itertools.product(*choices):
-            hosts.setdefault(chosen, []).append(uuid)
     seen = set[act.Act]()
-    for chosen, uuids in _keep_least_room(hosts).items():
-        uuids.sort(key=lambda one: messages.in_order(judged.names[one]))
+    for chosen, uuids in _list_chosen(judged, trials, without, lacking):
         steps = tuple(
             trial.Step(
                 made.named(trials.smaller)
@@ -231,62 +218,140 @@ def _find_missing(judged: matrix.Matrix, uuid: str) -> dict[str, int]:
     }
 
 
+def _list_chosen(
+    judged: matrix.Matrix,
+    trials: trial.Trials,
+    without: Collection[str],
+    lacking: orphaned.Lacking,
+) -> Iterator[tuple[_Chosen, list[str]]]:
+    """Yield acts with the hosts that each may open, host2 before host10.
+
+    Room is freed where least is lacking.
+    """
+    rows = [
+        (causes, _part(causes, uuids, lacking))
+        for causes, uuids in _list_refused(judged)
+        if len(causes) < 3 and causes.keys().isdisjoint(without)
+    ]
+    least = _find_least(rows)
+    hosts: dict[_Chosen, list[str]] = {}
+    for causes, parts in rows:
+        is_single = len(causes) == 1
+        for lack, uuids in parts.items():
+            freed = None if is_single and lack and lack != least else lack
+            choices = [
+                [
+                    (cause, one)
+                    for one in _combine(cause, refused, freed)
+                    # Of pairs there are enough with an act on hosts.
+                    if is_single or one.supposes not in _OF_METADATA
+                ]
+                for cause, refused in causes.items()
+            ]
+            for chosen in itertools.product(*choices):
+                allowed = uuids
+                for _, made in chosen:
+                    allowed = _list_allowed(made, allowed, trials)
+                if allowed:
+                    hosts.setdefault(chosen, []).extend(allowed)
+    for chosen, uuids in hosts.items():
+        yield (
+            chosen,
+            sorted(
+                uuids, key=lambda one: messages.in_order(judged.names[one])
+            ),
+        )
+
+
 def _list_refused(
     judged: matrix.Matrix,
-) -> Iterator[tuple[str, list[refusals.Refusal]]]:
-    """Yield the hosts that an act could free, with their causes."""
-    refusals_of: dict[str, list[refusals.Refusal]] = {}
+) -> Iterator[tuple[_Causes, list[str]]]:
+    """Group the hosts that an act could free by what refuses them.
+
+    Those that the same refuses come together: in a cloud that is full they
+    are many, and a plan asks for each of its servers.
+    """
+    cells: dict[str, list[tuple[refusals.Refusal, ...]]] = {}
     fixed = set()
     for column in judged.columns:
         for uuid, refused in column.refused.items():
-            refusals_of.setdefault(uuid, []).extend(refused)
+            cells.setdefault(uuid, []).append(refused)
             if not (refused[0].lifts or refused[0].acts):
                 fixed.add(uuid)
-    for uuid in sorted(
-        refusals_of.keys() - fixed, key=judged.names.__getitem__
-    ):
-        yield uuid, refusals_of[uuid]
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for uuid in sorted(cells.keys() - fixed, key=judged.names.__getitem__):
+        alike.setdefault(tuple(map(id, cells[uuid])), []).append(uuid)
+    for uuids in alike.values():
+        causes: _Causes = {}
+        for one in itertools.chain(*cells[uuids[0]]):
+            is_room = one.is_full or refusals.SMALLER in one.acts
+            cause = _FULL if is_room else one.cause
+            causes.setdefault(cause, []).append(one)
+        yield causes, uuids
+
+
+def _part(
+    causes: _Causes, uuids: list[str], lacking: orphaned.Lacking
+) -> dict[_Lack, list[str]]:
+    """Part hosts by what they lack; those that are not full lack nothing."""
+    refused = causes.get(_FULL, ())
+    if not refused or not all(one.is_full for one in refused):
+        return {(): uuids}
+    classes = set[str]().union(*(one.lacking for one in refused))
+    unmeasured = dict.fromkeys(sorted(classes), 0)
+    parts: dict[_Lack, list[str]] = {}
+    for uuid in uuids:
+        lack = tuple(lacking.get(uuid, unmeasured).items())
+        parts.setdefault(lack, []).append(uuid)
+    return parts
+
+
+def _find_least(
+    rows: Iterable[tuple[_Causes, dict[_Lack, list[str]]]],
+) -> _Lack | None:
+    """Find the least that hosts lack that only room refuses.
+
+    It is of the fewest classes, then of most hosts, then the least amount.
+    """
+    counts: collections.Counter[_Lack] = collections.Counter()
+    for causes, parts in rows:
+        for lack, uuids in parts.items():
+            if lack and len(causes) == 1:
+                counts[lack] += len(uuids)
+    return min(
+        counts, key=lambda one: (len(one), -counts[one], one), default=None
+    )
+
+
+def _list_allowed(
+    made: act.Act, uuids: list[str], trials: trial.Trials
+) -> list[str]:
+    """Keep the hosts on which an act is allowed."""
+    if made.supposes in trial.ALLOWED_BY_HOST:
+        return [uuid for uuid in uuids if trials.allows(made, uuid)]
+    return uuids if uuids and trials.allows(made, uuids[0]) else []
 
 
 def _combine(
-    cause: str,
-    refused: Sequence[refusals.Refusal],
-    lacking: dict[str, int] | None,
+    cause: str, refused: Sequence[refusals.Refusal], lack: _Lack | None
 ) -> list[act.Act]:
-    """Return the acts against one cause of one host."""
-    if cause == _FULL and not all(one.is_full for one in refused):
+    """Return the acts against one cause of hosts.
+
+    :param lack: what they lack; None where room is rather freed elsewhere
+    """
+    if cause != _FULL:
+        return act.combine(itertools.chain(*(one.acts for one in refused)))
+    if not lack and lack is not None:
         return [refusals.SMALLER]
-    if cause == _FULL:
-        amounts = [
-            trial.say_amount(name, number)
-            for name, number in (lacking or {}).items()
-        ]
-        classes = set[str]().union(*(one.lacking for one in refused))
-        names = amounts or sorted(classes)
-        return [refusals.UNHELD, *refusals.free(*names)]
-    return act.combine(itertools.chain(*(one.acts for one in refused)))
-
-
-def _keep_least_room(
-    hosts: dict[tuple[tuple[str, act.Act], ...], list[str]],
-) -> dict[tuple[tuple[str, act.Act], ...], list[str]]:
-    """Keep the hosts to be freed that lack least."""
-    room = [
-        chosen
-        for chosen in hosts
-        if len(chosen) == 1 and chosen[0][1].supposes == act.ROOM
+    names = [
+        trial.say_amount(name, number) if number else name
+        for name, number in lack or ()
     ]
-    kept = sorted(
-        room,
-        key=lambda one: (
-            len(one[0][1].names),
-            -len(hosts[one]),
-            one[0][1].names,
-        ),
-    )
-    for chosen in kept[1:]:
-        del hosts[chosen]
-    return hosts
+    return [
+        one
+        for one in (refusals.UNHELD, *refusals.free(*names))
+        if names or one.supposes != act.ROOM
+    ]
 
 
 def _amounts(
@@ -329,9 +394,10 @@ def _say(step: trial.Step, judged: matrix.Matrix, trials: trial.Trials) -> str:
         uuids = (trials.moved[step][1],)
     if made.supposes in (act.ANOTHER, act.DOMAIN):
         uuids = uuids[:1]
-    names = [messages.clean(judged.names[uuid]) for uuid in uuids]
-    shown = messages.first_few(names, _MOST_HOSTS, str)
-    if made.supposes == act.ROOM and len(names) > 1:
+    shown = messages.first_few(
+        uuids, _MOST_HOSTS, lambda one: messages.clean(judged.names[one])
+    )
+    if made.supposes == act.ROOM and len(uuids) > 1:
         shown = f'one of {shown}'
     words = made.words
     for number, name in enumerate(made.names):

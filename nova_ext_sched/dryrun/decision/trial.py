@@ -46,6 +46,9 @@ _OF_REQUESTS = (act.REQUEST, act.IMAGE, act.FLAVOR, act.RULE)
 # What the request of a server that there is can do without.
 _LEFT_OUT_LATER = {'availability_zone', 'host'}
 
+#: What is allowed on one host and not on another.
+ALLOWED_BY_HOST = act.RUNS, act.UNHELD, act.JOINS, act.LEAVES
+
 # The most hosts where a member of the group is sought that may leave.
 _MOST_AWAY = 3
 

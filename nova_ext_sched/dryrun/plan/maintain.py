@@ -516,6 +516,6 @@ def say_rounds(
         )
 
 
-def _in_order(host: str) -> tuple[list[tuple[int, str]], str]:
+def _in_order(host: str) -> tuple[tuple[tuple[int, str], ...], str]:
     """Return a sort key for names in people's order."""
     return messages.in_order(host), host

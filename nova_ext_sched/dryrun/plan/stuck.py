@@ -37,7 +37,7 @@ _MOST_TRIES = 6
 # For those of one request; and of the CPU that a command has taken besides,
 # over all its plans: survive and maintain make one for each host.
 _MOST_SECONDS = 1.0
-_SHARE = 0.08
+_SHARE = 0.07
 
 # The cause where nova-conductor refuses all hosts that the scheduler leaves.
 _HYPERVISOR = 'hypervisor'

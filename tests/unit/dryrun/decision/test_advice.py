@@ -26,6 +26,11 @@ KINDS = {
     'S': refusals.Refusal('are too small', 'VCPU', lifts=False),
     'V': refusals.full(['VCPU']),
     'M': refusals.full(['MEMORY_MB']),
+    # Nobody knows how much of it is lacking.
+    'U': refusals.full(['VGPU']),
+    'Z': refusals.Refusal(
+        'are too small', 'VCPU', lifts=False, acts=(refusals.SMALLER,)
+    ),
 }
 
 
@@ -33,15 +38,20 @@ class Trials:
     """Says how many hosts take a request after acts, by their words.
 
     :ivar tried: the acts that were asked about
+    :ivar left: the hosts that nobody may start
     """
+
+    left = ()
 
     def __init__(self, answers):
         self.answers, self.tried, self.moved = answers, [], {}
         self.cloud = types.SimpleNamespace(aggs_by_id={}, hosts={})
-        self.described, self.smaller = (), ''
+        self.described, self.smaller = (), 'tiny'
 
     def allows(self, made, uuid):
-        return made.supposes not in (act.UNHELD, act.FLAVOR)
+        if uuid in self.left and made.supposes == act.RUNS:
+            return False
+        return made.supposes != act.UNHELD
 
     def list_amounts(self, uuid, lacking):
         if 'raise' in self.answers:
@@ -117,6 +127,12 @@ class FindTestCase(testtools.TestCase):
         ('VM V V', {'free': 1, 'add': 1},
          [('free 3 VCPU on one of host2, host3', 1),
           ('add a host like host1', 1)]),
+        ('VM VM V', {'free': 1}, [('free 3 VCPU on host3', 1)]),
+        # How much is not known of every class.
+        ('U', {'free': 1}, [('free VGPU on host1', 1)]),
+        # Nothing is freed where a host is too small.
+        ('Z', {'free': 1, 'ask': 1}, [('ask for flavor tiny', 1)]),
+        ('VZ', {'free': 1, 'ask': 1}, [('ask for flavor tiny', 1)]),
         # An option of nova-compute, by what the first host lacks; untried it
         # is not said.
         ('V V', {'free': 1, 'raise': 2},
@@ -129,6 +145,69 @@ class FindTestCase(testtools.TestCase):
     @ddt.unpack
     def test_find(self, text, answers, expected):
         self.assertEqual(expected, self.find(text, answers))
+
+    def _find_full(self, free, closed=()):
+        """Find advice where hosts lack memory; a request asks for 1000.
+
+        :param free: of each host
+        :param closed: those that are isolated besides
+        """
+        names = {str(n): f'host{n}' for n, _ in enumerate(free, 1)}
+        judged = matrix.Matrix(names)
+        numbers = dict.fromkeys(
+            ('large_enough', 'full', 'too_small', 'without'), 0
+        )
+        judged.add(
+            'placement',
+            'M',
+            refused=dict.fromkeys(names, KINDS['M']),
+            capacity=conclusion.Capacity(
+                'MEMORY_MB', 1000, unknown=0, **numbers
+            ),
+            free=dict(zip(names, free, strict=True)),
+        )
+        judged.add(
+            'host filter', 'I', refused=dict.fromkeys(closed, KINDS['I'])
+        )
+        trials = Trials({'free': 1, 'free+take': 1})
+        return [one.act for one in advice.find(judged, trials)]
+
+    @ddt.data(
+        # The least amount, as a number; of as many hosts.
+        ([900, 980, 100], 'free 20 MEMORY_MB on host2'),
+        # What most lack is freed on one of them, however much it is.
+        ([900, 980, 900], 'free 100 MEMORY_MB on one of host1, host3'),
+    )
+    @ddt.unpack
+    def test_the_least_that_is_lacking(self, free, expected):
+        self.assertEqual([expected], self._find_full(free))
+
+    def test_the_least_of_hosts_that_only_room_refuses(self):
+        """One that is isolated too is not the one to be freed alone."""
+        self.assertEqual(
+            ['free 100 MEMORY_MB on host1'],
+            self._find_full([900, 980], closed=['2']),
+        )
+
+    def test_pairs_with_what_each_host_lacks(self):
+        self.assertEqual(
+            [
+                'free 100 MEMORY_MB on host1, and take host1 out of a',
+                'free 20 MEMORY_MB on host2, and take host2 out of a',
+            ],
+            self._find_full([900, 980], closed=['1', '2']),
+        )
+
+    def test_hosts_that_differ_in_what_is_allowed(self):
+        """The same refuses them, and one may not be started."""
+        judged = matrix.Matrix({str(n): f'host{n}' for n in (10, 9, 2)})
+        judged.add(
+            'cell', 'x', refused=dict.fromkeys(judged.names, KINDS['D'])
+        )
+        trials = Trials({'start': 2})
+        trials.left = ('9',)
+        [one] = advice.find(judged, trials)
+        self.assertEqual('start host2, host10', one.act)
 
     def test_bounds(self):
         """What there was no time for is said, after the others."""
