@@ -353,6 +353,27 @@ class RunTestCase(testtools.TestCase):
         self.assertMoved('moved', cloud, 1, **how)
         self.assertEqual([method], asked)
 
+    def test_a_refusal_counts_for_its_step_alone(self):
+        """The server is stopped, and started again, while nova is asked."""
+        cloud, asked = Cloud(), []
+        look, begin = cloud.read_server, cloud.begin
+        raised = iter([REFUSED, UNANSWERED])
+
+        def begin_now(move):
+            asked.append(move.actual)
+            for error in raised:
+                raise error
+            begin(move)
+
+        def show(uuid):
+            found = look(uuid)
+            found.status = 'SHUTOFF' if len(asked) == 1 else 'ACTIVE'
+            return found
+
+        cloud.begin, cloud.read_server = begin_now, show
+        self.assertMoved('moved', cloud, 1, method='live', actual='live')
+        self.assertEqual(['live', 'cold', 'live'], asked)
+
     @ddt.data('refused', 'failed')
     def test_a_server_that_runs_is_not_shut_down(self, how):
         """It is left out, and what does not need it is moved."""

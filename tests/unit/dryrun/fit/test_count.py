@@ -8,6 +8,7 @@ import types
 import ddt
 import fixtures
 from nova import objects
+from nova.scheduler.filters import affinity_filter
 import testtools
 
 from nova_ext_sched.dryrun.fit import count
@@ -125,6 +126,18 @@ class RoomsTestCase(testtools.TestCase):
         self.assertEqual(2, self.came)
         self.assertEqual(['old'], group.members)
         self.assertEqual(['hosta'], group.hosts)
+
+    def test_an_affinity_group_stays_together(self):
+        """The servers that came say where its next ones may go."""
+        self.spec.instance_group = objects.InstanceGroup(
+            policy='affinity', policies=['affinity'], members=[], hosts=[]
+        )
+        found = self.measure(affinity_filter.ServerGroupAffinityFilter())
+        self.assertEqual(
+            {'a': 4, 'b': 0}, {h: n for h, (n, _) in found.items()}
+        )
+        # Another order of hosts would fill the other one.
+        self.assertEqual([{*'ab'}], self.tied)
 
     def test_hosts_of_one_kind_are_asked_once(self):
         self.summarize('b', VCPU=8)
