@@ -26,8 +26,8 @@ from nova_ext_sched.queries import sources
 # Databases limit the parameters of one statement; all take this many.
 _CHUNK = 1000
 
-# The UUIDs that a statement is about.
-_UUIDS: typing.Any = sa.bindparam('uuids', expanding=True)
+#: The UUIDs that a statement is about, for :func:`execute`.
+UUIDS: typing.Any = sa.bindparam('uuids', expanding=True)
 
 #: The statuses of a migration that nova counts as ended
 #: (nova.db.main.api.migration_get_in_progress_by_host_and_node), besides that
@@ -62,24 +62,33 @@ class Mapped(typing.NamedTuple):
     is_building: bool
 
 
-def in_chunks(uuids: Collection[str]) -> Iterator[list[str]]:
+def in_chunks(
+    uuids: Collection[str], most: int = _CHUNK
+) -> Iterator[list[str]]:
     """Yield the items in chunks of as many as one statement takes."""
     wanted = sorted(uuids)
-    for start in range(0, len(wanted), _CHUNK):
-        yield wanted[start : start + _CHUNK]
+    for start in range(0, len(wanted), most):
+        yield wanted[start : start + most]
 
 
-def _execute(
-    session: typing.Any, statement: sa.sql.Select, uuids: Collection[str]
+def execute(
+    session: typing.Any,
+    statement: sa.SelectBase,
+    uuids: Collection[str],
+    most: int = _CHUNK,
 ) -> Iterator[typing.Any]:
+    """Yield the rows of a statement about :data:`UUIDS`, chunk by chunk.
+
+    :param most: UUIDs of a chunk
+    """
     connection = session.connection()
-    for chunk in in_chunks(uuids):
+    for chunk in in_chunks(uuids, most):
         yield from connection.execute(statement, {'uuids': chunk}).all()
 
 
 _build_request = api_models.BuildRequest.__table__.c
 _BUILD_REQUESTS = sa.select(_build_request.instance_uuid).where(
-    _build_request.instance_uuid.in_(_UUIDS)
+    _build_request.instance_uuid.in_(UUIDS)
 )
 
 
@@ -88,7 +97,7 @@ def select_build_requests(
     context: typing.Any, uuids: Collection[str]
 ) -> list[str]:
     """Return the UUIDs of servers that are yet to be built."""
-    rows = _execute(context.session, _BUILD_REQUESTS, uuids)
+    rows = execute(context.session, _BUILD_REQUESTS, uuids)
     return [uuid for (uuid,) in rows]
 
 
@@ -106,7 +115,7 @@ _CELLS = (
         api_models.BuildRequest.__table__,
         _build_request.instance_uuid == _mapping.instance_uuid,
     )
-    .where(_mapping.instance_uuid.in_(_UUIDS))
+    .where(_mapping.instance_uuid.in_(UUIDS))
 )
 
 
@@ -122,7 +131,7 @@ def select_cells(context: typing.Any, uuids: Collection[str]) -> list[Mapped]:
     with api_db.context_manager.reader.using(context) as session:
         return [
             Mapped(uuid, cell, request is not None)
-            for uuid, cell, request in _execute(session, _CELLS, uuids)
+            for uuid, cell, request in execute(session, _CELLS, uuids)
         ]
 
 
@@ -151,7 +160,7 @@ _PLACES = (
             | (_instance.task_state == task_states.RESIZE_REVERTING)
         ),
     )
-    .where(_instance.uuid.in_(_UUIDS), _instance.deleted == 0)
+    .where(_instance.uuid.in_(UUIDS), _instance.deleted == 0)
     # Of those that were reverted the newest one counts.
     .order_by(_migration.id)
 )
@@ -198,7 +207,7 @@ def select_places(
     servers = {}
     places: dict[str, sources.Places] = {}
     on_host = memo.Memo(lambda host: frozenset((host,)))
-    for uuid, host, vm_state, task_state, hidden, status, *ends in _execute(
+    for uuid, host, vm_state, task_state, hidden, status, *ends in execute(
         context.session, _PLACES, uuids
     ):
         if host and not hidden and not status:
@@ -255,7 +264,7 @@ _MOVES = (
         .where(_later.c.instance_uuid == _instance.uuid, _later.c.deleted == 0)
         .scalar_subquery(),
     )
-    .where(_instance.uuid.in_(_UUIDS), _instance.deleted == 0)
+    .where(_instance.uuid.in_(UUIDS), _instance.deleted == 0)
 )
 
 
@@ -270,13 +279,13 @@ def select_moves(
     """
     return {
         uuid: failover.Move(*row)
-        for uuid, *row in _execute(context.session, _MOVES, uuids)
+        for uuid, *row in execute(context.session, _MOVES, uuids)
     }
 
 
 _node = models.ComputeNode.__table__.c
 _COMPUTE_HOSTS = sa.select(_node.uuid, _node.host).where(
-    _node.uuid.in_(_UUIDS), _node.deleted == 0
+    _node.uuid.in_(UUIDS), _node.deleted == 0
 )
 
 
@@ -285,5 +294,5 @@ def select_compute_hosts(
     context: typing.Any, uuids: Collection[str]
 ) -> dict[str, str]:
     """Return the hosts of the compute nodes with these UUIDs."""
-    rows = _execute(context.session, _COMPUTE_HOSTS, uuids)
+    rows = execute(context.session, _COMPUTE_HOSTS, uuids)
     return {uuid: host for uuid, host in rows if host}

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from nova_ext_sched import messages
 from nova_ext_sched.queries import servers
+from nova_ext_sched.queries import under_way
 from nova_ext_sched.saved import container
 from nova_ext_sched.saved import listed
 from nova_ext_sched.saved import tables
@@ -393,23 +394,18 @@ def read_standing(
     session: typing.Any, hosts: Collection[str] | None
 ) -> dict[str, Standing]:
     """Read the hosts of servers by UUID, also of those on no host."""
-    server, move = models.Instance.__table__.c, models.Migration.__table__.c
+    server = models.Instance.__table__.c
     query = sa.select(
         server.uuid, server.host, server.vm_state, server.task_state
     ).where(server.deleted == 0)
     if hosts is not None:
         query = query.where(server.host.is_(None) | server.host.in_(hosts))
     found = {uuid: Standing(*rest) for uuid, *rest in session.execute(query)}
-    moves = sa.select(move.instance_uuid, move.uuid, move.status).where(
-        move.deleted == 0,
-        move.status.not_in((*servers.ENDED, servers.REVERTED)),
-    )
-    for uuid, *one in session.execute(moves):
-        if uuid in found:
-            stands = found[uuid]
-            found[uuid] = stands._replace(
-                moves=stands.moves | {(one[0], one[1])}
-            )
+    for move in under_way.select(session, found):
+        stands = found[move.server]
+        found[move.server] = stands._replace(
+            moves=stands.moves | {(move.uuid, move.status)}
+        )
     return found
 
 

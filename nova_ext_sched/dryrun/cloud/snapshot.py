@@ -19,7 +19,6 @@ from nova import context as nova_context
 from nova import objects
 import nova.conf
 from nova.db.main import api as main_db
-from nova.db.main import models
 from nova.objects import service as nova_service
 from nova.scheduler import host_manager
 from oslo_db import exception as db_exception
@@ -36,7 +35,7 @@ from nova_ext_sched.dryrun.cloud import mirror
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.queries import aggregates
-from nova_ext_sched.queries import servers
+from nova_ext_sched.queries import under_way
 
 CONF = nova.conf.CONF
 
@@ -201,9 +200,10 @@ class Snapshot(host_manager.HostManager):
         One that waits for its owner to confirm or revert is among them.
         """
         found: dict[str, set[str]] = {}
-        for rows in self.ask_cells(_select_under_way).values():
-            for uuid, *hosts in rows:
-                found.setdefault(uuid, set()).update(filter(None, hosts))
+        for moves in self.ask_cells(_select_under_way).values():
+            for one in moves:
+                hosts = filter(None, (one.source, one.dest))
+                found.setdefault(one.server, set()).update(hosts)
         return found
 
     @functools.cached_property
@@ -571,17 +571,8 @@ def is_boot(spec_obj: typing.Any) -> bool:
 
 
 @main_db.pick_context_manager_reader
-def _select_under_way(context: typing.Any) -> list[typing.Any]:
-    migration = models.Migration
-    query = sa.select(
-        migration.instance_uuid,
-        migration.source_compute,
-        migration.dest_compute,
-    ).where(
-        migration.deleted == 0,
-        migration.status.not_in((*servers.ENDED, servers.REVERTED)),
-    )
-    return list(context.session.execute(query))
+def _select_under_way(context: typing.Any) -> list[under_way.RunningMigration]:
+    return under_way.select_all(context.session)
 
 
 def _select_hosts(cctxt: typing.Any) -> _Hosts:
