@@ -16,6 +16,7 @@ from nova_ext_sched.cli import names
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import audit_report
+from nova_ext_sched.cmd import hold_report
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.dryrun import progress
 
@@ -90,6 +91,15 @@ class Audit(metrics.Command, scheduler.Lister):
             'host',
             self._totals.in_use,
         )
+        if (lacking := self._totals.lacking) is not None:
+            yield hold_report.measure(len(lacking))
+            yield metrics.Figure(
+                'failover_hosts',
+                'Hosts that are kept for failures: free, in use by servers, '
+                'or closed (not enabled and up).',
+                'state',
+                self._totals.kept,
+            )
 
 
 def audit(
@@ -117,6 +127,7 @@ def audit(
         for server in auditing.judge(advance):
             if not parsed_args.summary:
                 findings += _make_findings(server)
+        auditing.judge_hold()
         hosts = topology.make_documents(cloud)
     found = {one.project for one in findings} | auditing.totals.projects
     # A reason may name another project than that of the server.

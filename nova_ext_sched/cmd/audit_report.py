@@ -22,6 +22,7 @@ from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import documents
+from nova_ext_sched.cmd import plan_report
 
 #: The columns of the servers found, and those of their numbers.
 COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
@@ -98,6 +99,9 @@ class Totals(documents.Answer):
     :ivar policies: of every policy that is judged, the servers that violate it
     :ivar in_use: of each host that is kept for failures and is not empty, the
         servers on it
+    :ivar lacking: hosts to keep free for failures besides those that are,
+        until a failure is replaced however full the others are; null where no
+        policy keeps hosts, or not all were read
     """
 
     servers: int
@@ -107,6 +111,7 @@ class Totals(documents.Answer):
     in_use: document.MayLack[dict[str, int]] = dataclasses.field(
         default_factory=dict
     )
+    lacking: document.MayLack[list[str] | None] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,11 +196,14 @@ def make(
             ],
         }
 
-    found_any = totals.violating or totals.in_use
+    found_any = totals.violating or totals.in_use or totals.lacking
     status = base.SOME_FOUND if found_any else base.FINE
     told = documents.Told(
         head=totals.head,
-        remarks=totals.remarks,
+        remarks=[
+            *totals.remarks,
+            *plan_report.say_lacking(totals.lacking),
+        ],
         details=details,
         rows=rows,
         topology=hosts,

@@ -56,6 +56,16 @@ class Survival(documents.Said):
     lose: typing.Annotated[str, {'enum': ['host', 'domain']}]
 
 
+@dataclasses.dataclass(frozen=True)
+class HoldParts(Moving):
+    """The parts of the document of survive --hold besides the plan.
+
+    :ivar lose: the kind of failure: host or domain
+    """
+
+    lose: typing.Annotated[str, {'enum': ['host', 'domain']}]
+
+
 #: The document's schema: its title, its format, the parts of each form.
 SCHEMA = (
     'What nova-ext-sched mend, drain, make-room, maintain and survive print '
@@ -63,6 +73,7 @@ SCHEMA = (
     plan_format.FORMAT,
     (plans.Plan, Moving, *documents.COMMON),
     (plans.Room, Moving, *documents.COMMON),
+    (plans.Hold, HoldParts, *documents.COMMON),
     (plans.Rounds, Moving, *documents.COMMON),
     (plans.Outcome, Survival, *documents.COMMON),
 )
@@ -98,6 +109,7 @@ def make(
     hosts: Sequence[dict[str, typing.Any]] = (),
     names: cli_names.Names = NO_NAMES,
     head: str = '',
+    **more: typing.Any,
 ) -> report.Report:
     """Return the report of a plan.
 
@@ -107,6 +119,7 @@ def make(
     :param hosts: the result of :func:`.topology.make_documents`
     :param names: of server groups
     :param head: the first sentence, where it is another
+    :param more: other parts of the document
     """
     sections = [*list_moves(plan.moves)]
     if plan.without_place:
@@ -131,7 +144,7 @@ def make(
         faults=faults,
         status=base.FAULT if not_judged else find_status(plan.without_place),
     )
-    return finish(told, plan)
+    return finish(told, plan, **more)
 
 
 def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
@@ -471,6 +484,18 @@ def list_first_stuck(
         [*itertools.chain(*first.values())],
         names,
     )
+
+
+def say_lacking(hosts: Sequence[str] | None) -> Iterator[str]:
+    """Yield a sentence if the hosts kept for failures are not enough.
+
+    :param hosts: names of those to keep besides
+    """
+    if hosts:
+        yield (
+            'The hosts kept for failures are not enough once the others are '
+            f'full: keep {say_hosts(hosts)} free, too (survive --hold).'
+        )
 
 
 def say_of_those_read(faults: Sequence[str]) -> str:

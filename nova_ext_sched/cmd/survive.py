@@ -5,6 +5,7 @@
 import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
+import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
@@ -12,7 +13,9 @@ from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import metrics
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
+from nova_ext_sched.cmd import hold_report
 from nova_ext_sched.cmd import plan_command
+from nova_ext_sched.cmd import plan_map
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.cmd import survive_report
@@ -36,6 +39,7 @@ class Survive(metrics.Command, scheduler.Lister):
     )
 
     _outcome: plans.Outcome
+    _held: plans.Hold | None = None
     _lose = 'host'
 
     purpose = cli_help.LOOK
@@ -43,6 +47,7 @@ class Survive(metrics.Command, scheduler.Lister):
         '',
         '--lose domain --map',
         '--flavor m1.small --aggregate windows',
+        '--hold --output plan.json',
     )
 
     label = 'Evacuating servers'
@@ -87,6 +92,15 @@ class Survive(metrics.Command, scheduler.Lister):
             '(repeatable)',
         )
         parser.add_argument(
+            '--hold',
+            nargs='?',
+            choices=('full', 'now'),
+            const='full',
+            help='say which hosts to keep free, so that any other can fail '
+            'however full it gets (with =now: with the servers that it has '
+            'now), and plan the moves that empty them',
+        )
+        parser.add_argument(
             '--count',
             metavar='N',
             type=base.read_amount,
@@ -101,6 +115,8 @@ class Survive(metrics.Command, scheduler.Lister):
         )
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
+        if parsed_args.hold:
+            return plan_report.COLUMNS
         return survive_report.COLUMNS + (
             survive_report.FLAVOR_COLUMNS if parsed_args.flavor else ()
         )
@@ -115,6 +131,8 @@ class Survive(metrics.Command, scheduler.Lister):
                 'Name a --flavor: --count is a number of its servers.'
             )
         self._lose = parsed_args.lose
+        if parsed_args.hold:
+            return self._make_hold(parsed_args)
         self._outcome = outcome = self.ask(lose, parsed_args)
         stuck = (s for one in outcome.failures for s in one.without_place)
         of_all = not (parsed_args.host or parsed_args.aggregate)
@@ -130,11 +148,41 @@ class Survive(metrics.Command, scheduler.Lister):
             lambda by: survive_report.draw(outcome, by, of_all),
         )
 
+    def _make_hold(self, parsed_args: argparse.Namespace) -> report.Report:
+        """Return the report of the hosts to keep free."""
+        for name in ('host', 'aggregate', 'spare', 'count'):
+            if getattr(parsed_args, name):
+                raise base.UsageError(
+                    f'--hold is for all hosts: leave --{name} out.'
+                )
+        held, faults, hosts = self.ask(keep_free, parsed_args)
+        self._held = held
+        return report.add_map(
+            hold_report.make(
+                held,
+                parsed_args.lose,
+                plan_report.name_groups(
+                    [*held.without_place, *held.not_saved]
+                ),
+                faults,
+                hosts,
+            ),
+            parsed_args,
+            lambda by: plan_map.draw_moves(
+                held, {one.host for one in held.mark}, hosts, by
+            ),
+        )
+
     def say_next(
         self, parsed_args: argparse.Namespace, made: report.Report
     ) -> str:
         """See the base; apply carries out one failure."""
         said = super().say_next(parsed_args, made)
+        if held := self._held:
+            if not (parsed_args.output and held.moves):
+                return said
+            how = plan_command.say_how_to_apply(parsed_args.output)
+            return f'{said} {how}'
         moving = [one for one in self._outcome.failures if one.moves]
         if not (parsed_args.output and moving):
             return said
@@ -143,7 +191,12 @@ class Survive(metrics.Command, scheduler.Lister):
         return f'{said} {plan_command.say_how_to_apply(parsed_args.output)}'
 
     def measure(self) -> Iterator[metrics.Figure]:
+        if self._held:
+            yield hold_report.measure(len(self._held.mark))
+            return
         outcome = self._outcome
+        if outcome.lacking is not None:
+            yield hold_report.measure(len(outcome.lacking))
         failures = outcome.failures
         bad = sum(bool(one.lost) for one in failures)
         yield metrics.Figure(
@@ -173,6 +226,26 @@ class Survive(metrics.Command, scheduler.Lister):
                 'never': len(outcome.never_evacuated),
             },
         )
+
+
+def keep_free(
+    parsed_args: argparse.Namespace, advance: progress.Advance
+) -> tuple[plans.Hold, list[str], list[dict[str, typing.Any]]]:
+    """Return the hosts to keep free, the faults, and all hosts."""
+    from nova_ext_sched.cmd import arguments
+    from nova_ext_sched.dryrun.cloud import topology
+    from nova_ext_sched.dryrun.plan import hold
+
+    with arguments.read_cloud(parsed_args, patient=True) as cloud:
+        held = hold.make(
+            cloud,
+            parsed_args.hold,
+            parsed_args.flavor,
+            parsed_args.lose,
+            advance,
+            parsed_args.project,
+        )
+        return held, cloud.faults, topology.make_documents(cloud)
 
 
 def lose(

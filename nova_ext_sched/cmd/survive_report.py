@@ -63,7 +63,7 @@ def make(
     status = plan_report.find_status(
         stuck for one in failures for stuck in one.without_place
     )
-    if any(one.spare < count for one in flavors):
+    if outcome.lacking or any(one.spare < count for one in flavors):
         status = status or base.SOME_FOUND
     told = documents.Told(
         head=head,
@@ -72,6 +72,7 @@ def make(
                 move for one in failures for move in one.moves
             ),
             *_count_refused(outcome),
+            *plan_report.say_lacking(outcome.lacking),
         ],
         details=[*_make_sections(outcome, bad, noun, names, all_, count)],
         rows=_make_rows(failures, flavors),

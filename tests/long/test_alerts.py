@@ -61,6 +61,8 @@ class Cloud:
         self.auditing = Run(folder, 'audit', 'policy_violations', 'policy')
         self.counting = Run(folder, 'capacity', 'capacity_servers', 'flavor')
         self.failing = Run(folder, 'survive', 'failures', 'survived')
+        self.holding = Run(folder, 'kept', 'failover_hosts', 'state')
+        self.lacking = Run(folder, 'lack', 'failover_hosts_lacking', '')
 
     def collect(self):
         """Yield what Prometheus reads."""
@@ -68,12 +70,15 @@ class Cloud:
         yield from self.auditing.collect()
         yield from self.counting.collect()
         yield from self.failing.collect()
+        yield from self.holding.collect()
+        yield from self.lacking.collect()
 
     def work(self, minute):
         self.look()
         self.audit(minute)
         self.count(minute)
         self.fail(minute)
+        self.hold(minute)
 
     def look(self, cells=('cell0', 'cell1')):
         self.cells(cells)
@@ -108,6 +113,12 @@ class Cloud:
         """Note once an hour how many hosts can fail."""
         if minute % 60 == 0:
             self.failing.count({'yes': 44 - bad, 'no': bad})
+
+    def hold(self, minute, used=0, lacking=0):
+        """Note once an hour the hosts that are kept for failures."""
+        if minute % 60 == 0:
+            self.holding.count({'free': 3 - used, 'in use': used})
+            self.lacking.count({(): lacking})
 
     def refuse(self, number, constraint='isolation'):
         self.metrics.refusals.labels('boot', constraint).inc(number)
@@ -211,6 +222,14 @@ def cannot_fail(last):
     return work
 
 
+def held(last, **counts):
+    def work(cloud, minute):
+        cloud.look()
+        cloud.hold(minute, **counts if 60 <= minute <= last else {})
+
+    return work
+
+
 def failing(first, last=MINUTES):
     """Audits cannot read a cell; capacity is counted all the time."""
 
@@ -252,6 +271,8 @@ CASES = {
     ),
     'FewServersFit': ([few(75)], [few(60), failing(60)]),
     'AHostCannotFail': ([cannot_fail(60)], [cannot_fail(0)]),
+    'FailoverHostsLack': ([held(60, lacking=1)], [held(0, lacking=1)]),
+    'FailoverHostIsNotFree': ([held(60, used=1)], [held(0, used=1)]),
     'NovaExtSchedMetricsAreStale': (
         [failing(60), failing(0), no_timer(60)],
         [failing(60, 179), failing(0, 1), no_timer(0)],

@@ -75,8 +75,8 @@ OF_COMMANDS = {'argparse', 'cliff', 'rich', 'sys'}
 # A command is a file, with its report beside it, or a folder; others share
 # these.
 SHARED = set(
-    'arguments copied documents plan_command plan_map plan_report '
-    'scheduler'.split()
+    'arguments copied documents hold_report plan_command plan_map '
+    'plan_report scheduler'.split()
 )
 COMMANDS = set(
     'audit capacity compare drain explain maintain make_room mend save '

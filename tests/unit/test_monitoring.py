@@ -81,6 +81,8 @@ def of_runs():
         policies={'isolation': 1},
         by_host={'host1': 1},
         in_use={'host1': 1},
+        lacking=[],
+        kept={'free': 1},
     )
     room = {'unlimited': False, 'servers': 1}
     group = types.SimpleNamespace(name='', **room)

@@ -2,6 +2,7 @@
 
 """Judges every server of every cell by the enabled policies."""
 
+import collections
 from collections.abc import Collection
 from collections.abc import Iterator
 import typing
@@ -13,6 +14,7 @@ from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.cloud import holding
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -53,6 +55,7 @@ class Auditor:
         is_held = failover.DECLARATION.name in judged
         held = self.policies.held if is_held else frozenset[str]()
         self.totals = totals.Totals(judged, held)
+        self._is_whole = is_held and hosts is None and project is None
         self._reader = servers.Reader(cloud, hosts, project)
         self._counts: dict[str, dict[str, int]] = {}
 
@@ -86,6 +89,21 @@ class Auditor:
                         advance()
             except cells.CellFailed:
                 continue
+
+    def judge_hold(self) -> None:
+        """Find hosts to keep free besides those that are; after :meth:`judge`.
+
+        Nobody looks for any where not all servers are judged.
+
+        :raises .placement.PlacementFailed: placement does not answer
+        """
+        if self._is_whole:
+            counts = collections.Counter[str]()
+            for of_cell in self._counts.values():
+                counts.update(of_cell)
+            kept = holding.find_kept(self.cloud, counts, self.policies.on)
+            if kept is not None:
+                self.totals.lacking, self.totals.kept = kept
 
     def _judge_host(self, cell: str, host: str) -> Iterator[policies.Standing]:
         """Yield the servers of one host, without those gone meanwhile."""

@@ -24,6 +24,9 @@ class Totals:
     :ivar not_judged: number of those that a policy could not judge
     :ivar policies: number of servers that violate each policy
     :ivar in_use: by host that is kept for failures, its number of servers
+    :ivar lacking: hosts to keep free besides; None where no policy keeps hosts
+        or not all were read
+    :ivar kept: number of hosts that are kept for failures, by their state
     """
 
     def __init__(
@@ -36,6 +39,8 @@ class Totals:
         self.policies = dict.fromkeys(policies, 0)
         self._held = held
         self.in_use: dict[str, int] = {}
+        self.lacking: list[str] | None = None
+        self.kept: dict[str, int] = {}
         # Servers by place, and by place and policy.
         self._servers = collections.Counter[tuple[str, str]]()
         self._policies = collections.Counter[tuple[str, str, str]]()

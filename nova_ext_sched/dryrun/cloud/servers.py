@@ -2,6 +2,7 @@
 
 """Reads the servers of every cell, their rows and requests."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -408,6 +409,32 @@ def select_sizes(
         query = query.where(instance.host.in_(hosts))
     query = query.order_by(instance.host, instance.id)
     return [Size(*row) for row in context.session.execute(query)]
+
+
+def find_common_flavor(cloud: snapshot.Snapshot) -> list[typing.Any]:
+    """Return the nova Flavor of the most servers; none where it is gone."""
+    counts = collections.Counter[int]()
+    for found in cloud.ask_cells(_select_flavors).values():
+        counts.update(found)
+    if not counts:
+        return []
+    # Of equal ones the oldest.
+    wanted = min(counts, key=lambda one: (-counts[one], one))
+    known = objects.FlavorList.get_all(process.context())
+    return [one for one in known if one.id == wanted]
+
+
+@main_db.pick_context_manager_reader
+def _select_flavors(context: typing.Any) -> dict[int, int]:
+    """Return the number of servers of a cell by the ID of their flavor."""
+    instances = models.Instance
+    query = (
+        sa.select(instances.instance_type_id, sa.func.count())
+        .where(instances.deleted == 0, instances.host.is_not(None))
+        .group_by(instances.instance_type_id)
+    )
+    rows = context.session.execute(query)
+    return {flavor: number for flavor, number in rows if flavor is not None}
 
 
 @main_db.pick_context_manager_reader

@@ -124,13 +124,13 @@ class Movable(typing.Protocol):
         """Move it to a nova HostState; False if the claim fails."""
 
 
-def stand_on(prepared: Movable, host: str) -> None:
-    """Name the host of a server in its request.
+def stand_on(prepared: Movable, *hosts: str) -> None:
+    """Name the host of a server in its request, and those that fail with it.
 
     The request of a whole likeness is shared, and names no host.
     """
     if not (prepared.like and prepared.like.is_whole):
-        prepared.spec_obj.ignore_hosts = [host]
+        prepared.spec_obj.ignore_hosts = [*hosts]
 
 
 #: Servers that are prepared, or why nova cannot move them, by UUID.

@@ -269,20 +269,6 @@ class Room(Plan):
 
 
 @dataclasses.dataclass(frozen=True)
-class Round:
-    """Hosts that are empty together; after it they take servers again.
-
-    :ivar hosts: empty together
-    :ivar moves: in the order in which each is valid
-    :ivar groups: server groups that are closer together after the moves
-    """
-
-    hosts: list[str]
-    moves: list[Move]
-    groups: list[Group]
-
-
-@dataclasses.dataclass(frozen=True)
 class NotEmptied:
     """A host that cannot be emptied, and the servers that keep it so.
 
@@ -300,6 +286,99 @@ class NotEmptied:
         """Whether it is known that the host cannot be emptied."""
         causes = {one.cause for one in self.without_place}
         return bool(self.lost) or causes != {NOT_KNOWN}
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """A host to keep free for failures.
+
+    :ivar servers: number of servers that have to leave it
+    :ivar replaces: number of hosts that it can replace
+    :ivar is_marked: whether an aggregate keeps it already
+    """
+
+    host: str
+    servers: int
+    replaces: int
+    is_marked: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Alone:
+    """A host that no host that can be kept free replaces.
+
+    :ivar failure: the failure that it is of: its own name, or a domain
+    :ivar reason: why no host replaces it; empty after the first twenty
+    """
+
+    host: str
+    failure: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class NotSaved:
+    """A kind of servers that no host kept free saves.
+
+    :ivar kind: in a word
+    :ivar reason: which servers, and why
+    """
+
+    kind: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Price:
+    """The servers of a flavor that do not fit where hosts are kept free.
+
+    :ivar servers: number of them; 2,000 are counted at most
+    """
+
+    id: str
+    name: str
+    servers: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Hold(Plan):
+    """The hosts to keep free for failures, and the moves that empty them.
+
+    :ivar hold: full: whatever the other hosts get; now: for the servers that
+        there are
+    :ivar mark: the hosts to keep free, besides those that are
+    :ivar held: the hosts that are kept free, empty and can take servers
+    :ivar alone: hosts that nothing replaces, whatever is kept free
+    :ivar not_emptied: hosts that would have been chosen, and cannot be emptied
+    :ivar kinds: kinds of servers that no host kept free saves
+    :ivar not_saved: servers that are there of which one is not saved
+    :ivar price: by flavor, the servers that fit on the hosts to mark
+    :ivar commands: that mark the hosts
+    """
+
+    hold: typing.Annotated[str, {'enum': ['full', 'now']}]
+    mark: list[Held]
+    held: list[str]
+    alone: list[Alone]
+    not_emptied: list[NotEmptied]
+    kinds: list[NotSaved]
+    not_saved: list[Stuck]
+    price: list[Price]
+    commands: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """Hosts that are empty together; after it they take servers again.
+
+    :ivar hosts: empty together
+    :ivar moves: in the order in which each is valid
+    :ivar groups: server groups that are closer together after the moves
+    """
+
+    hosts: list[str]
+    moves: list[Move]
+    groups: list[Group]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -438,6 +517,9 @@ class Outcome:
         host, of each host that fails, or is one of a move
     :ivar topology: every host with a compute node, in the order in which
         people count names
+    :ivar lacking: hosts to keep free besides those that are, until a failure
+        is replaced however full the others are; null where no policy keeps
+        hosts, or not all were asked about
     """
 
     failures: list[Failure]
@@ -449,6 +531,7 @@ class Outcome:
     topology: list[dict[str, typing.Any]] = dataclasses.field(
         default_factory=list
     )
+    lacking: document.MayLack[list[str] | None] = None
 
     @property
     def refused(self) -> dict[str, Stuck]:

@@ -30,8 +30,8 @@ from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 
-# The most servers that are counted: each is placed, and evacuated.
-_MOST = 2000
+#: The most servers that are counted: each is placed, and evacuated.
+MOST = 2000
 
 
 class Evacuated(typing.NamedTuple):
@@ -72,7 +72,7 @@ class Spare:
     @property
     def fit(self) -> number.Fit:
         """The number that fits, whatever fails."""
-        is_more = len(self.came) >= _MOST
+        is_more = len(self.came) >= MOST
         return number.Fit(
             len(self.came),
             number.State.OR_MORE if is_more else number.State.COUNTED,
@@ -152,16 +152,28 @@ def count_spare(
     :raises exception.InvalidValue: nova-api would refuse such a server
     :raises placement.PlacementFailed: placement does not answer
     """
-    cloud, ctxt = places.cloud, process.context(project)
-    wanted = question.Question(project=project)
-    image = request.get_image(ctxt, wanted)
-    coming = newcomers.Newcomers(
-        places, request.build(ctxt, cloud, wanted, flavor, image)
-    )
-    with cloud.fork() as future:
-        came = [*itertools.islice(coming.fill(future, barred), _MOST)]
+    coming = make_newcomers(places, flavor, project)
+    with places.cloud.fork() as future:
+        came = [*itertools.islice(coming.fill(future, barred), MOST)]
     reason = cause = ''
     if not came:
         answer = document.make_answer(coming.explain(barred))
         reason, cause = answer.sentence.rstrip('.'), answer.cause or ''
     return Spare(flavor, came, len(came), '', reason, cause, places, coming)
+
+
+def make_newcomers(
+    places: destinations.Destinations,
+    flavor: typing.Any,
+    project: str | None = None,
+) -> newcomers.Newcomers:
+    """Prepare new servers of a flavor, before a fork is opened.
+
+    The parameters, and what is raised, are those of :func:`count_spare`.
+    """
+    ctxt = process.context(project)
+    wanted = question.Question(project=project)
+    image = request.get_image(ctxt, wanted)
+    return newcomers.Newcomers(
+        places, request.build(ctxt, places.cloud, wanted, flavor, image)
+    )

@@ -17,6 +17,7 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.cloud import holding
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -128,17 +129,7 @@ class Survival:
     def _fail(
         self, name: str, hosts: Set[str], advance: Callable[[], object]
     ) -> tuple[plans.Failure, spare.Evacuated]:
-        leaving: list[plans.Leaving] = []
-        deleted: list[plans.Leaving] = []
-        for host in sorted(hosts & self._counts.keys()):
-            for cell in self._counts[host]:
-                for stored in self._evacuations.read(cell, host):
-                    # A server that is gone takes no place from others.
-                    is_gone = gone.is_gone(stored.instance)
-                    (deleted if is_gone else leaving).append(
-                        plans.make_leaving(stored.instance, host)
-                    )
-        movables = self._evacuations.prepare(leaving, hosts)
+        leaving, deleted, movables = self.prepare(hosts)
         enabled = self._find_enabled(leaving, movables, hosts)
         goal = planner.Goal(
             leaving=leaving,
@@ -161,6 +152,36 @@ class Survival:
         )
         stuck = {server.server for server in plan.without_place}
         return failure, spare.Evacuated(name, hosts, movables, stuck)
+
+    def prepare(
+        self, hosts: Set[str]
+    ) -> tuple[list[plans.Leaving], list[plans.Leaving], movable.Movables]:
+        """Prepare the servers of hosts that fail at once, before any fork.
+
+        :param hosts: names
+        :returns: the servers, those that are gone, and the evacuation of each
+        :raises cells.CellFailed: the database stops answering
+        :raises placement.PlacementFailed: placement does not answer
+        """
+        leaving: list[plans.Leaving] = []
+        deleted: list[plans.Leaving] = []
+        for host in sorted(hosts & self._counts.keys()):
+            for cell in self._counts[host]:
+                for stored in self._evacuations.read(cell, host):
+                    # A server that is gone takes no place from others.
+                    is_gone = gone.is_gone(stored.instance)
+                    (deleted if is_gone else leaving).append(
+                        plans.make_leaving(stored.instance, host)
+                    )
+        return leaving, deleted, self._evacuations.prepare(leaving, hosts)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of servers of each host that has one."""
+        return {
+            host: sum(of_cells.values())
+            for host, of_cells in self._counts.items()
+        }
 
     def _find_enabled(
         self,
@@ -244,6 +265,10 @@ def make(
             evacuated.append(known)
     for counted in rooms:
         counted.check(evacuated)
+    kept = None
+    if not (hosts or aggregates):
+        enabled = policies.Policies(cloud).on
+        kept = holding.find_kept(cloud, survival.counts, enabled, by)
     return plans.Outcome(
         with_servers,
         [counted.make_room() for counted in rooms],
@@ -252,4 +277,5 @@ def make(
         cloud.faults,
         cloud.services_of(plans.name_hosts(with_servers)),
         topology.make_documents(cloud),
+        kept and kept.lacking,
     )

@@ -128,6 +128,7 @@ class Placement:
         return {
             'inventories': inventories,
             'usages': self.used(uuid),
+            'traits': sorted(one.traits),
             'allocations': {
                 consumer: {**common, 'resources': allocations[uuid]}
                 for consumer, allocations in self.held.items()

@@ -35,6 +35,7 @@ from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.decision import server as decision_server
 from nova_ext_sched.dryrun.plan import drain
+from nova_ext_sched.dryrun.plan import hold
 from nova_ext_sched.dryrun.plan import maintain
 from nova_ext_sched.dryrun.plan import mend
 from nova_ext_sched.dryrun.plan import plans
@@ -275,6 +276,13 @@ class Small(fixtures.Fixture):
         cloud = self.build(described)
         return read(survive.make(cloud, flavors, **more))
 
+    def hold(self, described, how='full', **more):
+        """Return the hosts to keep free.
+
+        :param described: see :meth:`build`
+        """
+        return read(hold.make(self.build(described), how, **more))
+
     def maintain(self, described, *args, **more):
         """Return the rounds after which each host was empty once."""
         cloud = self.build(described)
@@ -482,6 +490,11 @@ _WORDS = {
     plans.Group: 'uuid name hosts before racks racks_before',
     plans.Plan: _PLAN,
     plans.Room: f'{_PLAN} flavor wanted fit on said never helps',
+    plans.Hold: f'{_PLAN} how mark held alone kept kinds lost price commands',
+    plans.Held: 'on servers replaces marked',
+    plans.Alone: 'on name said',
+    plans.NotSaved: 'kind said',
+    plans.Price: 'id name servers',
     plans.Round: 'on moves closer',
     plans.NotEmptied: 'on stuck lost',
     plans.Rounds: 'rounds kept gone services built seconds remarks',
@@ -489,7 +502,8 @@ _WORDS = {
     plans.Cause: 'cause name number',
     plans.Crowded: 'host servers next weigher',
     plans.FlavorRoom: 'id name fit is_more may_come worse said cause',
-    plans.Outcome: 'failed spares gone remarks faults services topology',
+    plans.Outcome: 'failed spares gone remarks faults services topology '
+    'lacking',
 }
 
 

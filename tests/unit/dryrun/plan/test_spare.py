@@ -94,7 +94,7 @@ class SpareTestCase(small.TestCase):
         self.assertEqual((4, 2), (found.fit, found.may_come))
 
     def test_there_are_no_more_than_are_counted(self):
-        with mock.patch.object(spare, '_MOST', 3):
+        with mock.patch.object(spare, 'MOST', 3):
             found = self.spare({'a': 4, 'b': 4}, {}, 1)
         expected = ['1', '1', 3, True, 3, '', '', '']
         self.assertEqual(expected, [*vars(found).values()])

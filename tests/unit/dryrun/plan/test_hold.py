@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hosts to keep free, on small clouds; nova evacuates in tests/long."""
+
+import itertools
+import random
+
+import ddt
+from nova import objects
+
+from tests.unit.dryrun.plan import small
+
+
+@ddt.ddt
+class HoldTestCase(small.TestCase):
+    def mark(self, *hosts, name='spares', **metadata):
+        """Let an aggregate have hosts."""
+
+        def change(cloud):
+            before(cloud)
+            number = len(cloud.aggs_by_id) + 1
+            one = objects.Aggregate(
+                id=number, uuid=name, name=name, hosts=[*hosts],
+                metadata=metadata or {'failover': 'true'},
+            )  # fmt: skip
+            cloud.aggs_by_id[number] = one
+            for state in cloud.states.values():
+                if state.host in hosts:
+                    state.aggregates = [*state.aggregates, one]
+
+        before = self.small.change
+        self.small.change = change
+
+    def hold(self, cloud, *args, **more):
+        """Return what is to be marked, the moves, and who has no other."""
+        found = self.small.hold(cloud, *args, **more)
+        return (
+            ' '.join(one.on for one in found.mark),
+            small.say(found.moves),
+            ' '.join(one.on for one in found.alone),
+        )
+
+    @ddt.data(
+        # Of equal ones that with the fewest servers; the first of these.
+        ('a=4 x=1 w=1; b=4 y=1; c=4 z=1', ('b', 'y:a', '')),
+        ('a=4 x=3; b=4 y=1; c=4', ('c', '', '')),
+        # A larger one replaces smaller ones, whatever it costs.
+        ('a=4 x=1; b=2; c=2', ('a', 'x:b', '')),
+        # The largest replaces nobody whom no other does.
+        ('a=4; b=2; c=2', ('a', '', '')),
+        # Alone.
+        ('a=4 x=1', ('', '', 'a')),
+        # It cannot be emptied: another one is.
+        ('a=4 x=1:shelved; b=4 y=2; c=4 z=3', ('b', 'y:a', '')),
+        # Nor can any.
+        ('a=4 x=4; b=4 y=4', ('', '', 'a b')),
+    )
+    @ddt.unpack
+    def test_full(self, cloud, expected):
+        self.assertEqual(expected, self.hold(cloud))
+
+    def test_amounts_of_all_kinds(self):
+        """One with more CPUs and less memory replaces no other."""
+        hosts = {
+            'a': small.Host(8, units=8),
+            'b': small.Host(4, units=16),
+            'c': small.Host(4, units=16),
+            'd': small.Host(8, units=8),
+        }
+        found = self.small.hold((hosts, {}))
+        self.assertEqual(
+            [('a', 1), ('b', 1)],
+            [(one.on, one.replaces) for one in found.mark],
+        )
+        del hosts['d']
+        found = self.small.hold((hosts, {}))
+        self.assertEqual(['b'], [one.on for one in found.mark])
+        [alone] = found.alone
+        self.assertEqual('a', alone.on)
+        self.assertEqual('the nearest, b, has less VCPU', alone.said)
+
+    @ddt.data(*range(40))
+    def test_no_choice_is_smaller(self, seed):
+        """Each other host has one that is as large, where there is any."""
+        rng = random.Random(seed)
+        sizes = {
+            host: (rng.randint(1, 3), rng.randint(1, 3))
+            for host in 'abcdef'[: rng.randint(2, 6)]
+        }
+        found = self.small.hold(
+            ({h: small.Host(c, units=u) for h, (c, u) in sizes.items()}, {})
+        )
+
+        def find_alone(held):
+            return [
+                host
+                for host, (cpus, units) in sizes.items()
+                if host not in held
+                and not any(
+                    sizes[one][0] >= cpus and sizes[one][1] >= units
+                    for one in held
+                )
+            ]
+
+        marked = {one.on for one in found.mark}
+        alone = find_alone(marked)
+        self.assertEqual(alone, [one.on for one in found.alone])
+        for number in range(len(marked) + 1):
+            for other in itertools.combinations(sizes, number):
+                left = find_alone(other)
+                # Nobody has to have a host that replaces only itself.
+                saved = len(alone) - len(left)
+                self.assertLessEqual(saved, number - len(marked), other)
+
+    def test_what_is_kept_counts(self):
+        """As long as it is empty; else it is emptied, and no other kept."""
+        self.mark('c')
+        found = self.small.hold('a=4 x=3; b=4; c=4')
+        self.assertEqual((['c'], [], []), (found.held, found.mark,
+                                           found.commands))  # fmt: skip
+        found = self.small.hold('a=4 x=3; b=4; c=4 y=1')
+        [one] = found.mark
+        self.assertEqual(
+            ('c', 1, True, []), (one.on, one.servers, one.marked,
+                                 found.commands)
+        )  # fmt: skip
+        self.assertEqual('y:a', small.say(found.moves))
+
+    def test_commands(self):
+        self.small.change = lambda cloud: None
+        cloud = 'a=4; b=2; c=2'
+        self.assertEqual(
+            [
+                'openstack aggregate create --property failover=true failover',
+                'openstack aggregate add host failover a',
+            ],
+            self.small.hold(cloud).commands,
+        )
+        # One that means more is left alone.
+        self.mark(name='rack', failover='true', rack='1')
+        self.mark(name='my spares', failover='1')
+        self.assertEqual(
+            ["openstack aggregate add host 'my spares' a"],
+            self.small.hold(cloud).commands,
+        )
+
+    def test_each_aggregate_by_itself(self):
+        self.mark('a', 'b', 'c', name='windows', os='windows')
+        self.assertEqual(('a d', '', ''), self.hold('a=4; b=4; c=4; d=4; e=4'))
+        self.assertEqual(('a', '', 'd'), self.hold('a=4; b=4; c=4; d=4'))
+
+    @ddt.data(
+        ('failover', 'false', 'a'),
+        ('failure_domain', 'r1', 'a'),
+        ('zone', 'z', 'a c'),
+    )
+    @ddt.unpack
+    def test_metadata(self, key, value, expected):
+        """Marks and failure domains tell no host from another."""
+        self.mark('a', 'b', name='one', **{key: value})
+        found = self.small.hold('a=4; b=4; c=4; d=4')
+        self.assertEqual(expected, ' '.join(one.on for one in found.mark))
+
+    def test_domains(self):
+        """Each of its hosts has another outside of it."""
+        self.mark('a', 'b', name='1', failure_domain='r1')
+        self.mark('c', 'd', name='2', failure_domain='r2')
+        self.mark('e', name='3', failure_domain='r3')
+        cloud = 'a=4; b=4; c=4; d=4; e=4'
+        self.assertEqual(('a', '', ''), self.hold(cloud))
+        # c is there for b, and a for d; one host would do for neither rack.
+        self.assertEqual(('a c', '', ''), self.hold(cloud, by='domain'))
+
+    def test_down(self):
+        """What is not open is chosen by nobody."""
+
+        def change(cloud):
+            for state in cloud.states.values():
+                state.service['disabled'] = state.host == 'a'
+
+        self.small.change = change
+        self.assertEqual(('b', '', ''), self.hold('a=4; b=4; c=4'))
+        # It may hold servers all the same, and so may the other.
+        self.assertEqual(('', '', 'a b'), self.hold('a=9; b=4'))
+
+    @ddt.data(
+        # Two small ones are as good.
+        ('a=9 x=2 y=1; b=2; c=1; d=9 z=9', ('b c', '', '')),
+    )
+    @ddt.unpack
+    def test_now(self, cloud, expected):
+        self.assertEqual(expected, self.hold(cloud, 'now'))
+
+    def test_price(self):
+        found = self.small.hold('a=9 x=1; b=9; c=9', flavors=['2'])
+        self.assertEqual(
+            [('2', 4)], [(p.name, p.servers) for p in found.price]
+        )
+
+    def test_who_is_lost_all_the_same(self):
+        found = self.small.hold('a=4 x=1:shelved y=2; b=4; c=4')
+        self.assertEqual('x:state', small.say(found.lost))
