@@ -165,14 +165,14 @@ def get_times(
     That is when the key was written, or the host added, whichever was later;
     nothing is known of aggregates that are only supposed.
     """
-    one, member = _METADATA.c, _MEMBERS.c
+    item, member = _METADATA.c, _MEMBERS.c
     with api_db.context_manager.reader.using(context) as session:
         rows = session.execute(
             sa.select(
-                one.value, one.updated_at, one.created_at, member.created_at
+                item.value, item.updated_at, item.created_at, member.created_at
             )
-            .join(_MEMBERS, member.aggregate_id == one.aggregate_id)
-            .where(one.key == key, member.host == host)
+            .join(_MEMBERS, member.aggregate_id == item.aggregate_id)
+            .where(item.key == key, member.host == host)
         ).all()
     return [
         (value, max(updated or created, added))

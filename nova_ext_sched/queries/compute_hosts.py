@@ -95,7 +95,7 @@ class _Search:
         )
 
     def ask(
-        self, asked: Iterable[str], of: cells.Cells
+        self, asked: Iterable[str], cells_: cells.Cells
     ) -> dict[str, Exception]:
         # Returns the faults of cells.
         missing = self.find_missing()
@@ -104,7 +104,7 @@ class _Search:
             for cell in asked
             if (nodes := _absent.leave_out(cell, missing))
         }
-        answers = of.ask(self._ctxt, servers.select_compute_hosts, wanted)
+        answers = cells_.ask(self._ctxt, servers.select_compute_hosts, wanted)
         self.hosts.update(answers.found)
         self._asked |= {
             cell: nodes

@@ -172,12 +172,12 @@ class Database:
     def _find_room(
         self, ctxt: typing.Any, select: Select[Found], wanted: Collection[str]
     ) -> Question[Found]:
-        for one in self._waiting:
+        for question in self._waiting:
             if (
-                one.select is select
-                and len(one.wanted.union(wanted)) <= self._most
+                question.select is select
+                and len(question.wanted.union(wanted)) <= self._most
             ):
-                return one
+                return question
         question = Question(ctxt, select)
         self._waiting.append(question)
         return question

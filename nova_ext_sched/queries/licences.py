@@ -123,13 +123,13 @@ def select_flavors(
 ) -> dict[int, frozenset[str]]:
     """Return the licence traits that flavors require, by the flavor's row."""
     keys = [f'trait:{trait}' for trait in sorted(traits)]
-    found: dict[int, frozenset[str]] = {}
+    traits_of: dict[int, frozenset[str]] = {}
     for flavor, key in context.session.connection().execute(
         _FLAVORS, {'keys': keys}
     ):
         trait = key.partition(':')[2]
-        found[flavor] = found.get(flavor, frozenset()) | {trait}
-    return found
+        traits_of[flavor] = traits_of.get(flavor, frozenset()) | {trait}
+    return traits_of
 
 
 @main_db.pick_context_manager_reader

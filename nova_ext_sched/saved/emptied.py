@@ -39,13 +39,13 @@ def _empty_topology(text: str | None) -> str | None:
     """Return a nova NUMATopology as it is stored, of which nothing is used."""
     if not text:
         return text
-    found = json.loads(text)
-    for cell in found['nova_object.data']['cells']:
+    topology = json.loads(text)
+    for cell in topology['nova_object.data']['cells']:
         data = cell['nova_object.data']
         data.update(cpu_usage=0, memory_usage=0, pinned_cpus=[])
         for pages in data.get('mempages') or ():
             pages['nova_object.data']['used'] = 0
-    return json.dumps(found)
+    return json.dumps(topology)
 
 
 def return_devices(text: str | None, taken: Collection[_Row]) -> str | None:

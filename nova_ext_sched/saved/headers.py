@@ -76,16 +76,16 @@ class Header:
         for key in ('id', 'uuid'):
             if len({one[key] for one in self.cells}) != len(self.cells):
                 raise ValueError(f'two cells with one {key}')
-        for one in self.cells:
+        for cell in self.cells:
             if not (
-                one.keys() == _CELL
-                and type(one['id']) is int
-                and uuidutils.is_uuid_like(one['uuid'])
-                and isinstance(one['name'], str | None)
-                and type(one['disabled']) is bool
-                and isinstance(one['schema'], str)
+                cell.keys() == _CELL
+                and type(cell['id']) is int
+                and uuidutils.is_uuid_like(cell['uuid'])
+                and isinstance(cell['name'], str | None)
+                and type(cell['disabled']) is bool
+                and isinstance(cell['schema'], str)
             ):
-                raise ValueError(f'cell {one}')
+                raise ValueError(f'cell {cell}')
         for group, values in self.options.items():
             known = listed.OPTIONS.get(group, '').split()
             for name, value in values.items():

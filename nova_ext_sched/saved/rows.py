@@ -400,13 +400,15 @@ def read_standing(
     ).where(server.deleted == 0)
     if hosts is not None:
         query = query.where(server.host.is_(None) | server.host.in_(hosts))
-    found = {uuid: Standing(*rest) for uuid, *rest in session.execute(query)}
-    for move in under_way.select(session, found):
-        stands = found[move.server]
-        found[move.server] = stands._replace(
+    standing = {
+        uuid: Standing(*rest) for uuid, *rest in session.execute(query)
+    }
+    for move in under_way.select(session, standing):
+        stands = standing[move.server]
+        standing[move.server] = stands._replace(
             moves=stands.moves | {(move.uuid, move.status)}
         )
-    return found
+    return standing
 
 
 def find_changed(

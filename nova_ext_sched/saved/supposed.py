@@ -256,15 +256,19 @@ class Supposing:
         :param wanted: the only one; empty for all
         :returns: their IDs; nothing where there are no failure domains
         """
-        found: dict[str, set[int]] = {}
+        by_domain: dict[str, set[int]] = {}
         for id_, names in self._read_domains():
             for name in names:
-                found.setdefault(name, set()).add(id_)
+                by_domain.setdefault(name, set()).add(id_)
         if wanted:
-            if wanted not in found:
-                raise exception.UnknownName('failure domain', wanted, found)
-            return [found[wanted]]
-        return [found[one] for one in sorted(found, key=messages.in_order)]
+            if wanted not in by_domain:
+                raise exception.UnknownName(
+                    'failure domain', wanted, by_domain
+                )
+            return [by_domain[wanted]]
+        return [
+            by_domain[one] for one in sorted(by_domain, key=messages.in_order)
+        ]
 
     def _read_domains(self) -> Iterator[tuple[int, list[str]]]:
         key = CONF.nova_ext_sched.failure_domain_key
@@ -286,20 +290,22 @@ class Supposing:
         query = sa.select(_MEMBERS.c.aggregate_id).where(
             _MEMBERS.c.host == like
         )
-        mine = set(api.scalars(query))
+        aggregates = set(api.scalars(query))
         if domain is not None:
-            mine -= {id_ for id_, names in self._read_domains() if names}
-            mine |= {*domain}
-        for id_ in sorted(mine):
+            aggregates -= {id_ for id_, names in self._read_domains() if names}
+            aggregates |= {*domain}
+        for id_ in sorted(aggregates):
             self._insert(api, _MEMBERS, {'aggregate_id': id_, 'host': name})
         mapping = api.execute(
             sa.select(_MAPPINGS).where(_MAPPINGS.c.host == like)
         )
         for row in [dict(one) for one in mapping.mappings()]:
             self._insert(api, _MAPPINGS, row | {'host': name})
-        self._mirror(like, name, mine)
+        self._mirror(like, name, aggregates)
 
-    def _mirror(self, like: str, name: str, mine: Collection[int]) -> None:
+    def _mirror(
+        self, like: str, name: str, aggregates: Collection[int]
+    ) -> None:
         """Give placement the aggregates that nova has of a host."""
         table = api_models.Aggregate.__table__
         uuids = dict(
@@ -312,7 +318,7 @@ class Supposing:
             if one is not None and one['name'] == name:
                 others = {*one['aggregates']} - {*uuids.values()}
                 one['aggregates'] = sorted(
-                    others | {uuids[id_] for id_ in mine}
+                    others | {uuids[id_] for id_ in aggregates}
                 )
 
     def _set(self, name: str, value: str) -> None:

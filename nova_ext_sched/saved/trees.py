@@ -45,32 +45,32 @@ class Trees:
         """Know resource classes."""
         self._classes.update(map(_check_name, names))
 
-    def add(self, one: _Thing) -> None:
+    def add(self, provider: _Thing) -> None:
         """Add a provider, or replace it.
 
         :raises ValueError: it has another form
         """
-        for name in ('uuid', 'root', *['parent'] * bool(one['parent'])):
-            _check_uuid(one[name])
-        for uuid in one['aggregates']:
+        for name in ('uuid', 'root', *['parent'] * bool(provider['parent'])):
+            _check_uuid(provider[name])
+        for uuid in provider['aggregates']:
             _check_uuid(uuid)
         if (
-            not isinstance(one['name'], str)
-            or type(one['generation']) is not int
+            not isinstance(provider['name'], str)
+            or type(provider['generation']) is not int
         ):
             raise ValueError('a provider has a name and a generation')
-        self.add_traits(one['traits'])
-        self.add_classes(one['inventories'])
-        for inventory in one['inventories'].values():
+        self.add_traits(provider['traits'])
+        self.add_classes(provider['inventories'])
+        for inventory in provider['inventories'].values():
             for field in _INVENTORY:
                 _check_amount(inventory[field])
-        for consumer, resources in one['allocations'].items():
+        for consumer, resources in provider['allocations'].items():
             _check_uuid(consumer)
             self.add_classes(resources)
             for amount in resources.values():
                 _check_amount(amount)
-        self._providers.pop(one['uuid'], None)
-        self._providers[one['uuid']] = one
+        self._providers.pop(provider['uuid'], None)
+        self._providers[provider['uuid']] = provider
 
     def remove(self, uuid: str) -> None:
         """Forget a provider that was deleted."""
@@ -88,32 +88,35 @@ class Trees:
         :returns: the UUIDs of the copies by those of the providers
         """
         mine = [o for o in self._providers.values() if o['root'] == root]
-        uuids = {one['uuid']: uuidutils.generate_uuid() for one in mine}
-        for one in mine:
-            self._providers[uuids[one['uuid']]] = {
-                **one,
-                'uuid': uuids[one['uuid']],
+        uuids = {
+            provider['uuid']: uuidutils.generate_uuid() for provider in mine
+        }
+        for provider in mine:
+            self._providers[uuids[provider['uuid']]] = {
+                **provider,
+                'uuid': uuids[provider['uuid']],
                 'root': uuids[root],
-                'parent': one['parent'] and uuids[one['parent']],
-                'name': rename(one['name']),
+                'parent': provider['parent'] and uuids[provider['parent']],
+                'name': rename(provider['name']),
                 'inventories': {
-                    name: dict(its) for name, its in one['inventories'].items()
+                    name: dict(its)
+                    for name, its in provider['inventories'].items()
                 },
                 'traits': [
                     name
-                    for name in one['traits']
+                    for name in provider['traits']
                     if name != 'COMPUTE_STATUS_DISABLED'
                 ],
                 'allocations': {},
             }
         return uuids
 
-    def add_consumer(self, one: _Thing) -> None:
+    def add_consumer(self, consumer: _Thing) -> None:
         """Add the project and user of a consumer's allocations."""
         for name in ('project', 'user', 'type'):
-            if not isinstance(one[name], str | None):
-                raise ValueError(f'consumer {one["uuid"]}')
-        self._consumers[_check_uuid(one['uuid'])] = one
+            if not isinstance(consumer[name], str | None):
+                raise ValueError(f'consumer {consumer["uuid"]}')
+        self._consumers[_check_uuid(consumer['uuid'])] = consumer
 
     def finish(self, owners: Mapping[str, tuple[str, str]]) -> None:
         """Fill the tables.
@@ -139,8 +142,8 @@ class Trees:
 
         :raises ValueError: a provider is above itself, or its root is none
         """
-        for uuid, one in self._providers.items():
-            above, seen = one, {uuid}
+        for uuid, provider in self._providers.items():
+            above, seen = provider, {uuid}
             while above['parent']:
                 parent = above['parent']
                 if (
@@ -151,8 +154,8 @@ class Trees:
                     raise ValueError(f'provider {uuid}: parent {parent}')
                 seen.add(parent)
                 above = self._providers[parent]
-            if one['root'] != above['uuid']:
-                raise ValueError(f'provider {uuid}: root {one["root"]}')
+            if provider['root'] != above['uuid']:
+                raise ValueError(f'provider {uuid}: root {provider["root"]}')
 
 
 class _Filling:
@@ -179,7 +182,7 @@ class _Filling:
 
     def _fill_providers(
         self,
-        found: Sequence[_Thing],
+        providers: Sequence[_Thing],
         ids: Mapping[str, int],
         traits: Iterable[str],
     ) -> None:
@@ -189,26 +192,28 @@ class _Filling:
             'id uuid name generation root_provider_id parent_provider_id',
             (
                 (
-                    ids[one['uuid']],
-                    one['uuid'],
-                    one['name'],
-                    one['generation'],
-                    ids[one['root']],
-                    ids[one['parent']] if one['parent'] else None,
+                    ids[provider['uuid']],
+                    provider['uuid'],
+                    provider['name'],
+                    provider['generation'],
+                    ids[provider['root']],
+                    ids[provider['parent']] if provider['parent'] else None,
                 )
-                for one in found
+                for provider in providers
             ),
         )
         self._insert(
             'resource_provider_traits',
             'resource_provider_id trait_id',
             (
-                (ids[one['uuid']], traits_ids[name])
-                for one in found
-                for name in one['traits']
+                (ids[provider['uuid']], traits_ids[name])
+                for provider in providers
+                for name in provider['traits']
             ),
         )
-        aggregates = {uuid for one in found for uuid in one['aggregates']}
+        aggregates = {
+            uuid for provider in providers for uuid in provider['aggregates']
+        }
         aggregate_ids = self._extend(
             'placement_aggregates', 'uuid', sorted(aggregates)
         )
@@ -216,15 +221,15 @@ class _Filling:
             'resource_provider_aggregates',
             'resource_provider_id aggregate_id',
             (
-                (ids[one['uuid']], aggregate_ids[uuid])
-                for one in found
-                for uuid in one['aggregates']
+                (ids[provider['uuid']], aggregate_ids[uuid])
+                for provider in providers
+                for uuid in provider['aggregates']
             ),
         )
 
     def _fill_amounts(
         self,
-        found: Sequence[_Thing],
+        providers: Sequence[_Thing],
         ids: Mapping[str, int],
         classes: Iterable[str],
     ) -> None:
@@ -234,21 +239,21 @@ class _Filling:
             f'resource_provider_id resource_class_id {" ".join(_INVENTORY)}',
             (
                 (
-                    ids[one['uuid']],
+                    ids[provider['uuid']],
                     class_ids[name],
                     *(inventory[field] for field in _INVENTORY),
                 )
-                for one in found
-                for name, inventory in one['inventories'].items()
+                for provider in providers
+                for name, inventory in provider['inventories'].items()
             ),
         )
         self._insert(
             'allocations',
             'resource_provider_id consumer_id resource_class_id used',
             (
-                (ids[one['uuid']], consumer, class_ids[name], amount)
-                for one in found
-                for consumer, resources in one['allocations'].items()
+                (ids[provider['uuid']], consumer, class_ids[name], amount)
+                for provider in providers
+                for consumer, resources in provider['allocations'].items()
                 for name, amount in resources.items()
             ),
         )
@@ -279,12 +284,12 @@ class _Filling:
             (
                 (
                     uuid,
-                    projects[one.get('project') or _NOBODY],
-                    users[one.get('user') or _NOBODY],
+                    projects[consumer.get('project') or _NOBODY],
+                    users[consumer.get('user') or _NOBODY],
                     1,
-                    types[one['type']] if one.get('type') else None,
+                    types[consumer['type']] if consumer.get('type') else None,
                 )
-                for uuid, one in consumers.items()
+                for uuid, consumer in consumers.items()
             ),
         )
 

@@ -237,15 +237,15 @@ class _Saving:
         """Return the UUIDs of the only compute nodes; None for all."""
         if self._hosts is None and self._wanted.cell is None:
             return None
-        found: set[str] = set()
+        uuids: set[str] = set()
         for mapping in self._cells:
             nodes = self._in_cell(mapping, objects.ComputeNodeList.get_all)
-            found.update(
+            uuids.update(
                 node.uuid
                 for node in nodes
                 if self._hosts is None or node.host in self._hosts
             )
-        return found
+        return uuids
 
     def _make_header(self) -> dict[str, typing.Any]:
         options, others = _read_options(CONF)
@@ -275,13 +275,13 @@ class _Saving:
             'schema': migration.db_version(migrations.API),
             'cells': [
                 {
-                    'id': one.id,
-                    'uuid': one.uuid,
-                    'name': one.name,
-                    'disabled': bool(one.disabled),
-                    'schema': self._in_cell(one, _read_schema),
+                    'id': mapping.id,
+                    'uuid': mapping.uuid,
+                    'name': mapping.name,
+                    'disabled': bool(mapping.disabled),
+                    'schema': self._in_cell(mapping, _read_schema),
                 }
-                for one in self._cells
+                for mapping in self._cells
             ],
             'options': options,
             'placement': self._placement,

@@ -386,17 +386,22 @@ def copy_aggregates(
     )
     items, members = models.AggregateMetadata, models.AggregateHost
     copied = (models.Aggregate, items, members)
-    create_tables(engine, [one.__table__ for one in copied], dialect)
+    create_tables(
+        engine, [aggregate.__table__ for aggregate in copied], dialect
+    )
     with orm.Session(engine) as session, session.begin():
-        for one in aggregates:
+        for aggregate in aggregates:
             session.add(
-                models.Aggregate(id=one.id, uuid=one.uuid, name=one.name)
+                models.Aggregate(
+                    id=aggregate.id, uuid=aggregate.uuid, name=aggregate.name
+                )
             )
             session.add_all(
-                items(aggregate_id=one.id, key=key, value=value)
-                for key, value in (one.metadata or {}).items()
+                items(aggregate_id=aggregate.id, key=key, value=value)
+                for key, value in (aggregate.metadata or {}).items()
             )
             session.add_all(
-                members(aggregate_id=one.id, host=host) for host in one.hosts
+                members(aggregate_id=aggregate.id, host=host)
+                for host in aggregate.hosts
             )
     return engine

@@ -84,12 +84,12 @@ def _copy_devices(devices: typing.Any) -> _Devices:
 
 def copy_state(state: typing.Any) -> typing.Any:
     """Copy a nova HostState, for claims."""
-    found = copy.copy(state)
-    found.instances = dict(state.instances)
-    found.limits = {}
+    copied = copy.copy(state)
+    copied.instances = dict(state.instances)
+    copied.limits = {}
     if state.pci_stats is not None:
-        found.pci_stats = _copy_devices(state.pci_stats)
-    return found
+        copied.pci_stats = _copy_devices(state.pci_stats)
+    return copied
 
 
 def copy_topology(topology: typing.Any) -> typing.Any:
@@ -100,12 +100,12 @@ def copy_topology(topology: typing.Any) -> typing.Any:
     """
     if topology is None:
         return None
-    found = copy.copy(topology)
-    found.cells = [copy.copy(cell) for cell in topology.cells]
-    for cell in found.cells:
+    copied = copy.copy(topology)
+    copied.cells = [copy.copy(cell) for cell in topology.cells]
+    for cell in copied.cells:
         if cell.cpu_pinning:
             cell.cpu_pinning = dict(cell.cpu_pinning)
-    return found
+    return copied
 
 
 def copy_requests(requests: Iterable[Request]) -> list[Request]:
@@ -272,11 +272,11 @@ def leave(
         )
     if state.pci_stats:
         pools = state.pci_stats.pools
-        for one in taken.pools:
-            pool = _find_pool(pools, one)
+        for taken_pool in taken.pools:
+            pool = _find_pool(pools, taken_pool)
             if pool is None:
-                pools.append(dict(one))
+                pools.append(dict(taken_pool))
             else:
-                pool['count'] += one['count']
+                pool['count'] += taken_pool['count']
         # The least special first, as nova has them.
         pools.sort(key=len)

@@ -101,12 +101,12 @@ class MirroringClient(placement.ReportClient):
 
     def _find_having(self, trait: str) -> set[str]:
         """Return the providers that would have a trait, by UUID."""
-        found = super().get(
+        response = super().get(
             f'{_PROVIDERS}?{parse.urlencode({"required": trait})}',
             version=report.SAME_SUBTREE_VERSION,
         )
         # Placement answers 400 to a trait that it does not know.
-        known = found.json() if found.status_code == 200 else {}
+        known = response.json() if response.status_code == 200 else {}
         providers = {
             one['uuid'] for one in known.get('resource_providers', ())
         }
@@ -217,12 +217,12 @@ def _narrow_by_traits(
     }
 
     def fits(request: typing.Any) -> bool:
-        for match, forbids, found in having:
+        for match, forbids, providers in having:
             if match[1]:
                 named = {roots[uuid] for uuid in request['allocations']}
             else:
                 named = {*request['mappings'].get(match[2], ())}
-            if named.isdisjoint(found) != forbids:
+            if named.isdisjoint(providers) != forbids:
                 return False
         return True
 

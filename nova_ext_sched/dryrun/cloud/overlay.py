@@ -210,21 +210,23 @@ def _change_aggregates(
     :param added: nova Aggregates that there are besides
     """
     known = (*cloud.aggs_by_id.values(), *added)
-    by_uuid = {one.uuid: one for one in known}
+    by_uuid = {aggregate.uuid: aggregate for aggregate in known}
     for changes, gets in ((wanted.joins, True), (wanted.leaves, False)):
         for uuid, host in changes:
-            one = by_uuid[uuid].obj_clone()
-            others = {*one.hosts} - {host}
-            one.hosts = sorted(others | {host} if gets else others)
-            by_uuid[uuid] = one
+            aggregate = by_uuid[uuid].obj_clone()
+            others = {*aggregate.hosts} - {host}
+            aggregate.hosts = sorted(others | {host} if gets else others)
+            by_uuid[uuid] = aggregate
     for uuid, key, value in wanted.metadata:
         by_uuid[uuid] = copy_with_item(by_uuid[uuid], key, value)
     host_map = collections.defaultdict[str, set[int]](set)
-    for one in by_uuid.values():
-        for host in one.hosts:
-            host_map[host].add(one.id)
+    for aggregate in by_uuid.values():
+        for host in aggregate.hosts:
+            host_map[host].add(aggregate.id)
     return {
-        'aggs_by_id': {one.id: one for one in by_uuid.values()},
+        'aggs_by_id': {
+            aggregate.id: aggregate for aggregate in by_uuid.values()
+        },
         'host_aggregates_map': host_map,
         'aggregates_copy': change.copy_aggregates(
             by_uuid.values(), change.find_dialect()

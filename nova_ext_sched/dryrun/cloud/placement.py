@@ -361,15 +361,18 @@ class Providers:
         :returns: ``capacity`` and ``used`` of each resource class
         """
         if uuid not in self._rooms:
-            found: dict[str, typing.Any] = self.get_inventories(uuid)
+            inventories: dict[str, typing.Any] = self.get_inventories(uuid)
         else:
-            found = self._rooms[uuid]
+            inventories = self._rooms[uuid]
         for name, changed in self._supposed.get(uuid, {}).items():
             stored = {**self.get_stored(uuid)[name], **changed}
             usable = stored['total'] - stored['reserved']
             capacity = int(usable * stored['allocation_ratio'])
-            found = {**found, name: {**found[name], 'capacity': capacity}}
-        return found
+            inventories = {
+                **inventories,
+                name: {**inventories[name], 'capacity': capacity},
+            }
+        return inventories
 
     def get_held(self, uuid: str) -> dict[str, _Body]:
         """Return the allocations of all consumers on a host.
@@ -546,12 +549,12 @@ class Providers:
     def _get_roots(self, *params: tuple[str, str]) -> dict[str, str]:
         """Return the root of each provider that satisfies parameters."""
         # No host has a trait or resource class that placement does not know.
-        found = self._get(f'/resource_providers?{parse.urlencode(params)}')
+        answer = self._get(f'/resource_providers?{parse.urlencode(params)}')
         # There may be many UUIDs, and they are kept: each text once.
         same = self._uuids.setdefault
         pairs = (
             (one['uuid'], one['root_provider_uuid'])
-            for one in found.get('resource_providers', ())
+            for one in answer.get('resource_providers', ())
         )
         return {same(uuid, uuid): same(root, root) for uuid, root in pairs}
 

@@ -199,12 +199,12 @@ class Snapshot(host_manager.HostManager):
 
         One that waits for its owner to confirm or revert is among them.
         """
-        found: dict[str, set[str]] = {}
+        hosts_of: dict[str, set[str]] = {}
         for moves in self.ask_cells(_select_under_way).values():
             for one in moves:
                 hosts = filter(None, (one.source, one.dest))
-                found.setdefault(one.server, set()).update(hosts)
-        return found
+                hosts_of.setdefault(one.server, set()).update(hosts)
+        return hosts_of
 
     @functools.cached_property
     def _nodes(self) -> dict[str, list[str]]:
@@ -234,13 +234,13 @@ class Snapshot(host_manager.HostManager):
 
         In the order of their hosts' names.
         """
-        found = self._get_host_states(
+        states = self._get_host_states(
             nova_context.get_admin_context(),
-            {cell: found.computes for cell, found in self._hosts.items()},
+            {cell: hosts.computes for cell, hosts in self._hosts.items()},
             {
                 service.host: service
-                for found in self._hosts.values()
-                for service in found.services
+                for hosts in self._hosts.values()
+                for service in hosts.services
             },
         )
         # nova takes the first of equal hosts, in an order that differs from
@@ -248,7 +248,7 @@ class Snapshot(host_manager.HostManager):
         return {
             state.uuid: state
             for state in sorted(
-                found, key=lambda one: (messages.in_order(one.host), one.uuid)
+                states, key=lambda one: (messages.in_order(one.host), one.uuid)
             )
         }
 
@@ -376,12 +376,12 @@ class Snapshot(host_manager.HostManager):
             for aggregate in self.aggs_by_id.values()
             if aggregate.hosts and aggregate.availability_zone
         ]
-        found = {aggregate.availability_zone for aggregate in zoned}
+        zones = {aggregate.availability_zone for aggregate in zoned}
         hosts = {host.host for host in self.hosts.values()}
         # A host of a silent cell may be in no aggregate with a zone.
         if self.silent_cells or hosts.difference(*(a.hosts for a in zoned)):
-            found.add(CONF.default_availability_zone)
-        return found
+            zones.add(CONF.default_availability_zone)
+        return zones
 
     def aggregates_of(self, host: str) -> list[typing.Any]:
         """Return nova Aggregates of a host, as its HostState has them."""

@@ -100,7 +100,7 @@ class Adviser:
         smaller = ''
         if self.is_new:
             smaller = nearest_flavor.find(judged, process.context(), stored)
-        found = advice.find(
+        acts = advice.find(
             judged,
             trial.Trials(
                 self.places.cloud,
@@ -113,7 +113,7 @@ class Adviser:
             self.never_given_up,
         )
         self.places.seconds_tried += time.process_time() - begun
-        return found
+        return acts
 
 
 @dataclasses.dataclass
@@ -296,16 +296,16 @@ class StuckExplainer:
         return self._advised[key]
 
 
-def say_helps(found: Iterable[conclusion.Advice]) -> str:
+def say_helps(acts: Iterable[conclusion.Advice]) -> str:
     """Word acts that help, for one line; empty if there are none.
 
     What changes a policy is said where nothing else helps, and its command is
     not.
     """
-    found = list(found)
-    repairs = [one for one in found if one.kind == act.REPAIR]
+    acts = list(acts)
+    repairs = [one for one in acts if one.kind == act.REPAIR]
     said = []
-    for one in (repairs or found)[:_MOST_HELPS]:
+    for one in (repairs or acts)[:_MOST_HELPS]:
         text = one.act if one.hosts is not None else f'{one.act} (not tried)'
         if one.commands and repairs:
             text += f': {command.join(one.commands)}'
