@@ -84,6 +84,11 @@ class Cloud:
         self.most = max(self.most, under_way)
 
 
+def change_status(server, status):
+    """Return a server with another status; others share the given one."""
+    return make_server(server.compute_host, status, server.task_state)
+
+
 @ddt.ddt
 class RunTestCase(testtools.TestCase):
     def setUp(self):
@@ -319,9 +324,7 @@ class RunTestCase(testtools.TestCase):
         look, times = cloud.read_server, self.fail_first(cloud, REFUSED)
 
         def show(uuid):
-            found = look(uuid)
-            found.status = after if times else before
-            return found
+            return change_status(look(uuid), after if times else before)
 
         cloud.read_server = show
         how = {'method': planned, 'why_cold': why, 'actual': planned}
@@ -342,9 +345,7 @@ class RunTestCase(testtools.TestCase):
         look, begin = cloud.read_server, cloud.begin
 
         def show(uuid):
-            found = look(uuid)
-            found.status = after if waited else before
-            return found
+            return change_status(look(uuid), after if waited else before)
 
         cloud.wait_for_placement = waited.append
         cloud.begin = lambda move: asked.append(move.actual) or begin(move)
@@ -366,9 +367,9 @@ class RunTestCase(testtools.TestCase):
             begin(move)
 
         def show(uuid):
-            found = look(uuid)
-            found.status = 'SHUTOFF' if len(asked) == 1 else 'ACTIVE'
-            return found
+            return change_status(
+                look(uuid), 'SHUTOFF' if len(asked) == 1 else 'ACTIVE'
+            )
 
         cloud.begin, cloud.read_server = begin_now, show
         self.assertMoved('moved', cloud, 1, method='live', actual='live')
