@@ -110,6 +110,18 @@ class PlansTestCase(small.TestCase):
     def test_drain(self):
         self.assertKept(self.small.drain(self.cloud, 'h1'))
 
+    def test_one_that_is_like_others(self):
+        """Its own project leaves it out; theirs does not."""
+        self.useFixture(config_fixture.Config(CONF)).config(
+            group='nova_ext_sched', left_out_projects=['octavia']
+        )
+        self.small.change = lambda _: setattr(
+            self.small.instances['c'], 'project_id', 'octavia'
+        )
+        made = self.small.drain('h1=9 a=1 c=1 d=1; h2=9', 'h1')
+        self.assertEqual('a:h2 d:h2', small.say(made.moves))
+        self.assertEqual('c:left out', small.say(made.stuck))
+
     def test_survive(self):
         [failed] = self.small.survive(self.cloud).failed
         self.assertKept(failed)

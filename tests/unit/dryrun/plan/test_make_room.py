@@ -6,6 +6,7 @@ from unittest import mock
 
 import ddt
 from nova import objects
+from nova.scheduler.filters import affinity_filter
 import testtools
 
 from nova_ext_sched import exception
@@ -91,6 +92,32 @@ class MakeRoomTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.rooms = self.useFixture(Rooms())
+
+    def test_one_without_a_place_goes_before_others(self):
+        """a0 would take the only host that a1, of a group, can go to."""
+        apart = affinity_filter.ServerGroupAntiAffinityFilter()
+        self.rooms.host_filters = KEPT, apart
+        rooms = {'a': 10, 'k1': 5, 'k2': 10}
+        made = self.rooms.make('a=5,5 k1= k2=5', 10, 1, rooms, group='a1 k20')
+        self.assertEqual('a1:k1 a0:k2', small.say(made.moves))
+
+    @ddt.data(
+        # b takes one beside another on a alone: not before that.
+        ('b', 'a', True),
+        # a takes one as long as none is on b: not after that.
+        ('a', 'b', False),
+    )
+    @ddt.unpack
+    def test_a_promise_that_holds_in_one_order(self, host, other, is_there):
+        """nova may create them in any: one is not promised."""
+
+        def passes(state, spec):
+            there = bool(self.rooms.cloud.states[other].instances)
+            return state.uuid != host or there is is_there
+
+        self.rooms.host_filters = KEPT, small.Unknown(passes)
+        made = self.rooms.make('a= b=', 10, 2)
+        self.assertEqual((['a'], []), (made.on, made.moves))
 
     @ddt.data(
         # What fits now comes first, and no move spends its room.

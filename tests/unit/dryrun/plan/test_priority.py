@@ -78,3 +78,6 @@ class PrioritiesTestCase(testtools.TestCase):
         # One that is yet to come has nothing but its flavor.
         spec = objects.RequestSpec(flavor=objects.Flavor())
         self.assertEqual(500, self.priorities.read(spec))
+        spec.flavor.extra_specs = {'HA_Enabled': 'maybe'}
+        self.assertEqual(500, self.priorities.read(spec))
+        self.assertEqual([], self.priorities.remarks)
