@@ -2,13 +2,39 @@
 
 """Hosts to keep free, on small clouds; nova evacuates in tests/long."""
 
+import dataclasses
 import itertools
+import os
 import random
 
 import ddt
 from nova import objects
 
 from tests.unit.dryrun.plan import small
+
+# Random clouds that are filled.
+CASES = int(os.environ.get('NOVA_EXT_SCHED_TEST_FULL', '8'))
+
+
+def fill(rng, hosts, servers, most):
+    """Add servers of random sizes and groups until none fits, or so many."""
+    for _ in range(most):
+        left = {}
+        for host, one in hosts.items():
+            mine = [s for s in servers.values() if s.host == host]
+            cpus = one.cpus - sum(s.cpus for s in mine)
+            units = one.units - sum(s.units for s in mine)
+            if cpus and units:
+                left[host] = cpus, units
+        if not left:
+            return
+        host = rng.choice([*left])
+        cpus, units = (rng.randint(1, min(3, free)) for free in left[host])
+        group = rng.choice([0, 0, 0, 1, 2])
+        if any(s.group == group and s.host == host for s in servers.values()):
+            group = 0
+        name = f'{host}{len(servers)}'
+        servers[name] = small.Server(host, cpus, units=units, group=group)
 
 
 @ddt.ddt
@@ -111,6 +137,47 @@ class HoldTestCase(small.TestCase):
                 # Nobody has to have a host that replaces only itself.
                 saved = len(alone) - len(left)
                 self.assertLessEqual(saved, number - len(marked), other)
+
+    @ddt.data(*range(CASES))
+    def test_any_other_can_fail_when_all_are_full(self, seed):
+        """Random servers fill the others; then each that has another fails.
+
+        NOVA_EXT_SCHED_TEST_FULL is the number of clouds, 8 by default.
+        """
+        rng = random.Random(seed)
+        kinds = [
+            small.Host(rng.randint(3, 8), units=rng.randint(3, 8))
+            for _ in range(rng.randint(1, 3))
+        ]
+        hosts = {host: rng.choice(kinds) for host in 'abcdefg'}
+        servers = {}
+        fill(rng, hosts, servers, 6)
+        found = self.small.hold((hosts, servers))
+        for move in found.moves:
+            at = servers[move.uuid]
+            servers[move.uuid] = dataclasses.replace(at, host=move.expected)
+        marked = {one.on for one in found.mark}
+        open_ = {host: hosts[host] for host in hosts if host not in marked}
+        fill(rng, open_, servers, 999)
+        alone = {one.on for one in found.alone}
+        failed = self.small.survive((hosts, servers)).failed
+        self.assertEqual({*open_}, {one.name for one in failed})
+        self.assertEqual(
+            [],
+            [
+                (one.name, small.say(one.stuck))
+                for one in failed
+                if one.stuck and one.name not in alone
+            ],
+        )
+        # Some could not: the others are full.
+        barred = {*marked}
+        without = self.small.survive(
+            ({host: hosts[host] for host in open_},
+             {uuid: one for uuid, one in servers.items()
+              if one.host not in barred})
+        ).failed  # fmt: skip
+        self.assertTrue(any(one.stuck for one in without))
 
     def test_what_is_kept_counts(self):
         """As long as it is empty; else it is emptied, and no other kept."""
