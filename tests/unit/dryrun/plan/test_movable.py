@@ -9,6 +9,9 @@ from nova import objects
 from nova import servicegroup
 
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.plan import departures
+from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import plans
 from tests.unit.dryrun.plan import small
 
 
@@ -48,6 +51,16 @@ class DrainTestCase(small.TestCase):
         said = [(one.how, one.why) for one in found.moves]
         said += [('', one.said) for one in found.stuck]
         self.assertEqual(3 * [(how, why)], said)
+
+    def test_not_where_it_is(self):
+        """nova-conductor refuses that, live or cold."""
+        for kind in ('live', 'stopped'):
+            cloud = self.small.build(f'h1=9 a=1:{kind}; h2=9')
+            leaving = [plans.Leaving('a', 'a', 'p', 'h1', [])]
+            places = destinations.Destinations(cloud)
+            prepared = departures.prepare(places, leaving)['a']
+            allowed = [*filter(prepared.may_move_to, cloud.states.values())]
+            self.assertEqual(['h2'], [state.host for state in allowed])
 
     @ddt.data(
         (('qemu', 5), ''),

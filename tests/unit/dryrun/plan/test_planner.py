@@ -84,6 +84,12 @@ class PlannerTestCase(PlanTestCase):
         self.assertIn('openstack server delete b); if that', again)
         self.assertEqual([], made.gone)
 
+    def test_like_servers_in_other_states(self):
+        """The state of each decides how nova moves it."""
+        made = self.small.drain('h1=9 a=1 b=1:stopped c=1; h2=9', 'h1')
+        methods = {one.uuid: one.how for one in made.moves}
+        self.assertEqual({'a': 'live', 'b': 'cold', 'c': 'live'}, methods)
+
     def test_one_that_left_while_it_is_being_deleted(self):
         """It is told once, with what ends its deletion."""
         self.small.deleting, self.small.now_on = {'a': False}, {'a': 'h2'}
