@@ -308,7 +308,8 @@ class ChosenTestCase(
             left_out_property='stay',
         )
         file = self.assertSame(
-            ['audit'], ['drain', 'host1'], ['survive', '--host', 'host1']
+            *(['audit'], ['drain', 'host1'], ['survive', '--host', 'host1']),
+            *(['survive', '--hold'], ['survive', '--hold=now']),
         )
         [found, drained] = file.ask(
             ['audit', '-f', 'json'], ['drain', 'host1', '-f', 'json']
