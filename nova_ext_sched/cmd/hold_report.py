@@ -97,16 +97,16 @@ def _say(held: plans.Hold) -> Iterator[str]:
 def _list_marks(held: plans.Hold) -> Iterator[report.Section]:
     """Yield the hosts to keep free, and the commands that mark them."""
     if held.mark:
-        wide = max(len(one.host) for one in held.mark[:_MOST_HOSTS])
+        wide = max(len(host.host) for host in held.mark[:_MOST_HOSTS])
         lines = []
-        for one in held.mark:
-            text = f'can replace {messages.count("host", one.replaces)}'
-            if one.servers:
-                servers = messages.count('server', one.servers)
+        for host in held.mark:
+            text = f'can replace {messages.count("host", host.replaces)}'
+            if host.servers:
+                servers = messages.count('server', host.servers)
                 text += f'; {servers} must leave'
-            if one.is_marked:
+            if host.is_marked:
                 text += '; it is marked already'
-            name = layout.pad(messages.clean(one.host), wide)
+            name = layout.pad(messages.clean(host.host), wide)
             lines.append(report.Line(text, name))
         yield report.Section('Keep free:', lines, _MOST_HOSTS, 'host')
     if held.commands:

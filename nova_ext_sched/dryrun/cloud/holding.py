@@ -171,12 +171,12 @@ class Holding:
 
         def give(host: str, seen: set[str]) -> bool:
             for kind in self._replacing[self._kinds[host]]:
-                for one in by_kind.get(kind, ()):
-                    if one in hosts or one in seen:
+                for other in by_kind.get(kind, ()):
+                    if other in hosts or other in seen:
                         continue
-                    seen.add(one)
-                    if one not in taken or give(taken[one], seen):
-                        taken[one] = host
+                    seen.add(other)
+                    if other not in taken or give(taken[other], seen):
+                        taken[other] = host
                         return True
             return False
 
@@ -282,12 +282,12 @@ class Holding:
 
         :param full: names of hosts that cannot be emptied
         """
-        mine = self.shapes.get(host)
+        own = self.shapes.get(host)
         nearest: tuple[int, list[str]] | None = None
         for other in self.shapes.names:
             if other == host:
                 continue
-            lacking = mine.find_lacking(self.shapes.get(other))
+            lacking = own.find_lacking(self.shapes.get(other))
             if not lacking:
                 name = messages.clean(other)
                 if other in full:

@@ -120,12 +120,12 @@ class Shapes:
     @functools.cached_property
     def _devices(self) -> dict[str, collections.Counter[typing.Hashable]]:
         """The devices of each compute node by kind, used ones too."""
-        found: dict[str, collections.Counter[typing.Hashable]] = {}
+        devices: dict[str, collections.Counter[typing.Hashable]] = {}
         for rows in self._cloud.ask_cells(_select_devices).values():
             for node, *kind in rows:
-                counted = found.setdefault(node, collections.Counter())
+                counted = devices.setdefault(node, collections.Counter())
                 counted['device', *kind] += 1
-        return found
+        return devices
 
     def get(self, host: str) -> Shape:
         """Return the shape of a host.
@@ -195,13 +195,17 @@ def _read_amounts(
 ) -> dict[typing.Hashable, float]:
     """Return the amounts that a provider gives of each resource class."""
     amounts: dict[typing.Hashable, float] = {}
-    for name, one in inventories.items():
-        usable = one['total'] - one['reserved']
-        amounts['class', name, 'all'] = int(usable * one['allocation_ratio'])
+    for name, inventory in inventories.items():
+        usable = inventory['total'] - inventory['reserved']
+        amounts['class', name, 'all'] = int(
+            usable * inventory['allocation_ratio']
+        )
         # A multiple of the steps of both is a multiple of the same.
-        amounts['class', name, 'step', one['step_size']] = 1
-        amounts['class', name, 'most'] = min(one['max_unit'], one['total'])
-        amounts['class', name, 'least'] = 1 / max(one['min_unit'], 1)
+        amounts['class', name, 'step', inventory['step_size']] = 1
+        amounts['class', name, 'most'] = min(
+            inventory['max_unit'], inventory['total']
+        )
+        amounts['class', name, 'least'] = 1 / max(inventory['min_unit'], 1)
     return amounts
 
 

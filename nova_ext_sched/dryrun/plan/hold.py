@@ -305,15 +305,15 @@ class _Trial:
 
         :param future: the fork that is open, with the moves
         """
-        one = self.planner
-        held = {*one.holding.free, *self.chosen.hosts}
-        found: dict[str, plans.Stuck] = {}
-        for name, hosts in one.failures.items():
+        planner_ = self.planner
+        held = {*planner_.holding.free, *self.chosen.hosts}
+        unsaved: dict[str, plans.Stuck] = {}
+        for name, hosts in planner_.failures.items():
             if name in self.chosen.uncovered:
                 continue
             leaving = [
                 server
-                for uuid, server in one.homes.items()
+                for uuid, server in planner_.homes.items()
                 if future.moved.get(uuid, server.host) in hosts - held
             ]
             remaining = self._evacuate(leaving, hosts, held)
@@ -323,8 +323,8 @@ class _Trial:
                 self.more.append(other)
                 held.add(other)
                 remaining = self._evacuate(leaving, hosts, held)
-            found |= {server.server: server for server in remaining}
-        self.not_saved = [*found.values()]
+            unsaved |= {server.server: server for server in remaining}
+        self.not_saved = [*unsaved.values()]
         if self.chosen.hosts and not self.more:
             self.price = [*self._count_price()]
 
@@ -381,12 +381,14 @@ class _Trial:
         able = sum(server.has_no_room for server in remaining)
         if not able:
             return None
-        one = self.planner
+        planner_ = self.planner
         best: tuple[int, str] | None = None
-        for host in one.holding.list_kinds(held | hosts | self.never):
-            if one.counts.get(host):
+        for host in planner_.holding.list_kinds(held | hosts | self.never):
+            if planner_.counts.get(host):
                 # With its servers on it nobody could say what it takes.
-                if not any(one.holding.replaces(host, on) for on in hosts):
+                if not any(
+                    planner_.holding.replaces(host, on) for on in hosts
+                ):
                     continue
                 number = able - 1
             else:
