@@ -10,7 +10,9 @@ import functools
 import gc
 
 import jsonschema
+from nova.compute import utils as compute_utils
 from nova.scheduler.client import report
+from nova.tests.fixtures import notifications
 from oslo_policy import policy
 from oslo_versionedobjects import base as objects_base
 import sqlalchemy as sa
@@ -81,6 +83,16 @@ def reshape_no_providers():
     )
 
 
+def notify_nobody():
+    """Make no notifications, of which a boot has some twenty."""
+    notifications.FakeNotifier.is_enabled = lambda _: False
+    compute_utils.notify_about_instance_usage = lambda *_, **__: None
+    # nova's helpers then wait for the server's state all the same.
+    notifications.FakeVersionedNotifier.wait_for_versioned_notifications = (
+        lambda *_, **__: []
+    )
+
+
 def leave_the_modules():
     """Do not look through nova's modules and classes again and again."""
     gc.freeze()
@@ -91,4 +103,5 @@ share_policies()
 share_checked_schemas()
 look_up_fields_once()
 reshape_no_providers()
+notify_nobody()
 leave_the_modules()
