@@ -40,7 +40,7 @@ from nova_ext_sched.dryrun.decision import refusals
 _MOST = 32
 
 
-class _Room(enum.IntEnum):
+class _Supply(enum.IntEnum):
     """The room of a provider for an amount; a host has the best of its own."""
 
     UNKNOWN = enum.auto()
@@ -53,17 +53,17 @@ class _Room(enum.IntEnum):
 
 
 _WORDS = {
-    _Room.FULL: 'are full ({})',
-    _Room.UNSURE: 'lack {}',
-    _Room.OTHER_UNITS: 'cannot give one server such an amount ({})',
-    _Room.RESERVED: 'have {} reserved',
-    _Room.TOO_SMALL: 'are too small ({})',
-    _Room.WITHOUT: 'have no {}',
-    _Room.UNKNOWN: 'lack {}',
+    _Supply.FULL: 'are full ({})',
+    _Supply.UNSURE: 'lack {}',
+    _Supply.OTHER_UNITS: 'cannot give one server such an amount ({})',
+    _Supply.RESERVED: 'have {} reserved',
+    _Supply.TOO_SMALL: 'are too small ({})',
+    _Supply.WITHOUT: 'have no {}',
+    _Supply.UNKNOWN: 'lack {}',
 }
 
 # What a smaller flavor helps.
-_SMALL = (_Room.RESERVED, _Room.TOO_SMALL)
+_SMALL = (_Supply.RESERVED, _Supply.TOO_SMALL)
 
 # The options of nova-compute that reserve; for nodes ironic's driver does.
 _RESERVED_BY = {
@@ -108,7 +108,7 @@ def explain(
     """
     resource, _, number = part.value.partition(':')
     amount = int(number)
-    rooms = dict.fromkeys(refused, _Room.UNKNOWN)
+    rooms = dict.fromkeys(refused, _Supply.UNKNOWN)
     free: dict[str, int] = {}
     read = list(_read(providers, resource, classes, refused))
     units = _read_units(
@@ -123,7 +123,7 @@ def explain(
     )
     details: dict[str, str] = {}
     for uuid, provider, inventory in read:
-        room = _Room.WITHOUT
+        room = _Supply.WITHOUT
         if inventory is not None:
             given = units[provider]
             room = _classify(amount, inventory['capacity'], given)
@@ -163,7 +163,7 @@ def _find_largest(inventory: Mapping[str, int], units: _Units) -> int:
 
 
 def _count(
-    resource: str, amount: int, rooms: Collection[_Room], hosts: int
+    resource: str, amount: int, rooms: Collection[_Supply], hosts: int
 ) -> conclusion.Capacity:
     """Count the hosts that are full, and those that never give the amount.
 
@@ -174,18 +174,18 @@ def _count(
     return conclusion.Capacity(
         resource,
         amount,
-        large_enough=hosts - len(rooms) + counts[_Room.FULL],
-        full=counts[_Room.FULL],
-        too_small=counts[_Room.TOO_SMALL]
-        + counts[_Room.OTHER_UNITS]
-        + counts[_Room.RESERVED],
-        without=counts[_Room.WITHOUT],
-        unknown=counts[_Room.UNKNOWN] + counts[_Room.UNSURE],
+        large_enough=hosts - len(rooms) + counts[_Supply.FULL],
+        full=counts[_Supply.FULL],
+        too_small=counts[_Supply.TOO_SMALL]
+        + counts[_Supply.OTHER_UNITS]
+        + counts[_Supply.RESERVED],
+        without=counts[_Supply.WITHOUT],
+        unknown=counts[_Supply.UNKNOWN] + counts[_Supply.UNSURE],
     )
 
 
 def _refuse(
-    resource: str, rooms: Mapping[str, _Room], details: Mapping[str, str]
+    resource: str, rooms: Mapping[str, _Supply], details: Mapping[str, str]
 ) -> dict[str, refusals.Refusal]:
     """Return the refusals of hosts that lack an amount, by UUID.
 
@@ -197,22 +197,22 @@ def _refuse(
         room: reasons.refusal_by_resource(
             text.format(resource),
             resource,
-            lifts=room in (_Room.FULL, _Room.UNKNOWN),
+            lifts=room in (_Supply.FULL, _Supply.UNKNOWN),
             acts=refusals.free(resource)
-            if room == _Room.FULL
+            if room == _Supply.FULL
             else (refusals.SMALLER,) * (room in _SMALL),
-            is_full=room == _Room.FULL,
+            is_full=room == _Supply.FULL,
         )
         for room, text in _WORDS.items()
     }
-    phrase = words[_Room.RESERVED].phrase
+    phrase = words[_Supply.RESERVED].phrase
     if option := _RESERVED_BY.get(resource):
         phrase = f'are too small by what {option} keeps back'
     elif resource.startswith('CUSTOM_'):
         phrase += _RESERVED_NODE
     refusal_of = {uuid: words[room] for uuid, room in rooms.items()}
     for uuid, room in rooms.items():
-        if room == _Room.RESERVED:
+        if room == _Supply.RESERVED:
             detail = details[uuid]
             refusal_of[uuid] = words[room]._replace(
                 phrase=phrase, detail=detail
@@ -220,18 +220,18 @@ def _refuse(
     return refusal_of
 
 
-def _classify(amount: int, capacity: int, units: _Units | None) -> _Room:
+def _classify(amount: int, capacity: int, units: _Units | None) -> _Supply:
     """Classify the room of a provider for an amount that is not free.
 
     :param units: None where they are not known
     """
     if units is None:
-        return _Room.UNSURE
+        return _Supply.UNSURE
     if amount > min(capacity + units.reserved, units.max_unit):
-        return _Room.TOO_SMALL
+        return _Supply.TOO_SMALL
     if amount < units.min_unit or amount % units.step_size:
-        return _Room.OTHER_UNITS
-    return _Room.FULL if amount <= capacity else _Room.RESERVED
+        return _Supply.OTHER_UNITS
+    return _Supply.FULL if amount <= capacity else _Supply.RESERVED
 
 
 def _read_units(

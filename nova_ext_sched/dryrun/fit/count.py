@@ -86,8 +86,8 @@ def fill(
 
 
 @dataclasses.dataclass(eq=False)
-class HostRoom:
-    """The room of one host, and of each equivalent host.
+class HostCount:
+    """The number of servers on one host, and on each equivalent host.
 
     :ivar state: its nova HostState, as the servers that came have left it
     :ivar uuids: its own, and those of the other hosts of its kind
@@ -119,9 +119,9 @@ class _Turns:
 
     def __init__(
         self,
-        ask: Callable[[fork.Fork, list[HostRoom], str], list[HostRoom]],
+        ask: Callable[[fork.Fork, list[HostCount], str], list[HostCount]],
         future: fork.Fork,
-        rooms: Sequence[HostRoom],
+        rooms: Sequence[HostCount],
     ) -> None:
         self._ask, self._future = ask, future
         self._open = [*rooms]
@@ -133,8 +133,8 @@ class _Turns:
         return [room.state for room in self._open]
 
 
-class Rooms:
-    """The room of the hosts that a request may use.
+class Counts:
+    """Counts the servers on the hosts that a request may use.
 
     :param cloud: where the servers come, in a fork
     :param spec_obj: a nova RequestSpec, which explain's stages have judged
@@ -179,7 +179,7 @@ class Rooms:
             self._filters, spec_obj
         )
         is_shared = likeness.are_shared(self._filters, spec_obj)
-        rooms: dict[object, HostRoom] = {}
+        rooms: dict[object, HostCount] = {}
         for state in states:
             uuid = state.uuid
             key: object = uuid
@@ -191,11 +191,11 @@ class Rooms:
                     candidates.summaries,
                     self._trees.get(uuid, {}),
                 )
-            rooms.setdefault(key, HostRoom(state, [])).uuids.append(uuid)
+            rooms.setdefault(key, HostCount(state, [])).uuids.append(uuid)
         self._rooms = list(rooms.values())
         self.tied: list[Set[str]] = []
 
-    def measure(self, future: fork.Fork) -> dict[str, HostRoom]:
+    def measure(self, future: fork.Fork) -> dict[str, HostCount]:
         """Measure the room of each host, by UUID.
 
         :param future: gets the servers, but for those that represent others
@@ -244,7 +244,7 @@ class Rooms:
 
     # Each takes the same.
 
-    def _has_one_candidate(self, room: HostRoom) -> bool:
+    def _has_one_candidate(self, room: HostCount) -> bool:
         """Return whether a host has one candidate, on its own provider."""
         uuid = room.state.uuid
         requests = self._requests[uuid]
@@ -252,7 +252,7 @@ class Rooms:
             uuid
         }
 
-    def _halve(self, future: fork.Fork, rooms: Sequence[HostRoom]) -> None:
+    def _halve(self, future: fork.Fork, rooms: Sequence[HostCount]) -> None:
         """Count servers by bisection where a host's first refusal is final."""
         refused: dict[str, int] = {}
         asked: dict[str, int] = {}
@@ -281,16 +281,16 @@ class Rooms:
                 if asked[uuid] == room.servers:
                     asked[uuid] = 0
 
-    def _take(self, room: HostRoom, number: int) -> HostRoom:
+    def _take(self, room: HostCount, number: int) -> HostCount:
         """Return a host's state before the last of a number of servers."""
         state = claims.copy_state(room.state)
         state.allocation_candidates = [*self._requests[state.uuid]]
         claims.consume_alike(state, self._spec_obj, number - 1)
-        return HostRoom(state, room.uuids)
+        return HostCount(state, room.uuids)
 
     # One after the other.
 
-    def _fill(self, future: fork.Fork, rooms: Sequence[HostRoom]) -> None:
+    def _fill(self, future: fork.Fork, rooms: Sequence[HostCount]) -> None:
         turns = _Turns(self._ask, future, rooms)
         for _, state in fill(future, self._spec_obj, turns.choose):
             turns.by_uuid[state.uuid].servers += 1
@@ -298,8 +298,8 @@ class Rooms:
                 self._group.hosts = [*self._group.hosts, state.host]
 
     def _ask(
-        self, future: fork.Fork, rooms: Sequence[HostRoom], uuid: str
-    ) -> list[HostRoom]:
+        self, future: fork.Fork, rooms: Sequence[HostCount], uuid: str
+    ) -> list[HostCount]:
         """Return the hosts that take another server now.
 
         :param uuid: that of the server
@@ -317,8 +317,8 @@ class Rooms:
         return self._filter(self._offer(future, open_))
 
     def _offer(
-        self, future: fork.Fork, rooms: Sequence[HostRoom]
-    ) -> list[HostRoom]:
+        self, future: fork.Fork, rooms: Sequence[HostCount]
+    ) -> list[HostCount]:
         """Set the candidates of hosts that placement would offer now."""
         remaining = []
         for room in rooms:
@@ -346,7 +346,7 @@ class Rooms:
         requests += found
         return found
 
-    def _filter(self, rooms: list[HostRoom]) -> list[HostRoom]:
+    def _filter(self, rooms: list[HostCount]) -> list[HostCount]:
         """Return the hosts that pass every filter."""
         for host_filter in self._filters:
             if not rooms:

@@ -214,7 +214,7 @@ class Survey:
         with self._weighing(spec_obj):
             order = hosts.Hosts(asked, offered).judge()
         self._full = orphaned.find_full(judged) | self._full
-        rooms = count.Rooms(
+        rooms = count.Counts(
             self.cloud, spec_obj, order, offered, self._key_of_state
         )
         with self.cloud.fork() as future:

@@ -57,14 +57,14 @@ class Counted:
     :ivar flavor: nova's
     :ivar judged: explain's stages; None where no host was judged
     :ivar rooms: by the UUID of each host that explain's stages left
-    :ivar tied: see :class:`.count.Rooms`
+    :ivar tied: see :class:`.count.Counts`
     :ivar end: the reason why no host was judged; empty if hosts were
     :ivar fault: the reason of a missing number; empty if there is one
     """
 
     flavor: typing.Any
     judged: matrix.Matrix | None = None
-    rooms: Mapping[str, count.HostRoom] = dataclasses.field(
+    rooms: Mapping[str, count.HostCount] = dataclasses.field(
         default_factory=dict
     )
     tied: Sequence[Set[str]] = ()

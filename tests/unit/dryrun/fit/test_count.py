@@ -75,7 +75,7 @@ class RoomsTestCase(testtools.TestCase):
                 queries=['resources=VCPU%3A2&required=CUSTOM_FAST'],
             )
             kind = None if claims else lambda _: 'x'
-            rooms = count.Rooms(cloud, self.spec, states, offered, kind)
+            rooms = count.Counts(cloud, self.spec, states, offered, kind)
             found = rooms.measure(future)
             on_hosts = sum(one[1] for one in cloud.describe().values())
             self.came = on_hosts - before

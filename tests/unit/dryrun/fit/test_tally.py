@@ -21,7 +21,7 @@ def rooms(**servers):
     """Return a room of each host, which ends for want of CPUs."""
     end = refusals.full(['VCPU'])
     return {
-        uuid: count.HostRoom(None, [uuid], number, end)
+        uuid: count.HostCount(None, [uuid], number, end)
         for uuid, number in servers.items()
     }
 
@@ -61,7 +61,7 @@ class DescribeTestCase(testtools.TestCase):
         counted = {
             'b': {'rooms': rooms(a=3)},
             'uncounted': {'fault': 'no'},
-            'any': {'rooms': {'a': count.HostRoom(None, ['a'], count.MOST)}},
+            'any': {'rooms': {'a': count.HostCount(None, ['a'], count.MOST)}},
             'a': {'rooms': rooms(a=3)},
             'full': {'rooms': rooms(a=0)},
         }
