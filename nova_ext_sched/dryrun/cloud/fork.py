@@ -65,7 +65,7 @@ from nova_ext_sched.queries import sources
 # The most candidates of one host: it bounds the time.
 _MOST_CHOICES = 100
 
-# What is asked for where a request has no numbered group.
+# The resources of a request without a numbered group.
 _NO_GROUPS: claims.Request = {'allocations': {}, 'mappings': {}}
 
 # Numbers for states of hosts: no two states ever have the same.
@@ -118,7 +118,7 @@ class Fork:
     :ivar before: the fork that this one goes on from; None for the cloud
     :ivar moved: the host of each server that came or moved, by its UUID
     :ivar placed: the UUID of its compute node, and what it has there
-    :ivar touched: UUIDs of the hosts that are other than before this fork
+    :ivar touched: UUIDs of the hosts that changed in this fork
     :ivar vacated: UUIDs of the hosts that servers left
     """
 
@@ -132,7 +132,7 @@ class Fork:
             before.moved.new_child() if before else collections.ChainMap()
         )
         self.vacated: set[str] = set(before.vacated) if before else set()
-        # Those of them where another provider, too, may give something.
+        # Vacated hosts where another provider, too, may give something.
         self._several: set[str] = set(before._several) if before else set()
         self.placed: collections.ChainMap[str, tuple[str, claims.Taken]] = (
             before.placed.new_child() if before else collections.ChainMap()

@@ -61,8 +61,8 @@ def ask(
         ``max_placement_results``, as the scheduler's does
     :param is_bounded: whether it lacks the hosts that placement's own
         ``max_allocation_candidates`` leaves out, as the scheduler's does
-    :returns: placement's answer, without what a fork has filled; None where
-        the request ends before
+    :returns: placement's answer, without hosts that a fork has filled; None
+        where the request ends before
     """
     cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
     judged, supposed = asked.matrix, cloud.supposed
@@ -102,7 +102,7 @@ def _lift_bound(
 ) -> placement.Candidates:
     """Add candidates beyond placement's own bound.
 
-    Nobody but placement knows that bound. So a host that satisfies each part
+    Only placement knows that bound. So a host that satisfies each part
     of the query and is no candidate is asked about alone (``in_tree``).
     """
     cloud, lifted = asked.cloud, copy.copy(answer)
@@ -131,7 +131,7 @@ def _leave_out_full(
 ) -> placement.Candidates:
     """Add the hosts that a fork has filled; return the other candidates."""
     fitting, full = supposed.leave_out_full(answer)
-    # Of hosts in the answer it is known that they fit.
+    # Hosts in the answer are known to fit.
     judged.unknown -= query.by_provider(fitting.requests).keys()
     judged.add(
         'placement',
@@ -164,7 +164,7 @@ def _run_request_filters(
     """
     cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
     if not asked.matrix.whole:
-        # All at once, because nobody asks which filter added what.
+        # All at once: the part of each filter is not wanted.
         every = request_filter.process_reqspec
         rows.append(Row('request filter', get_name(every)))
         _run(every, ctxt, spec_obj)
@@ -195,7 +195,7 @@ def _find_new(
 ) -> list[query.Part]:
     """Return the parts that a request filter added.
 
-    A group that it asks more of was there before: it is no part of the filter.
+    A group to which it adds was there before: it is no part of the filter.
     """
     new = [part for part in after if part not in before]
     groups = [
@@ -251,8 +251,8 @@ def _say_confined(asked: asking.Asking) -> str:
 class _Attribution:
     """Attributes hosts that are no candidates to the parts that they lack.
 
-    :param resources: what placement was asked (:func:`.query.forms`)
-    :param answer: what it answered
+    :param resources: the queries to placement (:func:`.query.forms`)
+    :param answer: placement's answer
     """
 
     asked: asking.Asking
@@ -265,7 +265,7 @@ class _Attribution:
         self._providers = self.asked.cloud.providers
         hosts = self._matrix.names.keys()
         self._outside = hosts - self.answer.summaries.keys()
-        # Hosts that placement knows. Of others nothing can be said.
+        # Hosts that placement knows. Nothing is known of others.
         self._known: set[str] = set()
         if self._outside and self._matrix.whole:
             self._known = self._outside & self._providers.roots()
@@ -292,7 +292,7 @@ class _Attribution:
                 'resource provider',
                 refused=dict.fromkeys(self._outside - self._known, unknown),
             )
-        # What the request asks for without the request filters. Where CPUs are
+        # The request without the request filters. Where CPUs are
         # pinned, nova sends two forms of the query and a host may pass with
         # either: parts that only one form has count for the whole.
         filtered = {part for row in rows for part in row.parts}
@@ -308,8 +308,8 @@ class _Attribution:
     def _add_alternatives(self, filtered: Collection[query.Part]) -> None:
         """Add the parts that only one of two forms of the query has.
 
-        A host that lacks some of each is refused, by the form that is meant
-        for it: with dedicated CPUs where it has any, else the other.
+        A host that lacks some of each is refused by its own form: that with
+        dedicated CPUs where it has any, else the other.
 
         :param filtered: the parts of request filters
         """
@@ -491,7 +491,7 @@ def get_name(filter_: typing.Any) -> str:
 
 
 def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> bool:
-    """Run a request filter, and return whether it says that it applies."""
+    """Run a request filter, and return whether it applies."""
     try:
         return bool(filter_(ctxt, spec_obj))
     except nova_exception.RequestFilterFailed:

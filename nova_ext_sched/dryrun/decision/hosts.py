@@ -59,8 +59,8 @@ class Hosts:
     def __post_init__(self) -> None:
         self._cloud, self._matrix = self.asked.cloud, self.asked.matrix
         self._spec_obj = self.asked.spec_obj
-        # HostStates: the candidates first, then hosts that are out already and
-        # are judged all the same.
+        # HostStates: the candidates first, then hosts that are refused already
+        # and are judged all the same.
         self._states: list[typing.Any] = []
         number = self._spec_obj.num_instances
         self._servers = [uuidutils.generate_uuid() for _ in range(number)]
@@ -133,10 +133,10 @@ class Hosts:
     def place(self, order: list[typing.Any]) -> None:
         """Add a shortage, if a server of the request finds no host.
 
-        One is placed after the other. Each claim is made in a fork, and
-        changes the hosts for the next.
+        The servers are placed one after the other. Each claim is made in a
+        fork, and changes the hosts for the next.
 
-        :param order: the result of :meth:`judge`, for the first of them
+        :param order: the result of :meth:`judge`, for the first server
         """
         if len(self._servers) > 1:
             with self._cloud.fork() as future:
@@ -309,9 +309,9 @@ def _ask_each(
 ) -> Iterator[tuple[list[typing.Any], dict[str, refusals.Refusal]]]:
     """Yield hosts that a filter judged, and why it refuses some of them.
 
-    nova does not ask about the hosts that are out already. Where the filter
-    raises, each is asked about by itself, and one of which it raises is not
-    judged.
+    nova does not ask about hosts that are refused already. Where the filter
+    raises, each host is asked about by itself, and one on which it raises is
+    not judged.
     """
     try:
         known = cloud.aggs_by_id.values()

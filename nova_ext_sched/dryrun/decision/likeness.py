@@ -188,14 +188,14 @@ OWN_OF_REQUEST = (
     'requested_resources',
     'request_level_params',
 )
-# What a host of the network must have.
+# The metadata of a network that a host must have.
 _OF_NETWORK = ('physical_network', 'tunneled')
 
 
 class Key(typing.NamedTuple):
     """A key that is equal for equivalent requests.
 
-    :ivar text: it
+    :ivar text: the key
     :ivar is_whole: whether nova reads nothing else of a request. Where it
         does, the answer for a like request is a proposal
     :ivar has_all: whether nova-api reads nothing else when it is asked for a
@@ -226,7 +226,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     that cannot be read             by itself
     ==============================  =========================================
 
-    :param kind: what else is to be equal
+    :param kind: a further part of the key
     :param instance: the nova Instance
     :param text: its RequestSpec as nova stores it
     :returns: None where it is like no other
@@ -287,7 +287,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
 
 
 def _read_data(primitive: typing.Any) -> dict[str, typing.Any]:
-    """Return the fields of an object of nova's as it is stored."""
+    """Return the stored fields of one of nova's objects."""
     fields_: dict[str, typing.Any] = (
         primitive['nova_object.data'] if primitive else {}
     )

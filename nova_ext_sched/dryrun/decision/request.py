@@ -28,7 +28,7 @@ from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 
-# What nova wants to be configured for each policy of server groups.
+# The filters or weighers that nova needs for each policy of server groups.
 _READS_GROUPS = {
     'affinity': 'ServerGroupAffinityFilter in [filter_scheduler] '
     'enabled_filters',
@@ -53,8 +53,8 @@ class BadRequest(question.InvalidQuestion):
 class GlanceFailed(exception.NovaExtSchedError):
     """Glance does not answer to the user's credentials, or not at all.
 
-    :param cause: that there are no credentials, or what it, keystone or
-        openstacksdk said
+    :param cause: missing credentials, or the error of Glance, keystone or
+        openstacksdk
     """
 
     message = 'Glance: {cause}'
@@ -154,7 +154,7 @@ def set_up_group(ctxt: typing.Any, spec_obj: typing.Any) -> None:
 def get_flavor(ctxt: typing.Any, wanted: typing.Any) -> typing.Any:
     """Return a nova Flavor.
 
-    :param wanted: its ID or name, or it
+    :param wanted: its ID or name, or the Flavor itself
     :raises exception.UnknownName: there is none
     """
     if isinstance(wanted, objects.Flavor):
@@ -199,7 +199,7 @@ def get_image(
         except exception.UnknownName:
             raise
         except Exception as exc:
-            # Whatever openstacksdk, keystoneauth and glanceclient raise.
+            # Any error of openstacksdk, keystoneauth or glanceclient.
             cause = 'no usable credentials (set OS_CLOUD or OS_*)'
             if not isinstance(exc, keystone_exceptions.MissingRequiredOptions):
                 cause = (

@@ -54,7 +54,7 @@ class Server:
     :param reader: reads servers
     :param uuid: of the server
     :param stored: its stored rows, if they were read before
-    :param spec_obj: its RequestSpec, where that was
+    :param spec_obj: its RequestSpec, if it was read before
     :ivar spec_obj: nova's RequestSpec
     :ivar ctxt: a nova RequestContext of the server's project
     :raises question.InvalidQuestion: nova has no request of it
@@ -95,7 +95,7 @@ class Server:
 
     @property
     def building_since(self) -> datetime.datetime | None:
-        """When it was created (UTC), while nova has noted no end of that.
+        """When its build began (UTC); None once nova has noted its end.
 
         It has status BUILD then.
         """
@@ -141,7 +141,8 @@ class Server:
         :raises exception.RequestRefused: its image cannot be read
         """
         spec_obj, instance = self.spec_obj, self._instance
-        # A member wrote it: filters of other packages would pass every host.
+        # A member wrote this hint: filters of other packages would pass every
+        # host with it.
         hints = fields.get_field(spec_obj, 'scheduler_hints') or {}
         hints.pop(fields.CHECK_TYPE, None)
         # As nova-conductor does before it asks the scheduler.
@@ -253,7 +254,7 @@ class Server:
     def rebuild(self, image: dict[str, typing.Any]) -> None:
         """Prepare the request of a rebuild with another image.
 
-        :param image: of nova.image.glance's form
+        :param image: in the form of nova.image.glance
         :raises nova.exception.NoValidHost: conductor would refuse the image's
             traits without asking the scheduler
         """
@@ -293,7 +294,7 @@ class Server:
     ) -> Iterator[tuple[typing.Any, typing.Any]]:
         """Yield a context of the server's cell and the nova Instance.
 
-        :param destination: goes into the request, where there is one
+        :param destination: the nova Destination for the request, or None
         :param on_host: it must be on a host
         """
         if self._mapping is None:
@@ -319,7 +320,7 @@ class Server:
             self._cloud.target_cell(self.ctxt, self._mapping) as cctxt,
             self._reader.keeping(cctxt, self.uuid, self._mapping),
         ):
-            # nova would work it out and save it.
+            # nova would compute it and save it.
             if 'is_bfv' not in self.spec_obj:
                 self.spec_obj.is_bfv = compute_utils.is_volume_backed_instance(
                     cctxt, instance
