@@ -199,17 +199,44 @@ class Destinations:
         requests, touched = like.shared.requests, self._touched
         remaining = [one for one in requests if one not in barred]
         asked = [one for one in remaining if one in touched]
-        spec_obj = like.shared.judged
-        if not like.is_whole:
-            spec_obj = self._run_request_filters(prepared)
-            if spec_obj is None:
-                return 0
-            # For an estimate, the best of the other hosts are enough.
-            fresh = (one for one in remaining if one not in touched)
-            asked += itertools.islice(fresh, WEIGHED)
+        untouched = len(remaining) - len(asked)
+        if like.is_whole:
+            return self._count_passing(like.shared, asked) + untouched
+        spec_obj = self._run_request_filters(prepared)
+        if spec_obj is None:
+            return 0
+        # For an estimate, the best of the other hosts are enough.
+        fresh = (one for one in remaining if one not in touched)
+        asked += itertools.islice(fresh, WEIGHED)
         offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
         passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
         return len(passing) + len(remaining) - len(asked)
+
+    def _count_passing(
+        self, shared: movable.Shared, uuids: Iterable[str]
+    ) -> int:
+        """Count the hosts of a shared answer that pass every filter now.
+
+        A host is asked about again once it has changed: in a fork where
+        thousands of servers came, each failure counts all hosts.
+        """
+        count, offered = 0, {}
+        for uuid in uuids:
+            if fit := self._fit(shared.requests[uuid]):
+                key = self._key(shared, uuid, fit)
+                if shared.passed.get(uuid) == key:
+                    count += 1
+                elif key not in self._refused:
+                    offered[uuid] = fit
+        states = self._read_states(shared.judged, offered)
+        passing = {one.uuid for one in self._filter(shared.judged, states)}
+        for uuid, fit in offered.items():
+            key = self._key(shared, uuid, fit)
+            if uuid in passing:
+                shared.passed[uuid] = key
+            else:
+                self._refused[key] = True
+        return count + len(passing)
 
     def estimate(self, prepared: movable.Movable, barred: Set[str]) -> int:
         """Estimate like :meth:`count`, without asking anything.

@@ -55,6 +55,8 @@ class Shared:
         whatever is free
     :ivar ranked: the version of each touched host when it was last ordered,
         the best host first
+    :ivar passed: a key of each touched host's state when it last passed the
+        filters, by UUID
     """
 
     spec_obj: typing.Any
@@ -66,6 +68,9 @@ class Shared:
         default_factory=dict, init=False
     )
     ranked: dict[str, int] = dataclasses.field(
+        default_factory=dict, init=False
+    )
+    passed: dict[str, object] = dataclasses.field(
         default_factory=dict, init=False
     )
 

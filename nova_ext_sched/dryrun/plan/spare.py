@@ -90,19 +90,30 @@ class Spare:
                 self.failure = todo[0].failure
 
     def _lower(self, evacuated: Evacuated) -> int:
+        """Return the most new servers with which a failure ends as now."""
         low, high = 0, self.servers
-        while high - low > 1:
-            number = (low + high) // 2
-            with self._growing(number):
-                is_as_now = self._is_as_now(evacuated, number)
-            low, high = (number, high) if is_as_now else (low, number)
+        with contextlib.ExitStack() as forks:
+            # Each fork is on top of those that end as now.
+            while high - low > 1:
+                number = (low + high) // 2
+                growing = self._growing(number, low)
+                with contextlib.ExitStack() as opened:
+                    opened.enter_context(growing)
+                    if self._is_as_now(evacuated, number):
+                        forks.push(opened.pop_all())
+                        low = number
+                    else:
+                        high = number
         return low
 
     @contextlib.contextmanager
-    def _growing(self, number: int) -> Iterator[fork.Fork]:
-        """Open a fork with a number of the new servers."""
+    def _growing(self, number: int, before: int = 0) -> Iterator[fork.Fork]:
+        """Open a fork with a number of the new servers.
+
+        :param before: number of those that are in the fork below
+        """
         with self._places.cloud.fork() as future:
-            for uuid, target in self.came[:number]:
+            for uuid, target in self.came[before:number]:
                 future.come(uuid, self._newcomers.spec_obj, target)
             yield future
 
