@@ -215,11 +215,16 @@ def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
     )
 
 
-def _fill(finder: openings.Openings, count: int) -> None:
-    """Promise hosts to those that fit without a move."""
+def _fill(finder: openings.Openings, count: int, opened: str = '') -> None:
+    """Promise hosts to those that fit without another move.
+
+    :param opened: UUID of a host that is known to take the first of them
+    """
     promises = finder.promises
-    number = len(promises)
     with promises.crowded({}) as future:
+        if opened:
+            promises.promise(future, opened)
+        number = len(promises)
         promises.fill(future, finder.elsewhere, count)
     while len(promises) > number and not promises.hold(()):
         # There is an order of creation in which nova refuses it.
@@ -256,8 +261,7 @@ def _open_next(
         _blame(finder, opening)
     else:
         return None
-    promises.promise(opening.node)
-    _fill(finder, count)
+    _fill(finder, count, opening.node)
     return opening
 
 

@@ -307,8 +307,7 @@ class Openings:
         ranked = [node for node in least if least[node] < math.inf]
         ranked.sort(key=least.__getitem__)
         best: Opening | None = None
-        # Servers that have no place even before any other moves.
-        homeless: set[str] = set()
+        placed: dict[object, bool] = {}
         for node in ranked:
             if best and least[node] >= len(best.leaving):
                 break
@@ -317,7 +316,7 @@ class Openings:
             following = frozenset(ranked[: rest + 1])
             aims = self._aim(node, following)
             host.most = len(best.leaving) - 1 if best else math.inf
-            best = self._open(node, host, aims, homeless) or best
+            best = self._open(node, host, aims, placed) or best
         return best
 
     def _aim(self, node: str, following: Set[str]) -> list[frozenset[str]]:
@@ -339,29 +338,57 @@ class Openings:
         node: str,
         host: '_Host',
         aims: Sequence[frozenset[str]],
-        homeless: set[str],
+        placed: dict[object, bool],
     ) -> Opening | None:
         """Move servers off a host so that it takes a new one.
 
         :param aims: as :meth:`_aim` returned
-        :param homeless: gets UUIDs of servers that have no place
+        :param placed: as of :meth:`_has_place`
         """
         asked = 0
         for leaving in host.choose():
-            if not homeless.isdisjoint(size.uuid for size in leaving):
+            # In a full cloud hardly any has a place, and most are alike.
+            if not all(placed.get(self._key(one), True) for one in leaving):
                 continue
             asked += 1
             if asked > _MOST_ASKED:
                 break
             if not self._takes_without(node, leaving):
                 continue
-            for size in leaving:
-                if self._find_place(size, aims) is None:
-                    homeless.add(size.uuid)
-            if homeless.isdisjoint(size.uuid for size in leaving):
+            # Each, so that the sets of all that have none are left out.
+            if all([self._has_place(one, aims, placed) for one in leaving]):
                 if moves := self._try(node, leaving, aims):
                     return Opening(node, moves)
         return None
+
+    def _key(self, size: servers.Size) -> object:
+        """Return a key that is equal for equivalent servers of a host."""
+        prepared = typing.cast(movable.Movable, self.movables[size.uuid])
+        like = prepared.like
+        if not like or not like.is_whole or size.uuid in self.refused:
+            return size.uuid
+        return size.host, size.node, prepared.method, like.shared
+
+    def _has_place(
+        self,
+        size: servers.Size,
+        aims: Sequence[frozenset[str]],
+        placed: dict[object, bool],
+    ) -> bool:
+        """Return whether a server has a place before any other moves.
+
+        :param aims: as :meth:`_aim` returned
+        :param placed: keeps the answers, one for equivalent servers of a host
+        """
+        key = self._key(size)
+        if key not in placed:
+            # The last aim bars least. Where hosts share providers, the best
+            # host may be one that no move can name.
+            cloud = self._cloud
+            shared = cloud.providers.served.keys() - cloud.states.keys()
+            asked = aims if shared else aims[-1:]
+            placed[key] = self._find_place(size, asked) is not None
+        return placed[key]
 
     def _try(
         self,

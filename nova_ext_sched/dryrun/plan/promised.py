@@ -8,6 +8,7 @@ none of the others there, with all of them, and in the order of the promises:
 what refuses it beside some of the others refuses it in one of the three.
 """
 
+import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -18,10 +19,21 @@ import typing
 
 from oslo_utils import uuidutils
 
+from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import newcomers
+
+
+class _Place(typing.NamedTuple):
+    """A nova HostState that passed the filters, as a claim reads it."""
+
+    uuid: str
+    host: str
+    cell_uuid: str
+    limits: typing.Any
+    allocation_candidates: list[claims.Request]
 
 
 class Promised:
@@ -40,6 +52,9 @@ class Promised:
         self.nodes: list[str] = []
         self.room_on: list[str | None] = []
         self._uuids: list[str] = []
+        # Where each of a host came, in order, by the host's UUID, and the
+        # version of the host's state before they did.
+        self._places_on: dict[str, tuple[int, list[_Place]]] = {}
         # The UUID of the one that is asked about.
         self._next = uuidutils.generate_uuid()
 
@@ -57,13 +72,15 @@ class Promised:
         for uuid, target in itertools.islice(coming, most - len(self)):
             self._promise(uuid, target)
 
-    def promise(self, node: str) -> None:
+    def promise(self, future: fork.Fork, node: str) -> None:
         """Promise the next one a host that is known to take it.
 
+        :param future: as of :meth:`fill`; it comes there
         :param node: UUID of its compute node
         """
-        with self.crowded({}):
-            self._promise(self._next, self.find_on(node))
+        uuid, target = self._next, self.find_on(node)
+        future.come(uuid, self._coming.spec_obj, target)
+        self._promise(uuid, target)
         self._next = uuidutils.generate_uuid()
 
     def _promise(self, uuid: str, target: typing.Any) -> None:
@@ -82,6 +99,10 @@ class Promised:
         copied = Promised(self._places, self._coming)
         copied.nodes, copied.room_on = [*self.nodes], [*self.room_on]
         copied._uuids = [*self._uuids]
+        copied._places_on = {
+            node: (version, [*places])
+            for node, (version, places) in self._places_on.items()
+        }
         return copied
 
     def find_on(self, node: str, uuid: str = '') -> typing.Any:
@@ -93,8 +114,47 @@ class Promised:
         return self._places.find_on(prepared, node)
 
     def come(self, future: fork.Fork) -> bool:
-        """Add all new servers; False if a host refuses one."""
-        return self._come(future, zip(self._uuids, self.nodes, strict=True))
+        """Add all new servers; False if a host refuses one.
+
+        Where only the room and the servers of a host decide, a host that no
+        move has changed since is not asked again.
+        """
+        promises = [*zip(self._uuids, self.nodes, strict=True)]
+        if not self._coming.is_whole:
+            return self._come(future, promises)
+        versions = self._cloud.versions
+        before = {node: versions.get(node, 0) for node in self.nodes}
+        numbers: collections.Counter[str] = collections.Counter()
+        for uuid, node in promises:
+            place = self._find_place(uuid, node, before[node], numbers[node])
+            if place is None or not future.come(
+                uuid, self._coming.spec_obj, place
+            ):
+                return False
+            numbers[node] += 1
+        return True
+
+    def _find_place(
+        self, uuid: str, node: str, version: int, number: int
+    ) -> _Place | None:
+        """Return the place of a new server on its host; None if it has none.
+
+        :param version: of the host's state before any new server came
+        :param number: how many came to the host before this one
+        """
+        known, places = self._places_on.get(node, (version, []))
+        if known != version or len(places) < number:
+            places = []
+        self._places_on[node] = version, places
+        if len(places) > number:
+            return places[number]
+        target = self.find_on(node, uuid)
+        if target is None:
+            return None
+        place = _Place(*(getattr(target, name) for name in _Place._fields))
+        if len(places) == number:
+            places.append(place)
+        return place
 
     def _come(
         self, future: fork.Fork, promises: Iterable[tuple[str, str]]
