@@ -93,7 +93,6 @@ def make(
     )
     find = functools.partial(
         openings.Openings,
-        places=places,
         coming=coming,
         never=places.nodes_of(not_to),
         is_cold=is_cold,

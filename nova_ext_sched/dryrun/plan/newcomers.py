@@ -24,7 +24,7 @@ from nova_ext_sched.dryrun.plan import movable
 class Newcomers:
     """New servers of one request.
 
-    :param places: where they may come, as it is without a fork
+    :ivar places: where they may come, as it is without a fork
     :param spec_obj: the nova RequestSpec of a new server; it is changed
     :ivar asked: the same, as it is before the request filters change it
     :ivar spec_obj: the same, as the request filters found it
@@ -35,7 +35,7 @@ class Newcomers:
     def __init__(
         self, places: destinations.Destinations, spec_obj: typing.Any
     ) -> None:
-        self._places = places
+        self.places = places
         self.asked = spec_obj.obj_clone()
         self.spec_obj = spec_obj
         group = spec_obj.instance_group
@@ -67,7 +67,7 @@ class Newcomers:
         """
 
         def choose(uuid: str) -> Sequence[typing.Any]:
-            target = self._places.find(self.prepare(uuid), barred)
+            target = self.places.find(self.prepare(uuid), barred)
             return [] if target is None else [target]
 
         return count.fill(future, self.spec_obj, choose)
@@ -83,14 +83,14 @@ class Newcomers:
                 if uuid not in group.members:
                     group.members = [*group.members, uuid]
                 # Who is on no host would be remembered as deleted.
-                supposed = self._places.cloud.supposed
+                supposed = self.places.cloud.supposed
                 there = {*self._members, *(supposed.moved if supposed else ())}
                 spec_obj.instance_group.members = [
                     one for one in group.members if one in there or one == uuid
                 ]
             if cell:
                 spec_obj.requested_destination = objects.Destination(
-                    cell=self._places.cloud.cells[cell]
+                    cell=self.places.cloud.cells[cell]
                 )
             like = None
             if self._is_known:
@@ -99,7 +99,7 @@ class Newcomers:
         if cell:
             # nova evacuates no server to a host of another cell.
             if cell not in self._by_cell:
-                states = self._places.cloud.states
+                states = self.places.cloud.states
                 requests = {
                     host: found
                     for host, found in shared.requests.items()
@@ -116,7 +116,7 @@ class Newcomers:
         self, uuid: str, spec_obj: typing.Any, like: movable.Like | None
     ) -> movable.Evacuation:
         found = movable.Evacuation(uuid, spec_obj, like)
-        found.priority = self._places.priorities.read(spec_obj)
+        found.priority = self.places.priorities.read(spec_obj)
         return found
 
     def explain(self, barred: Set[str] = frozenset()) -> matrix.Matrix:
@@ -125,10 +125,10 @@ class Newcomers:
         :param barred: UUIDs of hosts that get none
         :raises placement.PlacementFailed: placement does not answer
         """
-        judged, _ = self._places.judge(self.spec_obj, whole=True)
+        judged, _ = self.places.judge(self.spec_obj, whole=True)
         remarks.add(
             asking.Asking(
-                self._places.cloud, process.context(), self.spec_obj, judged
+                self.places.cloud, process.context(), self.spec_obj, judged
             )
         )
         if barred:

@@ -91,6 +91,7 @@ class Openings:
     :param elsewhere: UUIDs of hosts that new servers may not come to
     :param never: UUIDs of hosts that get no server of a move
     :param is_cold: whether servers that run may be moved cold, too
+    :ivar places: the destinations of servers
     :ivar promises: the new servers that were promised a host
     :ivar movables: the servers of the hosts that were looked at
     :ivar able: UUIDs of hosts that may take a new server, tried or not
@@ -102,7 +103,6 @@ class Openings:
     :ivar given_up: UUIDs of hosts that cannot be promised
     """
 
-    places: destinations.Destinations
     coming: newcomers.Newcomers
     elsewhere: frozenset[str]
     never: frozenset[str]
@@ -118,9 +118,10 @@ class Openings:
     given_up: set[str] = dataclasses.field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.places = self.coming.places
         self._cloud = self.places.cloud
         self._reported = 0
-        self.promises = promised.Promised(self.places, self.coming)
+        self.promises = promised.Promised(self.coming)
         self._on: dict[str, list[servers.Size]] = {}
         # What placement may offer a new server, by host.
         self._requests: Mapping[str, Sequence[claims.Request]] = {}

@@ -44,11 +44,9 @@ class Promised:
     :ivar room_on: as of :class:`.plans.Room`
     """
 
-    def __init__(
-        self, places: destinations.Destinations, coming: newcomers.Newcomers
-    ) -> None:
-        self._places, self._cloud = places, places.cloud
-        self._coming = coming
+    def __init__(self, coming: newcomers.Newcomers) -> None:
+        self._coming, self._places = coming, coming.places
+        self._cloud = coming.places.cloud
         self.nodes: list[str] = []
         self.room_on: list[str | None] = []
         self._uuids: list[str] = []
@@ -96,7 +94,7 @@ class Promised:
 
     def copy(self) -> 'Promised':
         """Copy the promises."""
-        copied = Promised(self._places, self._coming)
+        copied = Promised(self._coming)
         copied.nodes, copied.room_on = [*self.nodes], [*self.room_on]
         copied._uuids = [*self._uuids]
         copied._places_on = {
