@@ -5,6 +5,7 @@
 import gzip
 import json
 import pathlib
+import sys
 
 import fixtures
 from nova.db.api import models as api_models
@@ -21,6 +22,7 @@ from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
 from nova_ext_sched.saved import listed
 from nova_ext_sched.saved import providers
+from nova_ext_sched.saved import writing
 from tests.functional import base
 from tests.functional import explain
 from tests.functional import saved
@@ -201,6 +203,27 @@ class SavedTestCase(EqualMixin, base.CloudTestCase):
                     .values({column.name: json.dumps(value)})
                 )
 
+    def record_statements(self):
+        """Return the first words of what save will send to databases."""
+        sent = []
+
+        def record(connection, cursor, statement, *_):
+            # nova's services run in this process, too.
+            frame = sys._getframe()
+            while frame and frame.f_code.co_filename != writing.__file__:
+                frame = frame.f_back
+            if frame:
+                sent.append(statement.split()[0])
+
+        sa.event.listen(sa.engine.Engine, 'before_cursor_execute', record)
+        self.addCleanup(
+            sa.event.remove,
+            sa.engine.Engine,
+            'before_cursor_execute',
+            record,
+        )
+        return sent
+
     def test_no_secret_is_in_it(self):
         server = self.boot()
         refused = self.boot(expected_state='ERROR', az='zone:host9')
@@ -235,8 +258,13 @@ class SavedTestCase(EqualMixin, base.CloudTestCase):
                     deleted=0,
                 )
             )
+        sent = self.record_statements()
         file = self.useFixture(saved.Saved())
         self.assertEqual(0, file.said.status, file.said)
+        # placement is in this process, too: it was asked by GET alone. By
+        # PRAGMA nova asks SQLite whether there is a table.
+        self.assertEqual({'BEGIN', 'PRAGMA', 'SELECT'}, {*sent})
+        self.assertGreater(len(sent), 50)
         text = gzip.decompress(file.path.read_bytes()).decode()
         for shown in (server['id'], 'SHOWN', 'No valid host'):
             self.assertIn(shown, text)

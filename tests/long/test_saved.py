@@ -83,6 +83,25 @@ def _make(row):
             self.assertEqual(1, file.said.status, file.said)
             self.assertIn('expected an answer', file.said.err)
             self.assertFalse(file.path.exists())
+            self.assertAnswersAlone('cell1')
+
+        def assertAnswersAlone(self, cell):
+            """Let a cell be saved without the others, and be asked."""
+            file = self.useFixture(saved.Saved('--cell', cell))
+            self.assertEqual(0, file.said.status, file.said)
+            [answer] = file.ask(['drain', 'host1', '-f', 'json'])
+            document = json.loads(answer.out)
+            self.assertIn(
+                f'The file has only cell {cell}.',
+                document['origin']['notes'],
+            )
+            self.assertEqual(
+                ['host1', 'host3'],
+                sorted(one['host'] for one in document['topology']),
+            )
+            self.assertEqual(
+                {'host3'}, {one['to'] for one in document['moves']}
+            )
 
     name = f'Saved{row.__module__.rpartition("_")[2].title()}{row.__name__}'
     SavedRow.__name__ = SavedRow.__qualname__ = name
