@@ -28,7 +28,7 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 PAGE = PACKAGE.parent / 'doc' / 'source' / 'contributor' / 'private-parts.csv'
 
 # Documented, in spite of their names.
-PUBLIC = {'_asdict', '_exit', '_mapping', '_replace'}
+PUBLIC = {'_asdict', '_exit', '_fields', '_mapping', '_replace'}
 # Hooks that a base class asks its subclasses for.
 HOOKS = {'_epilog', '_setUp', '_upgrade_checks', '_weigh_object'}
 # What Python and metaclasses write.
