@@ -175,7 +175,8 @@ def _add_moves(connection, count):
         )
         values = {
             'created_at': instances.c.created_at,
-            'updated_at': instances.c.created_at,
+            # With a time, plans would say how long these moves took.
+            'updated_at': sa.null(),
             'deleted': instances.c.deleted,
             'uuid': _make_uuid(instances.c.uuid, own),
             'instance_uuid': instances.c.uuid,

@@ -18,11 +18,19 @@ import typing
 
 import fixtures
 from nova.db.api import models as api_models
+from nova.db.main import models
+from placement.db.sqlalchemy import models as placement_models
 import sqlalchemy as sa
 
+from tests import databases
 from tests.benchmarks import counted
 from tests.functional.placement import servers
 
+# Those of other databases are a cell's.
+_METADATA = {
+    'nova_api': api_models.BASE.metadata,
+    'placement': placement_models.BASE.metadata,
+}
 #: nova's own, by default, and ours.
 FILTERS = (
     'ComputeFilter',
@@ -125,10 +133,14 @@ class Processes(fixtures.Fixture):
     :param test: a ManyHostsTestCase
     :param filters: the enabled host filters
     :param lines: more of nova.conf's section nova_ext_sched
+    :param backend: where the copies are, as of :mod:`tests.databases`
+    :ivar engines: of the copies, by name, if they are on a server
     """
 
-    def __init__(self, test, *, filters=FILTERS, lines=''):
+    def __init__(self, test, *, filters=FILTERS, lines='', backend='sqlite'):
         super().__init__()
+        self._backend = backend
+        self.engines = {}
         self._test = test
         self._filters = filters
         self._lines = lines
@@ -191,6 +203,14 @@ class Processes(fixtures.Fixture):
         )
 
     def _copy(self, name):
+        if self._backend != 'sqlite':
+            database = self.useFixture(databases.Database(self._backend))
+            database.fill(
+                self._test.engine(name),
+                _METADATA.get(name, models.BASE.metadata),
+            )
+            self.engines[name] = database.engine
+            return database.url
         path = self.folder / f'{name}.db'
         connection = self._test.engine(name).raw_connection()
         target = sqlite3.connect(path)
