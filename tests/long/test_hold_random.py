@@ -236,9 +236,12 @@ class RandomHoldTestCase(test_hold.HoldMixin, plans.PlanTestCase):
         host = failure['failure']
         self.computes[host] = self.restart_compute_service(self.computes[host])
         self.set_service(host, forced_down=False)
+        # nova-scheduler still counts members of groups where they were.
+        self.sync_instances()
         for one in failure['moves']:
             server = {'id': one['server']}
             if self.host_of(server) != host:
                 self.act(server, 'migrate', 'VERIFY_RESIZE', host=host)
                 # nova leaves one stopped that it has evacuated.
                 self.act(server, 'confirmResize', 'SHUTOFF')
+        self.sync_instances()
