@@ -46,7 +46,6 @@ class Survive(metrics.Command, scheduler.Lister):
     examples = (
         '',
         '--lose domain --map',
-        '--flavor m1.small --aggregate windows',
         '--hold --output plan.json',
     )
 
