@@ -73,7 +73,7 @@ def in_chunks(
 
 def execute(
     session: typing.Any,
-    statement: sa.SelectBase,
+    statement: sa.sql.expression.SelectBase,
     uuids: Collection[str],
     most: int = _CHUNK,
 ) -> Iterator[typing.Any]:

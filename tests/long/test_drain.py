@@ -231,8 +231,8 @@ class PlanTestCase(test_drain.DrainTestCase):
                 'instance_extra',
                 maintain.Maintain,
                 [],
-                '0 of 3 hosts can be emptied, of those read; 3 cannot. Cell '
-                'cell1 cannot be read',
+                f'There is no host to empty, of those read. What runs on '
+                f'{", ".join(self.weights)} is not known.',
             ),
             ('instance_extra', mend.Mend, [], none),
         ):

@@ -3,6 +3,7 @@
 """Plans the moves that empty hosts."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
@@ -87,13 +88,16 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Occupants:
     nodes = {
         uuid: one for uuid, one in cloud.hosts.items() if one.host in hosts
     }
-    leaving = read_standing(cloud, hosts)
+    leaving: list[plans.Leaving] = []
     under_way: list[holders.UnderWay] = []
     for some in _in_parts(hosts):
         nodes_of = {
             uuid: nodes[uuid] for host in some for uuid in cloud.nodes_of(host)
         }
-        for migrations in cloud.ask_cells(_select_moves, nodes_of).values():
+        # At once: a server whose migrations are unknown is not known either.
+        of_cells = cloud.ask_cells(_select, some, nodes_of)
+        for standing, migrations in of_cells.values():
+            leaving += standing
             under_way += migrations
     return Occupants(
         leaving, holders.Holders(cloud, nodes).find(under_way, leaving)
@@ -181,6 +185,19 @@ def say_unread(unread: Set[str]) -> Iterator[str]:
     if unread:
         names = messages.first_few(sorted(unread, key=messages.in_order))
         yield f'What runs on {names} is not known.'
+
+
+def _select(
+    cctxt: typing.Any,
+    hosts: Collection[str],
+    nodes: Mapping[str, snapshot.Node],
+) -> tuple[list[plans.Leaving], list[holders.UnderWay]]:
+    """Return the servers on hosts, and migrations of others that hold room."""
+    standing = [
+        plans.make_leaving(one, one.host)
+        for one in servers.select_sizes(cctxt, hosts)
+    ]
+    return standing, _select_moves(cctxt, nodes)
 
 
 def _select_moves(

@@ -145,6 +145,12 @@ class Maintenance:
             self._on.get(server.host, {}).pop(server.server, None)
         for held in drain.read(self.cloud, self._ready).migrating:
             self._migrating.setdefault(held.host, []).append(held)
+        # Nor is one in a cell that has not answered since.
+        unread = drain.find_unread(self.cloud, self._pending)
+        self._pending -= unread
+        self._passing = [
+            one for one in self._passing if one.host not in unread
+        ]
 
     def _make_ready(self, leaving: Iterable[plans.Leaving]) -> None:
         """Prepare servers for their moves, if they are not."""
