@@ -14,6 +14,8 @@ from nova.tests.unit import fake_requests
 from oslo_db import exception as db_exception
 import sqlalchemy as sa
 
+from nova_ext_sched.dryrun.decision import advice
+from nova_ext_sched.watch import explainer
 from tests import samples
 from tests.functional import base
 from tests.functional import explain
@@ -206,6 +208,10 @@ class PageTest(pages.PagesMixin, test_watch.WatchTestCase):
 
     @samples.compares('cli/watch/recorded.txt')
     def test_the_page(self):
+        # Each act is tried, however slow the machine is.
+        self.useFixture(
+            fixtures.MockPatchObject(explainer, '_TRIED', advice.Bounds(2, 60))
+        )
         self.isolate('windows', ['host1', 'host2', 'host3'], test_watch.TRAIT)
         self.set_service('host4', status='disabled')
         server = self.assertNoValidHost(
