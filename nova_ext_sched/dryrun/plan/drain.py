@@ -90,12 +90,14 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Occupants:
     }
     leaving: list[plans.Leaving] = []
     under_way: list[holders.UnderWay] = []
-    for some in _in_parts(hosts):
+    for names in _in_parts(hosts):
         nodes_of = {
-            uuid: nodes[uuid] for host in some for uuid in cloud.nodes_of(host)
+            uuid: nodes[uuid]
+            for host in names
+            for uuid in cloud.nodes_of(host)
         }
         # At once: a server whose migrations are unknown is not known either.
-        of_cells = cloud.ask_cells(_select, some, nodes_of)
+        of_cells = cloud.ask_cells(_select, names, nodes_of)
         for standing, migrations in of_cells.values():
             leaving += standing
             under_way += migrations
