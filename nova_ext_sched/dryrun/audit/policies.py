@@ -18,6 +18,7 @@ from nova_ext_sched import exception
 from nova_ext_sched import filters
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import change
+from nova_ext_sched.dryrun.cloud import holding
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.filters import anti_affinity
@@ -189,10 +190,4 @@ class Policies:
         """The names of the hosts that are kept for failures."""
         if failover.DECLARATION.name not in self.on:
             return frozenset()
-        key = CONF.nova_ext_sched.failover_key
-        return {
-            host
-            for one in self._cloud.aggs_by_id.values()
-            if failover.read_mark(one.metadata, key)
-            for host in one.hosts
-        }
+        return holding.find_marked(self._cloud)

@@ -54,14 +54,19 @@ class Kept(typing.NamedTuple):
     states: dict[str, int]
 
 
-def find_marked(cloud: snapshot.Snapshot) -> dict[str, Set[str]]:
-    """Return the hosts of each aggregate that is marked, by its name."""
+def list_marked(cloud: snapshot.Snapshot) -> list[typing.Any]:
+    """Return the nova Aggregates whose hosts are kept for failures."""
     key = CONF.nova_ext_sched.failover_key
-    return {
-        one.name: {*one.hosts}
+    return [
+        one
         for one in cloud.aggs_by_id.values()
         if failover.read_mark(one.metadata, key)
-    }
+    ]
+
+
+def find_marked(cloud: snapshot.Snapshot) -> set[str]:
+    """Return the names of the hosts that are kept for failures."""
+    return {host for one in list_marked(cloud) for host in one.hosts}
 
 
 class Holding:
@@ -80,9 +85,7 @@ class Holding:
         self._cloud, self._counts = cloud, counts
         self.shapes = shapes.Shapes(cloud)
         known = {*self.shapes.names}
-        self.marked: Set[str] = (
-            set().union(*find_marked(cloud).values()) & known
-        )
+        self.marked: Set[str] = find_marked(cloud) & known
         self.free: Set[str] = {
             host
             for host in self.marked & self.shapes.open
@@ -318,9 +321,8 @@ def find_kept(
     :returns: None where no policy keeps hosts, or none is marked
     :raises .placement.PlacementFailed: placement does not answer
     """
-    if failover.DECLARATION.name not in enabled or not any(
-        find_marked(cloud).values()
-    ):
+    is_on = failover.DECLARATION.name in enabled
+    if not (is_on and find_marked(cloud)):
         return None
     known = Holding(cloud, counts)
     chosen = known.choose(known.list_failures(by), known.free)

@@ -221,10 +221,9 @@ class Planner:
         key = CONF.nova_ext_sched.failover_key
         names = [
             one.name
-            for one in self.cloud.aggs_by_id.values()
-            if failover.read_mark(one.metadata, key)
+            for one in holding.list_marked(self.cloud)
             # Others would change more than the mark.
-            and one.metadata.keys() == {key}
+            if one.metadata.keys() == {key}
         ]
         name = min(names, default='')
         if not name:
