@@ -51,12 +51,17 @@ def make(
         return None
 
 
-def _safe(word: str) -> str:
-    """Return a word that no program takes for an option.
+def is_safe(word: str) -> bool:
+    """Return whether no program takes a word for an option, or for more."""
+    return bool(word and not word.startswith('-') and messages.is_clean(word))
 
-    :raises _NoCommand: it could be taken for one
+
+def _safe(word: str) -> str:
+    """Return a word that is safe.
+
+    :raises _NoCommand: it is not
     """
-    if not word or word.startswith('-') or not messages.is_clean(word):
+    if not is_safe(word):
         raise _NoCommand
     return word
 

@@ -38,6 +38,7 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.decision import command
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import drain
@@ -215,29 +216,38 @@ class Planner:
             )
 
     def _make_commands(self, hosts: Collection[str]) -> Iterator[str]:
-        """Yield the commands that mark hosts."""
-        if not hosts:
+        """Yield the commands that mark hosts; none if one is not safe."""
+        if not hosts or not all(map(command.is_safe, hosts)):
             return
-        key = CONF.nova_ext_sched.failover_key
-        names = [
-            one.name
-            for one in holding.list_marked(self.cloud)
-            # Others would change more than the mark.
-            if one.metadata.keys() == {key}
-        ]
-        name = min(names, default='')
+        name = min(self._list_own_aggregates(), default='')
         if not name:
-            name = _AGGREGATE
+            name = self._make_name()
+            item = f'{CONF.nova_ext_sched.failover_key}=true'
             yield shlex.join(
-                [
-                    *('openstack', 'aggregate', 'create'),
-                    *('--property', f'{key}=true', name),
-                ]
+                ['openstack', 'aggregate', 'create', '--property', item, name]
             )
         for host in sorted(hosts, key=messages.in_order):
             yield shlex.join(
                 ['openstack', 'aggregate', 'add', 'host', name, host]
             )
+
+    def _list_own_aggregates(self) -> Iterator[str]:
+        """Yield the aggregates that a command can name, with a mark alone."""
+        key = CONF.nova_ext_sched.failover_key
+        for aggregate in holding.list_marked(self.cloud):
+            name = aggregate.name
+            # The client would take a number for the ID of another.
+            can_name = command.is_safe(name) and not name.isdigit()
+            # Other metadata would change more than the mark.
+            if can_name and aggregate.metadata.keys() == {key}:
+                yield name
+
+    def _make_name(self) -> str:
+        """Return a name for a new aggregate, which no other has."""
+        known = {one.name for one in self.cloud.aggs_by_id.values()}
+        numbered = (f'{_AGGREGATE}-{n}' for n in itertools.count(2))
+        names = itertools.chain([_AGGREGATE], numbered)
+        return next(name for name in names if name not in known)
 
     def _name_kinds(self) -> Iterator[plans.NotSaved]:
         """Yield the kinds of servers that no host kept free saves."""

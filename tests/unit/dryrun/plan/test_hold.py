@@ -211,6 +211,32 @@ class HoldTestCase(small.TestCase):
             self.small.hold(cloud).commands,
         )
 
+    @ddt.data('--help', '7', 'a\nb', '')
+    def test_aggregates_that_no_command_can_name(self, name):
+        """Another is made; a name is an option, or the ID of another."""
+        self.mark(name=name, failover='true')
+        self.assertEqual(
+            [
+                'openstack aggregate create --property failover=true failover',
+                'openstack aggregate add host failover a',
+            ],
+            self.small.hold('a=4; b=2; c=2').commands,
+        )
+
+    def test_a_name_that_is_taken(self):
+        self.mark(name='failover', rack='1')
+        self.mark(name='failover-2', rack='2')
+        first, second = self.small.hold('a=4; b=2; c=2').commands
+        self.assertEqual('failover-3', first.split()[-1])
+        self.assertEqual('openstack aggregate add host failover-3 a', second)
+
+    def test_a_host_that_no_command_can_name(self):
+        sizes = {'-a': 4, 'b': 2, 'c': 2}
+        hosts = {name: small.Host(size) for name, size in sizes.items()}
+        found = self.small.hold((hosts, {}))
+        self.assertEqual(['-a'], [one.on for one in found.mark])
+        self.assertEqual([], found.commands)
+
     def test_each_aggregate_by_itself(self):
         self.mark('a', 'b', 'c', name='windows', os='windows')
         self.assertEqual(('a d', '', ''), self.hold('a=4; b=4; c=4; d=4; e=4'))
