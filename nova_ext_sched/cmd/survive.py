@@ -191,7 +191,9 @@ class Survive(metrics.Command, scheduler.Lister):
 
     def measure(self) -> Iterator[metrics.Figure]:
         if self._held:
-            yield hold_report.measure(len(self._held.mark))
+            # The metric is about hosts that are full.
+            if self._held.hold == 'full':
+                yield hold_report.measure(len(self._held.mark))
             return
         outcome = self._outcome
         if outcome.lacking is not None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import types
+
 import testtools
 
 from nova_ext_sched.cmd import survive
@@ -22,3 +24,19 @@ class SurviveTestCase(testtools.TestCase):
         for argv, last in (((), 'Cause'), (('--flavor', 'small'), 'Spare')):
             parsed = called.get_parser('survive').parse_args(argv)
             self.assertEqual(last, called.get_columns(parsed)[-1])
+
+    def test_hold_is_for_all_hosts(self):
+        for name in ('host', 'aggregate', 'spare'):
+            status, _, err = commands.run(
+                survive.Survive, '--hold', f'--{name}', 'a'
+            )
+            self.assertEqual(2, status)
+            self.assertIn(f'leave --{name} out', err)
+
+    def test_figures_of_hold(self):
+        """The metric is about hosts that are full: others lack fewer."""
+        called = survive.Survive(None, None)
+        for hold, expected in (('full', [2]), ('now', [])):
+            called._held = types.SimpleNamespace(hold=hold, mark=['a', 'b'])
+            found = [one.values[()] for one in called.measure()]
+            self.assertEqual(expected, found)
