@@ -13,16 +13,10 @@ from nova.db.api import models as api_models
 from nova.db.main import models
 import sqlalchemy as sa
 
+from nova_ext_sched.queries import servers
+
 #: How a migration ends, by its number.
-_ENDS = (
-    'confirmed',
-    'error',
-    'failed',
-    'completed',
-    'cancelled',
-    'done',
-    'reverted',
-)
+_ENDS = (*servers.ENDED, servers.REVERTED)
 #: Tables with rows of a server that stay, marked as deleted.
 _OF_SERVERS = (
     'instance_extra',

@@ -14,8 +14,9 @@ inventories of its own provider, NUMA   at least as much, for one server as
 cells, devices, nested providers        for all
 ======================================  =====================================
 
-Two servers that hold the same may still need an order: see
-:data:`.holding.KINDS`.
+Of servers that fit on one host an equal host may not take each in another
+order: pinned CPUs are cut anew. The plan names such kinds
+(:mod:`..plan.hold`).
 """
 
 import collections
