@@ -140,17 +140,18 @@ class Maintenance:
         self._advance(label='Planning rounds', total=total)
         self._make_ready(going)
         passing |= self._find_passing()
-        self._passing = [one for one in standing if one.server in passing]
-        for server in self._passing:
-            self._on.get(server.host, {}).pop(server.server, None)
         for held in drain.read(self.cloud, self._ready).migrating:
             self._migrating.setdefault(held.host, []).append(held)
         # Nor is one in a cell that has not answered since.
         unread = drain.find_unread(self.cloud, self._pending)
         self._pending -= unread
         self._passing = [
-            one for one in self._passing if one.host not in unread
+            one
+            for one in standing
+            if one.server in passing and one.host not in unread
         ]
+        for server in self._passing:
+            self._on.get(server.host, {}).pop(server.server, None)
 
     def _make_ready(self, leaving: Iterable[plans.Leaving]) -> None:
         """Prepare servers for their moves, if they are not."""
