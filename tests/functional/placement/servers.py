@@ -136,20 +136,26 @@ class Placement(fixtures.Fixture):
         if self._workers is not None:
             env['WEB_CONCURRENCY'] = str(self._workers)
         if self._connection is None and self._workers is None:
-            # Sooner done than placement-manage is, which writes the traits,
-            # too: several workers would each do it, and SQLite has one writer.
+            # Sooner done than placement-manage is.
             engine = sa.create_engine(connection)
             models.BASE.metadata.create_all(engine)
             engine.dispose()
         else:
             sync = ['placement-manage', '--config-file', conf, 'db', 'sync']
-            subprocess.run(
+            # placement writes the standard traits and resource classes when
+            # it starts. Of two workers that do so at once, SQLite stops one,
+            # and gunicorn then ends the other.
+            for command in (
                 [script(sync[0]), *sync[1:]],
-                env=os.environ | env,
-                check=True,
-                capture_output=True,
-                timeout=120,
-            )
+                [sys.executable, '-c', 'import placement.wsgi.api'],
+            ):
+                subprocess.run(
+                    command,
+                    env=os.environ | env,
+                    check=True,
+                    capture_output=True,
+                    timeout=120,
+                )
         self.process = self.useFixture(Server(_COMMANDS[self._server], env))
         self.url = self.process.url
 
