@@ -27,6 +27,7 @@ from nova_ext_sched.dryrun.cloud import projects
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.saved import container
 from nova_ext_sched.saved import listed
+from nova_ext_sched.saved import rows
 
 _Thing = dict[str, typing.Any]
 
@@ -41,21 +42,15 @@ class NotSaved(exception.NovaExtSchedError):
 
 def ask(
     write: Callable[[container.Record], None],
+    written: rows.Rows,
     images: Collection[str],
-    named_images: Collection[str],
-    volumes: Collection[str],
-    has_ports: bool,
     advance: Callable[..., None],
-    *,
-    projects_of: Collection[str],
 ) -> Iterator[str]:
     """Write other services' answers; yield the left out parts, and why.
 
     :param write: takes what is to be a line of the file
-    :param images: UUIDs
-    :param named_images: UUIDs or names of more
-    :param has_ports: whether Neutron is to be asked
-    :param projects_of: the IDs of the projects whose names are wanted
+    :param written: the rows that the file has; what they name is asked for
+    :param images: UUIDs or names of more images
     """
     context = process.context()
     questions: tuple[
@@ -63,24 +58,24 @@ def ask(
     ] = (
         (
             'images',
-            images,
+            written.images,
             lambda uuid: _write_image(write, glance.API().get(context, uuid)),
         ),
         (
             'images named by --image',
-            named_images,
+            images,
             lambda name: _write_image(
                 write, request.find_image(context, name)
             ),
         ),
         (
             'volumes that servers boot from',
-            volumes,
+            written.volumes,
             lambda uuid: _write_volume(write, context, uuid),
         ),
         (
             'ports',
-            ['all'] if has_ports else [],
+            ['all'] if written.has_ports else [],
             lambda _: _write_ports(write, context),
         ),
     )
@@ -88,7 +83,7 @@ def ask(
         advance(total=len(wanted), label=f'Reading {what}')
         if why := _read_all(wanted, read, advance):
             yield f'{what} ({why})'
-    if names := projects.read_names(projects_of):
+    if names := projects.read_names(written.projects):
         write({'projects': names})
 
 

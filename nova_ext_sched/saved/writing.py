@@ -148,13 +148,7 @@ class _Saving:
         self.left_out += [
             f'Left out: {one}.'
             for one in lookups.ask(
-                self._write,
-                self._rows.images,
-                self._wanted.images,
-                self._rows.volumes,
-                self._rows.has_ports,
-                self._advance,
-                projects_of=self._rows.projects,
+                self._write, self._rows, self._wanted.images, self._advance
             )
         ]
         if number := self._rows.left_out:

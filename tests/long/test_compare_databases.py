@@ -40,11 +40,20 @@ _UUID = re.compile(r'\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
 # What differs between two runs.
 _TIME = re.compile(r'"(time|command|origin)": .*')
 
-#: Of each of the few servers here.
+#: Of each of the few servers here; more migrations in all than those last ones
+#: of a cell that plans read to say how long moves take.
 HISTORY = history.History(deleted=200, moves=200, actions=50)
+LONGER = history.History(*(4 * number for number in HISTORY))
 #: Rows that a statement may examine in addition: pages that are read ahead,
-#: rows of one server. The history has thousands.
+#: rows of one server. The longer history has thousands.
 SLACK = 150
+#: nova's schema for PostgreSQL has no index of what these are asked by: the
+#: group of its members, of which the deleted stay until they are archived,
+#: and the action of its events.
+WITHOUT_INDEX = (
+    ('nova_api', 'instance_group_member'),
+    ('nova_cell1', 'instance_actions_events'),
+)
 
 
 def find_commands():
@@ -128,28 +137,29 @@ class PagesMixin:
             self.assertEqual([], json.loads(answer.out).get('faults', []))
         return found
 
-    def test_pages(self):
+    def count(self, past, commands, expected):
+        """Return the rows examined for commands beside a history."""
         there = self.copy(self.backend)
-        commands = find_commands()
-        expected = self.ask(self.copy('sqlite'), commands)
         engines = {
             name: engine
             for name, engine in there.engines.items()
             if name != 'placement'
         }
-        for engine in engines.values():
-            history.analyze(engine)
-        with examined.count(engines) as before:
+        history.add(engines['nova_api'], engines['nova_cell1'], past)
+        with examined.count(engines) as rows:
             self.assertEqual(expected, self.ask(there, commands))
-        history.add(engines['nova_api'], engines['nova_cell1'], HISTORY)
-        with examined.count(engines) as after:
-            self.assertEqual(expected, self.ask(there, commands))
+        return rows
+
+    def test_pages(self):
+        commands = find_commands()
+        expected = self.ask(self.copy('sqlite'), commands)
+        before = self.count(HISTORY, commands, expected)
+        after = self.count(LONGER, commands, expected)
         self.assertLess(10 * len(commands), before.total())
         grown = examined.find_grown(before, after, SLACK * len(commands))
-        # nova reads a group's members by the group: on PostgreSQL its schema
-        # has no index of that, and deleted members stay until they are
-        # archived.
-        grown.pop(('nova_api', 'instance_group_member'), None)
+        for key in WITHOUT_INDEX:
+            if self.backend == 'postgresql':
+                grown.pop(key, None)
         self.assertEqual({}, grown)
 
 
