@@ -4,47 +4,48 @@
 
 import dataclasses
 
-#: How long it is waited before, in seconds, and how often nova is asked anew.
+#: Seconds between a refusal and the next request.
 AGAIN = 60
+#: The most requests after the first one.
 MOST = 3
 
 
 @dataclasses.dataclass
 class Again:
-    """Counts refusals, because one may be a fault that passes.
+    """Decides whether to ask again after "No valid host was found".
 
-    nova-scheduler says "No valid host was found" too where placement does not
-    answer in time, or a nova-compute counts as down for a moment.
+    nova-scheduler also says that if placement does not answer in time, or a
+    nova-compute counts as down for a moment.
 
-    =======================  ======================  ====================
-    nova and placement       so far                  nova is asked anew
-    =======================  ======================  ====================
-    one does not answer      fewer than three times  after a minute
-    both answer              never refused so        after a minute
-    both answer              refused so              no: that is the
-                                                     answer
-    any                      three times             no
-    =======================  ======================  ====================
+    ===================  ============================  ====================
+    nova and placement   before this refusal           ask nova again
+    ===================  ============================  ====================
+    any                  it was asked again 3 times    no
+    both answer          a refusal while both          no: that is the
+                         answered                      answer
+    both answer          any other                     after a minute
+    one does not answer  any other                     after a minute
+    ===================  ============================  ====================
 
-    :ivar then: when nova is asked anew; None where it is not
+    :ivar due: when to ask again; None if nothing was refused
     """
 
-    then: float | None = None
-    _made: int = 0
+    due: float | None = None
+    _repeated: int = 0
     _was_answered: bool = False
 
     def note_refusal(self, answers: bool, now: float) -> bool:
-        """Return whether nova is asked anew.
+        """Return whether to ask nova again.
 
         :param answers: whether nova and placement answer
         """
-        is_final = self._made == MOST or (answers and self._was_answered)
+        is_final = self._repeated == MOST or (answers and self._was_answered)
         self._was_answered = self._was_answered or answers
         if not is_final:
-            self._made += 1
-            self.then = now + AGAIN
+            self._repeated += 1
+            self.due = now + AGAIN
         return not is_final
 
     def is_due(self, now: float) -> bool:
-        """Return whether nothing is waited for before a request."""
-        return self.then is None or now >= self.then
+        """Return whether nova can be asked now."""
+        return self.due is None or now >= self.due

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One move while it is made, look by look."""
+"""Makes one move: reads nova's records again and again, and takes the steps.
+
+The words are those of :mod:`nova_ext_sched.osc`.
+"""
 
 from collections.abc import Callable
 from collections.abc import Generator
@@ -13,47 +16,50 @@ from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_seen
 from nova_ext_sched.osc import moves_step
 from nova_ext_sched.osc import moves_words
-from nova_ext_sched.osc.moves_plan import End
+from nova_ext_sched.osc.moves_plan import Remedy
 from nova_ext_sched.osc.moves_plan import Result
 from nova_ext_sched.osc.moves_plan import Stopped
-from nova_ext_sched.osc.moves_step import Ceased
+from nova_ext_sched.osc.moves_step import Stall
 from nova_ext_sched.osc.moves_step import Step
 
-#: How long a migration may last, in seconds, and how long nova may take before
-#: it has one, and after.
+#: Seconds from the first look after which a move is given up.
 LONGEST = 4 * 3600
+#: Seconds without a migration under way after which a move is given up.
 LOST = 600
-#: How long nova may take to give back the room that a server left, and after
-#: how long a request that nobody answered has left no trace.
+#: Seconds to wait for nova to free the old host's room, or to end a deletion.
 HELD = 60
+#: Seconds after which a request without an answer is sent again, if nova shows
+#: no sign of it.
 QUIET = 30
-#: How long a server may yet come into ERROR after a live migration that failed
-#: without a reason: nova-compute undoes the migration first.
+#: Seconds to wait after a live migration failed without a stated reason:
+#: nova-compute first undoes the migration, and may then set the server to
+#: ERROR.
 SETTLED = 30
 
-# nova's words where the scheduler refuses the host: others took the place, or
-# closed it.
-_TAKEN = 'No valid host was found'
+# nova's words when the scheduler accepts no host: the host is full or
+# disabled, or placement did not answer.
+_NO_VALID_HOST = 'No valid host was found'
 
-# The remedy for each step that ends a move.
-_ENDS = {
-    Step.STOP: End.FIX,
-    Step.BUSY: End.RUN_AGAIN,
-    Step.CANCELLED: End.RUN_AGAIN,
-    Step.FAILED: End.FIX,
-    Step.BROKEN_AT_HOME: End.FIX,
-    Step.BROKEN: End.NEW_PLAN,
-    Step.ELSEWHERE: End.NEW_PLAN,
+# The remedy after each step at which a move fails.
+_REMEDIES = {
+    Step.STOP: Remedy.FIX,
+    Step.BUSY: Remedy.RUN_AGAIN,
+    Step.CANCELLED: Remedy.RUN_AGAIN,
+    Step.FAILED: Remedy.FIX,
+    Step.BROKEN_AT_HOME: Remedy.FIX,
+    Step.BROKEN: Remedy.NEW_PLAN,
+    Step.ELSEWHERE: Remedy.NEW_PLAN,
 }
 
 
 @dataclasses.dataclass
 class Making(moves_seen.Seen):
-    """A move that is made.
+    """A move in progress.
 
-    :ivar refused: the step that nova refused, and how
-    :ivar again: counts refusals that may pass
-    :ivar asked_as: status and host of the server when nova was asked
+    :ivar refused: the step whose request nova refused, and the exception
+    :ivar again: decides whether a "No valid host" is worth another request
+    :ivar asked_as: the server's status and host when nova was last asked for
+        the move
     """
 
     refused: tuple[Step, Exception] | None = None
@@ -63,7 +69,7 @@ class Making(moves_seen.Seen):
     asked_as: tuple[str, str] | None = None
 
     def is_under_way(self) -> bool:
-        """Return whether nova is at work on the move."""
+        """Return whether the own migration runs or waits for confirmation."""
         try:
             step, _ = self.look()
         except Stopped:
@@ -75,24 +81,26 @@ class Making(moves_seen.Seen):
     ) -> Generator[None, None, Result]:
         """Make the move, yielding while nova works; return its result.
 
-        :param wait: takes what it waits for, at each look
-        :raises Stopped: it is not made
+        :param wait: called at each look with the condition that the move
+            waits for
+        :raises Stopped: the move failed, or its server is left out
         """
         while True:
             step, reason = self.look()
-            if step in moves_step.BEGINNINGS and self._is_asking():
-                # After the wait for placement the server is read again: it may
+            if step in moves_step.BEGINNINGS and self._is_request_due():
+                # Read the server again after the wait for placement: it may
                 # have been started, and must not be shut down.
                 self.cloud.wait_for_placement(self.move.server)
                 step, reason = self.look()
             if step in moves_step.BEGINNINGS:
-                self._get_ready(step)
+                self._check_and_choose_method(step)
                 if self.is_dry:
                     self.move.reason = moves_words.say_changed(self.move)
                     return Result.PLANNED
                 waits_for = self._begin(step)
                 if waits_for is None:
-                    # It may have changed between a look and the request.
+                    # The server may have changed since the look: look again.
+                    # If the step is the same, the refusal is raised.
                     continue
             else:
                 waits_for = self._go_on(step, reason)
@@ -103,42 +111,45 @@ class Making(moves_seen.Seen):
                 return self.move.result
             wait(waits_for)
             is_moving = self.own and moves_step.is_under_way(self.own)
-            if is_moving and self.ceased is not Ceased.UNHEARD:
+            # An unheard request shows no progress, and its text already says
+            # what to do.
+            if is_moving and self.stall is not Stall.UNHEARD:
                 self.last = self.now
             if self.now - self.first > LONGEST or self.now - self.last > LOST:
-                if self.ceased is not Ceased.UNHEARD:
+                if self.stall is not Stall.UNHEARD:
                     waits_for = f'it takes too long: {waits_for}'
                 raise Stopped(waits_for)
             yield
 
-    def _get_ready(self, step: Step) -> None:
+    def _check_and_choose_method(self, step: Step) -> None:
         """Choose the method of a step that begins the move.
 
-        :raises Stopped: nova refused it, or has to
+        :raises Stopped: nova refused this step, or the host to evacuate is not
+            forced down
         """
         if self.refused and self.refused[0] == step:
             reason = moves_words.say_fault(self.refused[1])
             if step == Step.BEGIN_LIVE:
-                raise _leave_out(reason)
+                raise _make_left_out(reason)
             raise Stopped(reason)
         self.refused = None
         self._check_evacuation()
         self.move.actual = moves_step.BEGINNINGS[step] or self.move.method
 
-    def _is_asking(self) -> bool:
-        """Return whether nova is asked now, or asked again, for the move."""
-        asked = self.unanswered
-        is_quiet = asked is None or self.now - asked >= QUIET
+    def _is_request_due(self) -> bool:
+        """Return whether to send the request now."""
+        sent = self.unanswered
+        is_quiet = sent is None or self.now - sent >= QUIET
         return not self.is_dry and is_quiet and self.again.is_due(self.now)
 
     def _begin(self, step: Step) -> str | None:
-        """Ask nova to begin; return the condition to wait for.
+        """Request the move, if that is due; return the condition to wait for.
 
-        :returns: None where nova refuses
+        :returns: None if nova refused the request
         """
         if not self.again.is_due(self.now):
             return 'nova found no host for it, and is asked again in a minute'
-        if self._is_asking():
+        if self._is_request_due():
             self.before = {one.id for one in self.migrations}
             self.asked_as = self.server.status, self.server.compute_host
             try:
@@ -156,7 +167,7 @@ class Making(moves_seen.Seen):
     def _go_on(self, step: Step, reason: str) -> str | None:
         """Continue a move that has begun; return the condition to wait for.
 
-        :returns: None where nothing is
+        :returns: None if there is nothing to wait for
         """
         own = self.own
         if step == Step.CONFIRM:
@@ -170,12 +181,12 @@ class Making(moves_seen.Seen):
                 return moves_words.say_unheard(self.move, self.server, own)
             if own and moves_step.is_under_way(own):
                 text = f'its {own.migration_type} is {own.status}'
-                if self.ceased is Ceased.FORGOTTEN:
+                if self.stall is Stall.FORGOTTEN:
                     text += ', but the server has no task'
                 return text
             if self.server:
                 task = self.server.task_state or self.server.status
-                if own and self.ceased:
+                if self.stall is Stall.TASK_LEFT:
                     return moves_words.say_task(own, self.server)
                 return f'its task is {task}'
             return reason
@@ -193,12 +204,17 @@ class Making(moves_seen.Seen):
         return None
 
     def _wait_for_room(self) -> str | None:
-        """Wait until nova gives back the room that the server left."""
+        """Return the condition to wait for while the old host's room is held.
+
+        :returns: None if none is held, or it has been for over :data:`HELD`
+            seconds; the move's ``held`` then says so
+        """
         holding = self.find_holding()
         if not holding:
             return None
-        is_late = self.now - self.since > HELD
-        is_late = is_late or (
+        # A move that an earlier run made is not waited for if its migrations
+        # last changed over HELD seconds ago.
+        is_late = self.now - self.since > HELD or (
             not self.has_begun
             and all(
                 moves_words.is_older(one.updated_at or one.created_at, HELD)
@@ -211,10 +227,12 @@ class Making(moves_seen.Seen):
         return None
 
     def _wait_for_end(self, step: Step) -> str | None:
-        """Decide if a failure is final; return the condition to wait for.
+        """Decide whether a failure is final.
 
-        nova-compute may undo a live migration and then give the server up; and
-        a host that nova does not find may be found in a minute.
+        After a failed live migration nova-compute may still set the server to
+        ERROR, and a "No valid host" may pass within a minute.
+
+        :returns: the condition to wait for; None if the failure is final
         """
         if self.is_dry:
             return None
@@ -223,12 +241,13 @@ class Making(moves_seen.Seen):
             if self.now - self.since <= SETTLED:
                 return f'its {self.own.migration_type} is {self.own.status}'
             return None
-        is_same = self.asked_as == (
+        is_unchanged = self.asked_as == (
             self.server.status,
             self.server.compute_host,
         )
-        # The first of two requests may arrive yet.
-        if _TAKEN not in reason or not is_same or self.unanswered is not None:
+        # A request that got no answer may still arrive: do not send another.
+        is_answered = self.unanswered is None
+        if not (_NO_VALID_HOST in reason and is_unchanged and is_answered):
             return None
         silent = self.cloud.find_silent(self.move.server)
         if not self.again.note_refusal(not silent, self.now):
@@ -240,12 +259,12 @@ class Making(moves_seen.Seen):
 
     def _confirm(self) -> None:
         """Ask nova to confirm; the next look shows whether it does."""
-        # Where nova cannot free the old host it leaves the server in ERROR.
+        # If nova cannot free the old host's room, it sets the server to ERROR.
         self.cloud.wait_for_placement(self.move.server)
         try:
             self.cloud.confirm(self.move)
         except moves_cloud.ERRORS as exc:
-            # 409: nova confirms it already, or has.
+            # 409: nova is confirming the migration already, or has.
             is_conflict = getattr(exc, 'status_code', None) == 409
             if not (is_conflict or waiting.is_away(exc)):
                 raise
@@ -253,7 +272,7 @@ class Making(moves_seen.Seen):
     def _conclude(self, step: Step, reason: str) -> Result:
         """Return the result of a move after its last step.
 
-        :raises Stopped: it is not made
+        :raises Stopped: the move failed, or its server is left out
         """
         if step == Step.GONE:
             return Result.GONE
@@ -266,23 +285,29 @@ class Making(moves_seen.Seen):
             )
             return Result.MOVED if self.has_begun else Result.THERE
         if step == Step.ELSEWHERE:
-            needed = any(
-                self.move.turn in one.needs
-                for one in self.plan.moves[self.move.turn :]
+            # That is fine unless a later move counts on the expected host, or
+            # the server is on a host that is to be empty.
+            is_needed = any(
+                self.move.turn in later.needs
+                for later in self.plan.moves[self.move.turn :]
             )
-            if (
-                not needed
-                and self.server.compute_host not in self.plan.to_be_empty
+            if not (
+                is_needed or self.server.compute_host in self.plan.to_be_empty
             ):
                 self.move.reason = reason
                 return Result.ELSEWHERE
             reason += f', not on {self.move.expected}'
-        raise self._fail(step, reason)
+        raise self._make_stopped(step, reason)
 
-    def _fail(self, step: Step, reason: str) -> Stopped:
-        """Return why a move is not made after its last step."""
+    def _make_stopped(self, step: Step, reason: str) -> Stopped:
+        """Return the exception for a move that ended without success."""
         where = f'it is on {self.server.compute_host}'
-        end = _ENDS[step]
+        remedy = _REMEDIES[step]
+        # The server was started after the plan was made: do not shut it down.
+        is_live_instead = (
+            self.move.actual == plan_format.LIVE
+            and self.move.method != plan_format.LIVE
+        )
         if step in (Step.FAILED, Step.BROKEN, Step.BROKEN_AT_HOME):
             reason = self.find_reason()
         if step in (Step.BROKEN, Step.BROKEN_AT_HOME):
@@ -291,17 +316,14 @@ class Making(moves_seen.Seen):
             )
         elif step == Step.CANCELLED:
             reason = f'its {self.own.migration_type} was cancelled; {where}'
-        elif (
-            step == Step.FAILED
-            and self.move.actual == plan_format.LIVE != self.move.method
-        ):
-            return _leave_out(reason or where)
-        elif step == Step.FAILED and _TAKEN in reason:
-            reason, end = self._explain_taken(reason), End.NEW_PLAN
+        elif step == Step.FAILED and is_live_instead:
+            return _make_left_out(reason or where)
+        elif step == Step.FAILED and _NO_VALID_HOST in reason:
+            reason, remedy = self._explain_refusal(reason), Remedy.NEW_PLAN
         self.move.is_in_error = step in (Step.BROKEN, Step.BROKEN_AT_HOME)
-        return Stopped(reason or where, end)
+        return Stopped(reason or where, remedy)
 
-    def _explain_taken(self, reason: str) -> str:
+    def _explain_refusal(self, reason: str) -> str:
         """Return why nova found no host, as far as nova-api shows it."""
         why = ''
         if self.move.to:
@@ -313,9 +335,9 @@ class Making(moves_seen.Seen):
         return f'{reason.rstrip(". ")}: {why}'
 
     def _check_evacuation(self) -> None:
-        """Refuse an evacuation of a host that may run its servers yet.
+        """Refuse an evacuation from a host that may still run its servers.
 
-        :raises Stopped: nobody said that it is dead
+        :raises Stopped: its nova-compute is not forced down
         """
         if self.move.method != plan_format.EVACUATE:
             return
@@ -328,10 +350,13 @@ class Making(moves_seen.Seen):
             )
 
 
-def _leave_out(reason: str) -> Stopped:
-    """Leave out a server that must not be shut down; return the reason."""
+def _make_left_out(reason: str) -> Stopped:
+    """Return the exception that leaves out a running server.
+
+    :param reason: nova's, for not live-migrating it
+    """
     return Stopped(
         f'it is running now, and nova does not live-migrate it: {reason}',
-        End.NEW_PLAN,
+        Remedy.NEW_PLAN,
         Result.LEFT_OUT,
     )

@@ -13,7 +13,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 
-#: How long ago a cloud may have been saved whose plan is carried out.
+#: The greatest age of a saved cloud whose plan is still carried out.
 SAVED_AT_MOST = datetime.timedelta(hours=1)
 
 _CLOCKS_DIFFER = datetime.timedelta(minutes=5)
@@ -34,15 +34,12 @@ class Result(enum.StrEnum):
     DELETING = 'being deleted'
 
 
-#: Nothing is left to do.
+#: Results after which nothing is left to do.
 OVER = frozenset({Result.MOVED, Result.ELSEWHERE, Result.THERE, Result.GONE})
 
 
-class End(enum.IntEnum):
-    """The remedy for a move that was not made; later ones take precedence.
-
-    Every run ends in one.
-    """
+class Remedy(enum.IntEnum):
+    """The remedy for a move that failed; a run reports the highest one."""
 
     RUN_AGAIN = 0
     FIX = 1
@@ -50,28 +47,28 @@ class End(enum.IntEnum):
 
 
 class Stopped(Exception):
-    """A move was not made; the text says why.
-
-    :ivar end: the remedy
-    """
+    """A move failed, or its server is left out; the text says why."""
 
     def __init__(
-        self, text: str, end: End = End.FIX, result: Result = Result.FAILED
+        self,
+        text: str,
+        remedy: Remedy = Remedy.FIX,
+        result: Result = Result.FAILED,
     ) -> None:
         super().__init__(text)
-        self.end, self.result = end, result
+        self.remedy, self.result = remedy, result
 
 
 @dataclasses.dataclass
 class Move(plan_format.Move):
     """The move of a server, with its result.
 
-    :ivar actual: the method by which nova makes it: as planned, or as the
-        server is now
-    :ivar reason: of a result, where there is something to say
-    :ivar end: of one that was not made
-    :ivar held: which allocation holds the room that it left, and what frees
-        it; empty where none does
+    :ivar actual: the method that nova is asked for: the planned one, unless
+        the server was started or stopped since
+    :ivar reason: the reason for its result; empty if there is nothing to say
+    :ivar remedy: what to do about a failed move
+    :ivar held: a text that names the allocations that still hold room on the
+        old host, and the commands that free it; empty if there are none
     :ivar is_in_error: whether the move left its server in ERROR, or found it
         so
     """
@@ -79,7 +76,7 @@ class Move(plan_format.Move):
     actual: str = ''
     result: Result = Result.NOT_TRIED
     reason: str = ''
-    end: End = End.RUN_AGAIN
+    remedy: Remedy = Remedy.RUN_AGAIN
     held: str = ''
     is_in_error: bool = False
 
@@ -93,7 +90,7 @@ class Move(plan_format.Move):
 
     @property
     def is_over(self) -> bool:
-        """Whether it is made, so that other moves can rely on it."""
+        """Whether nothing is left to do, so that others can rely on it."""
         return self.result in OVER and not self.held
 
 
@@ -104,9 +101,10 @@ class Plan(plan_format.Plan):
     moves: Sequence[Move]
 
     def check_cloud(self, uuids: Mapping[str, str]) -> None:
-        """Refuse another cloud than that of the plan.
+        """Refuse a cloud that is not the plan's.
 
-        A host may have lost its nova-compute since; no other has its UUID.
+        Its hosts of the same names must have the same UUIDs of nova-compute,
+        and there must be one; a nova-compute may have been deleted since.
 
         :param uuids: the UUID of each nova-compute of a cloud, by host
         :raises base.UsageError: it is another cloud
@@ -141,7 +139,7 @@ class Plan(plan_format.Plan):
         any other                                refused
         =======================================  =======
 
-        :param uuids: as of :meth:`check_cloud`
+        :param uuids: the UUID of each nova-compute of the cloud, by host
         :param exists: tells whether the cloud has a server, by its UUID
         :param now: with its zone
         :raises base.UsageError: it is refused
@@ -169,7 +167,7 @@ def read(text: str, where: str) -> Plan:
     """Return the plan of a document.
 
     :param where: the name of its file, for errors
-    :raises exception.InvalidValue: it is none, or has not one plan
+    :raises exception.InvalidValue: it is no plan, or has several or none
     """
     found = plan_format.read(text, where)
     return Plan(

@@ -16,7 +16,7 @@ from nova_ext_sched.cli import terminal
 from nova_ext_sched.osc import moves_left
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
-from nova_ext_sched.osc.moves_plan import End
+from nova_ext_sched.osc.moves_plan import Remedy
 from nova_ext_sched.osc.moves_plan import Result
 
 #: The columns of the moves.
@@ -68,9 +68,9 @@ _STYLES = {
 
 # The next step, by the end of moves.
 _SAID = {
-    End.RUN_AGAIN: 'Run the command again to continue.',
-    End.FIX: 'Fix that, then run the command again to continue.',
-    End.NEW_PLAN: 'Fix what is named, then make a new plan',
+    Remedy.RUN_AGAIN: 'Run the command again to continue.',
+    Remedy.FIX: 'Fix that, then run the command again to continue.',
+    Remedy.NEW_PLAN: 'Fix what is named, then make a new plan',
 }
 
 
@@ -287,10 +287,10 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
             'are in ERROR.'
         )
     if failed:
-        end = max(one.end for one in failed)
+        end = max(one.remedy for one in failed)
         text = _SAID[end]
-        yield f'{text}{again}.' if end == End.NEW_PLAN else text
-        if end == End.FIX:
+        yield f'{text}{again}.' if end == Remedy.NEW_PLAN else text
+        if end == Remedy.FIX:
             yield f'{_say_without(plan, failed, again)}.'
         yield from _say_undo(plan.moves)
     elif missed or waits:
@@ -339,7 +339,7 @@ def _say_without(
     hosts = {
         one.expected
         for one in failed
-        if one.end == End.FIX
+        if one.remedy == Remedy.FIX
         and one.method != plan_format.EVACUATE
         and _names(one.reason, one.expected)
     }

@@ -14,16 +14,16 @@ from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_words
-from nova_ext_sched.osc.moves_plan import End
+from nova_ext_sched.osc.moves_plan import Remedy
 from nova_ext_sched.osc.moves_plan import Result
 
-#: How often nova is asked, in seconds.
+#: Seconds between two looks at moves under way.
 SECONDS = 2
 
-#: With so many servers in ERROR no further move begins.
+#: The number of servers in ERROR from which no further move begins.
 MOST_IN_ERROR = 3
 
-#: Makes a move, step by step; returns whether it was made.
+#: Makes a move, step by step; returns whether it did not fail.
 _Making = Generator[None, None, bool]
 
 
@@ -31,25 +31,25 @@ class Progress:
     """Receives the progress of moves; this one ignores it."""
 
     def end(self, move: moves_plan.Move) -> None:
-        """A move has ended, however."""
+        """Note that a move has ended, with any result."""
 
     def wait(self, move: moves_plan.Move, reason: str) -> None:
-        """A move waits for something; called at each look."""
+        """Note what a move waits for; called at each look."""
 
 
 @dataclasses.dataclass
 class Run:
-    """Makes moves, and stops at the first that is not made.
+    """Makes moves, and stops at the first that fails.
 
-    A move's ``result`` is up to date at any time. Earlier moves are found
-    again by what nova shows, and nothing else is kept: so a run that was
-    killed goes on where it was.
+    A move's ``result`` is up to date at any time. A run recognizes the moves
+    of an earlier run by nova's records and keeps no other state, so a run that
+    was killed can be continued.
 
     :param is_dry: whether nothing is changed in nova
     :param progress: reports each move
-    :param keeps_going: whether a move that fails holds up those alone that
-        need it, until :data:`MOST_IN_ERROR` servers are in ERROR
-    :param skipped: UUIDs of servers that are not moved
+    :param keeps_going: whether a failed move holds up only the moves that need
+        it, until :data:`MOST_IN_ERROR` servers are in ERROR
+    :param skipped: UUIDs of servers that are not to be moved
     """
 
     plan: moves_plan.Plan
@@ -62,9 +62,9 @@ class Run:
     def carry_out(self, at_once: int = 1) -> bool:
         """Make the moves; return whether none failed.
 
-        When one fails, moves under way are waited for.
+        After a failure it still waits for the moves under way.
 
-        :param at_once: how many of a batch are under way at most
+        :param at_once: the most moves of a batch that are under way together
         """
         is_fine = True
         for _, moves in itertools.groupby(
@@ -78,9 +78,9 @@ class Run:
         return is_fine
 
     def _finish_begun(self) -> None:
-        """End moves that an earlier run began, and that are not tried now.
+        """Finish moves that an earlier run began and this one did not reach.
 
-        A new plan does not know them, and confirms no migration.
+        A new plan would not know them, and leave their migrations unconfirmed.
         """
         for move in self.plan.moves:
             if move.result != Result.NOT_TRIED or move.server in self.skipped:
@@ -126,15 +126,15 @@ class Run:
             time.sleep(SECONDS)
 
     def _goes_on(self) -> bool:
-        """Return whether moves begin though one has failed."""
+        """Return whether further moves begin after a failure."""
         if self.is_dry:
-            # Moves of an earlier run are still looked at.
+            # It reports the state of every move.
             return True
         in_error = sum(one.is_in_error for one in self.plan.moves)
         return self.keeps_going and in_error < MOST_IN_ERROR
 
     def _is_held_up(self, move: moves_plan.Move) -> bool:
-        """Return whether a move is left out, or needs one that is."""
+        """Return whether a move is skipped, or needs one that is not done."""
         if move.server in self.skipped:
             move.result, move.reason = Result.LEFT_OUT, 'by --skip'
             return True
@@ -147,9 +147,9 @@ class Run:
         return bool(missing)
 
     def _make(self, move: moves_plan.Move) -> _Making:
-        """Make a move, or finish it; return whether it did not fail.
+        """Make or finish a move; return whether it did not fail.
 
-        Yields where nova is at work.
+        Yields while nova is at work.
         """
         making = moves_making.Making(move, self.plan, self.cloud, self.is_dry)
         try:
@@ -157,16 +157,18 @@ class Run:
                 lambda reason: self.progress.wait(move, reason)
             )
         except moves_plan.Stopped as exc:
-            move.result, move.reason, move.end = (
+            move.result, move.reason, move.remedy = (
                 exc.result,
                 str(exc),
-                exc.end,
+                exc.remedy,
             )
         except moves_cloud.ERRORS as exc:
             move.result, move.reason = (
                 Result.FAILED,
                 moves_words.say_fault(exc),
             )
-            move.end = End.RUN_AGAIN if waiting.is_away(exc) else End.FIX
+            move.remedy = (
+                Remedy.RUN_AGAIN if waiting.is_away(exc) else Remedy.FIX
+            )
         self.progress.end(move)
         return move.result != Result.FAILED

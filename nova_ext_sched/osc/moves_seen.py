@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Follows one move in nova, look by look."""
+"""Follows one move by looks at nova's records."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -13,13 +13,13 @@ from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_step
 from nova_ext_sched.osc import moves_words
 from nova_ext_sched.osc.moves_plan import Stopped
-from nova_ext_sched.osc.moves_step import Ceased
+from nova_ext_sched.osc.moves_step import Stall
 from nova_ext_sched.osc.moves_step import Step
 
-#: How long nova seems to have ceased to work on a migration until it counts as
-#: forgotten, or until that is said: for a minute, nova-compute may wait for an
-#: answer.
+#: Seconds of :attr:`.Stall.FORGOTTEN` after which a move begins anew.
 FORGOTTEN = 60
+#: Seconds of any other stall after which it is reported: nova-compute may wait
+#: for an answer for a minute.
 STALE = 120
 
 
@@ -29,17 +29,22 @@ class Seen:
 
     :param is_dry: whether nothing is changed in nova
     :ivar server: nova's view of it; None if it is gone
-    :ivar migrations: the server's migrations
-    :ivar own: the one of the move; None where there is none
-    :ivar has_begun: whether this run saw it go on
-    :ivar before: the IDs of migrations that there were when nova was asked
-    :ivar forgotten: the migrations that nova works on no more, by ID
-    :ivar ceased: how nova seems to have ceased to work on the own one
-    :ivar idle: since when it seems to have
-    :ivar unanswered: when nova was asked, and did not answer
-    :ivar step: the last step; ``since``, since when it has been that one
-    :ivar first: when it was looked at first; ``now``, when it was last
-    :ivar last: when something happened
+    :ivar migrations: the server's migrations, the oldest first, without
+        ``forgotten``
+    :ivar own: the move's own migration; None if it has none
+    :ivar has_begun: whether this run has asked for the move, or seen it under
+        way
+    :ivar before: IDs of the server's migrations before the last request; None
+        if this run has not asked
+    :ivar forgotten: migrations that nova has stopped working on, by ID
+    :ivar stall: how nova seems to have lost the move; None if it has not
+    :ivar stalled_at: when that was first seen
+    :ivar unanswered: when the last request was sent that nova did not answer
+    :ivar step: the last step
+    :ivar since: when that step was first decided
+    :ivar first: the time at the beginning
+    :ivar now: the time of the last look
+    :ivar last: when nova was last seen at work on the move, or asked for it
     """
 
     move: moves_plan.Move
@@ -52,8 +57,8 @@ class Seen:
     has_begun: bool = False
     before: set[int] | None = None
     forgotten: dict[int, typing.Any] = dataclasses.field(default_factory=dict)
-    ceased: Ceased | None = None
-    idle: float | None = None
+    stall: Stall | None = None
+    stalled_at: float | None = None
     unanswered: float | None = None
     step: Step | None = None
     since: float = 0
@@ -65,16 +70,16 @@ class Seen:
         self.first = self.last = self.now = self._read_clock()
 
     def look(self) -> tuple[Step, str]:
-        """Return the next step, with the reason.
+        """Return the next step and its reason, as :func:`.moves_step.decide`.
 
-        :raises Stopped: nova has ended the migration, and not the task, or
-            has ceased to confirm it
+        :raises Stopped: for :data:`STALE` seconds, the migration has ended but
+            not its task, or its confirmation has not ended
         """
-        # In this order: where a migration has ended, the server shows it.
+        # Migrations first: the server is then at least as new as they are.
         self.migrations = [
-            one
-            for one in self.cloud.read_migrations(self.move.server)
-            if one.id not in self.forgotten
+            record
+            for record in self.cloud.read_migrations(self.move.server)
+            if record.id not in self.forgotten
         ]
         self.server = self.cloud.read_server(self.move.server)
         own = self._list_own(self.before)
@@ -83,14 +88,14 @@ class Seen:
             # The request arrived.
             self.has_begun = True
         self.now = self._read_clock()
-        if self._has_idled():
-            if self.ceased is not Ceased.FORGOTTEN:
+        if self._has_stalled():
+            if self.stall is not Stall.FORGOTTEN:
                 raise Stopped(
                     moves_words.say_stale(self.move, self.own, self.server)
                 )
             # The move begins anew.
             self.forgotten[self.own.id] = self.own
-            self.idle = self.unanswered = None
+            self.stalled_at = self.unanswered = None
             self.has_begun = False
             return self.look()
         step, reason = moves_step.decide(
@@ -101,7 +106,7 @@ class Seen:
         return step, reason
 
     def _list_own(self, before: set[int] | None) -> list[typing.Any]:
-        """Return the migrations of the move, the last one last."""
+        """Return the migrations begun for the move, the oldest first."""
         return moves_step.list_own(
             self.move,
             self.migrations,
@@ -110,47 +115,48 @@ class Seen:
             before,
         )
 
-    def _has_idled(self) -> bool:
-        """Return whether nova has not worked on the own migration for long.
+    def _has_stalled(self) -> bool:
+        """Return whether nova has lost the own migration for long.
 
-        Where it has none yet, nothing shows whether the request is lost.
+        An unheard request never counts: nothing shows whether it is lost, or
+        nova-conductor is only slow.
         """
-        self.ceased = moves_step.find_ceased(
+        self.stall = moves_step.find_stall(
             self.own, self.server, self.migrations
         )
-        if self.ceased is None:
-            self.idle = None
+        if self.stall is None:
+            self.stalled_at = None
             return False
-        if self.idle is None:
-            self.idle = self.now
-        if self.ceased is Ceased.UNHEARD:
+        if self.stalled_at is None:
+            self.stalled_at = self.now
+        if self.stall is Stall.UNHEARD:
             return False
-        longest = FORGOTTEN if self.ceased is Ceased.FORGOTTEN else STALE
-        return self.now - self.idle > longest
+        longest = FORGOTTEN if self.stall is Stall.FORGOTTEN else STALE
+        return self.now - self.stalled_at > longest
 
     @property
     def is_unheard(self) -> bool:
-        """Whether nova has not begun the migration of its task for long."""
+        """Whether nova-conductor has not begun the migration for long."""
         return (
-            self.ceased is Ceased.UNHEARD
-            and self.idle is not None
-            and self.now - self.idle > STALE
+            self.stall is Stall.UNHEARD
+            and self.stalled_at is not None
+            and self.now - self.stalled_at > STALE
         )
 
     def find_holding(self) -> list[typing.Any]:
-        """Return the migrations of the move that hold room it has left.
+        """Return the move's migrations that still hold room on the old host.
 
-        Earlier tries may have left some, too.
+        Those of earlier tries may hold some, too.
         """
         tries = [*self.forgotten.values(), *self._list_own(None)]
         tries += [self.own] if self.own else []
-        by_id = {one.id: one for one in tries}
-        return [one for one in by_id.values() if self.cloud.holds(one)]
+        by_id = {record.id: record for record in tries}
+        return [r for r in by_id.values() if self.cloud.holds(r)]
 
     def find_reason(self) -> str:
         """Return why nova did not make the move; empty if it does not say."""
         if not (self.has_begun or self.own):
-            # The last action of the server is of something else.
+            # The server's last action is not of this move.
             return ''
         reason = self.cloud.find_reason(self.move.server)
         if not reason and self.server.fault:
@@ -158,5 +164,5 @@ class Seen:
         return messages.without_traceback(reason)
 
     def _read_clock(self) -> float:
-        """Return the seconds in which services were not away."""
+        """Return the monotonic time, without the time services were away."""
         return time.monotonic() - self.cloud.lost

@@ -58,7 +58,7 @@ class Step(enum.Enum):
     STOP = enum.auto()
 
 
-class Ceased(enum.Enum):
+class Stall(enum.Enum):
     """A way in which nova loses a migration while a service is away.
 
     - FORGOTTEN: nova-api gives a server a task before it hands a migration on,
@@ -110,11 +110,11 @@ def list_under_way(
     return [*filter(is_under_way, later)][::-1]
 
 
-def find_ceased(
+def find_stall(
     own: migration.Migration | None,
     server: sdk_server.Server | None,
     others: Sequence[migration.Migration] = (),
-) -> Ceased | None:
+) -> Stall | None:
     """Return how nova seems to have ceased to work on a migration, if it does.
 
     It may also be between two steps, so that only time tells.
@@ -142,17 +142,17 @@ def find_ceased(
     if own is None:
         is_asked = server.task_state in _MOVING
         is_unheard = is_asked and not list_under_way(others)
-        return Ceased.UNHEARD if is_unheard else None
+        return Stall.UNHEARD if is_unheard else None
     if not is_under_way(own):
-        return Ceased.TASK_LEFT if server.task_state in _MOVING else None
+        return Stall.TASK_LEFT if server.task_state in _MOVING else None
     if server.task_state:
         is_unheard = own.status == 'accepted' and server.task_state in _MOVING
-        return Ceased.UNHEARD if is_unheard else None
+        return Stall.UNHEARD if is_unheard else None
     if server.status == _TO_CONFIRM:
         is_confirming = own.status == 'confirming'
-        return Ceased.UNCONFIRMED if is_confirming else None
+        return Stall.UNCONFIRMED if is_confirming else None
     is_at_home = server.compute_host == own.source_compute
-    return Ceased.FORGOTTEN if is_at_home else None
+    return Stall.FORGOTTEN if is_at_home else None
 
 
 def is_deleting(server: sdk_server.Server) -> bool:

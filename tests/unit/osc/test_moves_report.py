@@ -12,7 +12,7 @@ from nova_ext_sched.cli import report as cli_report
 from nova_ext_sched.osc import moves_left
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_report
-from nova_ext_sched.osc.moves_plan import End
+from nova_ext_sched.osc.moves_plan import Remedy
 from nova_ext_sched.osc.moves_plan import Result
 from tests.unit.osc import test_moves_step
 
@@ -47,7 +47,7 @@ class ReportTestCase(testtools.TestCase):
         moves = [*make_moves(2), last]
         plan = make_plan(moves, Result.MOVED, Result.FAILED)
         moves[0].actual, moves[0].reason = 'cold', 'it is stopped now'
-        moves[1].reason, moves[1].end = 'No\nhost on b.', End.FIX
+        moves[1].reason, moves[1].remedy = 'No\nhost on b.', Remedy.FIX
         moves[1].name = '[bold]x[/] :smile:\n'
         self.assertEqual(
             """\
@@ -103,7 +103,7 @@ Moved:
     def test_an_evacuation_is_planned_without_not_to(self):
         """survive does not take it."""
         moves = [test_moves_step.make_move(method='evacuate')]
-        moves[0].end, moves[0].reason = End.FIX, 'No room on b.'
+        moves[0].remedy, moves[0].reason = Remedy.FIX, 'No room on b.'
         text = self.tell(make_plan(moves, Result.FAILED))
         self.assertIn(
             '\nTo continue without it: --skip SERVER, or --keep-going.\n', text
@@ -120,14 +120,14 @@ Moved:
     @ddt.unpack
     def test_only_a_host_that_the_reason_names_is_left_out(self, named, why):
         moves = make_moves(1)
-        moves[0].end, moves[0].reason = End.FIX, why
+        moves[0].remedy, moves[0].reason = Remedy.FIX, why
         text = self.tell(make_plan(moves, Result.FAILED))
         self.assertEqual(named, '--not-to b' in text)
 
     def test_servers_in_error(self):
         moves = make_moves(3)
         for move in moves:
-            move.is_in_error, move.end = True, End.FIX
+            move.is_in_error, move.remedy = True, Remedy.FIX
         text = self.tell(make_plan(moves, *[Result.FAILED] * 3))
         said = 'Nothing more was begun: 3 servers are in ERROR.'
         self.assertIn(said, text)
@@ -172,18 +172,18 @@ Moved:
         self.assertEqual(['new', 'old'], [row[1] for row in made.rows])
 
     @ddt.data(
-        ([End.RUN_AGAIN], 'Run the command again to continue.'),
-        ([End.RUN_AGAIN, End.FIX],
+        ([Remedy.RUN_AGAIN], 'Run the command again to continue.'),
+        ([Remedy.RUN_AGAIN, Remedy.FIX],
          'Fix that, then run the command again to continue.'),
-        ([End.FIX, End.NEW_PLAN],
+        ([Remedy.FIX, Remedy.NEW_PLAN],
          'Fix what is named, then make a new plan: nova-ext-sched drain a.'),
     )  # fmt: skip
     @ddt.unpack
-    def test_each_end_says_one_thing(self, ends, said):
-        moves = make_moves(len(ends))
-        for move, end in zip(moves, ends, strict=True):
-            move.end = end
-        text = self.tell(make_plan(moves, *[Result.FAILED] * len(ends)))
+    def test_each_remedy_says_one_thing(self, remedies, said):
+        moves = make_moves(len(remedies))
+        for move, remedy in zip(moves, remedies, strict=True):
+            move.remedy = remedy
+        text = self.tell(make_plan(moves, *[Result.FAILED] * len(remedies)))
         text = ' '.join(text.split())
         self.assertIn(said, text)
         others = re.findall('[rR]un the|then make a new plan', text)

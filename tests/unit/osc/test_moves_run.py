@@ -15,7 +15,7 @@ from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
 from nova_ext_sched.osc.moves_making import HELD
 from nova_ext_sched.osc.moves_making import LOST
-from nova_ext_sched.osc.moves_plan import End
+from nova_ext_sched.osc.moves_plan import Remedy
 from nova_ext_sched.osc.moves_seen import FORGOTTEN
 from nova_ext_sched.osc.moves_seen import STALE
 from tests import clock
@@ -120,11 +120,11 @@ class RunTestCase(testtools.TestCase):
         found = self.run_moves(cloud, *batches, **kwargs)
         self.assertEqual((expected, 'failed' not in expected), found)
 
-    def assertSaid(self, reason, end=None):
+    def assertSaid(self, reason, remedy=None):
         """Check what is said of the first move."""
         self.assertEqual(reason, self.moves[0].reason)
-        if end is not None:
-            self.assertEqual(end, self.moves[0].end)
+        if remedy is not None:
+            self.assertEqual(remedy, self.moves[0].remedy)
 
     def fail_first(self, cloud, error, arrives=False):
         """Let the first request raise an error; return the times of all."""
@@ -198,7 +198,7 @@ class RunTestCase(testtools.TestCase):
         """For longer than it is asked again."""
         cloud = Cloud(server_1=[UNANSWERED])
         self.assertMoved('failed, not tried', cloud, 1, 1)
-        self.assertSaid('503', End.RUN_AGAIN)
+        self.assertSaid('503', Remedy.RUN_AGAIN)
 
     @ddt.data((True, [0]), (False, [0, moves_making.QUIET]))
     @ddt.unpack
@@ -220,33 +220,35 @@ class RunTestCase(testtools.TestCase):
     # What is said of a server that is so at once; or after its migration
     # ended so, where its fault is as given.
     @ddt.data(
-        (End.RUN_AGAIN, 'its task is image_snapshot',
+        (Remedy.RUN_AGAIN, 'its task is image_snapshot',
          ('a', 'ACTIVE', 'image_snapshot')),
-        (End.FIX, 'it is on a in ERROR, power state Running. See the '
+        (Remedy.FIX, 'it is on a in ERROR, power state Running. See the '
          'nova-compute log of a. If its guest runs: openstack server set '
          '--state active server 1', ('a', 'ERROR')),
-        (End.FIX, 'it is on a in ERROR, power state Running: its '
+        (Remedy.FIX, 'it is on a in ERROR, power state Running: its '
          'live-migration failed (why). If its guest runs: openstack server '
          'set --state active server 1', ('a', 'ERROR'), 'error'),
-        (End.RUN_AGAIN, 'its live-migration was cancelled; it is on a',
+        (Remedy.RUN_AGAIN, 'its live-migration was cancelled; it is on a',
          ('a',), 'cancelled'),
-        (End.FIX, 'why', ('a',), 'error'),
-        (End.NEW_PLAN, 'No valid host was found. Why: nova has no '
+        (Remedy.FIX, 'why', ('a',), 'error'),
+        (Remedy.NEW_PLAN, 'No valid host was found. Why: nova has no '
          'nova-compute of b', ('a',), 'error',
          'No valid host was found. Why.'),
-        (End.NEW_PLAN, 'it is on b in ERROR, power state Running (why). If '
+        (Remedy.NEW_PLAN, 'it is on b in ERROR, power state Running (why). If '
          'its guest runs: openstack server set --state active server 1',
          ('b', 'ERROR'), 'error'),
     )  # fmt: skip
     @ddt.unpack
-    def test_what_is_to_be_done(self, end, reason, shown, own='', why='why'):
+    def test_what_is_to_be_done(
+        self, remedy, reason, shown, own='', why='why'
+    ):
         """It depends on how a move ended."""
         after = make_server(*shown)
         before = make_server() if own else after
         cloud = self.show(before, after, [make_migration(status=own)])
         cloud.find_reason = lambda uuid: why
         self.assertMoved('failed', cloud, 1)
-        self.assertSaid(reason, end)
+        self.assertSaid(reason, remedy)
 
     @ddt.data(
         ('moved', REFUSED),
@@ -391,7 +393,7 @@ class RunTestCase(testtools.TestCase):
             'it is running now, and nova does not live-migrate it: ',
             first.reason,
         )
-        self.assertEqual(End.NEW_PLAN, first.end)
+        self.assertEqual(Remedy.NEW_PLAN, first.remedy)
         self.assertEqual('it depends on move 1', second.reason)
 
     @ddt.data(
@@ -449,7 +451,7 @@ class RunTestCase(testtools.TestCase):
         cloud = self.show_first(Cloud(), make_server('c'))
         self.assertMoved(expected, cloud, 1, 1, needs=needs, empty=empty)
         if 'failed' in expected:
-            self.assertSaid('it is on c, not on b', End.NEW_PLAN)
+            self.assertSaid('it is on c, not on b', Remedy.NEW_PLAN)
 
     def test_room_that_is_not_given_back(self):
         """What does not need it is moved; in the next run at once."""
@@ -519,7 +521,7 @@ class RunTestCase(testtools.TestCase):
             f'{task} migrating. Check in the nova-compute log of a that it '
             'does not go on, then: openstack server set --state active '
             'server 1',
-            End.FIX,
+            Remedy.FIX,
         )
         self.assertIn(
             mock.call(self.moves[0], f'{task} migrating'),
@@ -540,7 +542,7 @@ class RunTestCase(testtools.TestCase):
             'its migration is confirming. Check in the nova-compute log of a '
             'that it does not go on, then: openstack server set --state '
             'active server 1',
-            End.FIX,
+            Remedy.FIX,
         )
 
     def test_a_task_that_nova_ends_late(self):
@@ -587,7 +589,7 @@ class RunTestCase(testtools.TestCase):
             f'its task is migrating, {why}. Check in the nova-conductor log '
             'that the request was lost, then: openstack server set --state '
             'active server 1',
-            End.FIX,
+            Remedy.FIX,
         )
         for call in self.progress.wait.call_args_list:
             said.setdefault(call.args[1], 0)

@@ -9,7 +9,7 @@ import testtools
 
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_step
-from nova_ext_sched.osc.moves_step import Ceased
+from nova_ext_sched.osc.moves_step import Stall
 from nova_ext_sched.osc.moves_step import Step
 
 TIME = '2026-11-27T01:00:00Z'
@@ -224,41 +224,41 @@ class OwnTestCase(testtools.TestCase):
 
 @ddt.ddt
 class CeasedTestCase(testtools.TestCase):
-    # How nova ceased, what it shows of the server, and the own migration.
+    # How nova lost it, what it shows of the server, and the own migration.
     @ddt.data(
-        (Ceased.FORGOTTEN, ('a',), RUNNING),
-        (Ceased.FORGOTTEN, ('a', 'SHUTOFF'), RUNNING),
+        (Stall.FORGOTTEN, ('a',), RUNNING),
+        (Stall.FORGOTTEN, ('a', 'SHUTOFF'), RUNNING),
         (None, ('a', 'ACTIVE', 'migrating'), RUNNING),
         (None, ('b',), RUNNING),
         (None, ('a', 'VERIFY_RESIZE'), RUNNING),
         (None, ('a',), DONE),
         (None, None, RUNNING),
-        (Ceased.TASK_LEFT, ('a', 'MIGRATING', 'migrating'), FAILED),
-        (Ceased.TASK_LEFT, ('a', 'SHUTOFF', 'resize_prep'), FAILED),
-        (Ceased.TASK_LEFT, ('b', 'MIGRATING', 'migrating'), FAILED),
+        (Stall.TASK_LEFT, ('a', 'MIGRATING', 'migrating'), FAILED),
+        (Stall.TASK_LEFT, ('a', 'SHUTOFF', 'resize_prep'), FAILED),
+        (Stall.TASK_LEFT, ('b', 'MIGRATING', 'migrating'), FAILED),
         (None, ('a',), FAILED),
         (None, ('a', 'ACTIVE', 'image_snapshot'), FAILED),
         (None, ('a', 'MIGRATING', 'migrating'), RUNNING),
         (None, None, FAILED),
-        (Ceased.UNCONFIRMED, ('b', 'VERIFY_RESIZE'), CONFIRMING),
+        (Stall.UNCONFIRMED, ('b', 'VERIFY_RESIZE'), CONFIRMING),
         (None, ('b', 'VERIFY_RESIZE', 'x'), CONFIRMING),
         (None, ('b',), CONFIRMING),
         (None, ('b', 'VERIFY_RESIZE'), FINISHED),
         (None, None, CONFIRMING),
         (None, ('a',), None),
         (None, None, None),
-        (Ceased.UNHEARD, ('a', 'MIGRATING', 'migrating'), None),
-        (Ceased.UNHEARD, ('a', 'MIGRATING', 'migrating'), ACCEPTED),
-        (Ceased.FORGOTTEN, ('a',), ACCEPTED),
+        (Stall.UNHEARD, ('a', 'MIGRATING', 'migrating'), None),
+        (Stall.UNHEARD, ('a', 'MIGRATING', 'migrating'), ACCEPTED),
+        (Stall.FORGOTTEN, ('a',), ACCEPTED),
         (None, ('a', 'ACTIVE', 'image_snapshot'), ACCEPTED),
-        (Ceased.UNHEARD, ('a', 'RESIZE', 'resize_prep'), None, [FAILED]),
+        (Stall.UNHEARD, ('a', 'RESIZE', 'resize_prep'), None, [FAILED]),
         (None, ('a', 'MIGRATING', 'migrating'), None, [FAILED, AWAY]),
         # One that nova left as it was, before another one arrived.
-        (Ceased.UNHEARD, ('a', 'MIGRATING', 'migrating'), None,
+        (Stall.UNHEARD, ('a', 'MIGRATING', 'migrating'), None,
          [ACCEPTED, COMPLETED]),
         (None, ('a', 'MIGRATING', 'migrating'), None, [COMPLETED, AWAY]),
     )  # fmt: skip
     def test_table(self, row):
         expected, shown, own, others = (*row, [])[:4]
         found = shown and make_server(*shown)
-        self.assertEqual(expected, moves_step.find_ceased(own, found, others))
+        self.assertEqual(expected, moves_step.find_stall(own, found, others))
