@@ -255,6 +255,8 @@ class MatrixTestCase(ExplainTestCase):
         self.assertIn(
             '2 are cut off by max_placement_results (1)', answer.sentence
         )
+        [query] = answer.document['query']
+        self.assertIn('limit=1', query)
 
     def what_placement_says_in_place_of_an_answer(self):
         flavor = self.flavor(specs={'resources:CUSTOM_ABSENT': '1'})

@@ -447,6 +447,8 @@ class _Attribution:
             refused_it = '; '.join(self.answer.refusals)
             kind = f'get no candidates: placement answered {refused_it}'
         refused = dict.fromkeys(rest, refusals.Refusal(kind))
+        # Before the limit is lifted, which changes the forms.
+        self._matrix.query = [form.to_querystring() for form in self.resources]
         if rest and self.answer.is_full and self._matrix.whole:
             limit = CONF.scheduler.max_placement_results
             query.lift_limit(self.resources)
@@ -465,7 +467,6 @@ class _Attribution:
                 ),
             )
             refused |= dict.fromkeys(rest & more.summaries.keys(), cut)
-        self._matrix.query = [form.to_querystring() for form in self.resources]
         self._matrix.add(
             'placement',
             'query as a whole',

@@ -147,6 +147,8 @@ class ConstraintsTestCase(PlacementTestCase):
         causes = {uuid: one.cause for uuid, (one,) in refused.items()}
         expected = {'h3': 'max_placement_results', 'h4': 'query as a whole'}
         self.assertEqual(expected, causes)
+        [query] = self.matrix.query
+        self.assertIn('limit=2', query)
 
     def test_pinned_cpus_in_either_form(self):
         """Neither form refuses a host by itself, that the other takes."""
