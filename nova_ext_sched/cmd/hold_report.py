@@ -16,13 +16,14 @@ from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun.plan import plans
 
-# The most hosts that people see of each list, and the most flavors.
+# Lists of hosts, and of commands, are folded above this number.
 _MOST_HOSTS = 20
+# The price is given for at most this number of flavors.
 _MOST_FLAVORS = 5
 
 
 def make(
-    held: plans.Hold,
+    hold: plans.Hold,
     lose: str,
     names: cli_names.Names,
     faults: Sequence[str],
@@ -37,69 +38,73 @@ def make(
     """
     noun = 'failure domain' if lose == 'domain' else 'host'
     made = plan_report.make(
-        held,
-        _say(held),
+        hold,
+        _make_remarks(hold),
         faults,
         hosts=hosts,
         names=names,
-        head=_sum_up(held, noun),
+        head=_sum_up(hold, noun),
+        details=[*_list_marks(hold), *_list_lost(hold, noun, names)],
         lose=lose,
     )
-    answer, *rest = made.sections
-    is_enough = not (held.mark or held.alone or held.not_saved)
+    is_enough = not (hold.mark or hold.alone or hold.not_saved)
     return dataclasses.replace(
         made,
-        sections=[
-            answer,
-            *_list_marks(held),
-            *_list_lost(held, noun, names),
-            *rest,
-        ],
         status=made.status or (base.FINE if is_enough else base.SOME_FOUND),
     )
 
 
-def _sum_up(held: plans.Hold, noun: str) -> str:
-    full = held.hold == 'full'
-    whom = f'any one {noun} fails' + ', however full it is' * full
-    number = len(held.held)
+def _sum_up(hold: plans.Hold, noun: str) -> str:
+    number, marked = len(hold.held), [one.host for one in hold.mark]
+    if not (number or marked) and (hold.alone or hold.not_saved):
+        return 'No host can be kept free to replace one that fails'
+    safe = f'any one {noun}'
+    if hold.alone:
+        safe += (
+            ' whose hosts have replacements'
+            if noun != 'host'
+            else ' that has a replacement'
+        )
+    safe += ' can fail' + ', however full it is' * (hold.hold == 'full')
+    if marked:
+        noun = 'more host' if number else 'host'
+        hosts = messages.count(noun, len(marked))
+        shown = plan_report.say_hosts(marked)
+        return f'Keep {hosts} free so that {safe}: {shown}'
+    if not number:
+        return f'No failover host is needed: {safe}'
     kept = messages.count('failover host', number)
-    if not held.mark:
-        if not number and held.alone:
-            return f'No host can be kept free for when {whom}'
-        return f'{kept} {messages.agree(number, "is", "are")} enough: {whom}'
-    marked = [one.host for one in held.mark]
-    more = f'{len(marked)} more' if number else f'{len(marked)}'
-    return (
-        f'Keep {more} {messages.agree(len(marked), "host", "hosts")} free for '
-        f'when {whom}: {plan_report.say_hosts(marked)}'
-    )
+    return f'{kept} {messages.agree(number, "is", "are")} enough: {safe}'
 
 
-def _say(held: plans.Hold) -> Iterator[str]:
-    for one in held.price[:_MOST_FLAVORS]:
+def _make_remarks(hold: plans.Hold) -> Iterator[str]:
+    """Yield the price in servers, the numbers of losses, what to do first."""
+    for one in hold.price[:_MOST_FLAVORS]:
         servers = messages.count('server', one.servers)
-        yield f'That costs {servers} of flavor {one.name} that would fit.'
-    if number := len(held.alone):
+        yield (
+            f'Keeping them free takes the room of {servers} of flavor '
+            f'{one.name}.'
+        )
+    if number := len(hold.alone):
         yield (
             f'{messages.count("host", number)} '
             f'{messages.agree(number, "has", "have")} no replacement.'
         )
-    if number := len(held.not_saved):
+    if number := len(hold.not_saved):
         yield (
             f'{messages.count("server", number)} would be lost all the same.'
         )
-    if moves := len(held.moves):
+    if moves := len(hold.moves):
         servers = messages.count('server', moves)
         yield f'Mark the hosts first, then move {servers} off them.'
 
 
-def _list_marks(held: plans.Hold) -> Iterator[report.Section]:
+def _list_marks(hold: plans.Hold) -> Iterator[report.Section]:
     """Yield the hosts to keep free, and the commands that mark them."""
-    if held.mark:
-        wide = max(len(host.host) for host in held.mark[:_MOST_HOSTS])
+    if hold.mark:
+        wide = max(len(host.host) for host in hold.mark[:_MOST_HOSTS])
         lines = []
-        for host in held.mark:
+        for host in hold.mark:
             text = f'can replace {messages.count("host", host.replaces)}'
             if host.servers:
                 servers = messages.count('server', host.servers)
@@ -109,51 +114,59 @@ def _list_marks(held: plans.Hold) -> Iterator[report.Section]:
             name = layout.pad(messages.clean(host.host), wide)
             lines.append(report.Line(text, name))
         yield report.Section('Keep free:', lines, _MOST_HOSTS, 'host')
-    if held.commands:
+    if hold.commands:
         yield report.Section(
             'To mark them:',
-            [report.Line(one) for one in held.commands],
+            [report.Line(one) for one in hold.commands],
             _MOST_HOSTS,
             'command',
         )
 
 
 def _list_lost(
-    held: plans.Hold, noun: str, names: cli_names.Names
+    hold: plans.Hold, noun: str, names: cli_names.Names
 ) -> Iterator[report.Section]:
-    """Yield hosts and servers that no host that is kept free saves."""
-    if held.alone:
+    """Yield the losses that remain: hosts without a replacement, servers.
+
+    Hosts that were not chosen, because servers cannot leave them, are between
+    both.
+    """
+    if hold.alone:
         lines = []
-        for one in held.alone:
+        for one in hold.alone:
             of = f' of {one.failure}' * (one.failure != one.host)
             lines.append(report.Line(one.reason, f'{one.host}{of}'))
+        # Only --hold=full compares hosts; --hold=now places the servers.
         yield report.Section(
-            'Nothing replaces, if they get full:', lines, _MOST_HOSTS, 'host'
+            'No host can replace these once they are full:',
+            lines,
+            _MOST_HOSTS,
+            'host',
         )
-    if held.not_emptied:
+    if hold.not_emptied:
         yield plan_report.list_first_stuck(
             'Not chosen, because these servers cannot leave',
-            {one.host: one.without_place for one in held.not_emptied},
+            {one.host: one.without_place for one in hold.not_emptied},
             names,
         )
-    if held.not_saved:
+    if hold.not_saved:
         yield plan_report.list_stuck(
             f'Lost if their {noun} fails, whatever is kept free:',
-            held.not_saved,
+            hold.not_saved,
             names,
         )
     yield report.Section(
         'Never saved by a host that is kept free:',
-        [report.Line(one.reason, one.kind) for one in held.kinds],
+        [report.Line(one.reason, one.kind) for one in hold.kinds],
     )
 
 
 def measure(number: int) -> metrics.Figure:
-    """Return the metric of hosts that are to be kept free besides."""
+    """Return the metric of further hosts to keep free."""
     return metrics.Figure(
         'failover_hosts_lacking',
-        'Hosts to keep free besides those that are, until any can fail '
-        'however full the others are.',
+        'Further hosts to keep free so that any one host (with --lose domain: '
+        'any failure domain) can fail even when all are full.',
         '',
         {(): number},
     )

@@ -109,19 +109,24 @@ def make(
     hosts: Sequence[dict[str, typing.Any]] = (),
     names: cli_names.Names = NO_NAMES,
     head: str = '',
+    details: Iterable[report.Section] = (),
     **more: typing.Any,
 ) -> report.Report:
     """Return the report of a plan.
 
-    :param remarks: sentences on what it is a plan for
+    :param remarks: sentences that follow the first, such as what the plan is
+        for
     :param faults: sentences on what could not be read
-    :param not_judged: whether a server may have to move, and nobody knows
+    :param not_judged: whether some servers could not be judged, so that the
+        plan may lack moves
     :param hosts: the result of :func:`.topology.make_documents`
     :param names: of server groups
-    :param head: the first sentence, where it is another
+    :param head: the first sentence, in place of the number of servers that can
+        be moved
+    :param details: sections before the moves
     :param more: other parts of the document
     """
-    sections = [*list_moves(plan.moves)]
+    sections = [*details, *list_moves(plan.moves)]
     if plan.without_place:
         sections.append(
             list_stuck('Cannot be moved:', plan.without_place, names)

@@ -22,13 +22,21 @@ from nova_ext_sched.cmd import survive_report
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.plan import plans
 
+# The options that --hold does not take, with the reason.
+_NOT_WITH_HOLD = {
+    'host': 'is for all hosts',
+    'aggregate': 'is for all hosts',
+    'spare': 'enables no spare hosts',
+    'count': 'counts no further servers',
+}
+
 
 class Survive(metrics.Command, scheduler.Lister):
     """Check which hosts you can lose and still restart every server (N+1).
 
-    Lets one host after another fail, and asks nova-scheduler's own code where
-    each of its servers could be evacuated, the hardest to place first. It
-    changes nothing.
+    Supposes that one host after another fails, and asks nova-scheduler's own
+    code where each of its servers could be evacuated, the hardest to place
+    first. It changes nothing.
     """
 
     _epilog = (
@@ -39,7 +47,8 @@ class Survive(metrics.Command, scheduler.Lister):
     )
 
     _outcome: plans.Outcome
-    _held: plans.Hold | None = None
+    # The result of --hold; None without it.
+    _hold: plans.Hold | None = None
     _lose = 'host'
 
     purpose = cli_help.LOOK
@@ -86,25 +95,25 @@ class Survive(metrics.Command, scheduler.Lister):
             metavar='HOST|AGGREGATE',
             action='append',
             default=[],
-            help='a disabled host, or an aggregate with some, to enable for a '
-            'failure, as masakari does: name the fewest that it needs '
-            '(repeatable)',
+            help='a disabled host, or an aggregate with such hosts, that may '
+            'be enabled after a failure, as masakari does; the answer names '
+            'the fewest needed (repeatable)',
         )
         parser.add_argument(
             '--hold',
             nargs='?',
             choices=('full', 'now'),
             const='full',
-            help='say which hosts to keep free, so that any other can fail '
-            'however full it gets (with =now: with the servers that it has '
-            'now), and plan the moves that empty them',
+            help='say which hosts to keep free so that any other can fail, '
+            'however full it is (=now: with the servers that it has now), and '
+            'plan the moves that empty them',
         )
         parser.add_argument(
             '--count',
             metavar='N',
             type=base.read_amount,
-            help='with --flavor: how many more servers are to fit so that any '
-            'failure is still survived (default: 1)',
+            help='with --flavor: how many more servers must fit before a '
+            'failure would strand one (default: 1)',
         )
         parser.add_argument(
             '--project',
@@ -132,7 +141,7 @@ class Survive(metrics.Command, scheduler.Lister):
         self._lose = parsed_args.lose
         if parsed_args.hold:
             return self._make_hold(parsed_args)
-        self._outcome = outcome = self.ask(lose, parsed_args)
+        self._outcome = outcome = self.ask(suppose_failures, parsed_args)
         stuck = (s for one in outcome.failures for s in one.without_place)
         of_all = not (parsed_args.host or parsed_args.aggregate)
         return report.add_map(
@@ -149,36 +158,38 @@ class Survive(metrics.Command, scheduler.Lister):
 
     def _make_hold(self, parsed_args: argparse.Namespace) -> report.Report:
         """Return the report of the hosts to keep free."""
-        for name in ('host', 'aggregate', 'spare', 'count'):
+        for name, reason in _NOT_WITH_HOLD.items():
             if getattr(parsed_args, name):
-                raise base.UsageError(
-                    f'--hold is for all hosts: leave --{name} out.'
-                )
-        held, faults, hosts = self.ask(keep_free, parsed_args)
-        self._held = held
+                raise base.UsageError(f'--hold {reason}: leave --{name} out.')
+        hold, faults, hosts = self.ask(plan_hosts_to_keep, parsed_args)
+        self._hold = hold
         return report.add_map(
             hold_report.make(
-                held,
+                hold,
                 parsed_args.lose,
                 plan_report.name_groups(
-                    [*held.without_place, *held.not_saved]
+                    [*hold.without_place, *hold.not_saved]
                 ),
                 faults,
                 hosts,
             ),
             parsed_args,
             lambda by: plan_map.draw_moves(
-                held, {one.host for one in held.mark}, hosts, by
+                hold, {one.host for one in hold.mark}, hosts, by
             ),
         )
 
     def say_next(
         self, parsed_args: argparse.Namespace, made: report.Report
     ) -> str:
-        """See the base; apply carries out one failure."""
+        """See the base.
+
+        ``move plan apply`` carries out the plan of one failure only. After
+        several, the sentence says how to choose one.
+        """
         said = super().say_next(parsed_args, made)
-        if held := self._held:
-            if not (parsed_args.output and held.moves):
+        if hold := self._hold:
+            if not (parsed_args.output and hold.moves):
                 return said
             how = plan_command.say_how_to_apply(parsed_args.output)
             return f'{said} {how}'
@@ -190,10 +201,10 @@ class Survive(metrics.Command, scheduler.Lister):
         return f'{said} {plan_command.say_how_to_apply(parsed_args.output)}'
 
     def measure(self) -> Iterator[metrics.Figure]:
-        if self._held:
+        if self._hold:
             # The metric is about hosts that are full.
-            if self._held.hold == 'full':
-                yield hold_report.measure(len(self._held.mark))
+            if self._hold.hold == 'full':
+                yield hold_report.measure(len(self._hold.mark))
             return
         outcome = self._outcome
         if outcome.lacking is not None:
@@ -211,15 +222,16 @@ class Survive(metrics.Command, scheduler.Lister):
             yield metrics.Figure(
                 'unsafe_servers',
                 'Servers that could not be restarted if this host failed; a '
-                'host that can fail has no series.',
+                'host that can fail safely has no series.',
                 'host',
                 {one.failure: len(one.lost) for one in failures if one.lost},
             )
         yield metrics.Figure(
             'stranded_servers',
-            'Servers that could not be restarted if their host failed: for '
-            'lack of room, for a state in which nova does not evacuate them, '
-            'or because it never does.',
+            'Servers that could not be restarted if their host (with --lose '
+            'domain: their failure domain) failed: for lack of room, for a '
+            'state in which nova does not evacuate them, or because it never '
+            'does.',
             'reason',
             {
                 'room': len(outcome.without_room),
@@ -229,7 +241,7 @@ class Survive(metrics.Command, scheduler.Lister):
         )
 
 
-def keep_free(
+def plan_hosts_to_keep(
     parsed_args: argparse.Namespace, advance: progress.Advance
 ) -> tuple[plans.Hold, list[str], list[dict[str, typing.Any]]]:
     """Return the hosts to keep free, the faults, and all hosts."""
@@ -238,7 +250,7 @@ def keep_free(
     from nova_ext_sched.dryrun.plan import hold
 
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
-        held = hold.make(
+        planned = hold.make(
             cloud,
             parsed_args.hold,
             parsed_args.flavor,
@@ -246,13 +258,17 @@ def keep_free(
             advance,
             parsed_args.project,
         )
-        return held, cloud.faults, topology.make_documents(cloud)
+        return planned, cloud.faults, topology.make_documents(cloud)
 
 
-def lose(
+def suppose_failures(
     parsed_args: argparse.Namespace, advance: progress.Advance
 ) -> plans.Outcome:
-    """Return the outcome of failures."""
+    """Return where the servers of each failure go, and which have no place.
+
+    The hosts of ``--spare`` take servers as if they were enabled; the outcome
+    names those that are down.
+    """
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import overlay
     from nova_ext_sched.dryrun.cloud import selection
@@ -260,8 +276,8 @@ def lose(
 
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
         spares, down = selection.find_spares(cloud, parsed_args.spare)
-        laid = overlay.Overlay(running=tuple(sorted(spares)))
-        with overlay.laid(cloud, laid):
+        enabled_spares = overlay.Overlay(running=tuple(sorted(spares)))
+        with overlay.laid(cloud, enabled_spares):
             outcome = survive.make(
                 cloud,
                 parsed_args.flavor,
@@ -275,5 +291,8 @@ def lose(
     if down:
         names = messages.first_few(sorted(down, key=messages.in_order))
         verb = messages.agree(len(down), 'is', 'are')
-        outcome.remarks.append(f'{names} {verb} down, and no spare.')
+        spare = messages.agree(len(down), 'a spare', 'spares')
+        outcome.remarks.append(
+            f'{names} {verb} down and cannot serve as {spare}.'
+        )
     return outcome

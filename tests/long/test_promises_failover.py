@@ -373,7 +373,9 @@ class ChosenTestCase(
         )
         self.set_service('host4', forced_down=True)
         document = self.survive(*argv)
-        self.assertEqual(['host4 is down, and no spare.'], document['remarks'])
+        self.assertEqual(
+            ['host4 is down and cannot serve as a spare.'], document['remarks']
+        )
         self.set_service('host3', status='enabled')
         self.fail_hosts(failure)
 
