@@ -211,8 +211,7 @@ class Holding:
             if best is None:
                 break
             chosen.append(best[-1])
-            some = {name: failures[name] for name in uncovered}
-            uncovered = self.find_uncovered(some, {*held, *chosen})
+            uncovered = self.find_uncovered(failures, {*held, *chosen})
         for host in [*chosen]:
             fewer = {*held, *chosen} - {host}
             if self.find_uncovered(failures, fewer) == uncovered:
@@ -247,7 +246,7 @@ class Holding:
             others = sum(
                 any(self.replaces(host, one) for one in hosts)
                 for name, hosts in uncovered.items()
-                if name not in own and host not in hosts
+                if host not in hosts
             )
             if others:
                 servers = self._counts.get(host, 0)

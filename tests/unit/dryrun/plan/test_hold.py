@@ -264,6 +264,15 @@ class HoldTestCase(small.TestCase):
         # c is there for b, and a for d; one host would do for neither rack.
         self.assertEqual(('a c', '', ''), self.hold(cloud, by='domain'))
 
+    def test_a_choice_that_later_ones_make_needless(self):
+        """First a, for d and its like; then b is needed, and takes these."""
+        sizes = {'a': (1, 2), 'b': (3, 3), 'e': (2, 1), 'c': (2, 1),
+                 'd': (1, 2)}  # fmt: skip
+        for rack in ('a', 'be', 'cd'):
+            self.mark(*rack, name=rack, failure_domain=rack)
+        hosts = {h: small.Host(c, units=u) for h, (c, u) in sizes.items()}
+        self.assertEqual(('b c', '', ''), self.hold((hosts, {}), by='domain'))
+
     def test_down(self):
         """What is not open is chosen by nobody."""
 
@@ -293,3 +302,6 @@ class HoldTestCase(small.TestCase):
     def test_who_is_lost_all_the_same(self):
         found = self.small.hold('a=4 x=1:shelved y=2; b=4; c=4')
         self.assertEqual('x:state', small.say(found.lost))
+        # Of a host without another it is said of all that it may have.
+        found = self.small.hold('a=4 x=1:shelved y=2; b=2; c=2')
+        self.assertEqual(('a', ''), (found.alone[0].on, small.say(found.lost)))
