@@ -14,6 +14,9 @@ held      live migration                                      passes if
                                                               ``failover_
                                                               takes`` has it
 held      rebuild of a server that is there                   not judged
+held      evacuation or live migration with ``force``         not judged:
+          (before microversion 2.68)                          nova asks no
+                                                              scheduler
 held      boot, resize, cold migration, unshelve, one whose   refused
           kind cannot be read
 ========  ==================================================  ===============

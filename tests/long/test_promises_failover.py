@@ -8,6 +8,7 @@ from unittest import mock
 
 import ddt
 from nova import objects
+from nova import utils
 from nova.tests.functional.api import client
 import sqlalchemy as sa
 
@@ -48,6 +49,23 @@ class RequestsTestCase(test_failover.FailoverTestCase):
         self.evacuate(server, HELD, host=HELD)
         other = self.assertBootsOn('host3')
         self.evacuate(other, 'host4', host='host4')
+
+    def test_force_of_old_microversions(self):
+        """nova asks no scheduler; audit says what does not belong there."""
+        evacuated = self.assertBootsOn('host2')
+        moved = self.boot(az='nova:host3')
+        asked = len(self.queries)
+        with utils.temporary_mutation(self.admin_api, microversion='2.67'):
+            self.act(
+                *(moved, 'os-migrateLive'),
+                host=HELD,
+                block_migration='auto',
+                force=True,
+            )
+            self._wait_for_migration_status(moved, ['completed'])
+            self.evacuate(evacuated, HELD, host=HELD, force=True)
+        self.assertEqual(asked, len(self.queries))
+        self.assertEqual([(moved['id'], HELD, 'failover')], self.found())
 
     def test_an_option_lets_live_migrations_in(self):
         server = self.assertBootsOn('host2')
