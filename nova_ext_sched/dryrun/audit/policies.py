@@ -172,7 +172,7 @@ class Policies:
                     yield name, reason
 
     def _read_aggregates(self) -> contextlib.AbstractContextManager[None]:
-        if self._cloud.supposed:
+        if self._cloud.open_fork:
             # A fork that is open lets aggregates be read already.
             return contextlib.nullcontext()
         return change.used(self._cloud.aggregates_copy, {})

@@ -140,7 +140,7 @@ def _reading(cloud: 'snapshot.Snapshot', copied: typing.Any) -> Iterator[None]:
 
     :param copied: as of :func:`.change.used`
     """
-    moved = cloud.supposed.places if cloud.supposed else {}
+    moved = cloud.open_fork.places if cloud.open_fork else {}
     before = aggregates.get_metadata
     aggregates.get_metadata = inspect.unwrap(before)
     try:

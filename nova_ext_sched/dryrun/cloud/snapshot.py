@@ -110,7 +110,7 @@ class Snapshot(host_manager.HostManager):
         self._settled = settled
         self.silent_cells: dict[str, str] = {}
         self.doubts: list[str] = []
-        self.supposed: _Fork | None = None
+        self.open_fork: _Fork | None = None
         self.versions: dict[str, int] = {}
         for weigher in self.weighers:
             _multiply_once(weigher)
@@ -129,13 +129,13 @@ class Snapshot(host_manager.HostManager):
     @contextlib.contextmanager
     def fork(self) -> Iterator[_Fork]:
         """Open a fork while the block runs."""
-        before = self.supposed
-        self.supposed = _Fork(self, before)
+        before = self.open_fork
+        self.open_fork = _Fork(self, before)
         try:
-            with self.supposed.used() as future:
+            with self.open_fork.used() as future:
                 yield future
         finally:
-            self.supposed = before
+            self.open_fork = before
 
     def nodes_of(self, host: str) -> Sequence[str]:
         """Return the UUIDs of the compute nodes of a host's nova-compute."""

@@ -27,16 +27,16 @@ class Asking:
 
 def start(
     cloud: snapshot.Snapshot,
-    whole: bool = True,
+    with_reasons: bool = True,
     advance: Callable[..., object] = lambda: None,
 ) -> matrix.Matrix:
     """Create a matrix of every host, without constraints.
 
-    :param whole: see :class:`.matrix.Matrix`; ``advance`` too
+    :param with_reasons: see :class:`.matrix.Matrix`; ``advance`` too
     """
     judged = matrix.Matrix(
         {uuid: host.name for uuid, host in cloud.hosts.items()},
-        whole,
+        with_reasons,
         advance,
     )
     enabled = {cell.uuid for cell in cloud.enabled_cells}

@@ -2,9 +2,9 @@
 
 """Runs request filters, asks placement, and says why hosts are no candidates.
 
-Placement's answer to nova's whole query decides. Of a host that is not in the
-answer, the parts of the query say why: it does not satisfy some of them. A
-part that a request filter added counts for that filter.
+Placement's answer to nova's whole query decides. A host outside the answer is
+refused by the parts of the query that it does not satisfy. A part that a
+request filter added is reported as that filter.
 """
 
 from collections.abc import Collection
@@ -40,7 +40,7 @@ CONF = nova.conf.CONF
 
 
 @dataclasses.dataclass
-class Row:
+class ConstraintParts:
     """A constraint, and the parts of the query that it consists of."""
 
     stage: str
@@ -52,46 +52,46 @@ class Row:
 
 def ask(
     asked: asking.Asking,
-    is_limited: bool = True,
-    is_bounded: bool = True,
+    with_scheduler_limit: bool = True,
+    with_placement_limit: bool = True,
 ) -> placement.Candidates | None:
     """Run the request filters, ask placement, and add the constraints.
 
-    :param is_limited: whether placement's answer ends at
-        ``max_placement_results``, as the scheduler's does
-    :param is_bounded: whether it lacks the hosts that placement's own
-        ``max_allocation_candidates`` leaves out, as the scheduler's does
+    :param with_scheduler_limit: whether to ask for at most
+        ``max_placement_results`` candidates, as the scheduler does
+    :param with_placement_limit: whether to lack, as the scheduler does, the
+        hosts that placement's own ``max_allocation_candidates`` leaves out
     :returns: placement's answer, without hosts that a fork has filled; None
-        where the request ends before
+        if the request ends before
     """
     cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
-    judged, supposed = asked.matrix, cloud.supposed
-    if supposed:
-        supposed.correct_group(fields.get_field(spec_obj, 'instance_group'))
+    judged, open_fork = asked.matrix, cloud.open_fork
+    if open_fork:
+        open_fork.correct_group(fields.get_field(spec_obj, 'instance_group'))
     words = reasons.Reasons(cloud, spec_obj)
-    rows: list[Row] = []
+    constraints: list[ConstraintParts] = []
     try:
-        _run_request_filters(asked, words, rows)
+        _run_request_filters(asked, words, constraints)
         resources = query.forms(ctxt, spec_obj, cloud)
-        if not is_limited:
+        if not with_scheduler_limit:
             query.lift_limit(resources)
-        answer = (supposed or cloud.providers).get_candidates(ctxt, resources)
-        if not is_bounded:
+        answer = (open_fork or cloud.providers).get_candidates(ctxt, resources)
+        if not with_placement_limit:
             answer = _lift_bound(asked, resources, answer)
     except (
         nova_exception.RequestFilterFailed,
         nova_exception.NoValidHost,
         placement.QueryRefused,
     ) as exc:
-        _stop(asked, rows, exc)
+        _stop(asked, constraints, exc)
         return None
     attribution = _Attribution(asked, words, resources, answer)
-    if judged.whole:
-        attribution.add_parts(rows)
+    if judged.with_reasons:
+        attribution.add_parts(constraints)
     attribution.add_whole()
-    if supposed and supposed.ledger.is_changed:
-        judged.unknown = supposed.find_unknown(resources)
-        return _leave_out_full(supposed, answer, judged)
+    if open_fork and open_fork.ledger.is_changed:
+        judged.unknown = open_fork.find_unknown(resources)
+        return _refuse_full(open_fork, answer, judged)
     return answer
 
 
@@ -100,10 +100,10 @@ def _lift_bound(
     resources: list[typing.Any],
     answer: placement.Candidates,
 ) -> placement.Candidates:
-    """Add candidates beyond placement's own bound.
+    """Add candidates beyond placement's own limit.
 
-    Only placement knows that bound. So a host that satisfies each part
-    of the query and is no candidate is asked about alone (``in_tree``).
+    Only placement knows that limit. So it is asked alone (``in_tree``) about
+    each host that satisfies every part of the query and is no candidate.
     """
     cloud, lifted = asked.cloud, copy.copy(answer)
     providers = cloud.providers
@@ -126,12 +126,15 @@ def _lift_bound(
     return lifted
 
 
-def _leave_out_full(
-    supposed: fork.Fork, answer: placement.Candidates, judged: matrix.Matrix
+def _refuse_full(
+    open_fork: fork.Fork, answer: placement.Candidates, judged: matrix.Matrix
 ) -> placement.Candidates:
-    """Add the hosts that a fork has filled; return the other candidates."""
-    fitting, full = supposed.leave_out_full(answer)
-    # Hosts in the answer are known to fit.
+    """Refuse the hosts that a fork has filled.
+
+    :returns: the candidates that still fit
+    """
+    fitting, full = open_fork.leave_out_full(answer)
+    # Hosts with a fitting candidate are known to have room.
     judged.unknown -= query.by_provider(fitting.requests).keys()
     judged.add(
         'placement',
@@ -154,40 +157,49 @@ def _leave_out_full(
 
 
 def _run_request_filters(
-    asked: asking.Asking, words: reasons.Reasons, rows: list[Row]
+    asked: asking.Asking,
+    words: reasons.Reasons,
+    constraints: list[ConstraintParts],
 ) -> None:
     """Run each request filter, and note the parts that it adds to the query.
 
-    :param rows: gets one for each; the last is the one that raised
-    :raises nova.exception.RequestFilterFailed: it ends the request
-    :raises reasons.FilterFailed: it raises anything else
+    :param constraints: gets one for each request filter; the last is the one
+        that raised
+    :raises nova.exception.RequestFilterFailed: a filter ended the request
+    :raises reasons.FilterFailed: a filter raised anything else
     """
     cloud, ctxt, spec_obj = asked.cloud, asked.ctxt, asked.spec_obj
-    if not asked.matrix.whole:
-        # All at once: the part of each filter is not wanted.
+    if not asked.matrix.with_reasons:
+        # All at once, because nobody asks what each filter does.
         every = request_filter.process_reqspec
-        rows.append(Row('request filter', get_name(every)))
+        constraints.append(ConstraintParts('request filter', get_name(every)))
         _run(every, ctxt, spec_obj)
         return
     before = query.get_parts(ctxt, spec_obj, cloud)
-    stored = _store(spec_obj)
+    stored = _to_primitive(spec_obj)
     for fn in request_filter.ALL_REQUEST_FILTERS:
         policy = reasons.policy_of_request_filter(
             fn, cloud.filter_cls_map.values()
         )
-        row = Row('request filter', get_name(fn), policy=policy)
-        rows.append(row)
+        constraint = ConstraintParts(
+            'request filter', get_name(fn), policy=policy
+        )
+        constraints.append(constraint)
         was, applied = stored, _run(fn, ctxt, spec_obj)
-        stored = _store(spec_obj)
+        stored = _to_primitive(spec_obj)
         # Most filters change nothing in most requests.
         if stored != was:
             after = query.get_parts(ctxt, spec_obj, cloud)
-            row.parts = _find_new(before, after)
+            constraint.parts = _find_new(before, after)
             before = after
-        row.asks = words.say(row.parts) or say_change(was, stored, applied)
+        constraint.asks = words.say(constraint.parts) or say_change(
+            was, stored, applied
+        )
         spread = request_state.of(spec_obj).group.spread
         if fn is failure_domain.failure_domains and spread:
-            row.asks += f'; servers of the group by failure domain: {spread}'
+            constraint.asks += (
+                f'; servers of the group by failure domain: {spread}'
+            )
 
 
 def _find_new(
@@ -195,7 +207,7 @@ def _find_new(
 ) -> list[query.Part]:
     """Return the parts that a request filter added.
 
-    A group to which it adds was there before: it is no part of the filter.
+    A resource group that the filter only extended counts as there before.
     """
     new = [part for part in after if part not in before]
     groups = [
@@ -206,13 +218,17 @@ def _find_new(
     return new
 
 
-def _stop(asked: asking.Asking, rows: list[Row], exc: typing.Any) -> None:
+def _stop(
+    asked: asking.Asking, constraints: list[ConstraintParts], exc: typing.Any
+) -> None:
     """Add the request filters, and the constraint that ended the request."""
     judged, ended = asked.matrix, None
     if isinstance(exc, nova_exception.RequestFilterFailed):
-        ended = rows.pop()
-    for row in rows:
-        judged.add(row.stage, row.name, row.asks, judged=())
+        ended = constraints.pop()
+    for constraint in constraints:
+        judged.add(
+            constraint.stage, constraint.name, constraint.asks, judged=()
+        )
     if isinstance(exc, placement.QueryRefused):
         judged.stop('placement', exc.kind, exc.reason, exc.detail)
     elif ended is None:
@@ -231,8 +247,8 @@ def _stop(asked: asking.Asking, rows: list[Row], exc: typing.Any) -> None:
 def _say_confined(asked: asking.Asking) -> str:
     """Describe why no aggregate is the project's, and near misses.
 
-    nova wants a key that begins with its own, and the project's ID as the
-    whole value.
+    nova matches keys that begin with ``filter_tenant_id``, and values that
+    equal the project's ID.
     """
     key = request_filter.TENANT_METADATA_KEY
     project = asked.spec_obj.project_id
@@ -249,7 +265,7 @@ def _say_confined(asked: asking.Asking) -> str:
 
 @dataclasses.dataclass
 class _Attribution:
-    """Attributes hosts that are no candidates to the parts that they lack.
+    """Finds the parts of the query that refuse hosts outside the answer.
 
     :param resources: the queries to placement (:func:`.query.forms`)
     :param answer: placement's answer
@@ -265,23 +281,27 @@ class _Attribution:
         self._providers = self.asked.cloud.providers
         hosts = self._matrix.names.keys()
         self._outside = hosts - self.answer.summaries.keys()
-        # Hosts that placement knows. Nothing is known of others.
+        # Hosts outside the answer that placement knows; it has no provider
+        # of the others. Empty if nobody asks for reasons.
         self._known: set[str] = set()
-        if self._outside and self._matrix.whole:
+        if self._outside and self._matrix.with_reasons:
             self._known = self._outside & self._providers.roots()
+        # The hosts that a part can be asked about.
         self._judged = (hosts - self._outside) | self._known
+        # The parts of the form with PCPU and of that with VCPU; equal if the
+        # query has one form.
         self._first, self._last = (
             query.split(form.to_querystring())
             for form in (self.resources[0], self.resources[-1])
         )
 
-    def add_parts(self, rows: list[Row]) -> None:
+    def add_parts(self, constraints: list[ConstraintParts]) -> None:
         """Add the constraints that are parts of the query.
 
-        :param rows: those of the request filters
+        :param constraints: the request filters, with the parts they added
         """
-        for row in rows:
-            self._add(row)
+        for constraint in constraints:
+            self._add(constraint)
         if self._outside:
             unknown = refusals.Refusal(
                 'have no resource provider in placement',
@@ -292,24 +312,26 @@ class _Attribution:
                 'resource provider',
                 refused=dict.fromkeys(self._outside - self._known, unknown),
             )
-        # The request without the request filters. Where CPUs are
-        # pinned, nova sends two forms of the query and a host may pass with
-        # either: parts that only one form has count for the whole.
-        filtered = {part for row in rows for part in row.parts}
+        # Now the parts that no request filter added. Where CPUs are pinned,
+        # nova sends two forms of the query and a host may pass with either:
+        # parts of only one form follow in _add_alternatives.
+        filtered = {
+            part for constraint in constraints for part in constraint.parts
+        }
         for part in query.merge(
             part
             for part in self._first
             if part in self._last and part not in filtered
         ):
             name = self.words.say([part])
-            self._add(Row('placement', name, parts=[part]))
+            self._add(ConstraintParts('placement', name, parts=[part]))
         self._add_alternatives(filtered)
 
     def _add_alternatives(self, filtered: Collection[query.Part]) -> None:
         """Add the parts that only one of two forms of the query has.
 
-        A host that lacks some of each is refused by its own form: that with
-        dedicated CPUs where it has any, else the other.
+        A host that fails both forms is refused by only one of them: by the
+        form with VCPU if it has VCPUs and no PCPUs, else by that with PCPU.
 
         :param filtered: the parts of request filters
         """
@@ -332,7 +354,7 @@ class _Attribution:
         )
         if not refused:
             return
-        # Hosts without a resource class of the form.
+        # Hosts that have no inventory of a resource class, for each form.
         without = [
             set[str]().union(
                 *(
@@ -345,13 +367,17 @@ class _Attribution:
             )
             for form in forms
         ]
-        other = without[0] - without[1]
-        chosen = refused - other, other
-        for form, found, hosts in zip(forms, lacking, chosen, strict=True):
+        without_pcpu = without[0] - without[1]
+        # The hosts that each form refuses, in the order of the forms.
+        hosts_of_form = refused - without_pcpu, without_pcpu
+        for form, without_part, hosts in zip(
+            forms, lacking, hosts_of_form, strict=True
+        ):
             for part in form:
                 name = self.words.say([part])
                 self._add(
-                    Row('placement', name, parts=[part]), hosts & found[part]
+                    ConstraintParts('placement', name, parts=[part]),
+                    hosts & without_part[part],
                 )
 
     def _list_classes(self) -> set[str]:
@@ -362,25 +388,31 @@ class _Attribution:
             if part.key == 'resources'
         }
 
-    def _add(self, row: Row, hosts: set[str] | None = None) -> None:
+    def _add(
+        self, constraint: ConstraintParts, hosts: set[str] | None = None
+    ) -> None:
         """Add a constraint.
 
         :param hosts: UUIDs of the only hosts that it may refuse
         """
-        refused = self._refuse(row, self._known if hosts is None else hosts)
+        refused = self._refuse(
+            constraint, self._known if hosts is None else hosts
+        )
         capacity, free = None, dict[str, int]()
-        if refused and [part.key for part in row.parts] == ['resources']:
+        if refused and [part.key for part in constraint.parts] == [
+            'resources'
+        ]:
             refused, capacity, free = shortage.explain(
                 self._providers,
-                row.parts[0],
+                constraint.parts[0],
                 self._list_classes(),
                 refused.keys(),
                 len(self._matrix.names),
             )
         self._matrix.add(
-            row.stage,
-            row.name,
-            row.asks,
+            constraint.stage,
+            constraint.name,
+            constraint.asks,
             refused,
             self._judged,
             capacity,
@@ -388,16 +420,19 @@ class _Attribution:
         )
 
     def _refuse(
-        self, row: Row, hosts: set[str]
+        self, constraint: ConstraintParts, hosts: set[str]
     ) -> dict[str, refusals.Refusal]:
         """Return the refusals of hosts that lack a part, by UUID."""
         refused: dict[str, refusals.Refusal] = {}
-        for part in query.merge(row.parts) if hosts else ():
+        for part in query.merge(constraint.parts) if hosts else ():
             lacking = self._providers.find_lacking(part, hosts)
             lacking -= refused.keys()
-            differing = record.compare(self.words, part, row.policy, lacking)
-            refused |= differing
-            lacking -= differing.keys()
+            # Hosts that nova knows otherwise than placement.
+            outdated = record.compare(
+                self.words, part, constraint.policy, lacking
+            )
+            refused |= outdated
+            lacking -= outdated.keys()
             if part.key == 'group':
                 devices = numbered.explain(
                     self._providers, part, lacking, self._find_alias(part)
@@ -405,14 +440,17 @@ class _Attribution:
                 refused |= devices
                 lacking -= devices.keys()
             if part.key == 'member_of' and part.forbids:
-                refused |= self.words.forbidding(
-                    row.name, row.policy, part, lacking
+                refused |= self.words.refuse_forbidden(
+                    constraint.name, constraint.policy, part, lacking
                 )
             else:
+                # If any host satisfies the part, placement knows its trait.
                 known = lacking < hosts or self._providers.knows(part)
-                refusal = self.words.lacking(part, row.policy, known)
-                if row.stage == 'placement' and not refusal.cause:
-                    # A label has no word that a member has written.
+                refusal = self.words.refuse_lacking(
+                    part, constraint.policy, known
+                )
+                if constraint.stage == 'placement' and not refusal.cause:
+                    # Metric labels contain no text that users have written.
                     refusal = refusal._replace(
                         cause=reasons.cause_of(part),
                         label=reasons.label_of(part),
@@ -421,7 +459,7 @@ class _Attribution:
         return refused
 
     def _find_alias(self, part: query.Part) -> str:
-        """Return the PCI alias that a group is of; empty for none."""
+        """Return the PCI alias that a group stands for; empty for none."""
         spec_obj = self.asked.spec_obj
         requests = fields.get_field(spec_obj, 'pci_requests')
         aliases = {
@@ -439,7 +477,7 @@ class _Attribution:
     def add_whole(self) -> None:
         """Add the query as a whole.
 
-        It refuses hosts that satisfy each part and are no candidates.
+        It refuses the hosts that satisfy each part and are no candidates.
         """
         rest = self._outside & self._matrix.remaining
         kind = 'have no set of providers that fits the whole query'
@@ -449,7 +487,7 @@ class _Attribution:
         refused = dict.fromkeys(rest, refusals.Refusal(kind))
         # Before the limit is lifted, which changes the forms.
         self._matrix.query = [form.to_querystring() for form in self.resources]
-        if rest and self.answer.is_full and self._matrix.whole:
+        if rest and self.answer.is_full and self._matrix.with_reasons:
             limit = CONF.scheduler.max_placement_results
             query.lift_limit(self.resources)
             more = self._providers.get_candidates(
@@ -504,7 +542,7 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> bool:
         ) from exc
 
 
-def _store(spec_obj: typing.Any) -> dict[str, typing.Any]:
+def _to_primitive(spec_obj: typing.Any) -> dict[str, typing.Any]:
     """Return the fields of a request that are set, as nova stores them."""
     found: dict[str, typing.Any] = spec_obj.obj_to_primitive()[
         'nova_object.data'

@@ -146,7 +146,7 @@ def advise(
     def ask(acts: Sequence[act.Act]) -> int:
         spec_obj = stored.obj_clone()
         trial.change_request(spec_obj, acts)
-        again = asking.start(cloud, whole=False)
+        again = asking.start(cloud, with_reasons=False)
         schedule(asking.Asking(cloud, under_way.ctxt, spec_obj, again))
         if again.unknown and not again.order:
             raise trial.Untried

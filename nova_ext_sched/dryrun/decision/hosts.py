@@ -221,7 +221,7 @@ class Hosts:
                 if host.host in cloud.unmapped
             }
             self._matrix.add('cell', 'cell mapping', refused=refused)
-        if self._matrix.whole and len(read) < len(hosts):
+        if self._matrix.with_reasons and len(read) < len(hosts):
             outside = list(hosts.keys() - read)
             states += cloud.get_host_states_by_uuids(ctxt, outside, None)
         self._states = states
@@ -264,7 +264,7 @@ class Hosts:
             host_filter,
             self._spec_obj,
             judged,
-            self._matrix.whole,
+            self._matrix.with_reasons,
             self._cloud.aggs_by_id.values(),
         )
         others = [
@@ -277,7 +277,7 @@ class Hosts:
                 or state.allocation_candidates
             )
         ]
-        if others and self._matrix.whole:
+        if others and self._matrix.with_reasons:
             # A copy, so that filters note nothing of these hosts in the
             # request.
             noted = request_state.of(self._spec_obj)

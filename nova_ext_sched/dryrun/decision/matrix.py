@@ -49,8 +49,8 @@ class Matrix:
     """All constraints of a request, and the hosts that are left.
 
     :ivar names: of every compute node that there is, by UUID
-    :ivar whole: whether each constraint is to be asked about every host; else
-        only the order counts
+    :ivar with_reasons: whether each constraint is asked about every host and
+        says why it refuses it; else only the order counts
     :ivar advance: called after each constraint
     :ivar columns: the constraints with their refusals
     :ivar remaining: UUIDs of the hosts that no constraint refused
@@ -76,7 +76,7 @@ class Matrix:
     """
 
     names: Mapping[str, str]
-    whole: bool = True
+    with_reasons: bool = True
     advance: Callable[..., object] = lambda: None
     constraints: list[conclusion.Constraint] = dataclasses.field(
         default_factory=list

@@ -2,10 +2,10 @@
 
 """Words why a part of the query, or a host filter, refuses a host.
 
-The reason is the policy that the part or the filter belongs to. Our filters
-of both stages declare it (``policies``), as those of other packages may.
-nova's own policies are declared here; :mod:`.comparison` says what its filters
-compared.
+The reason is the policy that the part or the filter belongs to. Our request
+filters and host filters declare their policies in an attribute ``policies``;
+filters of other packages may, too. nova's own policies are declared here, and
+:mod:`.comparison` says what its filters compared.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,8 @@ TENANT = declaration.Policy(
     closes=True,
     acts=(act.take_out('all projects'), act.unset_item('all projects')),
 )
-# Of no filter: HostManager itself compares names, and in_tree of the query.
+# No filter applies it: HostManager compares the names of hosts, and placement
+# the query's in_tree.
 REQUESTED_HOST = declaration.Policy(
     name='requested host',
     refuses='are not the requested host',
@@ -110,7 +111,7 @@ FENCED = dataclasses.replace(
     ),
 )
 
-#: nova's own policies of two stages.
+#: nova's policies that have a request filter, and perhaps a host filter too.
 NOVA = (AVAILABILITY_ZONE, DISABLED, TENANT)
 
 #: Why nova-conductor can create no server on a host that nova-scheduler takes.
@@ -145,7 +146,8 @@ UNPIN = AVAILABILITY_ZONE.acts[0]._replace(
     words=f'unpin the server from its zone (microversion {_UNPINS})'
 )
 
-#: The act that lets hosts take requests for aggregates and traits.
+#: Acts that change the aggregates or traits of hosts, so that these take a
+#: request.
 PUT_INTO = act.put_into('all requests for it')
 TAKE_OUT = act.take_out('requests that it is closed to')
 GIVE_TRAIT = act.Act(
@@ -160,7 +162,7 @@ TAKE_TRAIT = act.Act(
     act.LOSES_TRAIT,
     admits='all requests that forbid it',
 )
-# The traits of hosts that take the disk format of an image.
+# The prefix of the traits of hosts that take an image's disk format.
 _IMAGE_TYPE = 'COMPUTE_IMAGE_TYPE_'
 _ANOTHER_FORMAT = act.Act(
     act.REPAIR,
@@ -174,10 +176,11 @@ _ENABLE_MEANT = 'enable {hosts}, if meant to take servers again'
 # nova.compute.manager: when the driver's connection is lost, and after too
 # many builds that failed.
 _BY_NOVA = 'AUTO: '
-# The most aggregates that hosts are tried in, and items of metadata.
+# The most aggregates that a host is tried in.
 _MOST_TRIED = 100
+# The most items of aggregate metadata that are tried for a host.
 _MOST_ITEMS = 20
-# Acts whose aggregates are found by asking the policy.
+# Acts on aggregates, which are found by asking the policy.
 _OF_AGGREGATES = act.LEAVES, act.JOINS, act.SETS, act.UNSETS
 
 #: The trait that nova-compute gives its provider while it is disabled.
@@ -188,7 +191,7 @@ _REFUSED = refusals.Refusal('are refused')
 class FilterFailed(exception.NovaExtSchedError):
     """A filter raised what nova does not expect.
 
-    :param name: of the filter
+    :param name: the filter's name
     :param cause: type and text of the exception
     """
 
@@ -228,15 +231,16 @@ class Reasons:
         verb = 'not in' if part.forbids else 'in one of'
         return f'{verb} aggregates {self._names(part)}'
 
-    def lacking(
+    def refuse_lacking(
         self,
         part: query.Part,
         policy: declaration.Policy | None = None,
         known: bool = True,
     ) -> refusals.Refusal:
-        """Return the refusals of hosts that do not satisfy a part.
+        """Return the refusal that hosts get for not satisfying a part.
 
-        :param policy: of the request filter that added it
+        :param policy: the policy of the request filter that added the part;
+            None if no filter did, or the filter declares none
         :param known: whether placement knows the part's trait
         """
         value = messages.clean(part.value)
@@ -254,7 +258,7 @@ class Reasons:
         zone = fields.get_field(self.spec_obj, 'availability_zone')
         acts: tuple[act.Act, ...] = policy.acts if policy else ()
         if policy is AVAILABILITY_ZONE and not snapshot.is_boot(self.spec_obj):
-            acts = (UNPIN,) * _can_unpin()
+            acts = (UNPIN,) if _can_unpin() else ()
         if policy is AVAILABILITY_ZONE and zone:
             kind = f'are not in the availability zone {messages.clean(zone)}'
         elif part.key == 'member_of':
@@ -280,24 +284,25 @@ class Reasons:
         trait = part.value.removeprefix('!')
         if trait.startswith(_IMAGE_TYPE):
             return (_ANOTHER_FORMAT,)
-        # Others are the driver's, which gives and takes them anew.
+        # nova-compute sets all other traits, and would undo a change.
         if not trait.startswith('CUSTOM_') or part.key == 'group':
             return ()
         return ((TAKE_TRAIT if part.forbids else GIVE_TRAIT).named(trait),)
 
-    def forbidding(
+    def refuse_forbidden(
         self,
         name: str,
         policy: declaration.Policy | None,
         part: query.Part,
         uuids: Iterable[str],
     ) -> dict[str, refusals.Refusal]:
-        """Return the refusals of hosts in forbidden aggregates.
+        """Return the refusals of hosts in forbidden aggregates, by UUID.
 
-        :param name: of the request filter that forbade the aggregates
-        :param policy: of it; None where it declares none
-        :param part: forbids aggregates
-        :param uuids: of hosts that are in one of them in nova, too
+        :param name: name of the request filter that forbade the aggregates
+        :param policy: that filter's policy; None if it declares none
+        :param part: the part that forbids aggregates
+        :param uuids: UUIDs of hosts that nova, like placement, has in one of
+            the aggregates
         """
         policy = policy or declaration.Policy(
             name='',
@@ -308,7 +313,7 @@ class Reasons:
         refused = {}
         for uuid in uuids:
             closing = self.find_aggregates(uuid, part)
-            # The policy's own words about a host that is in this one alone.
+            # What the policy says of a host that is in one aggregate only.
             details = [
                 judge(
                     types.SimpleNamespace(host=None, aggregates=[one])
@@ -327,7 +332,10 @@ class Reasons:
         return refused
 
     def find_aggregates(self, uuid: str, part: query.Part) -> list[typing.Any]:
-        """Return nova Aggregates of a host that a part names, by name."""
+        """Return nova Aggregates of a host that a part names.
+
+        They are sorted by name.
+        """
         named = {one.lower() for one in part.aggregates}
         host = self.cloud.hosts[uuid].host
         mine = self.cloud.aggregates_of(host)
@@ -337,7 +345,7 @@ class Reasons:
         )
 
     def name_aggregates(self, part: query.Part) -> tuple[str, ...]:
-        """Return the names of the aggregates of a part that nova has."""
+        """Return the names of a part's aggregates, without unknown ones."""
         names = self._names_by_uuid
         known = (one.lower() for one in part.aggregates)
         return tuple(sorted(names[one] for one in known if one in names))
@@ -372,11 +380,12 @@ def policy_of_request_filter(
 ) -> declaration.Policy | None:
     """Return the policy of a request filter, third-party ones included.
 
-    nova's own filter of a name is the same policy as ours.
+    A request filter without ``policies`` has the policy that names it: one of
+    :data:`NOVA`, or one that a host filter declares.
 
     :param classes: the host filters that nova.conf makes available, enabled
         or not
-    :returns: None where nothing declares it
+    :returns: None if no policy names it
     """
     for policy in getattr(request_filter, 'policies', ()):
         return policy
@@ -396,28 +405,28 @@ def ask_filter(
     host_filter: typing.Any,
     spec_obj: typing.Any,
     states: Sequence[typing.Any],
-    whole: bool = True,
+    with_reasons: bool = True,
     aggregates: Collection[typing.Any] = (),
 ) -> dict[str, refusals.Refusal]:
     """Return the refusals of a host filter by UUID, with the reasons it gives.
 
-    :param host_filter: whoever wrote it
+    :param host_filter: nova's, ours or a third-party one
     :param states: nova HostStates
-    :param whole: whether to say why
+    :param with_reasons: whether each refusal says why
     :param aggregates: nova Aggregates that a host may be put into
-    :raises FilterFailed: it raises what nova does not expect
+    :raises FilterFailed: the filter raises what nova does not expect
     """
     try:
         passed = _filter(host_filter, spec_obj, states)
         refused = [state for state in states if state.uuid not in passed]
-        if not whole or not refused:
+        if not with_reasons or not refused:
             return {state.uuid: _REFUSED for state in refused}
         policy = policy_of_host_filter(host_filter)
         explain = _make_explainer(host_filter, spec_obj, policy, aggregates)
         refusal_of = {}
         for state in refused:
-            # All of them: to lift one would not free a host that others
-            # refuse.
+            # Keep every policy that refuses: to lift one does not help if
+            # another refuses, too.
             first, *others = explain(state) or [refusal(policy)]
             refusal_of[state.uuid] = first._replace(more=tuple(others))
         return refusal_of
@@ -433,20 +442,21 @@ def _filter(
     if type(host_filter) is numa_topology_filter.NUMATopologyFilter:
         spec_obj = copy.copy(spec_obj)
         spec_obj.__class__ = _CopiedForNuma
-    # nova.filters: None stops the filtering, with no host.
+    # nova takes None for no hosts at all.
     found = host_filter.filter_all(states, spec_obj) or ()
     return {state.uuid for state in found}
 
 
 class _CopiedForNuma(request_spec.RequestSpec):
-    """A request that is copied no further than nova's filter changes it.
+    """A request of which a copy shares all that nova's filter does not change.
 
-    It copies the whole request for each host, to keep its NUMA topology: most
-    of the time that all filters take.
+    NUMATopologyFilter copies its request for each host, because it changes
+    the NUMA topology. With nova's deep copy, that takes most of the time of
+    all filters together.
     """
 
     def obj_clone(self) -> typing.Any:
-        """Return one whose NUMA topology may change."""
+        """Return a copy whose NUMA topology may be changed."""
         if self.numa_topology is None:
             return self
         found = copy.copy(self)
@@ -462,9 +472,9 @@ def _make_explainer(
 ) -> Callable[[typing.Any], list[refusals.Refusal]]:
     """Return a function that explains a filter's refusal of a HostState.
 
-    It says nothing where the filter does not.
+    The function returns an empty list if it finds no policy that refuses.
 
-    :param policy: the first of the filter
+    :param policy: the filter's first policy
     """
     if policy is DISABLED:
         return lambda state: [
@@ -477,9 +487,9 @@ def _make_explainer(
     else:
         decisions = list(comparison.decisions(host_filter, spec_obj, policy))
     known = sorted(aggregates, key=fields.aggregate_name)
-    blamed = _Blamed(known, spec_obj)
+    finder = _AggregateFinder(known, spec_obj)
     return lambda state: [
-        _refuse(policy, judge, found, state, blamed)
+        _refuse(policy, judge, found, state, finder)
         for policy, judge in decisions
         if not (found := judge(state)).passes
     ]
@@ -490,15 +500,15 @@ def _refuse(
     judge: base.Judge,
     judged: verdict.Verdict,
     state: typing.Any,
-    blamed: '_Blamed',
+    finder: '_AggregateFinder',
 ) -> refusals.Refusal:
     """Return a refusal by a verdict, with all aggregates that cause it.
 
-    :param judged: what ``judge`` said of the HostState
+    :param judged: the verdict of ``judge`` on the HostState
     """
     declared = policy.acts_lacking if judged.lacks else policy.acts
     names = {
-        one.supposes: blamed.find(one.supposes, policy, judge, state)
+        one.supposes: finder.find(one.supposes, policy, judge, state)
         for one in judged.acts or declared
         if one.supposes in _OF_AGGREGATES
     }
@@ -518,10 +528,12 @@ def _refuse(
 
 
 @dataclasses.dataclass
-class _Blamed:
-    """Finds the aggregates to leave or to join, once for hosts in the same.
+class _AggregateFinder:
+    """Finds aggregates to leave, join or change, so that a host passes.
 
-    :param known: those that may be joined, in the order in which they are said
+    It does so once for all hosts in the same aggregates.
+
+    :param known: aggregates that may be joined, sorted by name
     :param spec_obj: the nova RequestSpec
     """
 
@@ -530,40 +542,46 @@ class _Blamed:
 
     def __post_init__(self) -> None:
         self._found: dict[typing.Any, list[str]] = {}
-        # As long as a judge may know them by their id().
+        # Kept alive, because a judge may cache its answers by their id().
         self._changed: list[typing.Any] = []
 
     def find(
         self,
-        supposed: str,
+        kind: str,
         policy: declaration.Policy,
         judge: base.Judge,
         state: typing.Any,
     ) -> list[str]:
         """Return the names of aggregates, or of one and its metadata.
 
-        :param supposed: one of the acts on aggregates
+        :param kind: one of the acts on aggregates (:data:`_OF_AGGREGATES`)
         """
-        # Objects that hosts share, as long as the states hold them.
-        key = supposed, policy.name, *map(id, state.aggregates)
+        # Hosts share Aggregate objects. The states keep these alive, so that
+        # no other object gets the same id().
+        key = kind, policy.name, *map(id, state.aggregates)
         if key not in self._found:
-            if supposed == act.LEAVES:
+            if kind == act.LEAVES:
                 names = _find_closing(judge, state)
-            elif supposed == act.JOINS:
+            elif kind == act.JOINS:
                 names = _find_opening(judge, state, self.known)
             else:
-                names = self._find_item(supposed, judge, state)
+                names = self._find_item(kind, judge, state)
             self._found[key] = names
         return self._found[key]
 
     def _find_item(
-        self, supposed: str, judge: base.Judge, state: typing.Any
+        self, kind: str, judge: base.Judge, state: typing.Any
     ) -> list[str]:
-        """Return an aggregate and metadata with which a host passes."""
+        """Return a change of aggregate metadata after which a host passes.
+
+        :param kind: whether to set an item or to unset it
+        :returns: the aggregate's name, the key, and the value if it is to be
+            set; empty if no change helps
+        """
         tried = (
             (aggregate, *item)
             for aggregate in state.aggregates
-            for item in self._list_items(supposed, aggregate)
+            for item in self._list_items(kind, aggregate)
         )
         for aggregate, key, value in itertools.islice(tried, _MOST_ITEMS):
             changed = overlay.copy_with_item(aggregate, key, value)
@@ -575,10 +593,10 @@ class _Blamed:
         return []
 
     def _list_items(
-        self, supposed: str, aggregate: typing.Any
+        self, kind: str, aggregate: typing.Any
     ) -> Iterator[tuple[str, str | None]]:
-        """Yield metadata that an aggregate may lose, or that is asked for."""
-        if supposed == act.UNSETS:
+        """Yield keys that may be unset, or the flavor's items to be set."""
+        if kind == act.UNSETS:
             for key in aggregate.metadata or ():
                 if key != 'availability_zone':
                     yield key, None
@@ -591,10 +609,11 @@ class _Blamed:
 
 
 def _find_closing(judge: base.Judge, state: typing.Any) -> list[str]:
-    """Return the aggregates without which a host passes; empty if none help.
+    """Return the names of aggregates that a host must leave to pass.
 
-    The fewest where one is enough, or where the policy says of each alone
-    whether it is to blame.
+    If one aggregate is enough, it is that one. Else the aggregates that the
+    policy blames leave one after the other until the host passes. Empty if
+    that does not help.
     """
     remaining, names = [*state.aggregates], list[str]()
     while remaining:
@@ -615,7 +634,7 @@ def _find_closing(judge: base.Judge, state: typing.Any) -> list[str]:
 def _find_opening(
     judge: base.Judge, state: typing.Any, known: Sequence[typing.Any]
 ) -> list[str]:
-    """Return the first aggregate with which a host passes; empty if none."""
+    """Return the first aggregate that a host can join to pass, or nothing."""
     mine = [aggregate.uuid for aggregate in state.aggregates]
     for aggregate in known[:_MOST_TRIED]:
         if (
@@ -641,17 +660,18 @@ def _join(names: Sequence[str]) -> str:
 
 def refusal(
     policy: declaration.Policy,
-    aggregate: str = '',
+    name: str = '',
     detail: str = '',
     lacks: bool = False,
     acts: tuple[act.Act, ...] | None = None,
 ) -> refusals.Refusal:
     """Return a refusal by a policy; see :class:`.refusals.Refusal`.
 
-    :param aggregate: its name, or what else is counted within the kind, as
-        the operator wrote it
-    :param lacks: whether the host is refused for what it is not in
-    :param acts: by default those that the policy declares
+    :param name: the aggregate, or another text of the operator, by which
+        refusals of one policy are counted
+    :param lacks: whether the host is refused because it is in no suitable
+        aggregate
+    :param acts: acts against it; by default those that the policy declares
     """
     if acts is None:
         acts = policy.acts_lacking if lacks else policy.acts
@@ -663,7 +683,7 @@ def refusal(
     return refusals.Refusal(
         policy.lacks if lacks and policy.lacks else policy.refuses,
         policy.name,
-        messages.clean(aggregate),
+        messages.clean(name),
         detail,
         # Nothing lets a server leave its cell, or its group.
         lifts=policy not in (CELL, comparison.KEPT),
@@ -675,7 +695,7 @@ def refusal(
 def disabled(service: Mapping[str, typing.Any]) -> refusals.Refusal:
     """Return a refusal by a service that is disabled, with nova's reason.
 
-    :param service: as a HostState has it
+    :param service: the service of a HostState
     """
     # By an operator, or by nova-compute ("AUTO: ...").
     why = service.get('disabled_reason') or ''
@@ -683,7 +703,7 @@ def disabled(service: Mapping[str, typing.Any]) -> refusals.Refusal:
     if why.startswith(_BY_NOVA):
         acts = [act.Act(act.REPAIR, _ENABLE, act.RUNS)]
     elif why.startswith(plan_format.DISABLED_FOR):
-        # It is being emptied: nothing is to be done about it.
+        # A plan is emptying it: nobody is to enable it.
         acts = []
     return refusal(DISABLED, why, messages.clean(why), acts=tuple(acts))
 
@@ -709,9 +729,9 @@ def refusal_by_resource(
 
 
 def cause_of(part: query.Part) -> str:
-    """Return the cause of a part of the query, in the words of refusals.
+    """Return the cause of refusals by a part that is about a trait.
 
-    It is empty where the part itself says it.
+    It is empty for all other parts: their constraint is the cause.
     """
     if part.key not in ('required', 'root_required'):
         return ''

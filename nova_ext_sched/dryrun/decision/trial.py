@@ -354,7 +354,7 @@ class Trials:
         existing = server.Server(self._reader, uuid, stored)
         existing.migrate()
         spec_obj = existing.spec_obj
-        judged = asking.start(self.cloud, whole=False)
+        judged = asking.start(self.cloud, with_reasons=False)
         asked = asking.Asking(self.cloud, existing.ctxt, spec_obj, judged)
         offered = candidates.ask(asked)
         if offered is None:

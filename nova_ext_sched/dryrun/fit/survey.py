@@ -205,7 +205,9 @@ class Survey:
         asked = asking.Asking(self.cloud, self._ctxt, spec_obj, judged)
         remarks.add(asked)
         self.remarks |= dict.fromkeys(judged.faults + judged.remarks)
-        offered = candidates.ask(asked, is_limited=False, is_bounded=False)
+        offered = candidates.ask(
+            asked, with_scheduler_limit=False, with_placement_limit=False
+        )
         if offered is None:
             self._end(counted, judged)
             return counted

@@ -159,7 +159,7 @@ class Destinations:
         :raises RuntimeError: a fork is open: the answer would be its alone
         :raises Exception: as :meth:`judge`
         """
-        if self.cloud.supposed:
+        if self.cloud.open_fork:
             raise RuntimeError(
                 'a shared answer: expected the cloud as it is, got a fork'
             )
@@ -375,7 +375,7 @@ class Destinations:
         :raises Exception: as :meth:`judge`
         """
         if prepared.like is None or not prepared.like.is_whole:
-            judged, _ = self.judge(prepared.spec_obj, whole=True)
+            judged, _ = self.judge(prepared.spec_obj, with_reasons=True)
             return judged
         spec_obj = prepared.like.shared.spec_obj.obj_clone()
         # The server that the request is of may be gone with its ports: this
@@ -390,18 +390,18 @@ class Destinations:
         return judged
 
     def judge(
-        self, spec_obj: typing.Any, whole: bool = False
+        self, spec_obj: typing.Any, with_reasons: bool = False
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
         """Run a request through the scheduler's steps.
 
         :param spec_obj: a nova RequestSpec; a copy of it is judged
-        :param whole: whether to say of each host why it is refused
+        :param with_reasons: whether to say of each host why it is refused
         :returns: what refuses which hosts, and the nova HostStates left, the
             best first, with the allocation requests that fit
         :raises Exception: whatever nova or placement raise where the request
             cannot be judged
         """
-        return self._judge(spec_obj.obj_clone(), whole)
+        return self._judge(spec_obj.obj_clone(), with_reasons)
 
     def _judge_unbarred(
         self, spec_obj: typing.Any, barred: Set[str]
@@ -410,7 +410,7 @@ class Destinations:
         return [state for state in states if state.uuid not in barred]
 
     def _judge_existing(
-        self, spec_obj: typing.Any, whole: bool
+        self, spec_obj: typing.Any, with_reasons: bool
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
         """Judge a server's request for all equivalent ones.
 
@@ -419,18 +419,18 @@ class Destinations:
 
         :raises nova.exception.InstanceNotFound: the server was deleted
         """
-        judged, states = self._judge(spec_obj, whole)
+        judged, states = self._judge(spec_obj, with_reasons)
         server = spec_obj.instance_uuid
         if judged.end and gone.find(self.cloud, [server]):
             raise nova_exception.InstanceNotFound(instance_id=server)
         return judged, states
 
     def _judge(
-        self, spec_obj: typing.Any, whole: bool
+        self, spec_obj: typing.Any, with_reasons: bool
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
-        judged = asking.start(self.cloud, whole)
+        judged = asking.start(self.cloud, with_reasons)
         asked = asking.Asking(self.cloud, process.context(), spec_obj, judged)
-        offered = candidates.ask(asked, is_limited=False)
+        offered = candidates.ask(asked, with_scheduler_limit=False)
         if offered is None:
             return judged, []
         order = hosts.Hosts(asked, offered).judge()
@@ -593,16 +593,16 @@ class Destinations:
 
         :param barred: UUIDs of hosts that are not wanted
         """
-        supposed = self.cloud.supposed
-        if not supposed:
+        open_fork = self.cloud.open_fork
+        if not open_fork:
             return shared.requests
-        vacated = supposed.find_other(shared.requests) - barred
+        vacated = open_fork.find_other(shared.requests) - barred
         if not vacated:
             return shared.requests
         opened = shared.opened
         if new := vacated - opened.keys():
             known = shared.requests | shared.refused
-            opened |= supposed.open(shared.resources, new, known)
+            opened |= open_fork.open(shared.resources, new, known)
         return shared.requests | {uuid: opened[uuid] for uuid in vacated}
 
     def _find_first(
@@ -647,10 +647,10 @@ class Destinations:
     def _touched(self) -> dict[str, None]:
         """UUIDs of the hosts that have changed since the shared answers."""
         touched: dict[str, None] = {}
-        supposed = self.cloud.supposed
-        while supposed:
-            touched |= dict.fromkeys(supposed.touched)
-            supposed = supposed.before
+        open_fork = self.cloud.open_fork
+        while open_fork:
+            touched |= dict.fromkeys(open_fork.touched)
+            open_fork = open_fork.before
         return touched
 
     def _run_request_filters(self, prepared: movable.Movable) -> typing.Any:
@@ -661,16 +661,16 @@ class Destinations:
 
         :raises Exception: as :meth:`judge`
         """
-        supposed = self.cloud.supposed
+        open_fork = self.cloud.open_fork
         group = prepared.spec_obj.instance_group
         spec_obj = prepared.spec_obj
         key = prepared.uuid, type(spec_obj), *(spec_obj.ignore_hosts or ())
-        is_kept = not (supposed and supposed.has_moved(group))
+        is_kept = not (open_fork and open_fork.has_moved(group))
         if is_kept and key in self._filtered:
             return self._filtered[key]
         filtered = prepared.spec_obj.obj_clone()
-        if supposed:
-            supposed.correct_group(filtered.instance_group)
+        if open_fork:
+            open_fork.correct_group(filtered.instance_group)
         try:
             request_filter.process_reqspec(process.context(), filtered)
         except nova_exception.RequestFilterFailed:
@@ -695,15 +695,15 @@ class Destinations:
             own.requested_destination = destination
         resources = query.forms(self._ctxt, own, self.cloud)
         query.lift_limit(resources)
-        asked = self.cloud.supposed or self.cloud.providers
+        asked = self.cloud.open_fork or self.cloud.providers
         answer = asked.get_candidates(self._ctxt, resources)
         return self._fit(query.by_provider(answer.requests)[state.uuid])
 
     def _fit(self, requests: list[claims.Request]) -> list[claims.Request]:
         """Return the allocation requests that fit into the fork."""
-        if not (supposed := self.cloud.supposed):
+        if not (open_fork := self.cloud.open_fork):
             return requests
-        find_lacking = supposed.ledger.find_lacking
+        find_lacking = open_fork.ledger.find_lacking
         return [request for request in requests if not find_lacking(request)]
 
     def _read_states(

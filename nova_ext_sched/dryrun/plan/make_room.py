@@ -325,7 +325,7 @@ def _make_moves(
 
 
 def _get_fork(cloud: snapshot.Snapshot) -> fork.Fork:
-    return typing.cast(fork.Fork, cloud.supposed)
+    return typing.cast(fork.Fork, cloud.open_fork)
 
 
 def _blame(finder: openings.Openings, opening: openings.Opening) -> None:

@@ -83,8 +83,11 @@ class Newcomers:
                 if uuid not in group.members:
                     group.members = [*group.members, uuid]
                 # Who is on no host would be remembered as deleted.
-                supposed = self.places.cloud.supposed
-                there = {*self._members, *(supposed.moved if supposed else ())}
+                open_fork = self.places.cloud.open_fork
+                there = {
+                    *self._members,
+                    *(open_fork.moved if open_fork else ()),
+                }
                 spec_obj.instance_group.members = [
                     one for one in group.members if one in there or one == uuid
                 ]
@@ -125,7 +128,7 @@ class Newcomers:
         :param barred: UUIDs of hosts that get none
         :raises placement.PlacementFailed: placement does not answer
         """
-        judged, _ = self.places.judge(self.spec_obj, whole=True)
+        judged, _ = self.places.judge(self.spec_obj, with_reasons=True)
         remarks.add(
             asking.Asking(
                 self.places.cloud, process.context(), self.spec_obj, judged

@@ -144,7 +144,7 @@ class StuckExplainer:
     barred: Set[str]
 
     def __post_init__(self) -> None:
-        self._future = typing.cast(fork.Fork, self.places.cloud.supposed)
+        self._future = typing.cast(fork.Fork, self.places.cloud.open_fork)
         # What refuses all that are alike, by what they share.
         self._explained: dict[movable.Shared, matrix.Matrix] = {}
         # What would help servers of which the requests are alike.

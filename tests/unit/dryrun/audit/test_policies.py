@@ -217,7 +217,7 @@ class JudgeTestCase(PoliciesTestCase):
 
         judging = self.make(['QuietFilter'], classes=[QuietFilter])
         before = sources.current
-        self.cloud.supposed = mock.sentinel.fork if forks else None
+        self.cloud.open_fork = mock.sentinel.fork if forks else None
         self.judge(judging, filters_base.host_state('a1'))
         self.assertEqual([forks], [one is before for one in seen])
         self.assertIs(before, sources.current)

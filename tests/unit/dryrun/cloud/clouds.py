@@ -243,7 +243,7 @@ class Cloud(snapshot.Snapshot):
     def __init__(self, hosts='abc', host_filters=()):
         vars(self).update(vars(test_snapshot.make_manager()))
         self.server = Placement()
-        self.supposed, self.versions, self.doubts = None, {}, []
+        self.open_fork, self.versions, self.doubts = None, {}, []
         self.client = object.__new__(mirror.MirroringClient)
         self.client._client = self.server
         self.providers = placement.Providers(self.client)

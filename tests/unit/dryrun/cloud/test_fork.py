@@ -47,7 +47,7 @@ class ForkTestCase(testtools.TestCase):
         """Return all that a fork may change, of the process too."""
         return (
             self.cloud.describe(),
-            self.cloud.supposed,
+            self.cloud.open_fork,
             self.cloud.client.ledger,
             sources.current,
             dict(vars(aggregate)),
@@ -75,7 +75,7 @@ class ForkTestCase(testtools.TestCase):
                     done = self.go(opened[-1][0], *words)
                     self.assertIsNot(step.startswith('not '), done, step)
             future, _ = opened[-1]
-            self.assertIs(future, self.cloud.supposed)
+            self.assertIs(future, self.cloud.open_fork)
             yield future
         self.assertEqual(before, self.describe(), text)
 

@@ -63,9 +63,9 @@ class PlacementTestCase(testtools.TestCase):
         for uuid, names in traits.items():
             self.server.providers[uuid].traits = {*names}
 
-    def ask(self, whole=True, **kwargs):
+    def ask(self, with_reasons=True, **kwargs):
         """Return the answer, and the hosts that each constraint refuses."""
-        self.matrix = asking.start(self.cloud, whole)
+        self.matrix = asking.start(self.cloud, with_reasons)
         known = self.cloud, process.context(), self.spec, self.matrix
         found = candidates.ask(asking.Asking(*known), **kwargs)
         names = [one.constraint for one in self.matrix.constraints]
@@ -89,15 +89,17 @@ class ConstraintsTestCase(PlacementTestCase):
     def test_hosts_beyond_placement_s_own_bound(self):
         self.server.bound = 1
         self.server.hold('full', h4={'VCPU': 4})
-        for is_bounded, offered, beyond in (
+        for with_placement_limit, offered, beyond in (
             (True, {'h1'}, {'query as a whole': 'h2 h3'}),
             (False, {'h1', 'h2', 'h3'}, {}),
         ):
-            found, refused = self.ask(is_bounded=is_bounded)
+            found, refused = self.ask(
+                with_placement_limit=with_placement_limit
+            )
             self.assertEqual({'resources=VCPU:1': 'h4', **beyond}, refused)
             self.assertEqual(offered, {*found.summaries})
             self.assertEqual(len(offered), len(found.requests))
-            self.assertIs(not is_bounded, found.is_lifted)
+            self.assertIs(not with_placement_limit, found.is_lifted)
 
     def test_what_a_request_filter_added_is_the_filter_s(self):
         """A host counts for the first of its parts."""
@@ -125,7 +127,7 @@ class ConstraintsTestCase(PlacementTestCase):
         """Nobody asks which filter added what, nor placement for it."""
         self.filters.append(require('T'))
         self.give(h1='T')
-        found, refused = self.ask(whole=False)
+        found, refused = self.ask(with_reasons=False)
         self.assertEqual({'h1'}, {*found.summaries})
         self.assertEqual({'query as a whole': 'h2 h3 h4'}, refused)
         self.assertEqual(1, len(self.server.asked))

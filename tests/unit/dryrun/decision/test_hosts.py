@@ -86,10 +86,10 @@ class HostsTestCase(testtools.TestCase):
         for uuid in {*'1234'} - {*uuids}:
             self.cloud.server.hold(f'on {uuid}', **{uuid: {'VCPU': 9}})
 
-    def judge(self, *host_filters, whole=True):
+    def judge(self, *host_filters, with_reasons=True):
         """Return whom constraints after placement's refuse, and the order."""
         self.cloud.enabled_filters = [*host_filters]
-        self.matrix = found = asking.start(self.cloud, whole)
+        self.matrix = found = asking.start(self.cloud, with_reasons)
         ctxt = process.context()
         asked = asking.Asking(self.cloud, ctxt, self.spec, found)
         explanation.schedule(asked)
@@ -125,7 +125,7 @@ class FiltersTestCase(HostsTestCase):
         self.assertEqual([{*'1234'}] * 2, [one.judged, other.judged])
         # Nobody asks about them for the answer alone.
         second = Refuses()
-        _, order = self.judge(Refuses('1'), second, whole=False)
+        _, order = self.judge(Refuses('1'), second, with_reasons=False)
         self.assertEqual((['234'], '432'), (second.asked, order))
 
     def test_what_filters_note_of_others_is_not_of_the_request(self):

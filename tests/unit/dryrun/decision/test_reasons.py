@@ -85,7 +85,7 @@ class ReasonsTestCase(testtools.TestCase):
             ('root_required', '!X', isolation.DECLARATION, 'are isolated',
              isolation.DECLARATION.name, ''),
         ):  # fmt: skip
-            found = self.reasons.lacking(query.Part(key, value), policy)
+            found = self.reasons.refuse_lacking(query.Part(key, value), policy)
             words = found.phrase, found.cause, found.label
             self.assertEqual((phrase, cause, label), words)
         self.assertIn('forbid_by_trait', found.detail)
@@ -102,7 +102,7 @@ class ReasonsTestCase(testtools.TestCase):
             part = query.Part(key, value)
             found = reasons.cause_of(part), reasons.label_of(part)
             self.assertEqual((cause, label), found)
-            self.assertIn(cause, self.reasons.lacking(part).phrase)
+            self.assertIn(cause, self.reasons.refuse_lacking(part).phrase)
 
     def test_forbidding(self):
         theirs = 'are in an aggregate that theirs forbids'
@@ -123,7 +123,9 @@ class ReasonsTestCase(testtools.TestCase):
         ):  # fmt: skip
             part = query.Part('member_of', value)
             policy = reasons.policy_of_request_filter(function(name), FILTERS)
-            found = self.reasons.forbidding(name, policy, part, [host])[host]
+            found = self.reasons.refuse_forbidden(name, policy, part, [host])[
+                host
+            ]
             self.assertEqual(tuple(expected), found[:4])
 
     def test_say(self):

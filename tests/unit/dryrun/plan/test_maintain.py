@@ -25,7 +25,7 @@ class MaintainTestCase(small.TestCase):
         self.found = self.small.maintain(cloud, *args, **more)
         self.carry_out()
         # Nothing of it is left.
-        self.assertIsNone(self.small.cloud.supposed)
+        self.assertIsNone(self.small.cloud.open_fork)
         return small.say_rounds(self.found)
 
     def carry_out(self):
