@@ -20,18 +20,18 @@ _CLOCKS_DIFFER = datetime.timedelta(minutes=5)
 
 
 class Result(enum.StrEnum):
-    """The result of a move."""
+    """The result of a move; reports list them in this order."""
 
     FAILED = 'failed'
     UNDER_WAY = 'under way'
     PLANNED = 'planned'
     NOT_TRIED = 'not tried'
     LEFT_OUT = 'left out'
+    DELETING = 'being deleted'
     MOVED = 'moved'
     ELSEWHERE = 'elsewhere'
     THERE = 'already there'
     GONE = 'gone'
-    DELETING = 'being deleted'
 
 
 #: Results after which nothing is left to do.

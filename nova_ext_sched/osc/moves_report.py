@@ -31,16 +31,17 @@ COLUMNS = (
     'Reason',
 )
 
-#: The result of a server on a host to be emptied that no move names.
+#: The result shown for a server that no move names, on a host that is to be
+#: empty.
 NOT_IN_PLAN = 'not in the plan'
 
-# Why a move is cold.
-_WHY = {
+# The words for why a move is cold.
+_WHY_COLD = {
     plan_format.STOPPED: 'stopped',
     **{why: said for why, (said, _) in plan_format.SHUT_DOWN.items()},
 }
 
-# How moves are counted before they are made, in this order.
+# The kinds of moves that are counted before the run, in this order.
 _STOPPED = 'cold of servers that are stopped'
 _SHUTS_DOWN = 'cold of running servers'
 _KINDS = (
@@ -50,24 +51,26 @@ _KINDS = (
     _SHUTS_DOWN,
 )
 
+# The age from which a plan is warned of.
 _OLD = datetime.timedelta(days=1)
 
-# How many fixes people see.
-_MOST_HELPS = 5
+# The most sentences of one kind that are shown.
+_MOST_SENTENCES = 5
 
-# The most moves of one result that people see.
+# The most moves of one result that are shown.
 _MOST_MOVES = 10
 
-# The signs of numbers: moves to come are neither good nor bad.
+# The style of the count of each result; FAILED and LEFT_OUT keep the default,
+# which is bad.
 _STYLES = {
-    str(one): terminal.GOOD if one in moves_plan.OVER else ''
-    for one in Result
-    if one not in (Result.FAILED, Result.LEFT_OUT)
+    str(result): terminal.GOOD if result in moves_plan.OVER else ''
+    for result in Result
+    if result not in (Result.FAILED, Result.LEFT_OUT)
 }
 
 
-# The next step, by the end of moves.
-_SAID = {
+# The sentence on what to do next, by the remedy of the failed moves.
+_NEXT_STEPS = {
     Remedy.RUN_AGAIN: 'Run the command again to continue.',
     Remedy.FIX: 'Fix that, then run the command again to continue.',
     Remedy.NEW_PLAN: 'Fix what is named, then make a new plan',
@@ -80,8 +83,9 @@ def make(
     *remarks: str,
     left: Sequence[moves_left.Left] = (),
 ) -> report.Report:
-    """Return the report of moves, unfinished ones first.
+    """Return the report of moves, with a section for each result.
 
+    :param status: the exit status
     :param remarks: sentences on hosts
     :param left: servers on hosts that are to be empty
     """
@@ -143,7 +147,7 @@ def make(
 
 
 def sum_up(moves: Sequence[moves_plan.Move]) -> str:
-    """Return in a clause how many moves are made."""
+    """Return a clause with the number of moves that are done."""
     over = sum(one.result in moves_plan.OVER for one in moves)
     return messages.part(over, len(moves), 'move', 'is done', 'are done')
 
@@ -156,15 +160,15 @@ def find_status(
     ======  ===============================================================
     status  meaning
     ======  ===============================================================
-    0       each move is made, each server had a place, and none is on a
-            host that is to be empty
-    1       a move failed, or nobody knows what is on these hosts
-    3       a move is left, room is not given back, a server had no place,
-            or is on such a host
+    0       every move is done, every server had a place, and the hosts to
+            be emptied are empty
+    1       a move failed, or the hosts to be emptied could not be read
+    3       a move is not done, a host's room is still held, a server had
+            no place, or a host to be emptied is not empty
     ======  ===============================================================
 
-    :param left: servers on hosts that are to be empty; None where that could
-        not be read
+    :param left: servers on hosts that are to be empty; None if that could not
+        be read
     """
     failed = any(one.result == Result.FAILED for one in plan.moves)
     if failed or left is None:
@@ -227,7 +231,11 @@ def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:
 
 
 def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
-    """Yield sentences on servers that are left, and on other work left."""
+    """Yield sentences on what the moves leave undone.
+
+    These are held room, deletions, servers left out, and servers without a
+    place.
+    """
     for move in plan.moves:
         if move.held:
             yield f'{_say_turn(move)}: {_clean(move.held)}.'
@@ -237,49 +245,44 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
     for move in plan.moves:
         if move.result == Result.LEFT_OUT:
             yield f'{_say_turn(move)} was left out: {_clean(move.reason)}.'
-    chosen = [
-        move for move in plan.stranded if move.cause == plan_format.LEFT_OUT
+    left_out = [
+        server
+        for server in plan.stranded
+        if server.cause == plan_format.LEFT_OUT
     ]
-    for kept in chosen[:_MOST_HELPS]:
-        name = _clean(kept.name or kept.server)
-        yield f'{name} stays on {_clean(kept.host)}: {_clean(kept.reason)}.'
-    if (more := len(chosen) - _MOST_HELPS) > 0:
+    for server in left_out[:_MOST_SENTENCES]:
+        name = _clean(server.name or server.server)
+        yield (
+            f'{name} stays on {_clean(server.host)}: {_clean(server.reason)}.'
+        )
+    if (more := len(left_out) - _MOST_SENTENCES) > 0:
         yield f'{more} more that you left out: see without_place of the plan.'
-    stranded = [one for one in plan.stranded if one not in chosen]
+    stranded = [one for one in plan.stranded if one not in left_out]
     if stranded:
         number = messages.count('server', len(stranded))
         names = messages.first_few(
             [f'{one.name or one.server} on {one.host}' for one in stranded]
         )
         yield (f'{number} could not be moved when the plan was made: {names}.')
-        helped: dict[str, list[str]] = {}
-        for lost in stranded:
-            if lost.would_help:
-                helps = messages.clean(lost.would_help, 1000)
-                helped.setdefault(helps, []).append(lost.name or lost.server)
-        for helps, whom in [*helped.items()][:_MOST_HELPS]:
-            whose = f' for {messages.first_few(whom)}' * (
-                len(whom) < len(stranded)
-            )
-            yield f'Fix{whose}: {helps}.'
-        if (more := len(helped) - _MOST_HELPS) > 0:
+        servers_by_fix: dict[str, list[str]] = {}
+        for server in stranded:
+            if server.would_help:
+                fix = messages.clean(server.would_help, 1000)
+                servers = servers_by_fix.setdefault(fix, [])
+                servers.append(server.name or server.server)
+        for fix, servers in [*servers_by_fix.items()][:_MOST_SENTENCES]:
+            is_for_all = len(servers) == len(stranded)
+            whose = '' if is_for_all else f' for {messages.first_few(servers)}'
+            yield f'Fix{whose}: {fix}.'
+        if (more := len(servers_by_fix) - _MOST_SENTENCES) > 0:
             yield f'{more} more: see without_place of the plan.'
 
 
 def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
-    """Yield the next steps, if a move was not made."""
-    missed = [
-        one
-        for one in plan.moves
-        if one.result in (Result.FAILED, Result.LEFT_OUT)
-    ]
-    failed = [one for one in missed if one.result == Result.FAILED]
+    """Yield why the run ended early, and what to do next."""
+    failed = [one for one in plan.moves if one.result == Result.FAILED]
+    are_left_out = any(one.result == Result.LEFT_OUT for one in plan.moves)
     again = f': {messages.clean(plan.command, 1000)}' if plan.command else ''
-    waits = any(
-        one.result == Result.DELETING
-        or (one.result == Result.NOT_TRIED and one.reason)
-        for one in plan.moves
-    )
     in_error = sum(one.is_in_error for one in plan.moves)
     if in_error >= moves_run.MOST_IN_ERROR:
         yield (
@@ -287,24 +290,39 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
             'are in ERROR.'
         )
     if failed:
-        end = max(one.remedy for one in failed)
-        text = _SAID[end]
-        yield f'{text}{again}.' if end == Remedy.NEW_PLAN else text
-        if end == Remedy.FIX:
+        remedy = max(one.remedy for one in failed)
+        text = _NEXT_STEPS[remedy]
+        yield f'{text}{again}.' if remedy == Remedy.NEW_PLAN else text
+        if remedy == Remedy.FIX:
             yield f'{_say_without(plan, failed, again)}.'
         yield from _say_undo(plan.moves)
-    elif missed or waits:
-        yield (
-            f'For the servers left out, make a new plan{again}.'
-            if missed
-            else 'When that room is free, run the command again.'
-        )
+    elif are_left_out:
+        yield f'For the servers left out, make a new plan{again}.'
+    else:
+        yield from _say_wait(plan.moves)
+
+
+def _say_wait(moves: Sequence[moves_plan.Move]) -> Iterator[str]:
+    """Yield what to wait for if a move is due after a deletion, or for room.
+
+    A move without a failure or a server left out is not tried only because
+    it depends on a move whose old room is held, or whose server is being
+    deleted.
+    """
+    is_deleting = any(one.result == Result.DELETING for one in moves)
+    is_held = any(
+        one.result == Result.NOT_TRIED and one.reason for one in moves
+    ) and any(one.held for one in moves)
+    conditions = ['the held room is free'] * is_held
+    conditions += ['the deletion has ended'] * is_deleting
+    if conditions:
+        yield f'When {" and ".join(conditions)}, run the command again.'
 
 
 def _say_undo(moves: Sequence[moves_plan.Move]) -> Iterator[str]:
-    """Yield how to go back, where a plan was half made.
+    """Yield how to undo the moves that were made.
 
-    nova has no way back from an evacuation.
+    nova cannot undo an evacuation.
     """
     made = [
         one
@@ -314,7 +332,7 @@ def _say_undo(moves: Sequence[moves_plan.Move]) -> Iterator[str]:
     if made:
         last = made[-1]
         is_live = last.actual == plan_format.LIVE
-        # From that version on, nova takes a host for each kind of move.
+        # From 2.56 on, a request for a cold migration can name a host, too.
         command = (
             'openstack --os-compute-api-version 2.56 server migrate '
             f'{"--live-migration " * is_live}--host {_clean(last.host)} '
@@ -332,16 +350,20 @@ def _say_undo(moves: Sequence[moves_plan.Move]) -> Iterator[str]:
 def _say_without(
     plan: moves_plan.Plan, failed: list[moves_plan.Move], again: str
 ) -> str:
-    """Describe how to continue without the refused moves."""
-    text = 'To continue without it: --skip SERVER, or --keep-going'
-    # Only hosts that nova names: the others are as good as before.
-    # survive, which plans evacuations, takes no --not-to.
+    """Describe how to continue without the failed moves."""
+    moves = messages.agree(len(failed), 'move', 'moves')
+    text = (
+        f'To continue without the failed {moves}: --skip SERVER, or '
+        '--keep-going'
+    )
+    # Exclude only hosts that nova's reason names: nothing speaks against the
+    # others. survive, which plans evacuations, has no --not-to.
     hosts = {
         one.expected
         for one in failed
         if one.remedy == Remedy.FIX
         and one.method != plan_format.EVACUATE
-        and _names(one.reason, one.expected)
+        and _mentions(one.reason, one.expected)
     }
     if not hosts or not plan.command:
         return text
@@ -351,10 +373,10 @@ def _say_without(
     return f'{text}; or make a new plan{again} {messages.clean(options)}'
 
 
-def _names(reason: str, host: str) -> bool:
-    """Return whether a reason has the name of a host, not of a longer one."""
-    name = rf'(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)'
-    return re.search(name, reason) is not None
+def _mentions(text: str, host: str) -> bool:
+    """Return whether a text names a host, not one whose name contains it."""
+    pattern = rf'(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)'
+    return re.search(pattern, text) is not None
 
 
 def _say_turn(one: moves_plan.Move) -> str:
@@ -362,11 +384,9 @@ def _say_turn(one: moves_plan.Move) -> str:
 
 
 def _say_why(move: moves_plan.Move) -> str:
-    """Return why a move is cold, or is not tried."""
+    """Return the note behind a move: why it is cold, or its reason."""
     if move.actual == plan_format.COLD == move.method and move.why_cold:
-        return f' ({_WHY[move.why_cold]})'
-    if move.result == Result.DELETING:
-        return ''
+        return f' ({_WHY_COLD[move.why_cold]})'
     if move.result in (Result.MOVED, Result.PLANNED, Result.NOT_TRIED):
         return f' ({_clean(move.reason)})' if move.reason else ''
     return ''
@@ -378,5 +398,8 @@ def _to(one: moves_plan.Move) -> str:
 
 
 def _clean(text: str) -> str:
-    """Clean a text of a plan or of nova, of one line or several."""
+    """Return a text of a plan or of nova in one line, for a terminal.
+
+    It has no full stop, because it goes on.
+    """
     return messages.clean(' '.join(text.split()).rstrip('.'), 1000)

@@ -57,8 +57,8 @@ class ReportTestCase(testtools.TestCase):
   1  moved
 Move 2 ('[bold]x[/] :smile:\\n'): No host on b.
 Fix that, then run the command again to continue.
-To continue without it: --skip SERVER, or --keep-going; or make a new plan:
-  nova-ext-sched drain a --not-to b.
+To continue without the failed move: --skip SERVER, or --keep-going; or make a
+  new plan: nova-ext-sched drain a --not-to b.
 To undo the plan instead, enable the hosts (apply --enable) and move back 1
   server, the last one first: openstack --os-compute-api-version 2.56 server
   migrate --host a server 1, then openstack server migrate confirm server 1.
@@ -105,9 +105,8 @@ Moved:
         moves = [test_moves_step.make_move(method='evacuate')]
         moves[0].remedy, moves[0].reason = Remedy.FIX, 'No room on b.'
         text = self.tell(make_plan(moves, Result.FAILED))
-        self.assertIn(
-            '\nTo continue without it: --skip SERVER, or --keep-going.\n', text
-        )
+        said = 'the failed move: --skip SERVER, or --keep-going.\n'
+        self.assertIn(said, text)
         self.assertNotIn('--not-to', text)
 
     @ddt.data(
@@ -210,7 +209,20 @@ Moved:
         ):
             self.assertIn(said, text)
         moves[2].result = Result.MOVED
-        self.assertIn('When that room is free, run', self.tell(plan))
+        self.assertIn('\nWhen the held room is free, run', self.tell(plan))
+
+    def test_servers_being_deleted(self):
+        """They come before what is done, and are waited for."""
+        moves = make_moves(3)
+        results = Result.MOVED, Result.DELETING, Result.NOT_TRIED
+        text = self.tell(make_plan(moves, *results))
+        counts = '  1  not tried\n  1  being deleted\n  1  moved\n'
+        self.assertIn(counts, text)
+        self.assertIn('\nWhen the deletion has ended, run', text)
+        moves[0].held, moves[2].reason = 'x', 'it depends on move 1'
+        text = self.tell(make_plan(moves, *results))
+        said = 'When the held room is free and the deletion has ended, run'
+        self.assertIn(said, text)
 
     def test_colours(self):
         """What failed is red, and nothing else has a colour."""
