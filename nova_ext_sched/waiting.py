@@ -15,14 +15,15 @@ from keystoneauth1 import exceptions
 
 from nova_ext_sched import messages
 
-#: How often a service that is away is asked, and for how long, in seconds.
+#: Seconds between two requests to a service that is away.
 SECONDS = 2
+#: Seconds after which it is given up.
 LONGEST = 600
 
 _LONGEST_REASON = 200
 
-# openstacksdk's, where the first answer of a service is none; not every
-# command that waits has openstacksdk.
+# The names of openstacksdk's errors if a service does not answer at first; not
+# every command that waits has openstacksdk.
 _WITHOUT_VERSIONS = {
     'NotSupported',
     'SDKException',
@@ -87,8 +88,6 @@ class Waiting:
     A proxy that is busy for a moment is not worth a line: it says so the
     second time.
 
-    Called with what was raised, it waits, and returns whether to ask again.
-
     :param say: called with a line
     :ivar lost: seconds that were waited in all
     """
@@ -102,12 +101,16 @@ class Waiting:
         self._last = 0.0
         self._is_said = False
 
-    def __call__(self, exc: BaseException) -> bool:
-        """Wait; False where it is not away, or has been for too long."""
+    def wait(self, exc: BaseException) -> bool:
+        """Wait for a moment; return whether to ask again.
+
+        :param exc: the error of the last request
+        :returns: False if the service is not away, or has been for too long
+        """
         if not is_away(exc):
             return False
         now = time.monotonic()
-        # Nobody says when it answers in between.
+        # A caller may not note each answer: a long pause counts as one.
         if self._since is None or now - self._last > LONGEST:
             self._since, self._is_said = now, False
         elif not self._is_said:
@@ -140,7 +143,7 @@ class Waiting:
             try:
                 answer = question()
             except Exception as exc:
-                if not self(exc):
+                if not self.wait(exc):
                     raise
             else:
                 self.note_answer()

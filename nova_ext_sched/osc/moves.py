@@ -30,7 +30,7 @@ STDIN = '-'
 
 
 class _NotAgreed(Exception):
-    """The user was asked, and said no."""
+    """The user did not agree to carry out the plan."""
 
 
 class ApplyPlan(report.Lister, command.Lister):
@@ -227,9 +227,10 @@ def _ask(
 
 
 def _find_skipped(plan: moves_plan.Plan, names: Sequence[str]) -> list[str]:
-    """Return the UUIDs of servers that are named.
+    """Return the UUIDs of the servers that --skip names.
 
-    :raises exception.InvalidValue: the plan moves none, or several, of a name
+    :raises exception.UnknownName: the plan moves no server, or several, of a
+        name
     """
     skipped: list[str] = []
     for name in names:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks nova about servers and migrations, and requests moves."""
+"""Reads servers and migrations from nova, and requests moves."""
 
 from collections.abc import Callable
 import contextlib
@@ -15,19 +15,20 @@ from openstack.compute.v2 import service
 from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_plan
 
-# Instead of the client's own. From 2.68 on nova-api moves no server past the
-# scheduler; 2.80 shows the user of a migration; from 2.95 on a server is
-# stopped once it was evacuated. Since 2.84 an event has the failure.
+# Used in place of the client's default. At least 2.80, which shows a
+# migration's user (and from 2.68 on a move cannot bypass nova-scheduler);
+# below 2.95, which leaves an evacuated server stopped.
 _MICROVERSION = '2.80'
+# The first whose events of an instance action have the failure.
 _WITH_DETAILS = '2.84'
 
-#: nova did not do what it was asked, or did not answer.
+#: The errors of a service that refuses a request, or does not answer.
 ERRORS: tuple[type[Exception], ...] = (
     exceptions.SDKException,
     keystone_exceptions.ClientException,
 )
 
-# The names of moves in the history of a server.
+# The instance actions of a move and of its confirmation.
 _ACTIONS = ('live-migration', 'migrate', 'evacuate', 'confirmResize')
 
 #: The command that deletes an allocation.
@@ -35,12 +36,14 @@ FREE = 'openstack resource provider allocation delete'
 
 
 class Cloud:
-    """Asks nova, with the resources of openstacksdk.
+    """Reads and changes servers, migrations and services.
 
-    A question is repeated where a service is away; a change is not.
+    Reads are retried while a service is away, and so are changes that have the
+    same effect twice (:meth:`set_status`). Requests for moves and their
+    confirmations are sent once.
 
     :param connection: of openstacksdk
-    :param say: called with a line, where a service is away
+    :param say: called with a line while a service is away
     :ivar user: the ID of the user who asks nova
     """
 
@@ -62,7 +65,7 @@ class Cloud:
 
     @property
     def lost(self) -> float:
-        """Seconds in which services were away."""
+        """Seconds spent waiting for services that were away."""
         return sum(one.lost for one in self._waiting.values())
 
     def read_services(self) -> dict[str, service.Service]:
@@ -77,18 +80,21 @@ class Cloud:
         )
         return {one.host: one for one in services}
 
-    def set_disabled(self, uuid: str, reason: str = '') -> None:
-        """Disable a nova-compute for a reason; enable it without one."""
-        body = {'status': 'disabled', 'disabled_reason': reason}
-        if not reason:
+    def set_status(self, uuid: str, disabled_reason: str = '') -> None:
+        """Disable a nova-compute with a reason, or enable it.
+
+        :param uuid: of the service
+        :param disabled_reason: empty to enable it
+        """
+        body = {'status': 'disabled', 'disabled_reason': disabled_reason}
+        if not disabled_reason:
             body = {'status': 'enabled'}
-        # Doing it twice has the same effect.
         self._ask(
             'nova', lambda: self._tell('PUT', f'/os-services/{uuid}', body)
         )
 
     def read_server(self, uuid: str) -> server.Server | None:
-        """Return a server, None if there is none."""
+        """Return a server; None if it does not exist."""
         with contextlib.suppress(exceptions.NotFoundException):
             found: server.Server = self._ask(
                 'nova', lambda: self._compute.get_server(uuid)
@@ -97,8 +103,8 @@ class Cloud:
         return None
 
     def read_servers_on(self, host: str) -> list[server.Server]:
-        """Return the servers of a host, softly deleted ones too."""
-        # The client has no name for the second.
+        """Return the servers of a host, soft-deleted ones too."""
+        # openstacksdk has no parameter for soft_deleted.
         params = {'all_tenants': '1', 'soft_deleted': '1', 'deleted': '0'}
         params['host'] = host
         found: list[server.Server] = []
@@ -129,7 +135,7 @@ class Cloud:
         return sorted(migrations, key=lambda one: one.id)
 
     def holds(self, one: migration.Migration) -> bool:
-        """Return whether a migration holds room of the host that was left."""
+        """Return whether a migration still has an allocation."""
         return bool(
             self._ask('placement', lambda: self._get_allocations(one.uuid))
         )
@@ -140,7 +146,11 @@ class Cloud:
         return response.json()['allocations']
 
     def wait_for_placement(self, uuid: str) -> None:
-        """Wait until placement answers."""
+        """Wait until placement answers.
+
+        :param uuid: a server whose allocations are asked for; any answer will
+            do, an error too
+        """
 
         def ask() -> None:
             try:
@@ -152,7 +162,7 @@ class Cloud:
         self._ask('placement', ask)
 
     def find_silent(self, uuid: str) -> list[str]:
-        """Return the services that do not answer now, of placement and nova.
+        """Return the names of placement and nova if they do not answer now.
 
         Each is asked once about a server; a refusal counts as an answer.
         """
@@ -189,7 +199,10 @@ class Cloud:
         return found
 
     def begin(self, move: moves_plan.Move) -> None:
-        """Ask nova once for a move; nova-scheduler looks at the host again."""
+        """Request a move, without a retry.
+
+        nova-scheduler checks the host that the request names.
+        """
         host = {'host': move.to}
         self._act(
             move,
@@ -201,19 +214,21 @@ class Cloud:
         )
 
     def confirm(self, move: moves_plan.Move) -> None:
-        """Ask nova once to confirm the migration of a server."""
+        """Request the confirmation of a migration, without a retry."""
         self._act(move, {'confirmResize': None})
 
     @property
     def _compute(self) -> typing.Any:
-        # Where nova was away the client has none, and makes it anew.
+        # Not kept here: if nova did not answer, the connection has no proxy
+        # yet, and makes one at the next access.
         return self._connection.compute
 
     def _act(self, move: moves_plan.Move, body: object) -> None:
         self._tell('POST', f'/servers/{move.server}/action', body)
 
     def _tell(self, method: str, url: str, body: object) -> None:
-        # keystoneauth may ask twice where it has no answer.
+        # By default keystoneauth may send a request again if it gets no
+        # answer.
         response = self._compute.request(
             url,
             method,
@@ -227,21 +242,21 @@ class Cloud:
     def _ask(
         self, name: str, question: Callable[[], typing.Any]
     ) -> typing.Any:
-        """Return an answer of a service, which is asked again while away.
+        """Return a service's answer; ask again while it or keystone is away.
 
-        The service that is away may be keystone.
+        An error whose text or URL has keystone's URL is taken for keystone's.
         """
-        asked = self._waiting[name]
+        asked, keystone = self._waiting[name], self._waiting['keystone']
         while True:
             try:
                 answer = question()
             except ERRORS as exc:
                 text = f'{exc} {getattr(exc, "url", "")}'
                 is_keystone = self._keystone and self._keystone in text
-                service_ = self._waiting['keystone'] if is_keystone else asked
-                if not service_(exc):
+                silent = keystone if is_keystone else asked
+                if not silent.wait(exc):
                     raise
             else:
-                for service_ in (asked, self._waiting['keystone']):
+                for service_ in (asked, keystone):
                     service_.note_answer()
                 return answer

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts of a plan: disabled before the moves, enabled after.
+"""Disables the hosts of a plan before its moves, and enables them after.
 
-Those that are to be empty; of make-room those that have room then, so
-that no other server takes it while the moves run. nova moves no server to a
-disabled host, so hosts that moves go to stay as they are.
+They are the hosts that are to be empty; for a plan of make-room, the hosts
+where it makes room, so that no other server takes that while the moves run.
+nova moves no server to a disabled host, so hosts that moves go to are left
+enabled.
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,8 @@ from nova_ext_sched.cli import report
 from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_plan
 
-# What the reason of a host begins with that is disabled for a plan. A plan
-# that stopped is followed by another, with another time.
+# The beginning of the reason of a host that is disabled for a plan. The time
+# of the plan follows; a plan that failed is followed by one of another time.
 _EMPTY = 'nova-ext-sched: being emptied'
 _ROOM = 'nova-ext-sched: making room'
 _ENABLE = 'openstack compute service set --enable {} nova-compute'
@@ -31,32 +32,32 @@ def disable(
     services: Mapping[str, service.Service],
     is_dry: bool,
 ) -> str:
-    """Disable the hosts of a plan; return which in a clause.
+    """Disable the hosts of a plan; return a clause that names them.
 
-    Those that are disabled stay as they are, with their reason, and are named.
+    Hosts that are disabled already keep their reason, and are named.
 
     :param services: each nova-compute, by its host
     """
-    disabled, before = [], []
-    gets = {move.expected for move in plan.moves} if plan.room_on else ()
+    disabled, already = [], []
+    targets = {move.expected for move in plan.moves} if plan.room_on else ()
     hosts, begin = _choose(plan)
     for host in hosts:
         service_ = services.get(host)
-        if service_ is None or host in gets:
+        if service_ is None or host in targets:
             continue
         if service_.status == 'disabled':
-            before.append(messages.clean(host))
+            already.append(messages.clean(host))
         else:
             disabled.append(host)
             if not is_dry:
-                cloud.set_disabled(
+                cloud.set_status(
                     service_.id, f'{begin}, by the plan of {plan.time}'
                 )
     said = [_count(disabled, 'disabled', is_dry)]
-    if before:
-        is_ = messages.agree(len(before), 'is', 'are')
+    if already:
+        is_ = messages.agree(len(already), 'is', 'are')
         said = said * bool(disabled)
-        said.append(f'{messages.first_few(before)} {is_} disabled already')
+        said.append(f'{messages.first_few(already)} {is_} disabled already')
     return '. '.join(said)
 
 
@@ -66,18 +67,18 @@ def enable(
     services: Mapping[str, service.Service],
     is_dry: bool,
 ) -> report.Report:
-    """Enable the hosts that were disabled for a plan; tell which stay so.
+    """Enable the hosts that were disabled for a plan; name the others.
 
     ====================================  ==================================
-    a host of the plan                    what becomes of it
+    a host of the plan                    result
     ====================================  ==================================
-    that is enabled, or has no            nothing
+    that is enabled, or has no            left as it is
     nova-compute
-    whose reason is that of --disable,    it is enabled
-    for whatever plan
-    that is disabled for another reason   it stays so, and is named with the
-                                          reason and what enables it; the
-                                          exit status is 3
+    whose reason is that of --disable,    enabled
+    of any plan
+    that is disabled for another reason   left disabled, and named with the
+                                          reason and the command that enables
+                                          it; the exit status is 3
     ====================================  ==================================
 
     :param services: each nova-compute, by its host
@@ -92,7 +93,7 @@ def enable(
         if reason.startswith(begin):
             enabled.append(host)
             if not is_dry:
-                cloud.set_disabled(service_.id)
+                cloud.set_status(service_.id)
         else:
             shown = messages.clean(reason) or 'without a reason'
             named = messages.clean(host)

@@ -19,8 +19,8 @@ from nova_ext_sched.osc import moves_words
 class Left:
     """A server on a host that is to be empty, and that no move names.
 
-    :ivar why: why it is there, and what helps, if it is being deleted; empty
-        of one that came there after the plan was made
+    :ivar why: if it is being deleted, a text that says so, and what to do;
+        else empty: it came there after the plan was made
     """
 
     server: str
@@ -37,25 +37,26 @@ class Left:
 def find(
     plan: moves_plan.Plan, cloud: moves_cloud.Cloud, is_dry: bool
 ) -> list[Left]:
-    """Return the servers on the hosts of a plan that the plan does not name.
+    """Return the servers on the hosts of a plan that nothing else reports.
 
-    A move that was not made names its server, and the plan lists those that it
-    could not move. A server that is being deleted has a minute to go.
+    The report names the servers of moves that are not done, and those that the
+    plan could not move. A server that is being deleted gets
+    :data:`.moves_making.HELD` seconds to end.
 
-    :param is_dry: whether nothing is waited for
+    :param is_dry: whether to return at once
     :raises Exception: one of :data:`.moves_cloud.ERRORS`
     """
-    told = {one.server for one in plan.stranded}
-    told |= {
+    reported = {one.server for one in plan.stranded}
+    reported |= {
         one.server for one in plan.moves if one.result not in moves_plan.OVER
     }
     began = time.monotonic()
     while True:
         there = [
-            one
+            server
             for host in plan.to_be_empty
-            for one in cloud.read_servers_on(host)
-            if one.id not in told
+            for server in cloud.read_servers_on(host)
+            if server.id not in reported
         ]
         is_late = time.monotonic() - began > moves_making.HELD
         if (
@@ -79,7 +80,7 @@ def find(
 
 
 def say(plan: moves_plan.Plan, left: Iterable[Left]) -> list[str]:
-    """Return sentences on the servers that were found."""
+    """Return sentences on the servers that :func:`find` found."""
     said = [f'{one.shown}: {one.why}.' for one in left if one.why]
     new = [one for one in left if not one.why]
     if new:

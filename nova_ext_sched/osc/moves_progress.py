@@ -11,7 +11,8 @@ from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_run
 from nova_ext_sched.osc.moves_plan import Result
 
-#: Seconds after which a wait is reported; then each time after twice as long.
+#: Seconds after which a wait is first reported; then each time after it has
+#: lasted twice as long.
 WAITS = 60
 
 
@@ -20,8 +21,8 @@ class Progress(moves_run.Progress):
 
     :param moves: all of the plan
     :param say: called with a line
-    :param advance: of the bar, where there is one; called with the number of
-        moves, and what it shows beside it
+    :param advance: advances the bar, if there is one; called with a number of
+        moves and the label beside the bar
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Progress(moves_run.Progress):
         self._say(f'{messages.clean(text, 1000)}{left}.')
 
     def wait(self, move: moves_plan.Move, reason: str) -> None:
-        """Report what a move waits for, after a while."""
+        """Report what a move waits for, if it has for a while."""
         now = time.monotonic()
         since, then, said = self._waits.setdefault(
             move.turn, (now, now + WAITS, '')
@@ -65,7 +66,7 @@ class Progress(moves_run.Progress):
             )
 
     def _say_left(self) -> str:
-        """Estimate the time left, by the moves that were made."""
+        """Estimate the time left from the time of the moves made so far."""
         left = self._total - self._ended
         if not self._made or not left:
             return ''

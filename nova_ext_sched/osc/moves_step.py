@@ -14,32 +14,33 @@ from openstack.compute.v2 import server as sdk_server
 from nova_ext_sched import plan_format
 from nova_ext_sched.osc import moves_plan
 
-# Tasks of a migration, which nova-conductor may yet have to record.
+# Task states of a server that migrates; its migration may not be recorded yet.
 _MOVING = {'migrating', 'resize_prep', 'resize_migrating', 'resize_migrated'}
 _MOVING |= {'resize_finish'}
 _DELETING = {'deleting', 'soft-deleting'}
 _SOFT_DELETED = 'SOFT_DELETED'
 _NOWHERE = {'DELETED', 'SHELVED_OFFLOADED'}
 
-# How nova calls the migrations of a kind, and those that are over. A server
-# may have been stopped, or started, since its move was planned.
+# nova's migration types for each method. Live and cold share them: a server
+# may have been stopped or started since its move was planned.
 _MIGRATIONS = {'live-migration', 'migration'}
 _TYPES = {
     plan_format.LIVE: _MIGRATIONS,
     plan_format.COLD: _MIGRATIONS,
     plan_format.EVACUATE: {'evacuation'},
 }
+# Statuses of a migration that succeeded, and of one that is over.
 _ARRIVED = {'completed', 'confirmed', 'done'}
 _OVER = _ARRIVED | {'error', 'failed', 'cancelled', 'reverted'}
 
 _TO_CONFIRM, _ERROR = 'VERIFY_RESIZE', 'ERROR'
 _RUNS, _STOPPED = {'ACTIVE', 'PAUSED'}, {'SHUTOFF'}
-# Of a guest that has shut itself down, or crashed: nova's numbers.
+# nova's power states SHUTDOWN and CRASHED.
 _OFF = {4, 6}
 
 
 class Step(enum.Enum):
-    """The next step of a move."""
+    """The state of a move, which says what to do next; see :func:`decide`."""
 
     BEGIN = enum.auto()
     BEGIN_LIVE = enum.auto()
@@ -61,18 +62,19 @@ class Step(enum.Enum):
 class Stall(enum.Enum):
     """A way in which nova loses a migration while a service is away.
 
-    - FORGOTTEN: nova-api gives a server a task before it hands a migration on,
-      and the task ends after the migration. A cell's database that is away
-      then, or a nova-compute that starts anew, leaves a migration that is
-      under way for ever, of a server without a task on its old host.
-    - UNCONFIRMED: the cell's database was away while nova-compute confirmed
-      it. nova-api neither confirms nor reverts it any more.
-    - TASK_LEFT: nova-compute records first that a migration failed, and ends
-      the task when it has undone it. Where that fails too, because keystone is
-      away, say, the task stays, and nova-api takes no other request.
-    - UNHEARD: nova-api gave a server its task, and nova-conductor, which
-      records the migration first, has none, or has left it as it was then. It
-      may be slow, or the request may be lost.
+    - FORGOTTEN: the migration is still under way, but its server is on the old
+      host without a task. In nova the task begins before the migration and
+      ends after it, unless nova-compute restarts meanwhile, or the cell's
+      database is away while nova works on the migration.
+    - UNCONFIRMED: the migration stays ``confirming``, because the cell's
+      database was away while nova-compute confirmed it. nova-api can then
+      neither confirm nor revert it.
+    - TASK_LEFT: the migration has failed but the server keeps its task,
+      because undoing the migration failed too (keystone was away, for
+      example). nova-api then takes no other request.
+    - UNHEARD: the server has its task, but nova-conductor has recorded no
+      migration, or only accepted it. It may be slow, or the request may be
+      lost.
     """
 
     FORGOTTEN = enum.auto()
@@ -81,7 +83,8 @@ class Stall(enum.Enum):
     UNHEARD = enum.auto()
 
 
-#: How nova is asked then; None for as planned.
+#: The method that nova is asked for at each step that begins a move; None for
+#: the planned one.
 BEGINNINGS = {
     Step.BEGIN: None,
     Step.BEGIN_LIVE: plan_format.LIVE,
@@ -90,7 +93,7 @@ BEGINNINGS = {
 
 
 def is_under_way(one: migration.Migration) -> bool:
-    """Return whether a migration is; one to be confirmed is, too."""
+    """Return whether a migration is under way, or waits for confirmation."""
     return one.status not in _OVER
 
 
@@ -99,8 +102,9 @@ def list_under_way(
 ) -> list[migration.Migration]:
     """Return the migrations of a server that are under way.
 
-    nova carries out one after the other. So one that it left as it was, while
-    a service was away, does not count after a later one has arrived.
+    nova makes a server's migrations one at a time. So a migration that never
+    ended, because a service was away, does not count if a later one has
+    succeeded.
 
     :param migrations: all of the server, the oldest first
     """
@@ -115,26 +119,30 @@ def find_stall(
     server: sdk_server.Server | None,
     others: Sequence[migration.Migration] = (),
 ) -> Stall | None:
-    """Return how nova seems to have ceased to work on a migration, if it does.
+    """Return how nova seems to have lost a migration; None if it has not.
 
-    It may also be between two steps, so that only time tells.
+    nova may only be between two steps: the caller waits before it believes
+    this.
 
     ====================  =================================  ===============
-    the own migration     the server                         ceased
+    the own migration     the server                         result
     ====================  =================================  ===============
-    any                   is gone                            no
+    any                   is gone                            None
     none                  has a task of a migration, and no  unheard
                           migration that is under way
-    none                  any other                          no
+    none                  any other                          None
     is accepted           has a task of a migration          unheard
     is under way          has no task, is on its old host,   forgotten
                           and waits for no confirmation
-    is being confirmed    has no task, and waits for         unconfirmed
-                          confirmation
+    is "confirming"       has no task, and is in             unconfirmed
+                          VERIFY_RESIZE
     is over               has a task of a migration          task left
-    any other             any other                          no
+    any other             any other                          None
     ====================  =================================  ===============
 
+    :param own: the move's own migration, the last of :func:`list_own`; None if
+        it has none
+    :param server: None if it is gone
     :param others: all migrations of the server, the oldest first
     """
     if server is None:
@@ -156,12 +164,15 @@ def find_stall(
 
 
 def is_deleting(server: sdk_server.Server) -> bool:
-    """Return whether a server is on its host until its deletion ends."""
+    """Return whether a server is being deleted, or is soft-deleted."""
     return server.task_state in _DELETING or is_soft_deleted(server)
 
 
 def is_soft_deleted(server: sdk_server.Server) -> bool:
-    """Return whether a server has its host for as long as nova keeps it."""
+    """Return whether a server is soft-deleted.
+
+    It then stays on its host until nova reclaims it.
+    """
     return bool(server.status == _SOFT_DELETED)
 
 
@@ -172,14 +183,18 @@ def list_own(
     time: str,
     before: Collection[int] | None = None,
 ) -> list[migration.Migration]:
-    """Return the migrations that were begun for a move, the last one last.
+    """Return the migrations begun for a move, the oldest first.
 
-    They are of this user, move a server as the move may, between its hosts,
-    and are no older than the plan. Where the move was asked for in this run,
-    clocks do not count: they are none of those that there were before.
+    They are the user's, of a type that fits the method, from the move's host
+    to its destination, and not older than the plan. If this run asked for the
+    move, only migrations that are not in ``before`` count, whatever the clocks
+    say.
 
+    :param migrations: all of the server, the oldest first
+    :param user: the ID of the user who makes the moves
     :param time: when the plan was made
-    :param before: the IDs of those that there were
+    :param before: IDs of the server's migrations before the request; None if
+        this run did not ask for the move
     """
     return [
         migration_
@@ -187,9 +202,9 @@ def list_own(
         if migration_.migration_type in _TYPES[move.method]
         and migration_.user_id == user
         and migration_.source_compute == move.host
-        # nova may not have chosen yet where it goes.
+        # nova may not have chosen the destination yet.
         and (move.to is None or migration_.dest_compute in (None, move.to))
-        # In a plan, times have no fraction.
+        # The times of a plan have no fractions of a second.
         and (
             migration_.created_at[:19] >= time[:19]
             if before is None
@@ -199,12 +214,12 @@ def list_own(
 
 
 def runs(server: sdk_server.Server) -> bool:
-    """Return whether a guest runs, or may run."""
+    """Return whether a server's guest runs, or may run."""
     return server.status in _RUNS and server.power_state not in _OFF
 
 
 def is_stopped(server: sdk_server.Server) -> bool:
-    """Return whether nova knows that a guest does not run."""
+    """Return whether nova knows that a server's guest does not run."""
     return server.status in _STOPPED or (
         server.status in _RUNS and server.power_state in _OFF
     )
@@ -217,57 +232,63 @@ def decide(
     own: migration.Migration | None,
     has_begun: bool,
 ) -> tuple[Step, str]:
-    """Return the next step, and why the run stops where it does.
+    """Return the next step, and the reason of a stop, busy or elsewhere.
 
-    The first row that fits decides:
+    *Its host* is the host that the plan moves it from; it is *dead* if the
+    plan evacuates it. Migrations count as :func:`list_under_way` says. The
+    first row that fits decides:
 
     ==========================================  =============================
     the server                                  step
     ==========================================  =============================
     is deleted or offloaded, or is being        gone
     deleted away from its host
-    is on its host and being deleted, softly    deleting: it holds its host
-    too                                         until that has ended; gone if
-                                                its host is dead
-    is on a host that nova does not tell        stop
-    is on the expected host in ERROR, without   broken: nova goes no further,
-    a task, and the own migration is the last   whatever it says of that
-    is on the expected host without a task,     moved: somebody has set its
-    and the own migration is being confirmed,   state, because nova did not go
-    but not the server                          on
-    has the own migration under way             wait; confirm if nova waits
-                                                for that
-    has another one, away from where it goes    moved
-    has another one that waits to be confirmed  stop: that is its owner's
-    has another one, after which none has       busy
-    arrived
-    waits for its resize to be confirmed        wait if there was an own one
-                                                or the move has begun, else
-                                                stop
-    is about to migrate, or has a task and      wait
-    the move has begun
-    is on the expected host in ERROR, and the   broken
-    move has begun
+    is on its host, being deleted or            deleting; gone if its host is
+    soft-deleted                                dead
+    is on a host that nova does not name        stop
+    is on the expected host in ERROR, without   broken, whatever the
+    a task, and its last migration is the own   migration's status
+    one
+    is on the expected host without a task, and moved: somebody has reset its
+    the own migration is "confirming", but the  state
+    server is not in VERIFY_RESIZE
+    has the own migration under way             wait; confirm if it is
+                                                finished, and the server in
+                                                VERIFY_RESIZE without a task
+    is on the expected host, has others under   moved
+    way, and none of them is from its host
+    has another under way that is finished,     stop: its owner has to
+    and is in VERIFY_RESIZE                     confirm or revert it
+    has another under way                       busy
+    is in VERIFY_RESIZE                         wait if there was an own
+                                                migration or the move has
+                                                begun, else stop
+    has the task of a migration, or any task    wait
+    after the move has begun
+    is on the expected host in ERROR, without   broken
+    a task, and the move has begun
     is on the expected host                     moved
     is on another host                          elsewhere
     is on its host in ERROR, without a task     broken at home, whoever broke
                                                 it; begin if its host is dead
                                                 and the move has not begun
-    is on its host, and the move has begun      failed; cancelled if that is
-                                                the status of the own one
-    is on its host, and that is dead            begin: nothing ends a task
-                                                there
+    is on its host, and the move has begun      cancelled if the own migration
+                                                is, else failed
+    is on its host, which is dead               begin, whatever its task:
+                                                nothing there will end it
     is on its host, with a task                 busy
-    is on its host and runs, and was to be      begin live: nobody is to lose
-    moved cold because it was stopped           a server that runs
+    is on its host and runs, and was to be      begin live: it must not be
+    moved cold because it was stopped           shut down
     is on its host and stopped, and was to be   begin cold
     moved live
     is on its host                              begin
     ==========================================  =============================
 
+    :param server: None if it is gone
     :param migrations: all of the server, the oldest first
-    :param own: the last of :func:`list_own`; None where there is none
-    :param has_begun: whether this run has asked for the move, or waited for it
+    :param own: the last of :func:`list_own`; None if there is none
+    :param has_begun: whether this run has asked for the move, or seen it under
+        way
     """
     if server is None or server.status in _NOWHERE:
         return Step.GONE, ''

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Words the reasons of moves that are not made, or not wholly."""
+"""Describes why a move was not made or not finished, and what to do."""
 
 from collections.abc import Collection
 import datetime
@@ -12,10 +12,10 @@ from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_step
 
-#: After how many seconds without a sign nova has lost a deletion.
+#: Seconds without a change after which a deletion counts as lost.
 LONG = 3600
 
-# nova's numbers, as the client shows them.
+# nova's power states in the words of the OpenStackClient.
 _POWER_STATES = {
     0: 'NOSTATE',
     1: 'Running',
@@ -26,7 +26,7 @@ _POWER_STATES = {
 }
 _ON, _OFF = {1, 3}, {4, 6}
 
-# What explain calls the operation of a move.
+# The operation of explain for each method.
 _OPERATIONS = {
     plan_format.LIVE: 'live-migrate',
     plan_format.COLD: 'migrate',
@@ -35,12 +35,12 @@ _OPERATIONS = {
 
 
 def say_fault(exc: Exception) -> str:
-    """Return nova's reason of an error."""
+    """Return the text of an error: nova's own if it has one."""
     return getattr(exc, 'details', None) or str(exc)
 
 
 def say_changed(move: moves_plan.Move) -> str:
-    """Return why a move is not made by its method; empty where it is."""
+    """Return why a move is not made by its planned method; empty if it is."""
     if move.actual == move.method:
         return ''
     now = 'runs' if move.actual == plan_format.LIVE else 'is stopped'
@@ -50,20 +50,20 @@ def say_changed(move: moves_plan.Move) -> str:
 def say_broken(
     move: moves_plan.Move, server: typing.Any, own: typing.Any, reason: str
 ) -> str:
-    """Describe a server that is in ERROR, and what helps.
+    """Describe a server that is in ERROR, and what to do.
 
     ====================  ===================================================
-    its power state       what helps
+    its power state       what to do
     ====================  ===================================================
-    Running or Paused     its state is set to active, if its guest runs
-    Shutdown or Crashed   the same, and then it is stopped
-    any other             its guest is started: nova cannot say how it is
-    none, on its old      nothing is needed: the next run evacuates it
-    host that is dead
+    any, on its old host  nothing: the next run evacuates it
+    that is dead
+    Running or Paused     set its state to active, if its guest runs
+    Shutdown or Crashed   set its state to active, then stop it
+    any other             reboot it hard: nova cannot say whether it runs
     ====================  ===================================================
 
-    :param own: the migration of the move; None where there is none
-    :param reason: nova's; empty where it has none
+    :param own: the move's own migration; None if it has none
+    :param reason: nova's; empty if it has none
     """
     host, power = server.compute_host, server.power_state
     shown = _POWER_STATES.get(power, 'unknown')
@@ -101,10 +101,13 @@ def say_task(own: typing.Any, server: typing.Any) -> str:
 def say_stale(
     move: moves_plan.Move, own: typing.Any, server: typing.Any
 ) -> str:
-    """Describe what keeps a server from moving, and what helps."""
+    """Describe what keeps a server from moving, and what to do.
+
+    :param own: the move's own migration, which nova has lost
+    """
     said, host = say_task(own, server), server.compute_host
     if moves_step.is_under_way(own):
-        # nova-compute of the host that it left confirms it.
+        # nova-compute of the old host confirms a migration.
         said, host = f'its {own.migration_type} is {own.status}', move.host
     return (
         f'{said}. Check in the nova-compute log of {host} that it does not go '
@@ -115,9 +118,9 @@ def say_stale(
 def say_unheard(
     move: moves_plan.Move, server: typing.Any, own: typing.Any
 ) -> str:
-    """Describe a request that nova-conductor may have lost, and what helps.
+    """Describe a request that nova-conductor may have lost, and what to do.
 
-    :param own: the migration of the move; None where there is none
+    :param own: the move's own migration; None if it has none
     """
     has = 'but nova has no migration of it'
     if own is not None:
@@ -130,7 +133,7 @@ def say_unheard(
 
 
 def say_held(move: moves_plan.Move, holding: Collection[typing.Any]) -> str:
-    """Return which migrations hold the room that a server left."""
+    """Return which migrations still hold room on a server's old host."""
     return '; '.join(
         f'the allocation of its {one.migration_type}, {one.uuid} '
         f'({one.status}), still holds its room on {move.host}: '
@@ -140,7 +143,7 @@ def say_held(move: moves_plan.Move, holding: Collection[typing.Any]) -> str:
 
 
 def say_deleting(server: typing.Any) -> str:
-    """Describe a deleted server that is still on its host, and what helps."""
+    """Describe a deleted server that is still on its host, and what to do."""
     host, uuid = server.compute_host, server.id
     if moves_step.is_soft_deleted(server):
         return (
@@ -167,7 +170,7 @@ def may_be_gone_soon(server: typing.Any) -> bool:
 
 
 def say_explain(move: moves_plan.Move) -> str:
-    """Return the command that says why nova found no host for a move."""
+    """Return the explain command for a move that nova found no host for."""
     text = (
         f'nova-ext-sched explain --server {move.server} --operation '
         f'{_OPERATIONS[move.actual]}'
@@ -176,9 +179,12 @@ def say_explain(move: moves_plan.Move) -> str:
 
 
 def is_older(written: str | None, seconds: float) -> bool:
-    """Return whether a time of nova's is past, if the clocks are right.
+    """Return whether a time of nova's is longer ago than some seconds.
 
-    :param written: in UTC; None where nova has none
+    nova's clock and this one may differ.
+
+    :param written: in UTC; None if nova has none
+    :returns: False without a time
     """
     if not written:
         return False
@@ -188,9 +194,9 @@ def is_older(written: str | None, seconds: float) -> bool:
 
 
 def name_host(host: str, service: typing.Any) -> str:
-    """Return why nova takes no server to a host; empty where it seems fine.
+    """Return why nova moves no server to a host; empty if nothing shows why.
 
-    :param service: its nova-compute; None where nova has none
+    :param service: its nova-compute; None if nova has none
     """
     shown = messages.clean(host)
     if service is None:

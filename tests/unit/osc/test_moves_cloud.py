@@ -194,7 +194,7 @@ class CloudTestCase(testtools.TestCase):
     def test_a_host_is_disabled_all_the_same(self):
         url = f'{NOVA}/os-services/uuid'
         self.http.put(url, [DOWN, DOWN, {'json': {'service': {}}}])
-        self.connect().set_disabled('uuid', 'why')
+        self.connect().set_status('uuid', 'why')
         self.assertEqual(
             {'status': 'disabled', 'disabled_reason': 'why'},
             self.http.last_request.json(),

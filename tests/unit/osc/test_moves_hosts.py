@@ -43,7 +43,7 @@ class HostsTestCase(testtools.TestCase):
                 said,
             )
             calls = [mock.call('id a', OURS)] * (not is_dry)
-            self.assertEqual(calls, self.cloud.set_disabled.mock_calls)
+            self.assertEqual(calls, self.cloud.set_status.mock_calls)
 
     def test_a_second_time(self):
         for hosts, expected in (
@@ -53,7 +53,7 @@ class HostsTestCase(testtools.TestCase):
             plan = self.plan(*hosts)
             said = moves_hosts.disable(plan, self.cloud, self.services, False)
             self.assertEqual(expected, said)
-        self.cloud.set_disabled.assert_not_called()
+        self.cloud.set_status.assert_not_called()
 
     def test_room(self):
         """A host that a move goes to takes servers; others wait."""
@@ -66,7 +66,7 @@ class HostsTestCase(testtools.TestCase):
             self.cloud.reset_mock()
             moves_hosts.disable(plan, self.cloud, self.services, False)
             expected = [mock.call(f'id {host}', reason) for host in hosts]
-            self.assertEqual(expected, self.cloud.set_disabled.mock_calls)
+            self.assertEqual(expected, self.cloud.set_status.mock_calls)
         for one in (self.services['a'], self.services['b']):
             one.status = 'disabled'
         self.services['a'].disabled_reason = reason
@@ -93,8 +93,8 @@ class HostsTestCase(testtools.TestCase):
         made = moves_hosts.enable(plan, self.cloud, self.services, False)
         self.assertEqual((status, said), (made.status, made.sentence))
         expected = [mock.call(f'id {one}') for one in hosts if one in 'bc']
-        self.assertEqual(expected, self.cloud.set_disabled.mock_calls)
+        self.assertEqual(expected, self.cloud.set_status.mock_calls)
         self.cloud.reset_mock()
         made = moves_hosts.enable(plan, self.cloud, self.services, True)
         self.assertEqual(status, made.status)
-        self.cloud.set_disabled.assert_not_called()
+        self.cloud.set_status.assert_not_called()
