@@ -24,14 +24,14 @@ from nova_ext_sched.policy import isolation
 
 T = typing.TypeVar('T')
 
-# The trait of a provider that others use, those of its aggregates.
+# The trait of a provider that shares its inventory in its aggregates.
 _SHARES = 'MISC_SHARES_VIA_AGGREGATE'
 
-#: How many requests are under way at once.
+#: The most requests that are under way together.
 WORKERS = 4
 
-# The least that gives aggregates and compute nodes their UUIDs. From 2.88 on
-# the list of hypervisors asks each compute service for its uptime.
+# The first that shows the UUIDs of aggregates and compute nodes. From 2.88 on
+# nova asks each compute service for its uptime when it lists hypervisors.
 _MICROVERSION = '2.53'
 
 _LONGEST_TRAIT = 255
@@ -76,9 +76,10 @@ class Node:
     :ivar name: hypervisor host name, which is the provider's name
     :ivar uuid: of the compute node, which is the provider's UUID
     :ivar traits: the provider's traits that faults and plans depend on
-    :ivar aggregates: UUIDs of those of the provider that they depend on
-    :ivar elsewhere: names of the other providers that its servers can take
-        from, in its tree or shared, by each of these traits that they have
+    :ivar aggregates: UUIDs of the provider's aggregates that faults and plans
+        depend on
+    :ivar elsewhere: by trait, the names of other providers with it that the
+        host's servers can use, in the same tree or shared
     """
 
     host: str
@@ -91,15 +92,15 @@ class Node:
     )
 
     def offers(self, trait: str) -> bool:
-        """Return whether any request that requires a trait finds it."""
+        """Return whether some request that requires a trait finds the node."""
         return trait in self.traits or trait in self.elsewhere
 
 
 class Place(typing.NamedTuple):
-    """A provider with a trait that is not a host's own.
+    """Providers with a trait that the hosts' own providers lack.
 
-    A request finds them only if it takes from such a provider, for example
-    a device, or storage that is shared.
+    A request that requires the trait finds the hosts only if it uses such a
+    provider, for example a device or shared storage.
     """
 
     trait: str
@@ -141,7 +142,7 @@ class Cloud:
 
     @functools.cached_property
     def leftovers(self) -> Mapping[Node, set[str]]:
-        """The traits whose records nodes have and that nothing requires."""
+        """The recorded traits that no aggregate of a node's host requires."""
         return {
             node: traits
             for node in self.nodes
@@ -174,7 +175,7 @@ class Cloud:
                 yield Place(trait, sorted(names), self.name_hosts(lacking))
 
     def name_hosts(self, nodes: Iterable[Node]) -> list[str]:
-        """Return the hosts of nodes; of several of one host, each node."""
+        """Return nodes' hosts, with the node's name if its host has more."""
         return sorted(
             node.host
             if len(self.nodes_by_host[node.host]) == 1
@@ -223,7 +224,7 @@ def read(
         for agg in aggregates
         if agg.has_trait_keys
     }
-    # What is asked for that a provider has: traits, and UUIDs of aggregates.
+    # The queried traits, and UUIDs of aggregates, that each provider has.
     has = collections.defaultdict(set)
     with futures.ThreadPoolExecutor(WORKERS) as pool:
         answers = pool.map(client.resource_providers, queries.values())
@@ -252,13 +253,14 @@ def _list_nodes(
 ) -> list[tuple[str, str, str]]:
     """Return host, name and UUID of the compute nodes that placement has.
 
-    nova reads two rows of its databases for each hypervisor that it lists: 3
-    ms and more. It lists its compute services at once. As a rule, a compute
-    node, and so its provider, has the name of its host; where that explains
-    each host or each provider, no hypervisor is asked about.
+    nova reads two rows of its databases for each hypervisor that it lists,
+    which takes 3 ms and more; it lists all compute services in one query. As a
+    rule, a compute node, and so its provider, has the name of its host. If
+    each host has such a provider, or each provider such a host, hypervisors
+    are not listed.
 
-    :param by_name: take a provider with the name of a host for that of its
-        compute node; else nova says which it is
+    :param by_name: whether a provider with the name of a host may be taken
+        for its compute node's; else nova lists the hypervisors
     """
     if by_name:
         roots = {
@@ -292,7 +294,7 @@ def _find_elsewhere(
 ) -> Mapping[str, Mapping[str, list[str]]]:
     """Return which providers have traits for each root, by the root's UUID.
 
-    Two requests for each sharing provider that has one of the traits.
+    This makes two requests for each sharing provider with one of the traits.
 
     :param has: the traits or aggregates of each provider
     """
@@ -323,7 +325,7 @@ def get_traits(aggregates: Iterable[Aggregate]) -> set[str]:
 
 
 def get_records(traits: Iterable[str]) -> set[str]:
-    """Return the records of those traits whose name leaves room for one."""
+    """Return the records of traits, of names that are not too long for one."""
     records = {isolation.RECORD + trait for trait in traits}
     return {record for record in records if len(record) <= _LONGEST_TRAIT}
 

@@ -7,12 +7,13 @@ let the right requests in and keep the others out,
 
 * placement must know each trait that the aggregate requires,
 * the resource provider of each of the aggregate's hosts must have each of
-  them (nova documents a shell loop for it), or another provider that its
-  servers can take from, as that of a device, and
-* it must be in the placement aggregate of the same UUID (nova does that when
-  the host is added; it is missing where placement was down then).
+  these traits (nova documents a shell loop for it), or another provider must
+  that the host's servers can use, for example a device's, and
+* the host's own provider must be in the placement aggregate of the same UUID
+  (nova puts it there when the host is added, unless placement is down).
 
-A finding has the steps that sync takes to put it right.
+A finding has the steps by which ``openstack aggregate isolation sync`` puts it
+right.
 """
 
 from collections.abc import Iterable
@@ -42,7 +43,7 @@ class Fault(typing.NamedTuple):
 _SYNC = 'Run sync'
 _SET = 'openstack aggregate set --property'
 
-#: By a word for programs that read it; it stays as it is.
+#: The kinds of fault by the name that programs read; the names are stable.
 FAULTS = {
     'trait-missing': Fault(
         'No server can land on these hosts: requests with the trait do not '
@@ -103,17 +104,18 @@ FAULTS = {
     ),
 }
 
-#: The faults that let no server land on the hosts.
+#: The names of the faults that let no server land on the hosts.
 CLOSING = {fault for fault, meant in FAULTS.items() if meant.closes}
 
 
 class Finding(typing.NamedTuple):
-    """Something that is wrong with an aggregate.
+    """A fault of an aggregate.
 
     :ivar fault: one of :data:`FAULTS`
-    :ivar problem: the sentence, without the hosts
-    :ivar hosts: the hosts that it is about; empty if it is about all
-    :ivar steps: sync's steps, possible or not
+    :ivar problem: a clause that describes it, without the hosts
+    :ivar hosts: the hosts that it concerns; empty if it concerns all of the
+        aggregate
+    :ivar steps: the steps by which sync would fix it, possible or not
     """
 
     fault: str
@@ -143,8 +145,8 @@ def find(
 ) -> list[Finding]:
     """Return the faults of an isolated aggregate.
 
-    :param declared: traits that only hosts of isolated aggregates have
-        (``forbid_by_trait``)
+    :param declared: the traits that the option ``forbid_by_trait`` reserves
+        for hosts of isolated aggregates
     """
     return [
         *_find_in_metadata(aggregate, cloud),
@@ -159,7 +161,8 @@ def _find_in_metadata(
 ) -> Iterable[Finding]:
     for key, value in sorted(aggregate.metadata.items()):
         trait, fault = isolation.read_item(key, value)
-        # A name that placement cannot have is reported below.
+        # An impossible trait name is reported as impossible-trait, by the loop
+        # over the traits.
         if fault and (trait is None or isolation.is_trait_name(trait)):
             yield Finding(
                 'unread-value' if trait is None else 'misspelt',
@@ -189,6 +192,8 @@ def _find_in_hosts(
     aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Finding]:
     present = cloud.list_nodes(aggregate)
+    # Step.wanted has the names that people read as values; those of traits are
+    # the keys themselves.
     traits = {trait: trait for trait in aggregate.traits}
     if hosts := [
         host for host in aggregate.hosts if host not in cloud.nodes_by_host
@@ -212,15 +217,17 @@ def _find_in_hosts(
         if lacking := [node for node in present if not node.offers(trait)]:
             problem = f'the resource provider lacks {trait}'
             steps = [isolation_step.give(node, trait) for node in lacking]
+            # The reason depends on the trait alone: it is the same for all.
             if steps[0].reason:
                 problem += (
-                    ', which nova-compute itself sets on hosts that have it'
+                    ', which nova-compute sets itself where the host supports '
+                    'it'
                 )
             yield Finding(
                 'trait-missing', problem, cloud.name_hosts(lacking), steps
             )
     outside = [n for n in present if aggregate.uuid not in n.aggregates]
-    # One that isolates nothing keeps no request out.
+    # Without traits the aggregate isolates nothing.
     if outside and traits:
         steps = [
             isolation_step.Step(
@@ -256,6 +263,7 @@ def _find_conflicts(
         other.name: other
         for host in aggregate.hosts
         for other in cloud.isolated_by_host.get(host, ())
+        if other.uuid != aggregate.uuid
     }
     for name, other in sorted(others.items()):
         if more := sorted(set(other.traits).difference(aggregate.traits)):
@@ -291,14 +299,15 @@ def _find_outside(
         if hosts := cloud.name_hosts(
             node
             for node in cloud.nodes
-            # root_required asks the host's own provider alone.
+            # Placement checks forbidden traits on the host's own provider
+            # alone (root_required), so ``elsewhere`` does not count.
             if trait in node.traits
             and trait not in cloud.get_required_traits(node.host)
         ):
             yield Finding(
                 'trait-outside',
-                f'forbid_by_trait names {trait}, but hosts outside the '
-                f'aggregates that require it have it',
+                f'forbid_by_trait names {trait}, but hosts have it whose '
+                f'aggregates do not require it',
                 hosts,
             )
 
@@ -306,9 +315,11 @@ def _find_outside(
 def find_leftovers(
     cloud: isolation_cloud.Cloud, trait: str
 ) -> Iterable[Finding]:
-    """Yield hosts with a trait of sync's that is not required of them.
+    """Yield a finding if hosts keep a trait from sync without need.
 
-    :param trait: of one aggregate or more, or of none any more
+    No aggregate of these hosts requires it.
+
+    :param trait: a trait that some aggregate requires, or required once
     """
     if hosts := cloud.name_hosts(
         node

@@ -2,10 +2,10 @@
 
 """Plans the changes in placement that isolated aggregates need.
 
-The plan has the steps of what :mod:`.isolation_findings` finds, one write for
-each provider, and what ``--prune`` takes back. It has only what is missing, so
-it is idempotent: after a complete run the next plan is empty, and after a
-partial run it has the rest.
+The plan has the steps of the findings of :mod:`.isolation_findings`, one write
+for each provider, and with ``--prune`` the removal of leftovers. It has only
+what is missing, so it is idempotent: after a complete run the next plan is
+empty, and after a partial run it has the rest.
 """
 
 from collections.abc import Iterable
@@ -26,9 +26,8 @@ def make(
 ) -> list[isolation_step.Step]:
     """Return the changes, in the order in which to make them.
 
-    :param selected: the aggregates to set up, and to whose nodes pruning is
-        bounded; empty for all
-    :param prune: whether to remove traits that no aggregate requires
+    :param selected: the aggregates to set up and to prune; empty for all
+    :param prune: whether to remove leftovers
     """
     aggregates = selected or [agg for agg in cloud.aggregates if agg.traits]
     none = isolation.DeclaredTraits(())
@@ -74,12 +73,12 @@ def make(
 def _merge(
     steps: Iterable[isolation_step.Step],
 ) -> Iterator[isolation_step.Step]:
-    """Yield one step for all of a kind that change one provider."""
+    """Yield the steps, with those of one kind for one provider in one."""
     merged: dict[tuple[object, ...], isolation_step.Step] = {}
     for step in steps:
-        # Each trait is created by itself.
-        of = step.node or step.host or tuple(step.wanted)
-        key = step.change, of, step.reason
+        # Creations have neither node nor host: they are not merged.
+        target = step.node or step.host or tuple(step.wanted)
+        key = step.change, target, step.reason
         wanted = merged[key].wanted if key in merged else {}
         merged[key] = dataclasses.replace(
             step, wanted={**wanted, **step.wanted}

@@ -53,8 +53,8 @@ def make(
     faults = sorted(
         by_fault.items(), key=lambda item: _rank(item[1], [item[0]])
     )
-    # Of traits that no aggregate requires any more.
-    deserted = [
+    # Leftovers of traits that no aggregate requires any more.
+    leftovers = [
         finding
         for trait in sorted(
             isolation.get_recorded(cloud.traits)
@@ -67,13 +67,14 @@ def make(
         *(
             f'{one.fault}: {say_finding(one)}. '
             f'{isolation_findings.FAULTS[one.fault].remedy}.'
-            for one in deserted
+            for one in leftovers
         ),
-        counts=[(len(mine), fault) for fault, mine in faults],
+        counts=[(len(affected), fault) for fault, affected in faults],
     )
     shown = faults[:_FEW]
-    for fault, mine in shown:
-        sections.append(_tell_fault(fault, mine, _MOST_FAULTY // len(shown)))
+    for fault, affected in shown:
+        most = _MOST_FAULTY // len(shown)
+        sections.append(_tell_fault(fault, affected, most))
     if more := [fault for fault, _ in faults[_FEW:]]:
         sections.append(
             report.Section(f'Also {", ".join(more)} ({report.SEE_ALL}).')
@@ -83,13 +84,13 @@ def make(
     sections += _tell_elsewhere(itertools.chain(*places))
     rows = [
         *map(_make_row, (*faulty, *fine), places),
-        *(_make_row((None, [finding]), []) for finding in deserted),
+        *(_make_row((None, [finding]), []) for finding in leftovers),
     ]
     return report.Report(
         sentence,
         sections,
         rows,
-        status=base.SOME_FOUND if faulty or deserted else base.FINE,
+        status=base.SOME_FOUND if faulty or leftovers else base.FINE,
     )
 
 
@@ -101,8 +102,9 @@ def _make_row(
 ) -> tuple[object, ...]:
     """Return a row of :data:`COLUMNS`.
 
-    :param judged: an aggregate, or none where a finding is of none any more
-    :param places: where its hosts have traits elsewhere
+    :param judged: an aggregate and its findings; for a leftover that no
+        aggregate requires any more, None and one finding
+    :param places: the traits that its hosts have elsewhere
     """
     one, findings = judged
     return (
@@ -162,7 +164,7 @@ def say_finding(finding: isolation_findings.Finding) -> str:
 
 
 def _hosts(judged: Iterable[Judged], faults: Collection[str]) -> set[str]:
-    """Return the hosts that findings of these faults are about."""
+    """Return the hosts that findings of these faults concern."""
     return {
         host
         for aggregate, findings in judged
@@ -175,17 +177,17 @@ def _hosts(judged: Iterable[Judged], faults: Collection[str]) -> set[str]:
 def _rank(
     judged: Collection[Judged], faults: Iterable[str]
 ) -> tuple[int, ...]:
-    """Return a key by which the worst is first.
+    """Return a sort key that puts the worst first.
 
-    The worst fault leaves most hosts that no server can land on, then concerns
-    most hosts, then most aggregates.
+    The worst has the most hosts that no server can land on, then the most
+    hosts concerned, then the most aggregates.
     """
     closed = _hosts(judged, isolation_findings.CLOSING.intersection(faults))
     return -len(closed), -len(_hosts(judged, {*faults})), -len(judged)
 
 
 def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
-    """Yield how many have faults, and how many of these sync fixes.
+    """Yield the numbers of aggregates with faults, and of those sync repairs.
 
     :param number: of the aggregates with a ``trait:`` key
     """
@@ -207,18 +209,18 @@ def _list_sentences(faulty: Sequence[Judged], number: int) -> Iterator[str]:
     if closed := len(_hosts(faulty, isolation_findings.CLOSING)):
         text += f', and no server can land on {messages.count("host", closed)}'
     yield text
-    people = [
+    manual = [
         aggregate.name
         for aggregate, findings in faulty
         if not all(one.by_sync for one in findings)
     ]
-    mended = len(faulty) - len(people)
-    them = messages.count('aggregate', mended) if mended else 'none of them'
+    by_sync = len(faulty) - len(manual)
+    them = messages.count('aggregate', by_sync) if by_sync else 'none of them'
     text = f'openstack aggregate isolation sync repairs {them}'
-    if people:
+    if manual:
         text += (
-            f'; {len(people)} {messages.agree(len(people), "needs", "need")} '
-            f'manual repair: {_few(people)}'
+            f'; {len(manual)} {messages.agree(len(manual), "needs", "need")} '
+            f'manual repair: {_few(manual)}'
         )
     yield f'{text}.'
 
@@ -248,10 +250,11 @@ def make_of_steps(
 ) -> report.Report:
     """Return the report of steps done or planned: the totals, by result.
 
-    Equal changes are one line, with the traits or the hosts that they are
-    about.
+    A line folds the hosts that get the same names, or the names that are
+    created.
 
-    :param remarks: sentences on what was not looked at, or ended it early
+    :param remarks: sentences on traits that were not checked, or on the error
+        that ended the run early
     """
     sentence, sections = report.begin(isolation_run.sum_up(steps), *remarks)
     record = isolation.RECORD
@@ -263,16 +266,17 @@ def make_of_steps(
         plain = [name for name in step.names if name not in records]
         change = step.change, _few(plain) if step.host else ''
         changes = by_result.setdefault(step.result, {})
-        folded = changes.setdefault(change, [])
-        folded += [step.host] if step.host else plain
+        members = changes.setdefault(change, [])
+        members += [step.host] if step.host else plain
     order = list(isolation_step.Change)
     for result, changes in by_result.items():
         lines = [
             f'{change} {names}'.rstrip()
-            + f' ({len(of)}): '
-            # Hosts that get these names, or names that are created.
-            + (messages.in_ranges(of, _FEW) if names else _few(of))
-            for (change, names), of in sorted(
+            + f' ({len(members)}): '
+            # Members are the hosts that get these names, or without names the
+            # names that are created.
+            + (messages.in_ranges(members, _FEW) if names else _few(members))
+            for (change, names), members in sorted(
                 changes.items(),
                 key=lambda one: (order.index(one[0][0]), -len(one[1])),
             )

@@ -14,7 +14,7 @@ from nova_ext_sched.osc.isolation_step import Status
 from nova_ext_sched.osc.isolation_step import Step
 from nova_ext_sched.placement import errors
 
-#: How many providers are changed at once.
+#: The most providers that are changed together.
 WORKERS = 8
 
 # HTTP statuses that concern one step alone. Anything else (no connection, no
@@ -29,7 +29,7 @@ def carry_out(
 ) -> BaseException | None:
     """Carry out planned steps, several providers at a time.
 
-    What became of a step is in its ``status``, up to date at any time.
+    A step's ``status`` is up to date at any time.
 
     :param advance: called after each step
     :returns: the error that ended the run early, None if none did
@@ -51,13 +51,14 @@ def carry_out(
     planned = [step for step in steps if step.status == Status.PLANNED]
     for step in planned:
         step.status = Status.NOT_TRIED
-    # Also where the user interrupts: steps under way end, and their results
-    # are known.
+    # If the user interrupts, the pool still waits for the steps under way, so
+    # that their results are known.
     with futures.ThreadPoolExecutor(WORKERS) as pool:
         try:
-            # A kind after the other: traits are created before they are used,
-            # and no provider is changed by two steps at once. The first of
-            # each alone: where all would fail, one request shows it.
+            # One kind after the other: traits are created before they are
+            # used, and no provider is changed by two steps at once. The first
+            # step of a kind runs alone: if all would fail, one request shows
+            # it.
             for _, alike in itertools.groupby(planned, lambda s: s.change):
                 first, *others = alike
                 for batch in ([first], others):

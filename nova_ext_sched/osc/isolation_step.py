@@ -18,9 +18,10 @@ no        no      yes             removes the record, with ``--prune``
 no        no      no              changes nothing
 ========  ======  ==============  =====================================
 
-*Required* is what the isolated aggregates of the provider's host require.
-What the host has elsewhere, as on the provider of a device, is not given to
-its own: requests would then get the host's other devices too.
+*Required* are the traits that the isolated aggregates of the provider's host
+require. A trait that the host has elsewhere, for example on a device's
+provider, is not given to the host's own provider: requests would then get the
+host's other devices too.
 """
 
 from collections.abc import Callable
@@ -35,8 +36,8 @@ from nova_ext_sched.objects import syntax
 from nova_ext_sched.osc import isolation_cloud
 from nova_ext_sched.policy import isolation
 
-# Standard traits that describe a host. nova-compute reports those that are
-# true, and removes the others; the one of MISC_ would make a host share its
+# Standard traits that describe a host. nova-compute sets those that are true,
+# and removes the others; MISC_SHARES_VIA_AGGREGATE would make a host share its
 # inventory.
 _REPORTED = ('COMPUTE_', 'HW_', 'OWNER_', 'MISC_SHARES_VIA_AGGREGATE')
 
@@ -69,8 +70,8 @@ class Status(enum.StrEnum):
 class Step:
     """One write to placement, or one that is needed and cannot be done.
 
-    :ivar wanted: traits, or UUIDs of aggregates, with the names that people
-        read
+    :ivar wanted: the names that people read, by trait or by UUID of an
+        aggregate; that of a trait is the trait itself
     :ivar host: empty for the creation of a trait
     :ivar node: the changed node; None for the creation of a trait and for a
         host that has no provider
@@ -133,7 +134,7 @@ def add_traits(
 ) -> frozenset[str]:
     """Return the traits of a provider that a step adds traits to.
 
-    A trait that another has added meanwhile gets no record.
+    A trait that somebody else has added meanwhile gets no record.
 
     :param current: the provider's names at the time of the write
     """
@@ -181,5 +182,7 @@ def give(node: isolation_cloud.Node, trait: str) -> Step:
     """Return the step that gives a provider a trait that it lacks."""
     reason = ''
     if trait.startswith(_REPORTED):
-        reason = 'nova-compute itself sets this trait, on hosts that have it'
+        reason = (
+            'nova-compute sets this trait itself, where the host supports it'
+        )
     return Step(Change.ADD_TRAITS, {trait: trait}, node.host, node, reason)

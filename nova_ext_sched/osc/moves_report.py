@@ -303,7 +303,7 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
 
 
 def _say_wait(moves: Sequence[moves_plan.Move]) -> Iterator[str]:
-    """Yield what to wait for if a move is due after a deletion, or for room.
+    """Yield a sentence on room or a deletion that a move waits for.
 
     A move without a failure or a server left out is not tried only because
     it depends on a move whose old room is held, or whose server is being

@@ -118,8 +118,8 @@ Without faults:
         cloud = clouds.read(*given, known='X FLAG')
         text = self.run_command(cloud)
         self.assertIn(
-            f'lacks {FLAG}, which nova-compute itself sets on hosts that '
-            'have it: a',
+            f'lacks {FLAG}, which nova-compute sets itself where the '
+            'host supports it: a',
             text,
         )
         # The first three share a host, and each asks for more than the other.
@@ -292,7 +292,7 @@ sync marks each trait that it gives with CUSTOM_NOVA_EXT_SCHED_SYNCED_<trait>;
                 """\
 Not possible: add traits (1).
 
-Not possible: nova-compute itself sets this trait, on hosts that have it:
+Not possible: nova-compute sets this trait itself, where the host supports it:
   add traits HW_CPU_X86_VMX (1): a
 """,
                 self.run_command(cloud, *argv, status=status),
