@@ -2,24 +2,25 @@
 
 """Finds acts that help a request which no host takes, by trying them.
 
-Refusals bring their acts. Those of the causes that refuse a host are put
-together, for all hosts of which the same is to be done, and tried
-(:mod:`.trial`). One after which no host takes the request is not said.
+Each refusal names acts against it. The acts for hosts with the same causes are
+combined and tried together (:mod:`.trial`). Acts after which still no host
+takes the request are not reported.
 
 ===========================================  ================================
 a host                                       what is tried
 ===========================================  ================================
 that one cause refuses                       each of its acts
-that two causes refuse                       one act of each, together, where
-                                             no single act helps
+that two causes refuse                       one act of each, together, if no
+                                             single act helps
 that lacks several resource classes          room of all of them, as one
-that is too small                            another flavor
-that nothing lifts, that more refuse, or of  nothing
-which a cause has no act
+that is too small                            a smaller flavor
+with a refusal that nothing lifts, with      nothing
+more than two causes, or with a cause
+without an act
 ===========================================  ================================
 
-Repairs come before what would change a policy, then what is done to most
-hosts. What there was no time to try comes last, and says so.
+Repairs come first, then acts that change a policy; among equals, those for
+more hosts. Untried acts come last and are marked.
 """
 
 import collections
@@ -43,17 +44,18 @@ from nova_ext_sched.policy import act
 
 LOG = logging.getLogger(__name__)
 
-#: The cause under which hosts are full, whatever they lack.
+#: The cause of all refusals for lack of room, whatever the host lacks.
 _FULL = 'room'
+# The most hosts that the sentence of an act names.
 _MOST_HOSTS = 3
-# The most that are put into one act: each host is a command.
-_MOST_DONE = 20
+# The most hosts for which an act prints commands.
+_MOST_COMMANDED = 20
 _KINDS = (act.REPAIR, act.POLICY)
 _OF_METADATA = act.SETS, act.UNSETS
-# What hosts have that lack room, or are too small.
+# Acts for hosts that are full or too small.
 _OF_ROOM = act.ROOM, act.FLAVOR
-# What comes after others, in this order: whose room it is nobody has said yet,
-# a host has to be bought, and what was asked for was meant.
+# Acts listed last, in this order: for room somebody has to give it up, a new
+# host must be bought, and another flavor or rule is not what was asked for.
 _LATE = [act.ROOM, act.ANOTHER, act.DOMAIN, act.FLAVOR, act.RULE]
 
 #: Acts that open hosts together, each with the cause that it lifts.
@@ -69,8 +71,8 @@ class Bounds:
     """The bounds of a search for acts that help.
 
     :ivar tries: the most acts that are tried
-    :ivar seconds: of CPU; none is begun that would take longer, if it takes as
-        long as the longest before it
+    :ivar seconds: CPU time for all trials; none is begun if the longest one
+        so far would not fit into what is left
     """
 
     tries: int = 12
@@ -95,7 +97,7 @@ class _Way:
 
     @property
     def is_minor(self) -> bool:
-        """Whether it is not said untried, as it stands beside another."""
+        """Whether it comes after the main acts, and only if it was tried."""
         return self.steps[0].act.supposes in (*_OF_METADATA, act.AMOUNT)
 
     @property
@@ -127,30 +129,30 @@ def find(
 ) -> list[conclusion.Advice]:
     """Find acts that help a request which no host takes.
 
-    :param judged: all constraints are in, each was asked about each host
-    :param without: causes that nobody is asked to give up
+    :param judged: the complete matrix, made with ``with_reasons``
+    :param without: causes for which no acts are proposed
     """
     if judged.remaining or judged.end:
         return []
     until = time.process_time() + bounds.seconds
     ways = list(_list_ways(judged, trials, without, bounds.tries > 0))
-    left, longest = bounds.tries, 0.0
+    tries, longest = bounds.tries, 0.0
     advice: list[conclusion.Advice] = []
-    # Pairs are only for where nothing single helps.
-    for number in (1, 2):
-        rows = [one for one in ways if len(one.steps) == number]
-        for way in sorted(rows, key=lambda one: one.rank):
-            hosts = None
+    # Pairs are tried only if no single act helps.
+    for length in (1, 2):
+        ranked = [one for one in ways if len(one.steps) == length]
+        for way in sorted(ranked, key=lambda one: one.rank):
+            number = None
             begun = time.process_time()
-            if left > 0 and begun + longest < until:
-                hosts, was_tried = _try(way, trials)
-                left -= was_tried
+            if tries > 0 and begun + longest < until:
+                number, was_tried = _try(way, trials)
+                tries -= was_tried
                 longest = max(longest, time.process_time() - begun)
-                if hosts == 0:
+                if number == 0:
                     continue
-            if hosts is None and way.is_minor:
+            if number is None and way.is_minor:
                 continue
-            advice.append(_make(way, hosts, judged, trials))
+            advice.append(_make(way, number, judged, trials))
         if any(one.hosts for one in advice):
             break
     return sorted(
@@ -161,7 +163,7 @@ def find(
 def _try(way: _Way, trials: trial.Trials) -> tuple[int | None, bool]:
     """Count the hosts that take the request after acts, if that can be asked.
 
-    :returns: None for the number where nobody knows
+    :returns: the number, None if unknown; and whether a trial was made
     """
     try:
         return trials.count(way.steps), True
@@ -179,34 +181,39 @@ def _list_ways(
     judged: matrix.Matrix,
     trials: trial.Trials,
     without: Collection[str],
-    is_tried: bool,
+    with_amounts: bool,
 ) -> Iterator[_Way]:
     """Yield acts after which hosts may take a request.
 
-    :param is_tried: whether to ask placement for more of them
+    :param with_amounts: whether to propose options of nova-compute that give
+        more room, for which placement is asked
     """
     lacking = orphaned.find_full(judged)
     seen = set[act.Act]()
     for chosen, uuids in _list_chosen(judged, trials, without, lacking):
         steps = tuple(
             trial.Step(
-                made.named(trials.smaller)
-                if made.supposes == act.FLAVOR and trials.smaller
-                else made,
+                the_act.named(trials.smaller)
+                if the_act.supposes == act.FLAVOR and trials.smaller
+                else the_act,
                 tuple(uuids),
-                _amounts(made, uuids, lacking),
+                _amounts(the_act, uuids, lacking),
             )
-            for _, made in chosen
+            for _, the_act in chosen
         )
         lifted = tuple(cause for cause, _ in chosen)
         yield _Way(steps, lifted)
-        if is_tried and len(steps) == 1 and steps[0].act.supposes in _OF_ROOM:
+        if (
+            with_amounts
+            and len(steps) == 1
+            and steps[0].act.supposes in _OF_ROOM
+        ):
             first = uuids[0]
             missing = _find_missing(judged, first)
             amounts = {*trials.list_amounts(first, missing)} - seen
             seen |= amounts
-            for made in sorted(amounts):
-                yield _Way((trial.Step(made, (first,)),), lifted)
+            for the_act in sorted(amounts):
+                yield _Way((trial.Step(the_act, (first,)),), lifted)
 
 
 def _find_missing(judged: matrix.Matrix, uuid: str) -> dict[str, int]:
@@ -226,32 +233,34 @@ def _list_chosen(
 ) -> Iterator[tuple[_Chosen, list[str]]]:
     """Yield acts with the hosts that each may open, host2 before host10.
 
-    Room is freed where least is lacking.
+    If lack of room is the only cause, freeing it is proposed only for the
+    hosts that lack least (:func:`_find_least`).
     """
-    rows = [
+    parted = [
         (causes, _part(causes, uuids, lacking))
         for causes, uuids in _list_refused(judged)
         if len(causes) < 3 and causes.keys().isdisjoint(without)
     ]
-    least = _find_least(rows)
+    least = _find_least(parted)
     hosts: dict[_Chosen, list[str]] = {}
-    for causes, parts in rows:
+    for causes, parts in parted:
         is_single = len(causes) == 1
         for lack, uuids in parts.items():
-            freed = None if is_single and lack and lack != least else lack
+            frees_room = not is_single or lack == least
             choices = [
                 [
                     (cause, one)
-                    for one in _combine(cause, refused, freed)
-                    # Of pairs there are enough with an act on hosts.
+                    for one in _combine(cause, refused, lack, frees_room)
+                    # No pairs with acts on metadata: those with acts on hosts
+                    # are enough.
                     if is_single or one.supposes not in _OF_METADATA
                 ]
                 for cause, refused in causes.items()
             ]
             for chosen in itertools.product(*choices):
                 allowed = uuids
-                for _, made in chosen:
-                    allowed = _list_allowed(made, allowed, trials)
+                for _, the_act in chosen:
+                    allowed = _list_allowed(the_act, allowed, trials)
                 if allowed:
                     hosts.setdefault(chosen, []).extend(allowed)
     for chosen, uuids in hosts.items():
@@ -266,24 +275,29 @@ def _list_chosen(
 def _list_refused(
     judged: matrix.Matrix,
 ) -> Iterator[tuple[_Causes, list[str]]]:
-    """Group the hosts that an act could free by what refuses them.
+    """Yield groups of hosts that acts could open, each with its causes.
 
-    Those that the same refuses come together: in a cloud that is full they
-    are many, and a plan asks for each of its servers.
+    The hosts of a group have identical refusals: a full cloud has many of
+    them, and a plan asks again for each of its servers.
     """
-    cells: dict[str, list[tuple[refusals.Refusal, ...]]] = {}
+    refused_by_host: dict[str, list[tuple[refusals.Refusal, ...]]] = {}
     fixed = set()
     for column in judged.columns:
         for uuid, refused in column.refused.items():
-            cells.setdefault(uuid, []).append(refused)
+            refused_by_host.setdefault(uuid, []).append(refused)
             if not (refused[0].lifts or refused[0].acts):
                 fixed.add(uuid)
+    # By identity, which is cheap: the matrix gives equal refusals of hosts as
+    # one tuple, as a rule (its cache is bounded).
     alike: dict[tuple[int, ...], list[str]] = {}
-    for uuid in sorted(cells.keys() - fixed, key=judged.names.__getitem__):
-        alike.setdefault(tuple(map(id, cells[uuid])), []).append(uuid)
+    for uuid in sorted(
+        refused_by_host.keys() - fixed, key=judged.names.__getitem__
+    ):
+        key = tuple(map(id, refused_by_host[uuid]))
+        alike.setdefault(key, []).append(uuid)
     for uuids in alike.values():
         causes: _Causes = {}
-        for one in itertools.chain(*cells[uuids[0]]):
+        for one in itertools.chain(*refused_by_host[uuids[0]]):
             is_room = one.is_full or refusals.SMALLER in one.acts
             cause = _FULL if is_room else one.cause
             causes.setdefault(cause, []).append(one)
@@ -293,7 +307,10 @@ def _list_refused(
 def _part(
     causes: _Causes, uuids: list[str], lacking: orphaned.Lacking
 ) -> dict[_Lack, list[str]]:
-    """Part hosts by what they lack; those that are not full lack nothing."""
+    """Group hosts by the amounts that they lack.
+
+    Hosts that are not full, but too small or refused otherwise, lack nothing.
+    """
     refused = causes.get(_FULL, ())
     if not refused or not all(one.is_full for one in refused):
         return {(): uuids}
@@ -307,14 +324,15 @@ def _part(
 
 
 def _find_least(
-    rows: Iterable[tuple[_Causes, dict[_Lack, list[str]]]],
+    parted: Iterable[tuple[_Causes, dict[_Lack, list[str]]]],
 ) -> _Lack | None:
-    """Find the least that hosts lack that only room refuses.
+    """Return the smallest shortage among hosts that are refused only for room.
 
-    It is of the fewest classes, then of most hosts, then the least amount.
+    It has the fewest resource classes, of these that of the most hosts, and
+    of these the smallest amounts. None if there is no such host.
     """
     counts: collections.Counter[_Lack] = collections.Counter()
-    for causes, parts in rows:
+    for causes, parts in parted:
         for lack, uuids in parts.items():
             if lack and len(causes) == 1:
                 counts[lack] += len(uuids)
@@ -324,28 +342,32 @@ def _find_least(
 
 
 def _list_allowed(
-    made: act.Act, uuids: list[str], trials: trial.Trials
+    the_act: act.Act, uuids: list[str], trials: trial.Trials
 ) -> list[str]:
     """Keep the hosts on which an act is allowed."""
-    if made.supposes in trial.ALLOWED_BY_HOST:
-        return [uuid for uuid in uuids if trials.allows(made, uuid)]
-    return uuids if uuids and trials.allows(made, uuids[0]) else []
+    if the_act.supposes in trial.ALLOWED_BY_HOST:
+        return [uuid for uuid in uuids if trials.allows(the_act, uuid)]
+    return uuids if uuids and trials.allows(the_act, uuids[0]) else []
 
 
 def _combine(
-    cause: str, refused: Sequence[refusals.Refusal], lack: _Lack | None
+    cause: str,
+    refused: Sequence[refusals.Refusal],
+    lack: _Lack,
+    frees_room: bool,
 ) -> list[act.Act]:
     """Return the acts against one cause of hosts.
 
-    :param lack: what they lack; None where room is rather freed elsewhere
+    :param lack: the amounts that the hosts lack; empty if they are too small
+    :param frees_room: whether to propose that somebody frees room there
     """
     if cause != _FULL:
         return act.combine(itertools.chain(*(one.acts for one in refused)))
-    if not lack and lack is not None:
+    if not lack:
         return [refusals.SMALLER]
     names = [
         trial.say_amount(name, number) if number else name
-        for name, number in lack or ()
+        for name, number in (lack if frees_room else ())
     ]
     return [
         one
@@ -355,29 +377,29 @@ def _combine(
 
 
 def _amounts(
-    made: act.Act, uuids: Sequence[str], lacking: orphaned.Lacking
+    the_act: act.Act, uuids: Sequence[str], lacking: orphaned.Lacking
 ) -> tuple[tuple[str, int], ...]:
-    if made.supposes != act.ROOM:
+    if the_act.supposes != act.ROOM:
         return ()
     return tuple(lacking.get(uuids[0], {}).items())
 
 
 def _make(
     way: _Way,
-    hosts: int | None,
+    number: int | None,
     judged: matrix.Matrix,
     trials: trial.Trials,
 ) -> conclusion.Advice:
     commands: list[str] | None = []
     for step in way.steps:
-        made = command.make(step, trials, _MOST_DONE)
+        lines = command.make(step, trials, _MOST_COMMANDED)
         commands = (
-            None if commands is None or made is None else commands + made
+            None if commands is None or lines is None else commands + lines
         )
     return conclusion.Advice(
         kind=way.kind,
         act=', and '.join(_say(one, judged, trials) for one in way.steps),
-        hosts=hosts,
+        hosts=number,
         admits='; '.join(
             dict.fromkeys(
                 one.act.admits for one in way.steps if one.act.admits
@@ -389,20 +411,20 @@ def _make(
 
 
 def _say(step: trial.Step, judged: matrix.Matrix, trials: trial.Trials) -> str:
-    made, uuids = step.act, step.hosts
-    if made.supposes == act.AWAY and step in trials.moved:
+    the_act, uuids = step.act, step.hosts
+    if the_act.supposes == act.AWAY and step in trials.moved:
         uuids = (trials.moved[step][1],)
-    if made.supposes in (act.ANOTHER, act.DOMAIN):
+    if the_act.supposes in (act.ANOTHER, act.DOMAIN):
         uuids = uuids[:1]
     shown = messages.first_few(
         uuids, _MOST_HOSTS, lambda one: messages.clean(judged.names[one])
     )
-    if made.supposes == act.ROOM and len(uuids) > 1:
+    if the_act.supposes == act.ROOM and len(uuids) > 1:
         shown = f'one of {shown}'
-    words = made.words
-    for number, name in enumerate(made.names):
+    words = the_act.words
+    for number, name in enumerate(the_act.names):
         words = words.replace(f'{{{number}}}', messages.clean(name))
     return words.replace(
         '{names}',
-        messages.first_few(made.names, _MOST_HOSTS, messages.clean),
+        messages.first_few(the_act.names, _MOST_HOSTS, messages.clean),
     ).replace('{hosts}', shown)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tries acts: supposes them, and asks the cloud again.
+"""Tries acts: supposes them, and judges the request again.
 
-An act that frees room, or adds a host, is tried with servers that there are:
-they leave the host in a fork, so that nova's own accounting says what becomes
-free of CPUs, NUMA nodes and devices. A further host like one that there is
-takes what that one would take without any server.
+To try an act that frees room, existing servers leave the host in a fork, so
+that nova's own accounting says which CPUs, NUMA nodes and devices become free.
+A new host like an existing one is tried as that host, emptied.
 """
 
 from collections.abc import Callable
@@ -38,26 +37,26 @@ from nova_ext_sched.dryrun.decision import hosts as hosts_step
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.policy import act
 
-#: Asks for the same request, as acts change it (:func:`change_request`), and
+#: Judges the request again, changed by acts (:func:`change_request`), and
 #: returns how many hosts take it.
 Ask = Callable[[Sequence[act.Act]], int]
 
 _OF_REQUESTS = (act.REQUEST, act.IMAGE, act.FLAVOR, act.RULE)
-# What the request of a server that there is can do without.
-_LEFT_OUT_LATER = {'availability_zone', 'host'}
+# What may be dropped from the request of an existing server.
+_DROPPABLE_OF_EXISTING = {'availability_zone', 'host'}
 
-#: What is allowed on one host and not on another.
+#: Acts that may be allowed on one host and not on another.
 ALLOWED_BY_HOST = act.RUNS, act.UNHELD, act.JOINS, act.LEAVES
 
-# The most hosts where a member of the group is sought that may leave.
+# The most hosts that are searched for a movable member of the group.
 _MOST_AWAY = 3
 
 
 class Step(typing.NamedTuple):
     """An act, and the hosts that it applies to.
 
-    :ivar hosts: UUIDs of compute nodes, in the order in which they are said
-    :ivar lacking: the amounts that the first one lacks, by resource class
+    :ivar hosts: UUIDs of compute nodes, in the order in which they are listed
+    :ivar lacking: the amounts that the first host lacks, by resource class
     """
 
     act: act.Act
@@ -74,14 +73,15 @@ class Trials:
     """Tries acts on one cloud, for one request.
 
     :param group: the nova InstanceGroup of the request, or None
-    :param described: the options of make-room that describe the new server;
-        empty where the request is for another
-    :param unheld: leaked allocations: UUIDs of consumers, by those of compute
-        nodes that have enough room without
-    :param is_new: whether the request may be written otherwise
-    :param stays: whether the server stays on its host, whatever is asked
-    :param smaller: the name of the nearest flavor that fits, which may
-        be asked for instead; empty for none
+    :param described: the make-room options that describe the new server;
+        empty for an existing server
+    :param unheld: UUIDs of consumers of leaked allocations, by UUID of each
+        compute node that would have room without them
+    :param smaller: the name of the nearest flavor that fits, which may be
+        asked for instead; empty for none
+    :param is_new: whether the server does not exist yet, so that its whole
+        request may change
+    :param stays: whether the request is a rebuild, which changes no host
     """
 
     cloud: snapshot.Snapshot
@@ -97,7 +97,8 @@ class Trials:
 
     def __post_init__(self) -> None:
         self._reader = servers.Reader(self.cloud)
-        #: The server that leaves by a step, with the host.
+        #: The UUIDs of the server that leaves, and of its compute node, for
+        #: each step of AWAY that was tried.
         self.moved: dict[Step, tuple[str, str]] = {}
 
     @property
@@ -107,7 +108,7 @@ class Trials:
     def count(self, steps: Sequence[Step]) -> int:
         """Count the hosts that take the request after some steps.
 
-        :raises Untried: they cannot be supposed
+        :raises Untried: a step cannot be tried
         """
         supposed = overlay.NONE
         for step in steps:
@@ -127,17 +128,17 @@ class Trials:
 
     def _suppose(self, step: Step) -> overlay.Overlay:
         """Return the overlay of a step, besides its changes in a fork."""
-        cloud, (made, nodes, *_) = self.cloud, step
+        cloud, the_act, nodes = self.cloud, step.act, step.hosts
         hosts = sorted({cloud.hosts[uuid].host for uuid in nodes})
         uuids = [
             one.uuid
             for one in cloud.aggs_by_id.values()
-            if one.name in made.names
+            if one.name in the_act.names
         ]
         pairs = tuple((uuid, host) for uuid in uuids for host in hosts)
-        match made.supposes:
+        match the_act.supposes:
             case act.OPTION:
-                return overlay.Overlay(options=(made.names[:2],))  # type: ignore[arg-type]
+                return overlay.Overlay(options=(the_act.names[:2],))  # type: ignore[arg-type]
             case act.RUNS:
                 return overlay.Overlay(running=tuple(hosts))
             case act.MAPPED:
@@ -149,18 +150,18 @@ class Trials:
                     leaves=tuple(
                         (uuid, host)
                         for uuid, host in pairs
-                        if self._holds(uuid, host)
+                        if self._has_host(uuid, host)
                     )
                 )
             case act.DOMAIN:
                 return overlay.Overlay(domains=(cloud.hosts[nodes[0]].host,))
             case act.AMOUNT:
-                option, value = made.names
+                option, value = the_act.names
                 return overlay.Overlay(
                     amounts=tuple((option, one, float(value)) for one in nodes)
                 )
             case act.SETS | act.UNSETS:
-                name, key, *values = made.names
+                name, key, *values = the_act.names
                 return overlay.Overlay(
                     metadata=tuple(
                         (one.uuid, key, values[0] if values else None)
@@ -171,60 +172,62 @@ class Trials:
             case act.MIRRORED:
                 return overlay.Overlay(mirrored=pairs)
             case act.GETS_TRAIT | act.LOSES_TRAIT:
-                has = made.supposes == act.GETS_TRAIT
+                has = the_act.supposes == act.GETS_TRAIT
                 return overlay.Overlay(
                     traits=tuple(
                         (trait, uuid, has)
-                        for trait in made.names
+                        for trait in the_act.names
                         for uuid in nodes
                     )
                 )
         return overlay.NONE
 
-    def allows(self, made: act.Act, node: str) -> bool:
-        """Return whether an act is allowed on a host.
+    def allows(self, the_act: act.Act, node: str) -> bool:
+        """Return whether an act is allowed: for the request, or on a host.
 
-        nova-api answers 409 to a second availability zone, and to another one
-        than before where the host has servers. A host that is forced down
-        stays so while its servers are evacuated.
+        Whether the request, its image, flavor or group may change depends on
+        the server alone. Of the host depend RUNS (one that is forced down
+        stays so while its servers are evacuated), UNHELD, JOINS and LEAVES:
+        nova-api refuses (409) to put a host into a second availability zone,
+        or to change the zone of a host with servers.
 
-        :param node: UUID of its compute node
+        :param node: UUID of the host's compute node
         """
-        if made.supposes == act.RUNS:
-            return not self._is_left(node)
-        if made.supposes in (act.REQUEST, act.IMAGE):
-            later = set() if self.stays else _LEFT_OUT_LATER
-            return self.is_new or {*made.names} <= later
-        if made.supposes in (act.SETS, act.UNSETS):
-            # Those without are of an aggregate that nobody has found.
-            return bool(made.names)
-        if made.supposes == act.RULE:
+        if the_act.supposes == act.RUNS:
+            return not self._is_being_evacuated(node)
+        if the_act.supposes in (act.REQUEST, act.IMAGE):
+            later = set() if self.stays else _DROPPABLE_OF_EXISTING
+            return self.is_new or {*the_act.names} <= later
+        if the_act.supposes in (act.SETS, act.UNSETS):
+            # Without names, no aggregate was found for the act.
+            return bool(the_act.names)
+        if the_act.supposes == act.RULE:
             return self.is_new
-        if made.supposes == act.UNHELD:
+        if the_act.supposes == act.UNHELD:
             return node in self.unheld
         if (
-            made.supposes in (act.ANOTHER, act.DOMAIN)
+            the_act.supposes in (act.ANOTHER, act.DOMAIN)
             and self.group is not None
         ):
             # A group that stays together does not go to a new host.
             return bool(self.group.policy != 'affinity')
-        if made.supposes == act.FLAVOR:
+        if the_act.supposes == act.FLAVOR:
             return bool(self.smaller)
-        if made.supposes not in (act.JOINS, act.LEAVES):
+        if the_act.supposes not in (act.JOINS, act.LEAVES):
             return True
         known = self.cloud.aggs_by_id.values()
-        named = [one for one in known if one.name in made.names]
+        named = [one for one in known if one.name in the_act.names]
         mine = self.cloud.aggregates_of(self.cloud.hosts[node].host)
         kept = [one for one in mine if one not in named]
         before = {one.availability_zone for one in mine} - {None}
-        after = kept + named if made.supposes == act.JOINS else kept
+        after = kept + named if the_act.supposes == act.JOINS else kept
         zones = {one.availability_zone for one in after} - {None}
         state = self.cloud.states.get(node)
         has_servers = bool(state and state.instances)
         return len(zones) < 2 and (zones == before or not has_servers)
 
-    def _is_left(self, node: str) -> bool:
-        """Return whether servers are leaving a host that is forced down."""
+    def _is_being_evacuated(self, node: str) -> bool:
+        """Return whether a host is forced down, and servers are leaving it."""
         state = self.cloud.states.get(node)
         if not (state and state.service.get('forced_down')):
             return False
@@ -275,17 +278,20 @@ class Trials:
         for node in step.hosts:
             future.enlarge(node)
 
-    def _holds(self, aggregate: str, host: str) -> bool:
+    def _has_host(self, aggregate: str, host: str) -> bool:
         return any(
             one.uuid == aggregate for one in self.cloud.aggregates_of(host)
         )
 
     def make_room(self, future: fork.Fork, step: Step) -> None:
-        """Move servers off the first host until it has room.
+        """Remove servers from the first host until it has room.
 
-        The smallest that is enough alone; else the largest ones. None is of
-        the request's group: that would be another place for it. Where nobody
-        knows how much is lacking, all that have something of it leave.
+        The smallest server that is enough alone leaves; if there is none, the
+        largest ones leave. Members of the request's group stay: moving one is
+        the act AWAY. If the lacking amount is unknown, every server leaves
+        that holds some of the resource class.
+
+        :raises Untried: the host lacks room without these servers, too
         """
         [node, *_], lacking = step.hosts, dict(step.lacking)
         named = lacking or step.act.names
@@ -297,10 +303,10 @@ class Trials:
         }
         ranked = sorted(sizes, key=lambda one: (_sum(sizes[one][1]), one))
         if not lacking:
-            enough = [one for one in ranked if _sum(sizes[one][1])]
-            if not enough:
+            holders = [one for one in ranked if _sum(sizes[one][1])]
+            if not holders:
                 raise Untried
-            for uuid in enough:
+            for uuid in holders:
                 self._leave(future, node, sizes[uuid][0])
             return
         enough = [
@@ -318,7 +324,7 @@ class Trials:
             raise Untried
 
     def add_another(self, future: fork.Fork, step: Step) -> None:
-        """Suppose a host like the first, without servers."""
+        """Empty the first host, which then stands for a new one like it."""
         [node, *_] = step.hosts
         for stored in self._read_on(node):
             self._leave(future, node, stored)
@@ -334,7 +340,7 @@ class Trials:
     def move_away(self, future: fork.Fork, step: Step) -> None:
         """Move a member of the group off one of the hosts.
 
-        :raises Untried: none has one that may
+        :raises Untried: no host that is searched has a member that can move
         """
         for node in step.hosts[:_MOST_AWAY]:
             state = self.cloud.states.get(node)
@@ -416,20 +422,21 @@ def _sum(amounts: Mapping[str, int]) -> int:
 
 
 def change_request(spec_obj: typing.Any, acts: Iterable[act.Act]) -> None:
-    """Change a nova RequestSpec to ask for what acts say.
+    """Change a nova RequestSpec as acts on requests say.
 
-    :param acts: without ``availability_zone``, ``host``, ``group``, hints or
-        properties of the image by their names; for a flavor by its name
+    :param acts: each names what it drops (``availability_zone``, ``host``, a
+        hint such as ``group``, or a property of the image), or the flavor to
+        use, or a rule of the server group and its limit
     """
-    for made in acts:
-        if made.supposes == act.RULE:
-            rule, limit = made.names
+    for the_act in acts:
+        if the_act.supposes == act.RULE:
+            rule, limit = the_act.names
             spec_obj.instance_group._rules = {rule: limit}
             continue
-        for name in made.names:
-            if made.supposes == act.IMAGE:
+        for name in the_act.names:
+            if the_act.supposes == act.IMAGE:
                 _leave_out_property(spec_obj.image, name)
-            elif made.supposes == act.FLAVOR:
+            elif the_act.supposes == act.FLAVOR:
                 spec_obj.flavor = objects.Flavor.get_by_name(
                     nova_context.get_admin_context(), name
                 )
@@ -442,7 +449,7 @@ def change_request(spec_obj: typing.Any, acts: Iterable[act.Act]) -> None:
 
 def _leave_out(spec_obj: typing.Any, name: str) -> None:
     if name == 'availability_zone':
-        # nova-api gives every new server one that asks for none.
+        # nova-api sets this zone if a new server's request names none.
         is_boot = snapshot.is_boot(spec_obj)
         zone = nova.conf.CONF.default_schedule_zone if is_boot else None
         spec_obj.availability_zone = zone
@@ -461,7 +468,7 @@ def _leave_out(spec_obj: typing.Any, name: str) -> None:
 def _leave_out_property(image: typing.Any, name: str) -> None:
     """Remove a property from a nova ImageMeta, or its disk format."""
     if name == 'disk_format':
-        # Of one that nova does not know it asks for no trait.
+        # nova requires no trait for a disk format that it does not know.
         image.disk_format = 'another'
     elif name in image.properties:
         delattr(image.properties, name)
