@@ -3,9 +3,9 @@
 """Counts how many servers of one request each host takes.
 
 A host takes the next server if nova-scheduler would let it: placement has an
-allocation candidate that fits what is left, and every enabled filter passes
-that nova asks for each server. Then it gets the server, by nova's own
-accounting. The first refusal is the host's end.
+allocation candidate that fits what is free, and the host passes every enabled
+filter that nova runs for each server. Then it gets the server, by nova's own
+accounting. Counting on a host ends at its first refusal.
 
 ===========================  ==============================================
 request, filters             how hosts are counted
@@ -13,15 +13,15 @@ request, filters             how hosts are counted
 no server group; all         one of each kind: hosts of one kind have the
 filters are nova's or ours   same aggregates, the same use and the same room
                              in placement
-the same, and each server    by halving: a host that has room for 40 is asked
-takes the same of a host     about the 40th; where a filter refuses that one,
-(:func:`.likeness.are_even`  about the 20th, and so on
-and one candidate of the
-host's own)
-no server group, filters     each host, in rounds: each that is left takes a
-of others                    server (:mod:`..cloud.fork`)
-a server group               each host, one after the other in the
-                             scheduler's order: what one takes may close
+as above, and every server   by halving: a host that has room for 40 is asked
+takes equal amounts          about the 40th; if a filter refuses that one,
+(:func:`.likeness.are_even`, about the 20th, and so on
+and one candidate, on the
+host's own provider)
+no server group,             every host, in rounds: each host still open
+third-party filters          takes one server (:mod:`..cloud.fork`)
+a server group               every host, one after the other in the
+                             scheduler's order: what one host takes may close
                              another (affinity, failure domains)
 ===========================  ==============================================
 """
@@ -69,9 +69,8 @@ def fill(
 
     :param spec_obj: a nova RequestSpec
     :param choose: takes the UUID of the next server, and returns the nova
-        HostStates that take one each; nothing ends it
-    :returns: of each server that came its UUID, and the HostState that was
-        chosen
+        HostStates that take one each; an empty result ends the loop
+    :returns: the UUID of each server that came, and its HostState
     """
     is_going = True
     while is_going:
@@ -89,10 +88,10 @@ def fill(
 class HostCount:
     """The number of servers on one host, and on each equivalent host.
 
-    :ivar state: its nova HostState, as the servers that came have left it
-    :ivar uuids: its own, and those of the other hosts of its kind
+    :ivar state: the nova HostState, with the servers that came
+    :ivar uuids: UUIDs of the host, and of the other hosts of its kind
     :ivar servers: number of servers that came
-    :ivar end: the refusal of one more; None if that was not asked
+    :ivar end: the refusal of one more server; None if none was refused
     """
 
     state: typing.Any
@@ -113,39 +112,42 @@ class HostCount:
 class _Turns:
     """Hosts that take servers by turns, until each has refused one.
 
-    :param ask: returns the hosts, of some, that take the server of a UUID
-    :ivar by_uuid: all of them
+    :param ask: takes the fork, the open hosts and the next server's UUID, and
+        returns the hosts that take the server
+    :ivar by_uuid: all hosts, open or not
     """
 
     def __init__(
         self,
         ask: Callable[[fork.Fork, list[HostCount], str], list[HostCount]],
         future: fork.Fork,
-        rooms: Sequence[HostCount],
+        counts: Sequence[HostCount],
     ) -> None:
         self._ask, self._future = ask, future
-        self._open = [*rooms]
-        self.by_uuid = {room.state.uuid: room for room in rooms}
+        self._open = [*counts]
+        self.by_uuid = {count.state.uuid: count for count in counts}
 
     def choose(self, uuid: str) -> Sequence[typing.Any]:
         """Return the HostStates of the hosts that take the next server."""
         self._open = self._ask(self._future, self._open, uuid)
-        return [room.state for room in self._open]
+        return [count.state for count in self._open]
 
 
 class Counts:
     """Counts the servers on the hosts that a request may use.
 
-    :param cloud: where the servers come, in a fork
-    :param spec_obj: a nova RequestSpec, which explain's stages have judged
-    :param states: nova HostStates of the hosts left, the scheduler's best
-        first
+    :param cloud: the cloud to which the servers come, in a fork
+    :param spec_obj: a nova RequestSpec that all steps of the scheduler judged
+    :param states: nova HostStates of the hosts that passed, the scheduler's
+        best first
     :param candidates: placement's answer
-    :param key_of: returns what :func:`.likeness.key_of_state` does, by UUID.
-        None where a host represents itself alone and each server is to be
-        claimed, because the caller goes on from the fork
-    :ivar tied: once they are measured, UUIDs of hosts of which only the sum is
-        known: what one takes another lacks, and the scheduler's order decides
+    :param key_of: returns a host's likeness key
+        (:func:`.likeness.key_of_state`) by UUID. None to count every host by
+        itself and to leave all claims in the fork, from which the caller goes
+        on
+    :ivar tied: after :meth:`measure`, sets of UUIDs of hosts of which only
+        the sum is known: what one host takes another lacks, and the
+        scheduler's order decides
     """
 
     def __init__(
@@ -159,7 +161,7 @@ class Counts:
         self._cloud = cloud
         self._ctxt = process.context()
         self._spec_obj = spec_obj
-        # Explain has asked all filters. Those that nova asks once for several
+        # All filters were asked before. Those that nova runs once for several
         # servers depend on no claim, and are not asked again.
         self._filters = [
             one
@@ -179,7 +181,7 @@ class Counts:
             self._filters, spec_obj
         )
         is_shared = likeness.are_shared(self._filters, spec_obj)
-        rooms: dict[object, HostCount] = {}
+        counts: dict[object, HostCount] = {}
         for state in states:
             uuid = state.uuid
             key: object = uuid
@@ -191,19 +193,19 @@ class Counts:
                     candidates.summaries,
                     self._trees.get(uuid, {}),
                 )
-            rooms.setdefault(key, HostCount(state, [])).uuids.append(uuid)
-        self._rooms = list(rooms.values())
+            counts.setdefault(key, HostCount(state, [])).uuids.append(uuid)
+        self._counts = list(counts.values())
         self.tied: list[Set[str]] = []
 
     def measure(self, future: fork.Fork) -> dict[str, HostCount]:
-        """Measure the room of each host, by UUID.
+        """Count the servers of each host, by UUID.
 
-        :param future: gets the servers, but for those that represent others
-            or are counted by halving
+        :param future: gets the servers, except on hosts that another host
+            represents, and on hosts that are counted by halving
         :raises reasons.FilterFailed: a filter raised what nova does not
             expect
         """
-        remaining = list(self._rooms)
+        remaining = list(self._counts)
         with self._borrowed():
             if self._is_even:
                 even = [
@@ -215,17 +217,17 @@ class Counts:
                     if not self._has_one_candidate(one)
                 ]
                 self._halve(future, even)
-            # In a group, a server that came to one node may close the next: a
-            # nova-compute may have several nodes.
+            # With a group, one node at a time: nodes of one nova-compute
+            # (ironic) may close each other.
             turns = (
                 [remaining]
                 if self._group is None
                 else [[one] for one in remaining]
             )
-            for rooms in turns:
-                self._fill(future, rooms)
+            for counts in turns:
+                self._fill(future, counts)
             self.tied = self._find_tied(future)
-        return {uuid: room for room in self._rooms for uuid in room.uuids}
+        return {uuid: count for count in self._counts for uuid in count.uuids}
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator[None]:
@@ -242,136 +244,142 @@ class Counts:
             if group is not None:
                 group.members, group.hosts = members, hosts
 
-    # Each takes the same.
+    # Counting by bisection.
 
-    def _has_one_candidate(self, room: HostCount) -> bool:
+    def _has_one_candidate(self, count: HostCount) -> bool:
         """Return whether a host has one candidate, on its own provider."""
-        uuid = room.state.uuid
+        uuid = count.state.uuid
         requests = self._requests[uuid]
         return len(requests) == 1 and requests[0]['allocations'].keys() == {
             uuid
         }
 
-    def _halve(self, future: fork.Fork, rooms: Sequence[HostCount]) -> None:
+    def _halve(self, future: fork.Fork, counts: Sequence[HostCount]) -> None:
         """Count servers by bisection where a host's first refusal is final."""
         refused: dict[str, int] = {}
-        asked: dict[str, int] = {}
-        for room in rooms:
-            [request] = self._requests[room.state.uuid]
+        tested: dict[str, int] = {}
+        for count in counts:
+            [request] = self._requests[count.state.uuid]
             fits = future.ledger.count_fitting(request, MOST)
             if fits < MOST:
-                room.end = refusals.full(
+                count.end = refusals.full(
                     future.ledger.find_lacking(request, fits)
                 )
-            refused[room.state.uuid] = fits + 1
-            # Most hosts end because they are full: so the last server that
-            # they have room for is asked about first.
-            asked[room.state.uuid] = fits
-        while asked := {uuid: one for uuid, one in asked.items() if one}:
-            mine = [one for one in rooms if one.state.uuid in asked]
-            tried = [self._take(one, asked[one.state.uuid]) for one in mine]
+            refused[count.state.uuid] = fits + 1
+            # Most hosts end because they are full, so the last server for
+            # which they have room is asked about first.
+            tested[count.state.uuid] = fits
+        while tested := {uuid: one for uuid, one in tested.items() if one}:
+            mine = [one for one in counts if one.state.uuid in tested]
+            tried = [self._take(one, tested[one.state.uuid]) for one in mine]
             self._filter(tried)
-            for room, attempt in zip(mine, tried, strict=True):
-                uuid = room.state.uuid
+            for count, attempt in zip(mine, tried, strict=True):
+                uuid = count.state.uuid
                 if attempt.end is None:
-                    room.servers = asked[uuid]
+                    count.servers = tested[uuid]
                 else:
-                    refused[uuid], room.end = asked[uuid], attempt.end
-                asked[uuid] = (room.servers + refused[uuid]) // 2
-                if asked[uuid] == room.servers:
-                    asked[uuid] = 0
+                    refused[uuid], count.end = tested[uuid], attempt.end
+                tested[uuid] = (count.servers + refused[uuid]) // 2
+                if tested[uuid] == count.servers:
+                    tested[uuid] = 0
 
-    def _take(self, room: HostCount, number: int) -> HostCount:
-        """Return a host's state before the last of a number of servers."""
-        state = claims.copy_state(room.state)
+    def _take(self, count: HostCount, servers: int) -> HostCount:
+        """Return a count whose state has all but the last of some servers."""
+        state = claims.copy_state(count.state)
         state.allocation_candidates = [*self._requests[state.uuid]]
-        claims.consume_alike(state, self._spec_obj, number - 1)
-        return HostCount(state, room.uuids)
+        claims.consume_alike(state, self._spec_obj, servers - 1)
+        return HostCount(state, count.uuids)
 
-    # One after the other.
+    # Counting by claims.
 
-    def _fill(self, future: fork.Fork, rooms: Sequence[HostCount]) -> None:
-        turns = _Turns(self._ask, future, rooms)
+    def _fill(self, future: fork.Fork, counts: Sequence[HostCount]) -> None:
+        turns = _Turns(self._ask, future, counts)
         for _, state in fill(future, self._spec_obj, turns.choose):
             turns.by_uuid[state.uuid].servers += 1
             if self._group is not None:
                 self._group.hosts = [*self._group.hosts, state.host]
 
     def _ask(
-        self, future: fork.Fork, rooms: Sequence[HostCount], uuid: str
+        self, future: fork.Fork, counts: Sequence[HostCount], uuid: str
     ) -> list[HostCount]:
-        """Return the hosts that take another server now.
+        """Put the next server into the request; return hosts that take it.
 
-        :param uuid: that of the server
+        The state of each host is read again, and :attr:`HostCount.end` says
+        why a host does not take the server.
+
+        :param uuid: the server's
         """
         self._spec_obj.instance_uuid = uuid
         if self._group is not None:
             # nova-api makes the server a member before it is placed.
             self._group.members.append(uuid)
-        for room in rooms:
-            # The host as the servers that came have left it.
-            [room.state] = self._cloud.get_host_states_by_uuids(
-                self._ctxt, [room.state.uuid], self._spec_obj
+        for count in counts:
+            # With the servers that came.
+            [count.state] = self._cloud.get_host_states_by_uuids(
+                self._ctxt, [count.state.uuid], self._spec_obj
             )
-        open_ = [room for room in rooms if room.servers < MOST]
+        open_ = [count for count in counts if count.servers < MOST]
         return self._filter(self._offer(future, open_))
 
     def _offer(
-        self, future: fork.Fork, rooms: Sequence[HostCount]
+        self, future: fork.Fork, counts: Sequence[HostCount]
     ) -> list[HostCount]:
-        """Set the candidates of hosts that placement would offer now."""
+        """Set the fitting candidates of hosts; return the hosts with any."""
         remaining = []
-        for room in rooms:
+        for count in counts:
             lacking: set[str] = set()
             offered = []
-            for request in self._requests[room.state.uuid]:
+            for request in self._requests[count.state.uuid]:
                 if names := future.ledger.find_lacking(request):
                     lacking.update(names)
                 else:
                     offered.append(request)
             if not offered:
-                offered = self._find_next(future, room.state.uuid)
-            room.state.allocation_candidates = offered
+                offered = self._find_next(future, count.state.uuid)
+            count.state.allocation_candidates = offered
             if offered:
-                remaining.append(room)
+                remaining.append(count)
             else:
-                room.end = refusals.full(sorted(lacking))
+                count.end = refusals.full(sorted(lacking))
         return remaining
 
     def _find_next(self, future: fork.Fork, uuid: str) -> list[claims.Request]:
-        """Return a candidate of a host that placement did not list."""
+        """Make one more candidate of a host, which placement did not list.
+
+        :returns: a list with it, empty if there is none; it is kept for later
+        """
         requests, tree = self._requests[uuid], self._trees.get(uuid, {})
         made = self._swap.find(requests, tree, future.ledger)
         found = [*itertools.islice(made, 1)]
         requests += found
         return found
 
-    def _filter(self, rooms: list[HostCount]) -> list[HostCount]:
+    def _filter(self, counts: list[HostCount]) -> list[HostCount]:
         """Return the hosts that pass every filter."""
         for host_filter in self._filters:
-            if not rooms:
+            if not counts:
                 break
             why = reasons.ask_filter(
-                host_filter, self._spec_obj, [room.state for room in rooms]
+                host_filter, self._spec_obj, [count.state for count in counts]
             )
-            for room in rooms:
-                room.end = why.get(room.state.uuid)
-            rooms = [room for room in rooms if room.end is None]
-        return rooms
+            for count in counts:
+                count.end = why.get(count.state.uuid)
+            counts = [count for count in counts if count.end is None]
+        return counts
 
     def _find_tied(self, future: fork.Fork) -> list[Set[str]]:
-        # Each host takes a server at the beginning. One that took none, or
-        # that its failure domain ended, shares its room with other hosts of
-        # the group.
+        # Every host takes a server at first: it has passed all filters. One
+        # that got none, or that its failure domain closed, competes with the
+        # others for servers of the group: only their sum is known.
         if self._group is not None and any(
             not one.servers
             or (one.end and one.end.cause == failure_domain.DECLARATION.name)
-            for one in self._rooms
+            for one in self._counts
         ):
-            return [{uuid for one in self._rooms for uuid in one.uuids}]
-        # Hosts are tied where a provider that they share has too little left.
+            return [{uuid for one in self._counts for uuid in one.uuids}]
+        # Hosts are tied if a provider that they share lacks room for one more.
         users: dict[str, set[str]] = collections.defaultdict(set)
-        for one in self._rooms:
+        for one in self._counts:
             uuid = one.state.uuid
             for request in self._requests[uuid]:
                 for key, amount in ledger.amounts(request['allocations']):
