@@ -338,7 +338,7 @@ def _ask(
         stored=spec_obj,
         **given,
     )
-    with snapshot.read(asked=asked) as cloud:
+    with snapshot.read(databases=asked) as cloud:
         try:
             explained = explanation.explain(
                 cloud, wanted, closely=False, bounds=bounds

@@ -2,8 +2,8 @@
 
 """Reads cells, hosts, aggregates and placement once.
 
-Each part is read once, when it is first asked for, and an answer that relies
-on several parts relies on one moment. Nothing here writes to a database or to
+Each part is read once, on first use, and does not change afterwards, so that
+all answers of a snapshot agree. Nothing here writes to a database or to
 placement, or sends a message.
 """
 
@@ -42,12 +42,16 @@ CONF = nova.conf.CONF
 # Databases limit the number of values in one statement.
 _HOSTS_AT_ONCE = 1000
 
-# A snapshot's method has the name of the module.
+# Within the class, Snapshot.fork() hides the module in annotations.
 _Fork = fork.Fork
 
 
 class Node(typing.NamedTuple):
-    """One compute node of a cell's database."""
+    """A compute node of a cell's database.
+
+    :ivar host: name of the host whose nova-compute has it
+    :ivar node: its own name (``hypervisor_hostname``)
+    """
 
     host: str
     node: str
@@ -61,11 +65,12 @@ class Node(typing.NamedTuple):
         return f'{self.host}:{self.node}'
 
 
-class _Hosts(typing.NamedTuple):
+class _CellHosts(typing.NamedTuple):
     """The hosts of one cell.
 
-    :ivar services: the services of nova-compute
-    :ivar instances: nova Instances by UUID, by host
+    :ivar services: nova Services of nova-compute
+    :ivar computes: nova ComputeNodes
+    :ivar instances: by host name, nova Instances by UUID
     """
 
     services: typing.Any
@@ -76,26 +81,28 @@ class _Hosts(typing.NamedTuple):
 class Snapshot(host_manager.HostManager):
     """nova-scheduler's memory of the cloud, each part read when first needed.
 
-    It is nova's HostManager, except for when it reads the hosts, and what of
-    their servers. nova-scheduler reads every server of the cloud in the
-    background when it starts, and the hosts anew for each request. Here they
-    are read once, each request gets host states of its own
-    (:func:`.claims.copy_state`), and their servers are UUIDs alone, as nova
-    has them where ``track_instance_changes`` is off: other fields of an
-    Instance are loaded when a filter reads them.
+    It differs from nova's HostManager in when it reads hosts and in how much
+    it reads of their servers. nova-scheduler reads every server of the cloud
+    in the background when it starts, and the hosts anew for each request.
+    Here hosts are read once, and each request gets host states of its own
+    (:func:`.claims.copy_state`). Of their servers only the UUIDs are read, as
+    nova does if ``track_instance_changes`` is off: other fields of an Instance
+    are loaded when a filter reads them.
 
-    A cell that failed once is not asked again: no later part has what an
-    earlier one lacks.
+    A cell that failed once is not asked again, so that no part has its hosts
+    while another lacks them.
 
-    A new one reads aggregates and cells; it is not meant to be kept.
+    Creating a snapshot reads aggregates and cells. Make a new one for each
+    answer.
 
-    :param asked: asks the cells; several snapshots may share it
-    :param settled: whether the builds that are under way count as ended, in
+    :param databases: asks the databases of cells; snapshots may share it
+    :param settled: whether to ignore running builds (``num_io_ops`` is 0), for
         answers that are not about this moment
-    :ivar supposed: the fork that is open, the last one; None as a rule
+    :ivar open_fork: the innermost open fork, or None
+    :ivar read_at: when the hosts were read; before that, when this was created
     :ivar versions: a number for the state of each host that a fork changed,
         by UUID; equal numbers are equal states
-    :ivar silent_cells: cells that did not answer: the reason by UUID
+    :ivar silent_cells: the reasons of cells that did not answer, by UUID
     :ivar doubts: a sentence for each other failed read
     :raises exception.PluginError: a plugin of ours cannot be used
     :raises nova.exception.SchedulerHostFilterNotFound: an enabled filter is
@@ -103,17 +110,18 @@ class Snapshot(host_manager.HostManager):
     """
 
     def __init__(
-        self, asked: cells.Cells | None = None, settled: bool = False
+        self, databases: cells.Cells | None = None, settled: bool = False
     ) -> None:
         super().__init__()
-        self._asked = asked or cells.Cells()
+        self._databases = databases or cells.Cells()
         self._settled = settled
+        self.read_at = timeutils.utcnow()
         self.silent_cells: dict[str, str] = {}
         self.doubts: list[str] = []
         self.open_fork: _Fork | None = None
         self.versions: dict[str, int] = {}
         for weigher in self.weighers:
-            _multiply_once(weigher)
+            _cache_multiplier(weigher)
 
     @functools.cached_property
     def client(self) -> mirror.MirroringClient:
@@ -139,7 +147,7 @@ class Snapshot(host_manager.HostManager):
 
     def nodes_of(self, host: str) -> Sequence[str]:
         """Return the UUIDs of the compute nodes of a host's nova-compute."""
-        return self._nodes.get(host, ())
+        return self._uuids_by_host.get(host, ())
 
     def context_of(self, cell: str) -> typing.Any:
         """Return a context for lazy-loading from a cell's database.
@@ -165,15 +173,15 @@ class Snapshot(host_manager.HostManager):
 
     @functools.cached_property
     def services(self) -> dict[tuple[str, str], str]:
-        """UUID of each nova-compute with a record, by its cell's and host."""
+        """UUIDs of nova-compute services, by cell UUID and host name."""
         return {
             (cell, service.host): service.uuid
-            for cell, found in self._hosts.items()
+            for cell, found in self._read_by_cell.items()
             for service in found.services
         }
 
     def services_of(self, hosts: Iterable[str]) -> dict[str, str]:
-        """Return the UUIDs of the nova-computes of hosts, by the host."""
+        """Return the UUIDs of nova-compute services, by host name."""
         by_host = {host: uuid for (_, host), uuid in self.services.items()}
         return {
             host: by_host[host] for host in sorted(set(hosts) & by_host.keys())
@@ -181,23 +189,26 @@ class Snapshot(host_manager.HostManager):
 
     @functools.cached_property
     def unmapped(self) -> set[str]:
-        """The names of hosts in no cell mapping, which boots end on.
+        """Names of hosts in no cell mapping.
 
-        nova-scheduler chooses them as any other, and nova-conductor then
-        finds no cell to create the server in. A move knows its cell.
+        nova-scheduler may choose them for a boot, and nova-conductor then
+        fails the boot, because it finds no cell to create the server in.
+        Moves are not affected, because their cell is known.
         """
         found = objects.HostMappingList.get_all(
             nova_context.get_admin_context()
         )
         # Without case, as MySQL compares them.
         mapped = {mapping.host.lower() for mapping in found}
-        return {host for host in self._nodes if host.lower() not in mapped}
+        return {
+            host for host in self._uuids_by_host if host.lower() not in mapped
+        }
 
     @functools.cached_property
     def under_way(self) -> dict[str, set[str]]:
         """The hosts between which servers migrate, by the servers' UUIDs.
 
-        One that waits for its owner to confirm or revert is among them.
+        A migration that waits for its owner to confirm or revert it counts.
         """
         hosts_of: dict[str, set[str]] = {}
         for moves in self.ask_cells(_select_under_way).values():
@@ -207,7 +218,7 @@ class Snapshot(host_manager.HostManager):
         return hosts_of
 
     @functools.cached_property
-    def _nodes(self) -> dict[str, list[str]]:
+    def _uuids_by_host(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for uuid, host in self.hosts.items():
             found.setdefault(host.host, []).append(uuid)
@@ -215,16 +226,15 @@ class Snapshot(host_manager.HostManager):
 
     @functools.cached_property
     def hosts(self) -> dict[str, Node]:
-        """Every compute node of every cell.
+        """All compute nodes of all cells, by UUID.
 
-        By UUID, which is that of its resource provider too.
-
-        Those of disabled cells are among them: the scheduler leaves them out
+        The UUID is also that of the node's resource provider. Those of
+        disabled cells are included, which the scheduler leaves out
         (``enabled_cells``).
         """
         return {
             compute.uuid: Node(compute.host, compute.hypervisor_hostname, cell)
-            for cell, found in self._hosts.items()
+            for cell, found in self._read_by_cell.items()
             for compute in found.computes
         }
 
@@ -232,19 +242,22 @@ class Snapshot(host_manager.HostManager):
     def states(self) -> dict[str, typing.Any]:
         """The nova HostStates of all cells, disabled ones too, by UUID.
 
-        In the order of their hosts' names.
+        They are sorted by the names of their hosts.
         """
         states = self._get_host_states(
             nova_context.get_admin_context(),
-            {cell: hosts.computes for cell, hosts in self._hosts.items()},
+            {
+                cell: hosts.computes
+                for cell, hosts in self._read_by_cell.items()
+            },
             {
                 service.host: service
-                for hosts in self._hosts.values()
+                for hosts in self._read_by_cell.values()
                 for service in hosts.services
             },
         )
         # nova takes the first of equal hosts, in an order that differs from
-        # process to process. Here two plans of one cloud are the same.
+        # process to process. Sorted, two plans of one cloud are the same.
         return {
             state.uuid: state
             for state in sorted(
@@ -256,11 +269,11 @@ class Snapshot(host_manager.HostManager):
     def _computes(self) -> dict[str, list[tuple[str, typing.Any]]]:
         """The nova ComputeNodes of hosts, each with the UUID of its cell.
 
-        By the host's name in lower case. Plans ask for one host after the
-        other.
+        By the host's name in lower case, because a plan looks up one host at
+        a time.
         """
         computes: dict[str, list[tuple[str, typing.Any]]] = {}
-        for cell, one in self._hosts.items():
+        for cell, one in self._read_by_cell.items():
             for compute in one.computes:
                 computes.setdefault(compute.host.lower(), []).append(
                     (cell, compute)
@@ -272,7 +285,7 @@ class Snapshot(host_manager.HostManager):
         return {uuid: number for number, uuid in enumerate(self.states)}
 
     @functools.cached_property
-    def _hosts(self) -> dict[str, _Hosts]:
+    def _read_by_cell(self) -> dict[str, _CellHosts]:
         found = self.ask_cells(_select_hosts)
         self.read_at = timeutils.utcnow()
         return found
@@ -281,7 +294,7 @@ class Snapshot(host_manager.HostManager):
     def aggregates_copy(self) -> typing.Any:
         """The aggregates in memory, for :func:`.change.used`.
 
-        Made once; an aggregate that is changed afterwards is as before in it.
+        A copy: later changes to an aggregate do not appear in it.
         """
         return change.copy_aggregates(
             self.aggs_by_id.values(), change.find_dialect()
@@ -295,7 +308,7 @@ class Snapshot(host_manager.HostManager):
     ) -> dict[str, typing.Any]:
         """Ask the databases of cells.
 
-        Those that do not answer, now or before, are in :attr:`silent_cells`.
+        Cells that do not answer, now or before, are in :attr:`silent_cells`.
 
         :param select: called with a context of the cell and ``args``
         :param mappings: nova CellMappings; by default of all cells, disabled
@@ -304,7 +317,7 @@ class Snapshot(host_manager.HostManager):
         """
         if mappings is None:
             mappings = self.cells.values()
-        answers, failed = self._asked.ask(
+        answers, failed = self._databases.ask(
             [one for one in mappings if one.uuid not in self.silent_cells],
             lambda cctxt: select(cctxt, *args),
             nova_context.CELL_TIMEOUT,
@@ -355,7 +368,7 @@ class Snapshot(host_manager.HostManager):
 
     def cell_name(self, uuid: str) -> str:
         """Return a cell's name for messages; its UUID where it has none."""
-        # nova keeps cell0 apart.
+        # self.cells has no cell0.
         cell = self.cells.get(uuid)
         return messages.clean((cell and cell.name) or uuid)
 
@@ -402,7 +415,7 @@ class Snapshot(host_manager.HostManager):
         :returns: in the order of :attr:`states`
         """
         cell = get_cell(spec_obj) if spec_obj else None
-        wanted = {cell} if cell else {one.uuid for one in self.enabled_cells}
+        allowed = {cell} if cell else {one.uuid for one in self.enabled_cells}
         states = self.states
         passed = timeutils.utcnow() - self.read_at
         copies = []
@@ -413,7 +426,7 @@ class Snapshot(host_manager.HostManager):
             )
         for uuid in known:
             state = states[uuid]
-            if state.cell_uuid not in wanted:
+            if state.cell_uuid not in allowed:
                 continue
             copied = claims.copy_state(state)
             if self._settled:
@@ -433,30 +446,32 @@ class Snapshot(host_manager.HostManager):
     ) -> typing.Any:
         """Return the nova ComputeNodes that a request names.
 
-        nova would ask the cell of the host, or all that are enabled. Names
-        are compared without case, as nova compares forced hosts.
+        nova asks the host's own cell, or without a host the enabled cells.
+        Here a host is looked for in all cells, and its name selects the cell.
+        Names are compared without case, as nova compares forced hosts.
 
-        :raises cells.CellFailed: none has the names, and a cell that may does
-            not answer
+        :raises cells.CellFailed: no compute node has the names, and a cell
+            that may have it does not answer
         """
         if cell:
-            wanted = {cell.uuid}
+            allowed = {cell.uuid}
         elif host:
-            wanted = {*self.cells}
+            allowed = {*self.cells}
         else:
-            wanted = {one.uuid for one in self.enabled_cells}
+            allowed = {one.uuid for one in self.enabled_cells}
         hosts = [host.lower()] if host else self._computes
         nodes = [
             compute
             for name in hosts
             for uuid, compute in self._computes.get(name, ())
-            if uuid in wanted
+            if uuid in allowed
             and (
                 not node or node.lower() == compute.hypervisor_hostname.lower()
             )
         ]
-        for uuid in () if nodes else wanted & self.silent_cells.keys():
-            raise self._failure(self.cells[uuid])
+        silent = allowed & self.silent_cells.keys()
+        if silent and not nodes:
+            raise self._failure(self.cells[min(silent)])
         return objects.ComputeNodeList(objects=nodes)
 
     def _init_instance_info(self, computes_by_cell: typing.Any = None) -> None:
@@ -465,7 +480,7 @@ class Snapshot(host_manager.HostManager):
     def _get_instances_by_host(
         self, context: typing.Any, host_name: str
     ) -> dict[str, typing.Any]:
-        for found in self._hosts.values():
+        for found in self._read_by_cell.values():
             if host_name in found.instances:
                 return found.instances[host_name]
         return {}
@@ -475,39 +490,42 @@ class Snapshot(host_manager.HostManager):
 def read(
     supposed: change.Change = change.NONE,
     settled: bool = False,
-    asked: cells.Cells | None = None,
+    databases: cells.Cells | None = None,
 ) -> Iterator[Snapshot]:
     """Open the cloud as it would be after a change, while the block runs.
 
-    At the end nothing of the change is left.
+    The change is undone at the end of the block. Raises also what
+    :class:`Snapshot` raises.
 
-    :param settled: see :class:`Snapshot`; ``asked`` too
-    :raises exception.InvalidValue: what the change names does not exist, or
-        has another form; and what :class:`Snapshot` raises
+    :param supposed: the change
+    :param settled: see :class:`Snapshot`; ``databases`` too
+    :raises exception.InvalidValue: the change names something that does not
+        exist or is malformed
     """
-    with change.made(supposed), _keeping_answers():
-        yield Snapshot(asked, settled)
+    with change.made(supposed), _caching_answers():
+        yield Snapshot(databases, settled)
 
 
 @contextlib.contextmanager
-def _keeping_answers() -> Iterator[None]:
+def _caching_answers() -> Iterator[None]:
     """Cache answers to request filters within a snapshot.
 
-    They ask for each request how old the oldest nova-compute of all cells is
-    (nova's), and what the metadata of the aggregates says (ours).
+    For each request, nova's filters ask for the version of the oldest
+    nova-compute of all cells, and ours for the metadata of the aggregates.
     """
     with (
-        _asked_once(nova_service, 'get_minimum_version_all_cells'),
-        _asked_once(aggregates, 'get_metadata'),
+        _cached(nova_service, 'get_minimum_version_all_cells'),
+        _cached(aggregates, 'get_metadata'),
     ):
         yield
 
 
 @contextlib.contextmanager
-def _asked_once(module: typing.Any, name: str) -> Iterator[None]:
+def _cached(module: typing.Any, name: str) -> Iterator[None]:
     """Cache a function's answers while the block runs.
 
-    :param module: that has it under its ``name``; it takes a context, words
+    :param module: the module to patch
+    :param name: its function, which takes a context, an iterable of strings
         and perhaps more
     """
     ask = getattr(module, name)
@@ -521,7 +539,7 @@ def _asked_once(module: typing.Any, name: str) -> Iterator[None]:
             kept[key] = ask(ctxt, words, *args, **more)
         return kept[key]
 
-    # For an overlay, within which the answer is another.
+    # An overlay calls the uncached function, because its answer differs.
     ask_once.__wrapped__ = ask  # type: ignore[attr-defined]
     setattr(module, name, ask_once)
     try:
@@ -530,11 +548,12 @@ def _asked_once(module: typing.Any, name: str) -> Iterator[None]:
         setattr(module, name, ask)
 
 
-def _multiply_once(weigher: typing.Any) -> None:
+def _cache_multiplier(weigher: typing.Any) -> None:
     """Cache a nova weigher's multiplier for hosts in the same aggregates.
 
-    Each reads it in nova.conf and in the host's aggregates, for each host of
-    each request. What others read (ours reads the request) is not known.
+    nova's weighers read it in nova.conf and in the host's aggregates, for
+    each host of each request. Other weighers may read anything else (ours
+    read the request), so theirs is not cached.
     """
     if type(weigher).__module__.partition('.')[0] != 'nova':
         return
@@ -553,7 +572,7 @@ def _multiply_once(weigher: typing.Any) -> None:
 
 
 def get_cell(spec_obj: typing.Any) -> str | None:
-    """Return the UUID of the only cell that nova may look at."""
+    """Return the UUID of the cell that a request is confined to, if any."""
     destination = fields.get_field(spec_obj, 'requested_destination')
     if destination is None or destination.allow_cross_cell_move:
         return None
@@ -562,9 +581,9 @@ def get_cell(spec_obj: typing.Any) -> str | None:
 
 
 def is_boot(spec_obj: typing.Any) -> bool:
-    """Return whether a request is for a server that nova has nowhere yet.
+    """Return whether a request creates a new server.
 
-    nova-conductor keeps every other operation to the server's cell.
+    nova-conductor confines every other operation to the server's cell.
     """
     destination = fields.get_field(spec_obj, 'requested_destination')
     return destination is None or not fields.get_field(destination, 'cell')
@@ -575,7 +594,7 @@ def _select_under_way(context: typing.Any) -> list[under_way.RunningMigration]:
     return under_way.select_all(context.session)
 
 
-def _select_hosts(cctxt: typing.Any) -> _Hosts:
+def _select_hosts(cctxt: typing.Any) -> _CellHosts:
     services = objects.ServiceList.get_by_binary(
         cctxt, 'nova-compute', include_disabled=True
     )
@@ -590,4 +609,4 @@ def _select_hosts(cctxt: typing.Any) -> _Hosts:
             instances[host] = {
                 uuid: objects.Instance(cctxt, uuid=uuid) for uuid in uuids
             }
-    return _Hosts(services, computes, instances)
+    return _CellHosts(services, computes, instances)

@@ -251,7 +251,7 @@ class Cloud(snapshot.Snapshot):
         self.states, self.hosts = {}, {}
         self._contexts = {'cell1': CCTXT}
         self.read_at = test_snapshot.timeutils.utcnow()
-        self._hosts = {'cell1': snapshot._Hosts([], [], {})}
+        self._read_by_cell = {'cell1': snapshot._CellHosts([], [], {})}
         for host in hosts:
             self.add_node(host)
         self.enabled_filters = [*host_filters]
@@ -270,7 +270,7 @@ class Cloud(snapshot.Snapshot):
         self.hosts[uuid] = snapshot.Node(*names, state.cell_uuid)
         node = objects.ComputeNode(uuid=uuid)
         node.host, node.hypervisor_hostname = names
-        self._hosts['cell1'].computes.append(node)
+        self._read_by_cell['cell1'].computes.append(node)
         self.server.add(uuid, **{'VCPU': 4, 'MEMORY_MB': 999, **inventory})
 
     def stand(self, server, on, **more):

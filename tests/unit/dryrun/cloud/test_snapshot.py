@@ -50,8 +50,8 @@ def make_manager(*states):
     manager.enabled_cells = [FIRST]
     manager.silent_cells = {}
     manager._settled = False
-    manager._asked = mock.Mock()
-    manager._asked.ask.return_value = {}, {}
+    manager._databases = mock.Mock()
+    manager._databases.ask.return_value = {}, {}
     manager._get_host_states = mock.Mock(return_value=states)
     return manager
 
@@ -71,7 +71,7 @@ class ReadTestCase(testtools.TestCase):
         conf = snapshot.CONF
         supposed = change.Change(options=[('scheduler.workers', '77')])
         before = conf.scheduler.workers
-        with snapshot.read(supposed, settled=True, asked='cells') as cloud:
+        with snapshot.read(supposed, settled=True, databases='cells') as cloud:
             self.assertEqual(('cloud', 77), (cloud, conf.scheduler.workers))
         self.assertEqual(before, conf.scheduler.workers)
         with snapshot.read():
@@ -209,7 +209,7 @@ class StatesTestCase(testtools.TestCase):
             found = [state.uuid for state in self.get('abcx', spec)]
             self.assertEqual([*expected], found)
         # All are read once.
-        self.manager._asked.ask.assert_called_once_with(
+        self.manager._databases.ask.assert_called_once_with(
             [*self.manager.cells.values()], mock.ANY, 60
         )
 
@@ -263,7 +263,7 @@ class CellTestCase(testtools.TestCase):
         # What the databases answer to each question.
         self.answers = []
         self.asked = []
-        self.snapshot._asked.ask = self.answer
+        self.snapshot._databases.ask = self.answer
 
     def answer(self, mappings, select, seconds):
         uuids = [one.uuid for one in mappings]
@@ -321,7 +321,7 @@ class ComputeNodesTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.snapshot = make_manager()
-        self.snapshot._hosts = {}
+        self.snapshot._read_by_cell = {}
         for cell, nodes in (
             ('cell1', [('host1', 'node1'), ('host1', 'node2')]),
             ('cell2', [('host2', 'node3'), ('Host4', 'Node4')]),
@@ -330,7 +330,9 @@ class ComputeNodesTestCase(testtools.TestCase):
                 objects.ComputeNode(host=host, hypervisor_hostname=node)
                 for host, node in nodes
             ]
-            self.snapshot._hosts[cell] = snapshot._Hosts([], found, {})
+            self.snapshot._read_by_cell[cell] = snapshot._CellHosts(
+                [], found, {}
+            )
 
     def find(self, host, node, cell=None):
         mapping = cell and self.snapshot.cells[cell]
