@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shortens texts that others wrote into records, and removes secrets."""
+"""Shortens explanations and texts for records, and removes secrets."""
 
 from collections.abc import Callable
 import json
@@ -15,7 +15,8 @@ _EXPLANATION_BYTES = records.RECORD_BYTES - 8 * 1024
 # The most hosts of the scheduler's order that are kept.
 _MOST_HOSTS = 20
 
-# So many keys of a dictionary are kept: as many as our documents have.
+# The number of keys of a dictionary that are kept in any case: as many as our
+# documents have.
 _LEAST_KEYS = 16
 
 Document = dict[str, typing.Any]
@@ -24,8 +25,8 @@ Document = dict[str, typing.Any]
 def shorten(document: Document) -> Document:
     """Return an explanation that fits into a record.
 
-    Where it is too long, lists may have half as many entries and texts half as
-    many characters, again and again until it fits. A remark says so.
+    While it is too long, the most entries of its lists and the most characters
+    of its texts are halved, and a remark is added.
 
     :param document: of :mod:`nova_ext_sched.dryrun.decision.document`; it
         stays as it is
@@ -36,8 +37,8 @@ def shorten(document: Document) -> Document:
     cut = whole = _cut(document, most)
     while len(json.dumps(cut, separators=(',', ':'))) > _EXPLANATION_BYTES:
         most //= 2
-        # Cut before secrets are looked for, which takes a hundred times as
-        # long.
+        # Only cut: the whole has no secrets any more, and to look for them
+        # takes a hundred times as long.
         cut = _cut(whole, most, str)
         cut['remarks'].append(
             f'Cut, because a record has a bound: lists have {most} entries '
@@ -56,9 +57,9 @@ def _cut(
     most: int,
     change: Callable[[str], str] = messages.without_secrets,
 ) -> typing.Any:
-    """Cut a value to a number of entries, and ten times as many characters.
+    """Cut lists to a number of entries, and texts to ten times as many signs.
 
-    :param change: changes each text before
+    :param change: changes each text before it is cut
     """
     if isinstance(value, str):
         text = change(value)

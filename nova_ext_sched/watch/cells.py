@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The cells that are watched, cell0 included."""
+"""Asks the cells that are watched, cell0 included."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -24,12 +24,11 @@ ANSWER_SECONDS = 10
 
 
 class WatchedCells:
-    """Asks cells, and remembers those that do not answer.
+    """Asks all cells, and remembers those that do not answer.
 
-    :param asked: asks them; whoever shares it waits for the same cells
-    :ivar names: of all cells, by UUID
-    :ivar silent: the cells that did not answer when they were asked last, by
-        UUID
+    :param asked: asks cells, and remembers the ones that hang; share it
+    :ivar names: the names of all cells, by UUID
+    :ivar silent: UUIDs of cells that did not answer the last time
     """
 
     def __init__(self, asked: cells.Cells) -> None:
@@ -46,7 +45,7 @@ class WatchedCells:
     ) -> dict[str, typing.Any]:
         """Call a function for each cell; return the results by UUID.
 
-        Cells that do not answer are left out, and the log has it once.
+        Cells that do not answer are left out, and logged once.
 
         :param select: called with a nova RequestContext of the cell, whose
             ``cell_uuid`` is set
@@ -75,7 +74,7 @@ class WatchedCells:
             ctxt = nova_context.get_admin_context()
             self._mappings = objects.CellMappingList.get_all(ctxt)
         except Exception as exc:
-            # The cells that were read before still have refusals.
+            # Go on with the cells that were read before.
             fault = messages.say_error(exc)
         if fault:
             LOG.warning(

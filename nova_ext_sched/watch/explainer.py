@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks explain why nova refused an operation, as soon as it is known."""
+"""Explains refused operations soon after nova has noted them."""
 
 import dataclasses
 import json
@@ -50,7 +50,7 @@ AWAY = (
     placement.PlacementFailed,
     cells.CellFailed,
     nova_exception.CellTimeout,
-    # nova's client of placement asks it for its versions when it is made.
+    # Making nova's placement client already sends a request.
     ks_exc.ClientException,
     sdk_exception.SDKException,
     db_exception.DBError,
@@ -79,18 +79,30 @@ _CONFIGURATION = (
     cfg.Error,
 )
 
-#: Why there is no explanation, words that stay as they are.
+#: The reasons of a missing explanation; the names are stable.
+#:
+#: =============  =========================================================
+#: reason         the refusal is not explained, because
+#: =============  =========================================================
+#: retries        hosts that the scheduler chose refused the server
+#: limit          too many different requests were refused in a minute
+#: gone           the server, its request or its new flavor is gone
+#: unavailable    placement or a database did not answer for long
+#: configuration  nova-scheduler would not start with this nova.conf
+#: error          explain failed
+#: =============  =========================================================
 REASONS = ('retries', 'limit', 'gone', 'unavailable', 'configuration', 'error')
 
-# The words of request_filters.base.fail_closed where a filter of ours fails.
+# The words of request_filters.base.fail_closed if one of our filters fails.
 _CANNOT_DECIDE = re.compile(r'\w+ cannot decide')
 
 Document = dict[str, typing.Any]
 
-# How long acts are tried: not while other refusals wait. With the rest of the
-# work on acts this stays within 0.2 s of CPU, for 300 hosts.
-_TRIED = advice.Bounds(2, 0.12)
-_UNTRIED = advice.Bounds(0, 0)
+# How many remedies (acts, :mod:`nova_ext_sched.policy.act`) are tried on the
+# cloud, and for how many seconds of CPU; none while other refusals wait. With
+# the rest of the work on acts this takes less than 0.2 s of CPU for 300 hosts.
+_TRIED = advice.Bounds(tries=2, seconds=0.12)
+_UNTRIED = advice.Bounds(tries=0, seconds=0)
 
 
 class Unavailable(Exception):
@@ -100,12 +112,13 @@ class Unavailable(Exception):
 class Explained(typing.NamedTuple):
     """The explanation of a refused operation.
 
-    :ivar document: explain's document, within the bounds of a record; None
-        where it was not asked or could not tell
+    :ivar document: explain's document, within the bounds of a record; None if
+        explain was not asked, or failed
     :ivar reason: the reason of a missing document, one of :data:`REASONS`;
         else empty
-    :ivar detail: the same in a sentence
-    :ivar asked: the request in words; None where it could not be read
+    :ivar detail: a sentence on that reason
+    :ivar request: the description of the request; None if it could not be
+        read
     :ivar source: the name of the refusal that the document was made for;
         equal requests share it
     """
@@ -113,50 +126,52 @@ class Explained(typing.NamedTuple):
     document: Document | None = None
     reason: str = ''
     detail: str = ''
-    asked: Document | None = None
+    request: Document | None = None
     source: str = ''
 
-    def count_seconds(self, refusal: refusals.Refusal) -> int | None:
-        """Return how long after a refusal explain was asked.
+    def find_delay(self, refusal: refusals.Refusal) -> int | None:
+        """Return the seconds between a refusal and its explanation.
 
-        :returns: below 0 where an equal request was explained before; None
-            without a document
+        :returns: below 0 if the explanation is of an equal request that was
+            refused before; None without a document
         """
         if self.document is None:
             return None
-        asked = timeutils.normalize_time(
+        explained_at = timeutils.normalize_time(
             timeutils.parse_isotime(self.document['time'])
         )
-        return round((asked - refusal.time).total_seconds())
+        return round((explained_at - refusal.time).total_seconds())
 
     def find_constraint(
         self, refusal: refusals.Refusal, key: str = 'cause'
     ) -> str:
-        """Return why there was no host.
+        """Return a short cause of a refusal, for records and metrics.
 
-        What nova itself wrote at that moment comes before a later look:
+        nova's words at the time of the refusal come before explain's answer
+        later. The first row that fits decides:
 
         ======================  =================  ========================
         nova's words            explain            result
         ======================  =================  ========================
         any                     was not asked      :attr:`reason`
         X cannot decide         any                cannot decide
-        any other               no cell with       no hosts
+        any                     ended early        the cause of that
+        any                     no cell with       no hosts
                                 hosts answers
-        any other               ended, or no host  the cause ranked first
-                                is left
-        any other               too few hosts for  too few hosts
+        any                     no host is left    the cause ranked first
+        any                     too few hosts for  too few hosts
                                 all servers
-        none: it ended where    finds a host       no candidates
-        placement is asked
-        any other               finds one at once  none
-        any other               finds one more     none later
-                                than LATE seconds
+        none: placement had     finds a host       no candidates
+        no candidates
+        any                     finds a host over  none later
+                                LATE seconds
                                 after
+        any                     finds a host       none: explain cannot
+                                                   reproduce the refusal
         ======================  =================  ========================
 
-        :param key: ``cause``, of which members of projects may have written
-            some; or ``label``, for words that none of them wrote
+        :param key: ``cause``, which may contain text from users; or ``label``,
+            which never does
         """
         if self.document is None:
             return self.reason
@@ -174,24 +189,24 @@ class Explained(typing.NamedTuple):
             return 'too few hosts'
         if not words:
             return 'no candidates'
-        is_late = (self.count_seconds(refusal) or 0) > records.LATE
+        is_late = (self.find_delay(refusal) or 0) > records.LATE
         return 'none later' if is_late else 'none'
 
 
 @dataclasses.dataclass
 class Explainer:
-    """Explains refusals, a bounded number in each minute and each turn.
+    """Explains refusals, at most :attr:`most` a minute.
 
-    Where an explanation takes long, a burst of many different requests would
-    else be recorded hours late.
+    Otherwise, if an explanation takes long, a burst of many different requests
+    would be recorded hours late.
 
-    :ivar asked: asks the cells
-    :ivar most: explanations in a minute; one that is shared counts once
+    :ivar cells: asks the cells
+    :ivar most: the most explanations a minute; one that is shared counts once
     """
 
     figures: metrics.Metrics
     signals: interrupt.Interrupt
-    asked: cells.Cells
+    cells: cells.Cells
     most: int
 
     def __post_init__(self) -> None:
@@ -206,14 +221,19 @@ class Explainer:
         )
 
     def begin_turn(self) -> None:
-        """Forget the explanations that began over a minute ago."""
+        """Set the time for this turn; forget explanations of over a minute.
+
+        A *turn* of the recorder reads the new refusals and records them. Its
+        explanations all count at its beginning, so the limit holds for a turn,
+        too, however long it takes.
+        """
         self._now = now = timeutils.now()
         self._begun = [begun for begun in self._begun if begun > now - 60]
 
     def explain(self, refusal: refusals.Refusal) -> Explained:
         """Return why an operation was refused.
 
-        :raises Unavailable: a service that has to be asked does not answer
+        :raises Unavailable: placement or a database does not answer
         """
         try:
             return self._explain(refusal)
@@ -229,7 +249,8 @@ class Explainer:
                 {'id': messages.clean(refusal.name)},
             )
             return Explained(reason='error', detail=messages.say_error(exc))
-        # Not in the clause: oslo.log would append the exception.
+        # Outside the except clause: oslo.log appends the exception to a line
+        # that is logged inside one.
         LOG.error('nova.conf cannot be used: %s', messages.say_error(fault))
         return Explained(reason='configuration', detail=str(fault))
 
@@ -240,46 +261,46 @@ class Explainer:
                 reason='retries',
                 detail='The scheduler chose hosts, and each of them refused '
                 'the server.',
-                asked=_describe_asked(ctxt, refusal),
+                request=_describe_request(ctxt, refusal),
             )
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         key = _make_key(stored) if refusal.operation == 'boot' else ''
         if shared := self._shared.get(key):
-            # The requests may name images that differ in nothing but their ID.
-            return shared._replace(
-                asked=document.make_request(stored, server=refusal.server)
-            )
+            # The requests may differ in the image's ID.
+            request = document.make_request(stored, server=refusal.server)
+            return shared._replace(request=request)
         if len(self._begun) >= self.most:
             return Explained(
                 reason='limit',
                 detail=f'More than {self.most} different requests were '
                 f'refused within a minute.',
-                asked=_describe_asked(ctxt, refusal),
+                request=_describe_request(ctxt, refusal),
             )
         self._begun.append(self._now)
+        bounds = _UNTRIED if self.others_wait else _TRIED
+        timed = self.figures.explanations.time()
         try:
-            with self.figures.explanations.time(), self.signals.allowed():
-                explained = _ask(
-                    *(self.asked, ctxt, refusal, stored),
-                    _UNTRIED if self.others_wait else _TRIED,
+            with timed, self.signals.may_interrupt():
+                made = _explain_refusal(
+                    self.cells, ctxt, refusal, stored, bounds
                 )
-            explained = bound.shorten(explained)
+            made = bound.shorten(made)
         except AWAY:
             # It is tried again, and must not count for this minute.
             self._begun.pop()
             raise
-        answer = Explained(
-            explained, asked=explained['request'], source=refusal.name
+        explained = Explained(
+            made, request=made['request'], source=refusal.name
         )
         if key:
-            self._shared[key] = answer
-        return answer
+            self._shared[key] = explained
+        return explained
 
 
-def _describe_asked(
+def _describe_request(
     ctxt: typing.Any, refusal: refusals.Refusal
 ) -> Document | None:
-    """Describe a request; None if it is gone."""
+    """Describe a refused request; return None if it is gone."""
     try:
         stored = objects.RequestSpec.get_by_instance_uuid(ctxt, refusal.server)
         if refusal.operation == 'resize':
@@ -292,9 +313,9 @@ def _describe_asked(
 def _make_key(spec_obj: typing.Any) -> str:
     """Return a key that identifies equivalent stored requests.
 
-    It is the same for the requests of two servers that differ in what each
-    server has of its own: its UUID, and the ID of an image where no policy
-    reads more of the image than its properties.
+    Two requests have the same key if they differ only in the server's UUID, or
+    in the image's ID if no policy depends on more of the image than its
+    properties (``member_sources``).
     """
     primitive = spec_obj.obj_to_primitive()
     primitive['nova_object.data'].pop('id', None)
@@ -306,10 +327,10 @@ def _make_key(spec_obj: typing.Any) -> str:
 
 
 def _strip(primitive: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """Remove fields that are each server's own from an object of nova.
+    """Remove the server's UUID, and the changes, from a serialized object.
 
-    Only what nova itself wrote is left out: a member may write the same names
-    as hints.
+    They are removed only from nova's objects: a user may have used the same
+    names in scheduler hints.
     """
     if 'nova_object.data' in primitive:
         primitive.pop('nova_object.changes', None)
@@ -317,13 +338,21 @@ def _strip(primitive: dict[str, typing.Any]) -> dict[str, typing.Any]:
     return primitive
 
 
-def _ask(
+def _explain_refusal(
     asked: cells.Cells,
     ctxt: typing.Any,
     refusal: refusals.Refusal,
     spec_obj: typing.Any,
     bounds: advice.Bounds,
 ) -> Document:
+    """Return explain's document for a refusal.
+
+    It is quicker than the command: it does not ask nova-api (``closely``), and
+    lists no host in detail.
+
+    :param asked: asks the cells
+    :param spec_obj: the stored request
+    """
     given: dict[str, typing.Any] = {}
     if refusal.operation == 'boot':
         # All servers of one call found a host, or none did.
@@ -350,7 +379,8 @@ def _ask(
             raise explained.matrix.failure
         for one in explained.matrix.advice:
             if one.kind == act.POLICY:
-                # An operator has to read it before anybody runs it.
+                # No commands for changes of policy: an operator has to review
+                # these first.
                 one.commands = []
         return explained.make_document(detailed=[])
 
@@ -365,7 +395,7 @@ def _read_new_flavor(
         migrations = objects.MigrationList.get_by_filters(
             cctxt, {'instance_uuid': uuid, 'migration_type': 'resize'}
         )
-    # Conductor notes both times.
+    # Both times are by conductor's clock, so they compare.
     begun = {
         migration.id: migration.new_instance_type_id
         for migration in migrations
@@ -380,7 +410,7 @@ def _read_new_flavor(
 
 
 def _describe_image(image: typing.Any) -> dict[str, typing.Any]:
-    """Return an image of a request spec as nova.image.glance gives it."""
+    """Return an image of a request spec in the form of nova.image.glance."""
     found: dict[str, typing.Any] = objects_base.obj_to_primitive(image)
     for trait in found['properties'].pop('traits_required', ()):
         found['properties'][f'trait:{trait}'] = 'required'

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads nova's refusals since the last look, each once.
+"""Reads the refusals that nova noted since the last turn, each once.
 
-IDs of rows grow with time, but a transaction that began earlier may end
-later: a row may appear behind others that were read. So an ID counts as
-passed only :data:`SETTLED` after the feed first saw it, or a higher one; above
-it the IDs that were handled are kept one by one. The clocks of others do not
-matter.
+IDs of rows grow with time, but a transaction that began earlier may end later:
+a row with a lower ID may appear after rows with higher ones were read. So an
+ID counts as passed only :data:`SETTLED` seconds after the feed first saw it or
+a higher one. Until then the feed remembers each handled ID. Only
+:data:`ABANDONED` compares nova's clock with this one.
 """
 
 import collections
@@ -20,19 +20,19 @@ from oslo_utils import timeutils
 from nova_ext_sched.watch import cells
 from nova_ext_sched.watch import refusals
 
-#: Seconds after which no further row is expected before a row that was seen:
-#: transactions of nova that add one end within it.
+#: Seconds within which nova's transactions end: after that no row with a lower
+#: ID appears any more.
 SETTLED = 60.0
 
-#: Age at which a row that nova has not finished is no longer waited for.
+#: The age at which a row that nova has not finished is given up.
 ABANDONED = datetime.timedelta(hours=2)
 
 
 class Position(typing.NamedTuple):
     """The position up to which one kind of row of one cell was handled.
 
-    :ivar passed: no row up to this ID is handled again
-    :ivar handled: IDs above it that were handled
+    :ivar passed: the ID up to which no row is handled any more
+    :ivar handled: higher IDs that were handled
     """
 
     passed: int
@@ -55,39 +55,39 @@ class Position(typing.NamedTuple):
             and not row.is_open
         )
 
-    def handle(self, number: int) -> 'Position':
-        """Return the position after the row of an ID was handled."""
-        return self._replace(handled=self.handled | {number})
+    def handle(self, row_id: int) -> 'Position':
+        """Return the position with an ID marked as handled."""
+        return self._replace(handled=self.handled | {row_id})
 
     def advance(
         self, rows: Iterable[refusals.Row], settled: int
     ) -> 'Position':
-        """Return the position behind the settled and handled rows.
+        """Return the position, moved up over settled IDs.
 
-        The first row that still has to wait holds it.
+        It is not moved past a row that is new, or open and not abandoned.
 
         :param rows: those above :attr:`passed`, in any order
         :param settled: the ID up to which no further row is expected
         """
-        begun = timeutils.utcnow() - ABANDONED
-        held = [
+        oldest = timeutils.utcnow() - ABANDONED
+        bounds = [
             row.id - 1
             for row in rows
-            if self.is_new(row) or (row.is_open and row.time > begun)
+            if self.is_new(row) or (row.is_open and row.time > oldest)
         ]
-        passed = min([max(settled, self.passed), *held])
+        passed = min([max(settled, self.passed), *bounds])
         return Position(
-            passed, frozenset(one for one in self.handled if one > passed)
+            passed, frozenset(id_ for id_ in self.handled if id_ > passed)
         )
 
 
-#: By cell and kind of row.
+#: Positions by cell and kind of row (:attr:`.refusals.Row.source`).
 Positions = dict[tuple[str, str], Position]
 
 
 @dataclasses.dataclass
 class _Seen:
-    """The highest IDs that were seen, each with the moment when."""
+    """The highest IDs of a source, each with the time when it was seen."""
 
     settled: int = 0
     _later: collections.deque[tuple[float, int]] = dataclasses.field(
@@ -97,7 +97,7 @@ class _Seen:
     def settle(self, moment: float) -> int:
         """Return the ID up to which no further row is expected.
 
-        :param moment: before the rows were read
+        :param moment: a time before the rows were read
         """
         while self._later and self._later[0][0] <= moment - SETTLED:
             self.settled = self._later.popleft()[1]
@@ -106,28 +106,28 @@ class _Seen:
     def see(self, newest: int, moment: float) -> None:
         """Record the highest ID.
 
-        :param moment: after it was read
+        :param moment: a time after it was read
         """
         if newest > (self._later[-1][1] if self._later else self.settled):
             self._later.append((moment, newest))
 
 
 class Feed:
-    """Reads the rows of all cells that may be refusals.
+    """Reads new refusals, of all cells.
 
-    A cell that the positions do not have begins at its present; one that does
-    not answer is read later.
+    A cell without a position is read from now on; one that does not answer,
+    when it answers again.
 
-    :param positions: how far they were handled before
-    :ivar positions: positions up to which they are handled
+    :param positions: where to start
+    :ivar positions: up to where rows are handled
     """
 
     def __init__(
         self,
-        asked: cells.WatchedCells,
+        watched: cells.WatchedCells,
         positions: Positions,
     ) -> None:
-        self.asked = asked
+        self.cells = watched
         self.positions = dict(positions)
         self._seen = collections.defaultdict[tuple[str, str], _Seen](_Seen)
 
@@ -136,33 +136,33 @@ class Feed:
         after = collections.defaultdict[str, dict[str, int]](dict)
         for (cell, kind), position in self.positions.items():
             after[cell][kind] = position.passed
-        begin = timeutils.now()
-        rows = self.asked.ask(
+        begun_at = timeutils.now()
+        answers = self.cells.ask(
             lambda ctxt: refusals.read(ctxt, after.get(ctxt.cell_uuid))
         )
-        end = timeutils.now()
+        ended_at = timeutils.now()
         new: list[refusals.Row] = []
-        for cell, (by_kind, newest) in rows.items():
+        for cell, (by_kind, newest) in answers.items():
             for kind, rows in by_kind.items():
-                place = cell, kind
-                before = self.positions.get(place, Position(newest[kind]))
-                seen = self._seen[place]
-                now = before.advance(rows, seen.settle(begin))
-                seen.see(newest[kind], end)
-                self.positions[place] = now
-                new += filter(now.is_new, rows)
+                source = cell, kind
+                old = self.positions.get(source, Position(newest[kind]))
+                seen = self._seen[source]
+                position = old.advance(rows, seen.settle(begun_at))
+                seen.see(newest[kind], ended_at)
+                self.positions[source] = position
+                new += filter(position.is_new, rows)
         return sorted(new, key=lambda row: (row.time, row.id))
 
     def complete(self, row: refusals.Row) -> refusals.Refusal | None:
-        """Return the refusal of a row; None where its cell is silent."""
-        if row.cell in self.asked.silent:
+        """Return the refusal of a row; None if its cell does not answer."""
+        if row.cell in self.cells.silent:
             return None
-        found = self.asked.ask(
+        answers = self.cells.ask(
             lambda ctxt: refusals.complete(ctxt, row), row.cell
         )
-        return found.get(row.cell)
+        return answers.get(row.cell)
 
     def handle(self, row: refusals.Row) -> None:
         """Mark a row as handled."""
-        position = self.positions[row.place]
-        self.positions[row.place] = position.handle(row.id)
+        position = self.positions[row.source]
+        self.positions[row.source] = position.handle(row.id)

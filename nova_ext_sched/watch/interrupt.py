@@ -16,11 +16,11 @@ class Stop(SystemExit):
 
 
 class Interrupt:
-    """Raises :class:`Stop` for a signal, where that does no harm.
+    """Raises :class:`Stop` for a signal, at moments when that does no harm.
 
     SIGTERM, SIGINT and SIGHUP end the process.
 
-    :ivar arrived: whether one has arrived
+    :ivar arrived: whether a signal has arrived
     """
 
     def __init__(self) -> None:
@@ -33,10 +33,10 @@ class Interrupt:
             signal.signal(number, self._handle)
 
     @contextlib.contextmanager
-    def allowed(self) -> Iterator[None]:
+    def may_interrupt(self) -> Iterator[None]:
         """Allow a signal to end the block at any moment.
 
-        :raises Stop: one has arrived, before or within
+        :raises Stop: a signal has arrived, before the block or within
         """
         self._is_allowed = True
         try:

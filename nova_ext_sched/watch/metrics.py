@@ -79,8 +79,9 @@ class Metrics:
     ) -> None:
         """Update the time of the last look at each cell.
 
-        :param names: of all cells, by UUID; what is gone vanishes
-        :param silent: the UUIDs of those that did not answer
+        :param names: the names of all cells, by UUID; those of other cells are
+            removed from the metrics
+        :param silent: the UUIDs of cells that did not answer
         """
         for cell in self._cells - {*names.values()}:
             self.cell_looked.remove(cell)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One refusal and its explanation as a document; record.json has its form."""
+"""Makes the record of a refusal; ``record.json`` has its form."""
 
 import datetime
 import typing
@@ -16,16 +16,18 @@ FORMAT = 1
 
 
 def make(
-    refusal: refusals.Refusal, answer: explainer.Explained
+    refusal: refusals.Refusal, explained: explainer.Explained
 ) -> dict[str, typing.Any]:
     """Return the record of a refusal.
 
     :returns: values that JSON can hold, without secrets, at most
-        :data:`.records.RECORD_BYTES` long; without the explanation where the
+        :data:`.records.RECORD_BYTES` long; without the explanation if the
         record of an equal request has it
     """
-    asked = answer.asked or {}
-    is_shared = answer.document is not None and answer.source != refusal.name
+    request = explained.request or {}
+    is_shared = (
+        explained.document is not None and explained.source != refusal.name
+    )
     record = {
         'format': FORMAT,
         'id': refusal.name,
@@ -37,17 +39,17 @@ def make(
         'project': refusal.project_id,
         'user': refusal.user_id,
         'operation': refusal.operation,
-        'flavor': _identify(asked.get('flavor')),
-        'image': _identify(asked.get('image')),
+        'flavor': _identify(request.get('flavor')),
+        'image': _identify(request.get('image')),
         'fault': refusal.message,
-        'constraint': answer.find_constraint(refusal),
-        'unexplained': answer.reason or None,
-        'detail': answer.detail or None,
-        'asked_after': answer.count_seconds(refusal),
-        'explained_by': answer.source if is_shared else None,
+        'constraint': explained.find_constraint(refusal),
+        'unexplained': explained.reason or None,
+        'detail': explained.detail or None,
+        'asked_after': explained.find_delay(refusal),
+        'explained_by': explained.source if is_shared else None,
     }
     # The explanation has been cut and cleaned already.
-    document = None if is_shared else answer.document
+    document = None if is_shared else explained.document
     return {**bound.clean(record), 'explanation': document}
 
 
@@ -58,5 +60,5 @@ def _identify(
 
 
 def show(time: datetime.datetime) -> str:
-    """Return a time, in UTC, as a record has it."""
+    """Return a time, in UTC, in the form of a record."""
     return time.isoformat(timespec='seconds') + 'Z'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turn after turn: read refusals, have them explained, keep the records."""
+"""Reads refusals, has them explained and keeps the records, turn by turn."""
 
 import contextlib
 import dataclasses
@@ -24,8 +24,8 @@ LOG = logging.getLogger(__name__)
 #: is recorded without an explanation.
 PATIENCE = 300.0
 
-# When so many refusals in a row cannot be explained, the others of this look
-# wait: the service that has to be asked is away for all.
+# The number of refusals in a row that cannot be explained from which the
+# others of the turn wait: the service that has to be asked is away for all.
 _MOST_FAILURES = 3
 
 
@@ -34,17 +34,17 @@ class Recorder:
     """Keeps a record of every refusal, each once, in the order of their times.
 
     =====================================  =================================
-    what happens                           what follows
+    event                                  effect
     =====================================  =================================
     a cell does not answer                 its refusals are read later
     placement or a database does not       the refusal waits, and is tried
-    answer while one is explained          again behind all others, for
-                                           :data:`PATIENCE`; then it is
-                                           recorded without an explanation
-    the server is gone, or nova tried      recorded without an explanation
-    hosts and ran out of them
-    more refusals than may be explained    recorded without an explanation
-    in a minute
+    answer while a refusal is explained    again after all others, for
+                                           :data:`PATIENCE` seconds; then it
+                                           is recorded without an explanation
+    the server is gone, or each host that  the refusal is recorded without an
+    the scheduler chose refused it         explanation
+    more refusals than can be explained    those are recorded without an
+    in a minute                            explanation
     records or positions cannot be         everything waits
     written
     =====================================  =================================
@@ -57,15 +57,15 @@ class Recorder:
     signals: interrupt.Interrupt
 
     def __post_init__(self) -> None:
-        # Since when refusals wait, by the names of their rows, and why the
-        # last one did.
+        # The times since when refusals wait, by the names of their rows, and
+        # the problem for which the last one does.
         self._since: dict[str, float] = {}
         self._problem = ''
         self._now = 0.0
         self._failures = 0
 
     def run(self, interval: float) -> None:
-        """Take turns until a signal ends it; log the error of a turn.
+        """Take turns until a signal arrives; log the error of a turn.
 
         :param interval: seconds between two turns
         """
@@ -79,7 +79,7 @@ class Recorder:
                     fault = exc
                 if fault:
                     failing.failed('Refusals cannot be recorded yet', fault)
-                with self.signals.allowed():
+                with self.signals.may_interrupt():
                     time.sleep(interval)
 
     def turn(self) -> None:
@@ -92,16 +92,17 @@ class Recorder:
         self._now = timeutils.now()
         self._failures = 0
         self.explaining.begin_turn()
-        with self.signals.allowed():
+        with self.signals.may_interrupt():
             rows = self.feed.read()
-        asked = self.feed.asked
-        self.figures.unread.set(len(asked.silent))
-        self.figures.looked_at(asked.names, asked.silent)
-        # Refusals that have waited before come behind all others.
+        watched = self.feed.cells
+        self.figures.unread.set(len(watched.silent))
+        self.figures.looked_at(watched.names, watched.silent)
+        # Refusals that have waited before come after all others.
         rows.sort(key=lambda row: row.name in self._since)
         self.figures.waiting.set(len(rows))
         self.explaining.others_wait = len(rows) > 1
-        # Before the first record: they never lack more than one.
+        # Before the first record, and after each: so the noted positions lack
+        # at most one record.
         self.sink.note(self.feed.positions)
         for row in rows:
             self._record(row)
@@ -113,25 +114,25 @@ class Recorder:
 
     def _record(self, row: refusals.Row) -> None:
         """Record a refusal, unless it has to wait."""
-        with self.signals.allowed():
+        with self.signals.may_interrupt():
             refusal = self.feed.complete(row)
-        answer = refusal and self._explain(refusal)
-        if not (refusal and answer):
+        explained = refusal and self._explain(refusal)
+        if not (refusal and explained):
             return
-        self.sink.write(record.make(refusal, answer))
+        self.sink.write(record.make(refusal, explained))
         self.feed.handle(row)
         self._since.pop(row.name, None)
-        self._count(refusal, answer)
+        self._count(refusal, explained)
         self.sink.note(self.feed.positions)
 
     def _explain(
         self, refusal: refusals.Refusal
     ) -> explainer.Explained | None:
-        """Return why nova refused; None if that has to wait."""
+        """Return the explanation of a refusal; None if it has to wait."""
         try:
             if self._failures >= _MOST_FAILURES:
                 raise explainer.Unavailable(self._problem)
-            answer = self.explaining.explain(refusal)
+            explained = self.explaining.explain(refusal)
         except explainer.Unavailable as exc:
             self._failures += 1
             since = self._since.setdefault(refusal.name, self._now)
@@ -142,23 +143,23 @@ class Recorder:
             problem = str(exc)
         else:
             self._failures = 0
-            return answer
-        # One line of the log for each outage.
+            return explained
+        # Log one line for each outage.
         if not self._problem:
             LOG.warning('Refusals cannot be explained yet: %s', problem)
         self._problem = problem
         return None
 
     def _count(
-        self, refusal: refusals.Refusal, answer: explainer.Explained
+        self, refusal: refusals.Refusal, explained: explainer.Explained
     ) -> None:
         delay = timeutils.utcnow() - refusal.time
         self.figures.delay.observe(max(0.0, delay.total_seconds()))
-        if answer.document is None:
-            self.figures.unexplained.labels(answer.reason).inc()
+        if explained.document is None:
+            self.figures.unexplained.labels(explained.reason).inc()
         self.figures.refusals.labels(
             refusal.operation or 'other',
-            answer.find_constraint(refusal, 'label'),
+            explained.find_constraint(refusal, 'label'),
         ).inc()
         self.figures.waiting.dec()
         self.figures.worked()

@@ -18,16 +18,19 @@ import typing
 
 from nova_ext_sched import exception
 
-#: Where explain looks by default; the documentation's systemd unit writes it.
+#: The file that explain reads by default; the systemd unit of the
+#: documentation writes it.
 PATH = pathlib.Path('/var/log/nova/nova-ext-sched-watch.json')
 
-#: Seconds after which the cloud may be another one than that of a refusal.
+#: Seconds after a refusal from which the cloud may have changed too much to
+#: explain it.
 LATE = 60
 
 #: Bytes of a record, with its line break.
 RECORD_BYTES = 64 * 1024
 
-# How each record begins: also a file of records, or what a crash left of one.
+# The beginning of each record, so of a file of records, or of the piece that a
+# crash left of one.
 _BEGINNING = b'{"format":'
 _BEGINNINGS = [_BEGINNING[:end] for end in range(len(_BEGINNING) + 1)]
 
@@ -35,13 +38,13 @@ _BEGINNINGS = [_BEGINNING[:end] for end in range(len(_BEGINNING) + 1)]
 class Records:
     """Records of refusals, one line of JSON each, the latest last.
 
-    A line is in the file as a whole or not at all. When another file takes
-    the place of the file, or none is there, the next record goes to a new
-    one. One process at a time writes a file.
+    A line is in the file as a whole or not at all. If the file was moved or
+    deleted, the next record goes to the file that now has the name, or to a
+    new one. One process at a time writes a file.
 
     :param path: None for standard output
     :raises OSError: the file cannot be written
-    :raises exception.InvalidValue: another process writes it, or it is no
+    :raises exception.InvalidValue: another process writes it, or it is not a
         file of records
     """
 
@@ -52,10 +55,10 @@ class Records:
             self._open(path)
 
     def last_ids(self) -> set[tuple[str, str, int]]:
-        """Return the ID of the last record, in its parts.
+        """Return the parts of the last record's ID in each file.
 
-        logrotate may have moved the file. So the files that it moved are read,
-        too, and there may be several IDs.
+        logrotate may have moved the file, so the files that it moved are read,
+        too.
 
         :raises OSError: a file cannot be read
         """
@@ -71,7 +74,7 @@ class Records:
         return ids
 
     def write(self, record: Mapping[str, typing.Any]) -> None:
-        """Append a record, on the disk when this returns.
+        """Append a record; it is on the disk when this returns.
 
         :raises OSError: it cannot be written; nothing of it is then in a file
         """
@@ -97,7 +100,7 @@ class Records:
             raise
 
     def _open(self, path: pathlib.Path) -> io.FileIO:
-        """Return the file that has the name now, locked."""
+        """Return the file that has the name now; lock it."""
         with contextlib.suppress(FileNotFoundError):
             if self._file is not None and os.path.samestat(
                 path.stat(), os.fstat(self._file.fileno())
@@ -126,18 +129,18 @@ class Records:
 
 
 def find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
-    """Return the latest record of a request or a server, or that of an ID.
+    """Return the latest record of a request or server, or the one of an ID.
 
-    It may be in a file that logrotate moved and did not compress.
+    Files that logrotate moved and did not compress are searched, too.
 
     :param wanted: a request ID (``req-...``), the UUID of a server, or a
         record's ID
     :raises OSError: a file cannot be read
     """
-    # Where there is no file, the error names the given one.
-    for one in _list_files(path) or [path]:
-        if found := _find(one, wanted):
-            return found
+    # If there is no file, the error names the given one.
+    for file in _list_files(path) or [path]:
+        if record := _find(file, wanted):
+            return record
     return None
 
 
@@ -151,7 +154,8 @@ def _list_files(path: pathlib.Path) -> list[pathlib.Path]:
 
 def _find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
     last = None
-    # Bytes of an argument that the locale does not know are lone surrogates.
+    # Python decodes bytes of an argument that the locale does not know as lone
+    # surrogates.
     needle = wanted.encode(errors='surrogateescape')
     with path.open('rb') as file:
         for line in file:
@@ -164,7 +168,7 @@ def _find(path: pathlib.Path, wanted: str) -> dict[str, typing.Any] | None:
 
 
 def _last_line(path: pathlib.Path) -> bytes:
-    """Return the last line that ends; a crash may have left a piece of one."""
+    """Return the last whole line; a crash may have left a piece of one."""
     with path.open('rb') as file:
         file.seek(max(0, path.stat().st_size - 2 * RECORD_BYTES))
         return file.read().rpartition(b'\n')[0].rpartition(b'\n')[2]

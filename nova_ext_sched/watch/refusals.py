@@ -3,8 +3,8 @@
 """The refusals that nova noted in the databases of its cells.
 
 nova-conductor and nova-compute add a row to ``instance_faults`` for every
-operation that ends for want of a host, except for unshelving: there only the
-event ``schedule_instances`` of the server's action fails
+operation that finds no host, except for unshelving: nova records no fault, but
+the event ``schedule_instances`` of the server's action fails
 (nova.conductor.manager.ComputeTaskManager).
 
 ==========================================  =================================
@@ -16,7 +16,8 @@ fault "Exceeded maximum number of retries"  a refusal after tries on hosts
 any other fault                             nothing
 event ``schedule_instances`` that failed    the same two, of an unshelving
 with these words
-the same, not finished yet                  is waited for
+event ``schedule_instances`` that has not   nothing yet; it is read again
+finished
 ==========================================  =================================
 """
 
@@ -32,7 +33,7 @@ import sqlalchemy as sa
 
 from nova_ext_sched.dryrun.decision import build
 
-#: nova's actions, and explain's operations.
+#: The operation of explain for each action of nova.
 OPERATIONS: Mapping[str, str] = {
     'create': 'boot',
     'resize': 'resize',
@@ -45,8 +46,8 @@ OPERATIONS: Mapping[str, str] = {
 
 _SCHEDULE = 'schedule_instances'
 
-# nova-api notes when an action began, and its machine's clock may be ahead of
-# that of the conductor that notes the refusal.
+# How far the clock of nova-api, which notes when an action began, may be ahead
+# of that of the conductor that notes the refusal.
 _CLOCKS = datetime.timedelta(seconds=30)
 
 
@@ -55,7 +56,7 @@ class Row:
     """A row that may be a refusal.
 
     :ivar cell: the UUID of its cell
-    :ivar kind: the name of its table in nova's database
+    :ivar kind: ``fault`` or ``event``
     :ivar id: grows with time, but rows may become visible in another order
     :ivar time: when nova wrote it, in UTC
     :ivar server: the server's UUID
@@ -72,8 +73,8 @@ class Row:
     is_open: bool = False
 
     @property
-    def place(self) -> tuple[str, str]:
-        """The sequence of its ID: the cell and the kind of row."""
+    def source(self) -> tuple[str, str]:
+        """The cell and the kind of row; IDs grow within each."""
         return self.cell, self.kind
 
     @property
@@ -89,10 +90,10 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Refusal(Row):
-    """A row, and the operation that ended for want of a host.
+    """A row, and the operation that found no host.
 
-    :ivar operation: a value of :data:`OPERATIONS`; empty where nova has no
-        action of it
+    :ivar operation: a value of :data:`OPERATIONS`; empty if nova has no action
+        for the row
     """
 
     operation: str = ''
@@ -112,8 +113,8 @@ def read(
 
     :param context: of the cell
     :param after: an ID for each kind of row; None for no rows
-    :returns: rows that may be refusals, in any order, and the highest ID
-        that there is, 0 without one; both by the kind of row
+    :returns: by the kind of row, the rows that may be refusals, in any order;
+        and by the kind of row, the highest ID of the table, 0 if it is empty
     """
     rows: dict[str, list[Row]] = {kind: [] for kind in _MODELS}
     newest = dict.fromkeys(_MODELS, 0)
@@ -121,6 +122,7 @@ def read(
     for kind, row_id, time, *others in context.session.execute(
         sa.union_all(*parts)
     ):
+        # The row with the highest ID has no other values.
         if time is None:
             newest[kind] = row_id or 0
         else:
@@ -143,12 +145,15 @@ def _select(
     if after is not None:
         select = _select_faults if kind == 'fault' else _select_events
         yield select(label, model.id > after[kind])
-    nothing = [sa.null().label(name) for name in 'tsmo']
+    # As _select_faults, without values.
+    names = 'time', 'server', 'message', 'is_open'
+    nothing = [sa.null().label(name) for name in names]
     yield sa.select(label, sa.func.max(model.id), *nothing)
 
 
 def _select_faults(label: typing.Any, is_after: typing.Any) -> sa.sql.Select:
     fault = models.InstanceFault
+    # Columns in the order of Row's fields after the cell.
     return sa.select(
         label,
         fault.id,
@@ -168,6 +173,7 @@ def _is_refusal(words: typing.Any) -> typing.Any:
 
 def _select_events(label: typing.Any, is_after: typing.Any) -> sa.sql.Select:
     event, action = models.InstanceActionEvent, models.InstanceAction
+    # The same columns as those of faults.
     return (
         sa.select(
             label,
@@ -191,8 +197,9 @@ def complete(context: typing.Any, row: Row) -> Refusal:
     """Return the refusal that a row records.
 
     The operation is the latest action on the server that conductor had begun
-    when it wrote the row. Both times are by conductor's clock. An action
-    without an event of conductor has nova-api's time alone.
+    when it wrote the row. The start of conductor's event and the row's time
+    are by the same clock. An action without such an event has only nova-api's
+    time, so ``_CLOCKS`` is added, and it is the second choice.
 
     :param context: of the row's cell
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes records, and the position of the last one."""
+"""Writes records, and the positions up to which they were written."""
 
 from collections.abc import Mapping
 import fcntl
@@ -18,20 +18,20 @@ FORMAT = 1
 
 
 class Sink:
-    """Writes each record, and then the positions that have it.
+    """Writes each record, and then the positions that include it.
 
     ============================  ===========================================
-    the process is killed         the next one
+    the process is killed         the next process
     ============================  ===========================================
-    before a record               writes it
-    between it and the positions  finds it at the end of the file; to standard
-                                  output it writes it again
-    after both                    goes on behind it
+    before it writes a record     writes it
+    between record and positions  finds the record at the end of the file; to
+                                  standard output it writes it again
+    after both                    writes the records after it
     ============================  ===========================================
 
-    :param path: of the records; None for standard output
-    :param state: the file of the positions; None to keep none: the next start
-        begins at its present
+    :param path: the file of the records; None for standard output
+    :param state: the file of the positions; None to keep none: the next
+        process then records refusals from its start on
     :raises OSError: a file cannot be written
     :raises exception.InvalidValue: another process has a file open, or it
         holds something else
@@ -50,10 +50,10 @@ class Sink:
                 raise self._refuse('one that another process uses') from None
 
     def read(self) -> feed.Positions:
-        """Return the positions, which have every record that was written.
+        """Return the positions, which include every record that was written.
 
         :raises OSError: a file cannot be read
-        :raises exception.InvalidValue: the state is none
+        :raises exception.InvalidValue: the file has no positions
         """
         if self._state is None or not self._state.exists():
             return {}
@@ -68,21 +68,21 @@ class Sink:
         except (LookupError, TypeError, ValueError) as exc:
             raise self._refuse(f'another file: {exc}') from exc
         for cell, kind, number in self._records.last_ids():
-            if (place := (cell, kind)) in positions:
-                positions[place] = positions[place].handle(number)
+            if (source := (cell, kind)) in positions:
+                positions[source] = positions[source].handle(number)
         return positions
 
     def write(self, record: Mapping[str, typing.Any]) -> None:
-        """Write a record; its position is to be noted before the next one.
+        """Write a record; :meth:`note` its position before the next one.
 
         :raises OSError: it cannot be written; nothing of it is then in a file
         """
         self._records.write(record)
 
     def note(self, positions: feed.Positions) -> None:
-        """Write the positions, on the disk when this returns.
+        """Write the positions; they are on the disk when this returns.
 
-        :raises OSError: they cannot be written; those of before are kept
+        :raises OSError: they cannot be written; the old ones are kept
         """
         if self._state is None:
             return
@@ -90,8 +90,8 @@ class Sink:
             {
                 'format': FORMAT,
                 'positions': [
-                    [*place, one.passed, sorted(one.handled)]
-                    for place, one in positions.items()
+                    [*source, position.passed, sorted(position.handled)]
+                    for source, position in positions.items()
                 ],
             }
         )

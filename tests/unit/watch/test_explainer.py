@@ -209,7 +209,7 @@ class ExplainerTestCase(testtools.TestCase):
         for name, replacement in {
             'oslo_utils.timeutils.now': lambda: self.now,
             'nova.objects.RequestSpec.get_by_instance_uuid': self.get_stored,
-            f'{explains}._ask': lambda _, *args: self.ask(*args),
+            f'{explains}._explain_refusal': lambda _, *args: self.ask(*args),
             f'{explains}._make_key': lambda one: one,
             f'{explains}._read_new_flavor': self.read_new_flavor,
             f'{dryrun}.cloud.process.context': lambda: 'context',
@@ -246,7 +246,7 @@ class ExplainerTestCase(testtools.TestCase):
     def ask(self, context, refusal, stored, bounds):
         self.asked.append(refusal.server)
         self.bounds = bounds
-        with self.signals.allowed():
+        with self.signals.may_interrupt():
             pass
         if self.problem:
             raise self.problem
@@ -274,7 +274,7 @@ class ExplainerTestCase(testtools.TestCase):
     @staticmethod
     def of(answer):
         """Return what a request that is not explained asked, and for whom."""
-        return answer.asked['of'], answer.asked['server']
+        return answer.request['of'], answer.request['server']
 
     def at(self, now):
         self.now = now
@@ -324,8 +324,8 @@ class ExplainerTestCase(testtools.TestCase):
         self.assertEqual(
             (first.document, 'cell:fault:a1'), (second.document, second.source)
         )
-        self.assertEqual('a1', first.asked['server'])
-        self.assertEqual('image of a2', second.asked['image'])
+        self.assertEqual('a1', first.request['server'])
+        self.assertEqual('image of a2', second.request['image'])
         self.assertEqual(['a1'], self.asked)
 
     def test_operations_on_servers_that_exist_are_not_shared(self):
@@ -341,7 +341,7 @@ class ExplainerTestCase(testtools.TestCase):
         answer = self.explain('a1', operation, RETRIES)
         self.assertEqual(('retries', []), (answer.reason, self.asked))
         self.assertEqual(('a', 'a1'), self.of(answer))
-        self.assertEqual(flavor, answer.asked['flavor'])
+        self.assertEqual(flavor, answer.request['flavor'])
 
     def test_after_tries_on_hosts_and_gone(self):
         """Its request, or the flavor of its resize."""
@@ -349,7 +349,9 @@ class ExplainerTestCase(testtools.TestCase):
         gone = nova_exception.RequestSpecNotFound(instance_uuid='a')
         for operation in ('resize', 'boot'):
             answer = self.explain('a', operation, RETRIES)
-            self.assertEqual(('retries', None), (answer.reason, answer.asked))
+            self.assertEqual(
+                ('retries', None), (answer.reason, answer.request)
+            )
             self.unstored = gone
 
     @ddt.data(
@@ -450,7 +452,7 @@ class AskTestCase(testtools.TestCase):
 
     def ask(self, operation):
         self.refusal = refuse(operation)
-        return explainer._ask(
+        return explainer._explain_refusal(
             *('cells', 'context', self.refusal, self.spec), 'bounds'
         )
 

@@ -23,7 +23,7 @@ class InterruptTestCase(testtools.TestCase):
     @ddt.data(*NUMBERS)
     def test_where_it_is_allowed(self, number):
         def work():
-            with self.signals.allowed():
+            with self.signals.may_interrupt():
                 signal.raise_signal(number)
                 self.fail('the signal did not end the block')
 
@@ -33,13 +33,13 @@ class InterruptTestCase(testtools.TestCase):
     @ddt.data(*NUMBERS)
     def test_where_it_is_not_allowed(self, number):
         """A write ends; what could be stopped after it does not begin."""
-        with self.signals.allowed():
+        with self.signals.may_interrupt():
             pass
         signal.raise_signal(number)
         begun = []
 
         def work():
-            with self.signals.allowed():
+            with self.signals.may_interrupt():
                 begun.append(True)
 
         self.assertRaises(interrupt.Stop, work)

@@ -23,7 +23,7 @@ DOCUMENT = {
     'answer': {'end': {}, 'hosts': 1, 'left': 0, 'cause': 'server group'},
 }
 
-SHARED = explainer.Explained(DOCUMENT, asked=REQUEST, source='cell:fault:7')
+SHARED = explainer.Explained(DOCUMENT, request=REQUEST, source='cell:fault:7')
 
 
 class MakeTestCase(testtools.TestCase):
@@ -65,8 +65,8 @@ class MakeTestCase(testtools.TestCase):
     def test_without_an_explanation(self):
         """What was asked stands there all the same, where it is known."""
         answer = {'reason': 'limit', 'detail': 'More.'}
-        for asked, flavor in ((REQUEST, 'm1.huge'), (None, None)):
-            found = self.make(explainer.Explained(**answer, asked=asked))
+        for request, flavor in ((REQUEST, 'm1.huge'), (None, None)):
+            found = self.make(explainer.Explained(**answer, request=request))
             self.assertHas(
                 found,
                 constraint='limit',
