@@ -4,32 +4,32 @@
 
 ``with cloud.fork() as future:`` is the one way to suppose anything. As long as
 the block runs, the cloud answers as it would then; afterwards it is as before.
-Forks are a stack in one thread: the last one ends first. One that is a trial
-ends with :meth:`Fork.keep` where it succeeds: the fork before it goes on with
-what happened.
+Forks are a stack in one thread: the last one ends first. A fork opened as a
+trial calls :meth:`Fork.keep` if it succeeds, and the fork before it takes over
+its changes.
 
 *nova's own code claims.* Its report client makes the allocations, which the
-:mod:`.ledger` answers; the host state that the filters left is consumed by
-nova's own method, with the limits that they set. What nova has no code for in
-the scheduler, a server that leaves, is :func:`.claims.leave`.
+:mod:`.ledger` answers; nova's own method consumes the host state that passed
+the filters, with the limits that they set. The scheduler has no code for a
+server that leaves: :func:`.claims.leave` does that.
 
-Placement is asked about the cloud as it is: it knows nothing of a fork. Of its
-candidates the ledger leaves out those that the fork has filled. Those that the
-fork opens are found on hosts that servers left:
+Placement is asked about the cloud as it is: it knows nothing of a fork. The
+ledger drops candidates that no longer fit. Candidates that become possible
+are sought on vacated hosts:
 
 =======================================  ==================================
-a host that servers left                 it is a candidate
+a vacated host                           whether it becomes a candidate
 =======================================  ==================================
-is in placement's answer                 it is one already; others of its
-                                         providers may give more
-satisfies every constraint of the query  if each amount is left on one provider
-but the amounts                          of its tree, or on one that it shares,
-                                         whose inventory gives such an amount
+is in placement's answer                 yes, already; others of its providers
+                                         may add candidates
+satisfies every constraint of the query  if for each amount one provider of its
+but the amounts                          tree, or one that it shares, has that
+                                         free and gives it to one consumer
 lacks a constraint                       no
-any; the request has numbered groups     if placement would give all of these
-                                         groups now, and the rest is left as
-                                         above; whether they are there only
-                                         since servers left is not known
+any, for a request with numbered groups  if placement offers all these groups
+                                         now, and the rest is free as above;
+                                         groups that only the fork has freed
+                                         are not found
 =======================================  ==================================
 
 For these hosts the choice that placement would make is made here, of what is
@@ -65,10 +65,10 @@ from nova_ext_sched.queries import sources
 # The most candidates of one host: it bounds the time.
 _MOST_CHOICES = 100
 
-# The resources of a request without a numbered group.
-_NO_GROUPS: claims.Request = {'allocations': {}, 'mappings': {}}
+# The part of an allocation request for numbered groups, if there are none.
+_NO_NUMBERED: claims.Request = {'allocations': {}, 'mappings': {}}
 
-# Numbers for states of hosts: no two states ever have the same.
+# Version numbers of host states. No two states ever have the same.
 _VERSIONS = itertools.count(1)
 
 
@@ -115,11 +115,13 @@ class Cloud(typing.Protocol):
 class Fork:
     """A supposed cloud, on top of the real one or of another fork.
 
-    :ivar before: the fork that this one goes on from; None for the cloud
-    :ivar moved: the host of each server that came or moved, by its UUID
-    :ivar placed: the UUID of its compute node, and what it has there
+    :ivar before: the fork below, which was opened before this one; None if
+        there is none
+    :ivar moved: by UUID of each server that came or moved, its host's name
+    :ivar placed: by UUID of each server that came or moved, its compute node's
+        UUID and the resources that it has there
     :ivar touched: UUIDs of the hosts that changed in this fork
-    :ivar vacated: UUIDs of the hosts that servers left
+    :ivar vacated: UUIDs of the hosts that have more room than before
     """
 
     def __init__(self, cloud: Cloud, before: 'Fork | None') -> None:
@@ -132,20 +134,24 @@ class Fork:
             before.moved.new_child() if before else collections.ChainMap()
         )
         self.vacated: set[str] = set(before.vacated) if before else set()
-        # Vacated hosts where another provider, too, may give something.
-        self._several: set[str] = set(before._several) if before else set()
+        # Vacated hosts with more than one provider that can give resources.
+        self._with_several_givers: set[str] = (
+            set(before._with_several_givers) if before else set()
+        )
         self.placed: collections.ChainMap[str, tuple[str, claims.Taken]] = (
             before.placed.new_child() if before else collections.ChainMap()
         )
-        # State and version of hosts as they were before.
+        # States and versions of the hosts before this fork changed them.
         self._states: dict[str, tuple[typing.Any, int]] = {}
-        # The places where servers count, by their UUIDs.
+        # Names of the hosts on which each server is counted, by server UUID.
         self._places: collections.ChainMap[str, sources.Places] = (
             before._places.new_child() if before else collections.ChainMap()
         )
+        # Allocations by consumer, as they are without a fork.
         self._known: dict[str, ledger.Body] = {}
+        # Compute nodes of which all allocations were read.
         self._held: set[str] = set(before._held) if before else set()
-        # The consumer of the next migration; each ends before the next one.
+        # Consumer UUID of every migration: each ends before the next begins.
         self._migration: str = (
             before._migration if before else uuidutils.generate_uuid()
         )
@@ -175,7 +181,7 @@ class Fork:
                     self._cloud.versions[uuid] = version
 
     def keep(self) -> None:
-        """Pass the state of this fork to the one below it.
+        """Pass the changes of this fork to the one before it.
 
         To be called last, in the block of a fork on top of another.
         """
@@ -184,18 +190,24 @@ class Fork:
         self._is_kept = True
         before._states = self._states | before._states
         before.moved.update(self.moved.maps[0])
-        before.vacated, before._several = self.vacated, self._several
+        before.vacated, before._with_several_givers = (
+            self.vacated,
+            self._with_several_givers,
+        )
         before.placed.update(self.placed.maps[0])
         before._places.update(self._places.maps[0])
         before._held = self._held
         before._known |= self._known
         for consumer in before.ledger.take_over(self.ledger):
-            # What placement said of the consumer holds no longer.
+            # The ledger has other allocations of the consumer now.
             before._known.pop(consumer, None)
 
     @property
     def places(self) -> Mapping[str, sources.Places]:
-        """The hosts on which servers that came or moved count, by UUID."""
+        """Names of the hosts on which servers are counted, by server UUID.
+
+        Only servers that came, moved or left, or are migrating, are included.
+        """
         return self._places
 
     @property
@@ -210,11 +222,11 @@ class Fork:
     ) -> bool:
         """Build a new server on a host.
 
-        :param uuid: of the server
+        :param uuid: UUID of the server
         :param spec_obj: its nova RequestSpec
-        :param target: the nova HostState that the filters left, with its
+        :param target: the nova HostState that passed the filters, with its
             allocation candidates
-        :returns: False where nova's claim fails; nothing has changed then
+        :returns: False if nova's claim fails; nothing has changed then
         """
         self._known[uuid] = ledger.NOTHING
         cctxt = self._cloud.context_of(target.cell_uuid)
@@ -230,12 +242,14 @@ class Fork:
     ) -> bool:
         """Evacuate a server of a failed host to another.
 
-        It keeps what it holds of that host, until nova-compute starts there.
+        As in nova, its allocations on the failed host stay, until
+        nova-compute starts there again. Other parameters: see :meth:`come`.
 
-        :param node: UUID of the compute node that failed, so that what all
-            its servers hold is read at once; None where it has none
-        :returns: as :meth:`come`; the other parameters too
+        :param node: UUID of the failed compute node; None if the server has
+            none in the cloud as it is
+        :returns: as :meth:`come`
         """
+        # The allocations of all servers of the node at once.
         self._read_held(node)
         # A server that came in a fork leaves the host that it went to.
         source = node or self.placed.get(uuid, ('',))[0]
@@ -245,10 +259,12 @@ class Fork:
     def allocate(
         self, uuid: str, spec_obj: typing.Any, request: claims.Request
     ) -> bool:
-        """Claim a new server in placement alone.
+        """Claim a new server's resources in placement alone.
 
-        :param request: one of its allocation candidates
-        :returns: as :meth:`come`; the other parameters too
+        Other parameters: see :meth:`come`.
+
+        :param request: one of the server's allocation candidates
+        :returns: as :meth:`come`
         """
         self._known[uuid] = ledger.NOTHING
         return self._allocate(uuid, spec_obj, request)
@@ -299,14 +315,16 @@ class Fork:
         node: str,
         taken: claims.Taken,
     ) -> bool:
-        """Migrate a server, live or cold, to the end; perhaps once more.
+        """Complete a live or cold migration of a server.
 
-        As nova: its allocations are the migration's, it takes what it needs
-        at the destination, and only then leaves its host.
+        As in nova, the migration takes over the allocations, the server claims
+        the destination, and then frees its host. It may have moved in this
+        fork before. Other parameters: see :meth:`come`.
 
-        :param node: UUID of the compute node where it is in the cloud
-        :param taken: its resources there
-        :returns: as :meth:`come`; the other parameters too
+        :param node: UUID of the compute node where the server is in the cloud
+            as it is
+        :param taken: the server's resources there
+        :returns: as :meth:`come`
         """
         client = self._cloud.client
         source, taken = self.placed.get(uuid, (node, taken))
@@ -335,7 +353,7 @@ class Fork:
     ) -> None:
         """Remove a server, as if it had never been.
 
-        :param uuid: of the server; the others as of :meth:`move`
+        :param uuid: UUID of the server; other parameters: see :meth:`move`
         """
         client = self._cloud.client
         source, taken = self.placed.get(uuid, (node, taken))
@@ -348,8 +366,9 @@ class Fork:
         self._places[uuid] = frozenset()
 
     def free(self, consumer: str, node: str) -> None:
-        """Remove allocations from placement that no server holds any more.
+        """Remove the allocations of a consumer that is no server.
 
+        :param consumer: its UUID
         :param node: UUID of the compute node that has more room then
         """
         client = self._cloud.client
@@ -357,7 +376,7 @@ class Fork:
         held = client.get_allocs_for_consumer(self._ctxt, consumer)
         if allocations := held['allocations']:
             client.delete_allocation_for_instance(self._ctxt, consumer)
-            # The host is another than before, for those who kept an answer.
+            # For a new version, with which kept answers about it expire.
             self._own(node)
             self._note_vacated(node, allocations)
 
@@ -366,6 +385,7 @@ class Fork:
 
         :param node: UUID of its compute node
         """
+        # For a new version.
         self._own(node)
         self._note_vacated(node, ())
 
@@ -387,21 +407,22 @@ class Fork:
     def _note_vacated(self, host: str, freed: Iterable[str]) -> None:
         """Note the hosts that have more room than before.
 
-        :param host: UUID of the one that a server left
-        :param freed: UUIDs of providers that it has nothing of any more
+        :param host: UUID of the host that a server left
+        :param freed: UUIDs of providers on which the server holds nothing any
+            more
         """
         providers = self._cloud.providers
         sharing = (providers.served.get(uuid, set()) for uuid in freed)
         vacated = {host}.union(*sharing) & self._cloud.states.keys()
         self.vacated |= vacated
-        self._several |= {
+        self._with_several_givers |= {
             uuid for uuid in vacated if len(providers.get_givers(uuid)) > 1
         }
 
     def count_under_way(self) -> None:
-        """Count servers that migrate on both hosts, until that has ended.
+        """Count each server that is migrating on both its hosts.
 
-        nova's own filters do not see the destination (LP 1821755).
+        nova's filters see it on the source only (LP 1821755).
         """
         for uuid, hosts in self._cloud.under_way.items():
             self._places[uuid] = frozenset(hosts)
@@ -418,10 +439,12 @@ class Fork:
     def _find_instance(
         self, uuid: str, nodes: Iterable[str], cell: str
     ) -> typing.Any:
-        """Return the nova Instance of a server that is there.
+        """Return a server's nova Instance from a HostState.
 
-        :param nodes: UUIDs of the compute nodes that may have it
-        :param cell: UUID of the cell whose database has it otherwise
+        If none has it, return a new one that loads its fields from the cell.
+
+        :param nodes: UUIDs of the compute nodes whose states may have it
+        :param cell: UUID of the cell
         """
         states = self._cloud.states
         for node in nodes:
@@ -436,20 +459,20 @@ class Fork:
     ) -> placement.Candidates:
         """Return placement's candidates, and those that the fork opened.
 
-        Candidates that the fork filled are among them.
+        Candidates that no longer fit are included.
 
         :param resources: the result of :func:`.query.forms`
         """
         providers = self._cloud.providers
         answer = providers.get_candidates(ctxt, resources)
-        hidden = self.find_other(answer.summaries)
-        if not hidden:
+        openable = self.find_openable(answer.summaries)
+        if not openable:
             return answer
         answered = query.by_provider(answer.requests)
         opened = [
             (uuid, request)
             for uuid, requests in self.open(
-                resources, hidden, answered
+                resources, openable, answered
             ).items()
             for request in requests[len(answered[uuid]) :]
             if not self.ledger.find_lacking(request)
@@ -462,17 +485,20 @@ class Fork:
                 extended.summaries[one] = providers.summarize(one, uuid)
         return extended
 
-    def find_other(self, known: Mapping[str, object]) -> set[str]:
-        """Return hosts whose room for a request is not known yet.
+    def find_openable(self, known: Mapping[str, object]) -> set[str]:
+        """Return vacated hosts that may have candidates beyond the known ones.
 
-        :param known: what is known, by the hosts' UUIDs
+        A known host may, if it has several givers.
+
+        :param known: the hosts with known candidates, by UUID
         """
-        return self.vacated - known.keys() | self._several
+        return (self.vacated - known.keys()) | self._with_several_givers
 
     def find_unknown(self, resources: Iterable[typing.Any]) -> set[str]:
-        """Return hosts that servers left whose candidates are unknown.
+        """Return the vacated hosts whose candidates cannot all be known.
 
-        Placement's answer may have some of theirs.
+        These are all vacated hosts if the request has numbered groups, and
+        else none. Placement's answer may have some of their candidates.
 
         :param resources: the result of :func:`.query.forms`
         :returns: UUIDs
@@ -486,8 +512,9 @@ class Fork:
         """Return the candidates that fit into the room of the fork.
 
         :param offered: the result of :meth:`get_candidates`
-        :returns: they, and of each host that is full now the resource classes
-            that it has too little of
+        :returns: the fitting candidates; and, by UUID of each provider that is
+            in none of these, the resource classes that its last candidate
+            lacks
         """
         fitting = copy.copy(offered)
         short = [self.ledger.find_lacking(one) for one in offered.requests]
@@ -500,7 +527,7 @@ class Fork:
             for uuid in one['allocations']
             if uuid not in remaining
         }
-        # nova reads from the summaries which hosts there are.
+        # nova takes the hosts from the summaries.
         fitting.summaries = {
             uuid: summary
             for uuid, summary in offered.summaries.items()
@@ -509,9 +536,9 @@ class Fork:
         return fitting, full
 
     def has_moved(self, group: typing.Any) -> bool:
-        """Return whether members of a nova InstanceGroup are elsewhere now.
+        """Return whether the fork counts a group's members on other hosts.
 
-        :param group: None where there is none
+        :param group: None if there is none
         """
         return bool(group) and not self._places.keys().isdisjoint(
             group.members
@@ -520,7 +547,7 @@ class Fork:
     def correct_group(self, group: typing.Any) -> None:
         """Update a nova InstanceGroup with its members' present hosts.
 
-        :param group: None where there is none
+        :param group: the nova InstanceGroup, or None
         """
         if not self.has_moved(group):
             return
@@ -536,13 +563,14 @@ class Fork:
         hosts: Iterable[str],
         answered: Mapping[str, Sequence[claims.Request]],
     ) -> dict[str, list[claims.Request]]:
-        """Return the requests that hosts left by servers might satisfy.
+        """Return the allocation requests that vacated hosts may satisfy.
 
         :param resources: the result of :func:`.query.forms`
-        :param hosts: UUIDs
-        :param answered: the allocation requests that placement's answer has
-            of hosts, by UUID
-        :returns: for each of the hosts these, and then others
+        :param hosts: UUIDs of the hosts
+        :param answered: the allocation requests of placement's answer, by the
+            hosts' UUIDs
+        :returns: by UUID of each host, those of placement's answer first, then
+            those that the fork may make possible
         """
         requests = {uuid: [*answered.get(uuid, ())] for uuid in hosts}
         for form in resources:
@@ -555,10 +583,10 @@ class Fork:
         return requests
 
     def tell_held(self, node: str, held: Mapping[str, ledger.Body]) -> None:
-        """Note what consumers hold of a host, so that placement is not asked.
+        """Note the allocations on a host, so that placement is not asked.
 
-        :param node: UUID of its compute node
-        :param held: as :meth:`.placement.Providers.get_held` returned
+        :param node: UUID of the host's compute node
+        :param held: the result of :meth:`.placement.Providers.get_held`
         """
         self._held.add(node)
         self._known |= held
@@ -569,7 +597,10 @@ class Fork:
             self.tell_held(node, self._cloud.providers.get_held(node))
 
     def _own(self, uuid: str) -> typing.Any:
-        """Return the state of a host for this fork alone, to change it."""
+        """Return this fork's own copy of a host's state, to be changed.
+
+        Each call gives the state a new version.
+        """
         states, versions = self._cloud.states, self._cloud.versions
         if uuid not in self._states:
             self._states[uuid] = states[uuid], versions.get(uuid, 0)
@@ -589,14 +620,19 @@ class Fork:
     def _find_opened(
         self, form: typing.Any, hosts: set[str]
     ) -> Iterator[tuple[str, claims.Request]]:
-        """Yield hosts with an allocation request that placement may make now.
+        """Yield hosts with an allocation request that placement would make.
+
+        It would if the fork were the cloud and there is room: that is not
+        looked at here.
 
         :param form: a nova ResourceRequest
-        :param hosts: UUIDs of hosts that servers left
+        :param hosts: UUIDs of vacated hosts
         """
         numbered = self._ask_numbered(form)
         providers = self._cloud.providers
         amounts = query.get_unnumbered(form)
+        # What the providers of a request must have between them, and what
+        # each host, and each provider that it shares, must satisfy.
         traits, bounds = [], []
         for part in query.split(form.to_querystring()):
             if part.key == 'required':
@@ -633,10 +669,11 @@ class Fork:
         """Ask placement for the numbered groups of a request.
 
         :param form: a nova ResourceRequest
-        :returns: by the hosts' UUIDs; an empty one where there are no groups
+        :returns: allocation requests by the hosts' UUIDs; for a request
+            without numbered groups, one empty request for any host
         """
         if not form.get_num_of_suffixed_groups():
-            return collections.defaultdict(lambda: [_NO_GROUPS])
+            return collections.defaultdict(lambda: [_NO_NUMBERED])
         given = collections.defaultdict[str, list[claims.Request]](list)
         if numbered := query.keep_numbered(form):
             answer = self._cloud.providers.get_candidates(
@@ -653,7 +690,7 @@ class Fork:
 
 
 def _merge(request: claims.Request, other: claims.Request) -> claims.Request:
-    """Return an allocation request that asks for all of two."""
+    """Merge two allocation requests into one."""
     amounts = collections.defaultdict[str, collections.Counter[str]](
         collections.Counter
     )
@@ -673,7 +710,7 @@ def _make_request(
 ) -> claims.Request:
     """Return an allocation request.
 
-    :param chosen: the UUID of the provider of each of the amounts
+    :param chosen: UUIDs of the providers, in the order of the amounts
     """
     allocations: dict[str, typing.Any] = {}
     for uuid, (name, amount) in zip(chosen, amounts.items(), strict=True):

@@ -596,7 +596,7 @@ class Destinations:
         open_fork = self.cloud.open_fork
         if not open_fork:
             return shared.requests
-        vacated = open_fork.find_other(shared.requests) - barred
+        vacated = open_fork.find_openable(shared.requests) - barred
         if not vacated:
             return shared.requests
         opened = shared.opened

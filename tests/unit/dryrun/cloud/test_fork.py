@@ -251,7 +251,7 @@ class StepsTestCase(ForkTestCase):
                 ledger = self.cloud.client.ledger
                 self.assertEqual(free, ledger.get_free('disks', 'DISK_GB'))
                 known = dict.fromkeys('abcd')
-                self.assertEqual({*vacated}, future.find_other(known))
+                self.assertEqual({*vacated}, future.find_openable(known))
 
     def test_odd_allocations(self):
         # Placement takes what nova would write of its host for no amount.
