@@ -2,29 +2,30 @@
 
 """Finds destinations of servers by nova-scheduler's code, in the open fork.
 
-While hosts are only filled, one that refuses a request goes on to refuse it.
-So a request is judged once, on the cloud as it is, for all requests that are
-like it (:mod:`..decision.likeness`). When a server's turn comes, only the
-hosts that were left then are looked at: the weighers order those that changed
-since and the best of the others, the filters are asked again, and the first
+A host that refuses a request keeps refusing it as long as servers only come.
+So one answer, computed on the cloud as it is, serves all equivalent requests
+(:mod:`..decision.likeness`). When a server's turn comes, only the hosts of
+that answer are looked at, and vacated hosts: the weighers order those that
+changed since and the best of the others, the filters run again, and the first
 host that passes is taken.
 
-Say that cmp-01 to cmp-99 were left. Since then servers have come to cmp-01 and
-cmp-02, and others have left cmp-03: these three and the best of cmp-04 to
-cmp-99 are ordered. Once servers have come to thousands of hosts, most of these
-are as they were when they were last ordered, and keep that order; only those
-that changed since are ordered again.
+Say that the shared answer contains cmp-01 to cmp-99. Since then servers came
+to cmp-01 and cmp-02, and servers left cmp-03: these three and the best of
+cmp-04 to cmp-99 are ordered. When thousands of hosts have changed, the
+weighers order only those that changed since the last ordering; the others keep
+their order.
 
 ====================================  =====================================
 a server                              what decides
 ====================================  =====================================
-whose likeness is all that nova       the filters, on the hosts that the
-reads                                 shared answer leaves
-whose likeness is not all             the same proposes; one question of its
-                                      own on the one host decides. Where
-                                      none of these hosts will do, its own
-                                      question on all hosts does
-of no likeness                        its own question on all hosts
+whose likeness is whole (covers all   the filters, on the hosts of the shared
+that nova reads)                      answer
+whose likeness is not whole           the shared answer proposes hosts; a
+                                      query for this server, on one proposed
+                                      host, decides. If no proposed host
+                                      passes, a query for this server on all
+                                      hosts does
+without a likeness                    a query for this server on all hosts
 ====================================  =====================================
 """
 
@@ -62,20 +63,21 @@ from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
 
-#: Hosts that got no server yet, of which nova's weighers order the best: those
-#: that were the best before any did, in nova's order. Each passes as long as
-#: its request fits.
+#: Number of untouched hosts that the weighers order together with the touched
+#: ones, taken in the order of the shared answer. An untouched host passes the
+#: filters if its allocation request still fits.
 WEIGHED = 4
-#: The same where the answer is a proposal. Weighers spread a group, so that
-#: its servers see more hosts than a rack has at once; other servers see
-#: some after the others, up to as many.
+#: The same, where the shared answer only proposes. A group's server is offered
+#: this many hosts at once, because the weighers spread a group over more than
+#: one rack. Any other server is offered _PROPOSED_AT_ONCE hosts at a time, up
+#: to this many.
 PROPOSED = 50
 _PROPOSED_AT_ONCE = 10
 
-# The most hosts that are kept, of all likenesses together: it bounds memory.
+# The most hosts in all kept shared answers together: it bounds memory.
 _MOST_KEPT = 300_000
 
-# The most filtered requests that are kept, for the next question.
+# The most filtered requests that are kept.
 _MOST_FILTERED = 256
 
 # The most refusals of hosts that are kept.
@@ -83,20 +85,22 @@ _MOST_REFUSED = 50_000
 
 
 class Destinations:
-    """The destinations of servers in the open fork.
+    """Finds the destinations of servers in the open fork.
 
-    Each question says which hosts are barred, by the UUIDs of their compute
-    nodes. Kept answers hold in any fork: they are known by the versions of
-    hosts' states, which no two states share.
+    Callers say which hosts are barred, by the UUIDs of their compute nodes.
+    Shared answers describe the cloud without a fork. Verdicts on single hosts
+    are keyed by the version of the host's state, which no two states share,
+    and so hold in any fork.
 
-    :param cloud: asked as it is in the fork that is open
+    :param cloud: answers as it is in the open fork
     :ivar reader: reads servers, each group once
     :ivar priorities: reads which servers come first
+    :ivar seconds_tried: CPU seconds that :class:`.stuck.Adviser` has spent on
+        trials, over all plans of a command
     """
 
     def __init__(self, cloud: snapshot.Snapshot) -> None:
         self.cloud = cloud
-        #: Seconds of CPU for trying what would help.
         self.seconds_tried = 0.0
         self.reader = servers.Reader(cloud)
         self.priorities = priority.Priorities()
@@ -111,9 +115,11 @@ class Destinations:
         self._refused: cachetools.LRUCache[object, bool] = cachetools.LRUCache(
             _MOST_REFUSED
         )
-        self._lesser: dict[processors.Processor, frozenset[str]] = {}
-        # What the request filters made of a server's request, by its UUID and
-        # the hosts that it ignores.
+        # Hosts whose CPU lacks what a guest needs, by the guest's CPU.
+        self._lacking_cpu: dict[processors.Processor, frozenset[str]] = {}
+        # The request after the request filters, None if one refused it, by
+        # server UUID, type of the request (it marks evacuations and live
+        # migrations for the failover policy) and ignored hosts.
         self._filtered: cachetools.LRUCache[
             tuple[typing.Any, ...], typing.Any
         ] = cachetools.LRUCache(_MOST_FILTERED)
@@ -127,10 +133,12 @@ class Destinations:
     def find_like(
         self, key: likeness.Key | None, make: Callable[[], typing.Any]
     ) -> movable.Like | None:
-        """Return the shared answer of equivalent requests; None if none.
+        """Return the shared answer for a request, made if there is none yet.
 
         :param key: the result of :func:`.likeness.of_request`
         :param make: returns a nova RequestSpec, which is changed
+        :returns: None if the request has no key, or an enabled filter reads
+            unknown fields
         :raises Exception: as :meth:`judge`
         """
         if key is None:
@@ -154,9 +162,11 @@ class Destinations:
         """Make the shared answer for all requests equivalent to one.
 
         :param spec_obj: a nova RequestSpec; it is changed
-        :param judge: asks the scheduler's steps; by default as of a server
-            that does not exist yet
-        :raises RuntimeError: a fork is open: the answer would be its alone
+        :param judge: runs the request through the scheduler's steps; by
+            default :meth:`_judge`, which does not check whether the server
+            was deleted
+        :raises RuntimeError: a fork is open, and the answer would hold in that
+            fork only
         :raises Exception: as :meth:`judge`
         """
         if self.cloud.open_fork:
@@ -176,7 +186,8 @@ class Destinations:
         ):
             resources = query.forms(self._ctxt, judged, self.cloud)
             query.lift_limit(resources)
-            # Also where no host is left: one that refuses may pass later.
+            # Ask even if no host passed: a host that refuses now may pass once
+            # servers have left it.
             answer = self.cloud.providers.get_candidates(self._ctxt, resources)
             refused = {
                 uuid: requests
@@ -197,28 +208,29 @@ class Destinations:
         if like is None:
             return len(self._judge_unbarred(prepared.spec_obj, barred))
         requests, touched = like.shared.requests, self._touched
-        remaining = [one for one in requests if one not in barred]
-        asked = [one for one in remaining if one in touched]
-        untouched = len(remaining) - len(asked)
+        unbarred = [one for one in requests if one not in barred]
+        checked = [one for one in unbarred if one in touched]
+        untouched = len(unbarred) - len(checked)
         if like.is_whole:
-            return self._count_passing(like.shared, asked) + untouched
+            return self._count_passing(like.shared, checked) + untouched
         spec_obj = self._run_request_filters(prepared)
         if spec_obj is None:
             return 0
-        # For an estimate, the best of the other hosts are enough.
-        fresh = (one for one in remaining if one not in touched)
-        asked += itertools.islice(fresh, WEIGHED)
-        offered = {uuid: self._fit(requests[uuid]) for uuid in asked}
+        # For an estimate, it is enough to check the best untouched hosts.
+        fresh = (one for one in unbarred if one not in touched)
+        checked += itertools.islice(fresh, WEIGHED)
+        offered = {uuid: self._fit(requests[uuid]) for uuid in checked}
         passing = self._filter(spec_obj, self._read_states(spec_obj, offered))
-        return len(passing) + len(remaining) - len(asked)
+        return len(passing) + len(unbarred) - len(checked)
 
     def _count_passing(
         self, shared: movable.Shared, uuids: Iterable[str]
     ) -> int:
         """Count the hosts of a shared answer that pass every filter now.
 
-        A host is asked about again once it has changed: in a fork where
-        thousands of servers came, each failure counts all hosts.
+        The filters run only for hosts that changed since their last verdict:
+        survive counts all hosts again for each failure, in forks with
+        thousands of moves.
         """
         count, offered = 0, {}
         for uuid in uuids:
@@ -239,9 +251,10 @@ class Destinations:
         return count + len(passing)
 
     def estimate(self, prepared: movable.Movable, barred: Set[str]) -> int:
-        """Estimate like :meth:`count`, without asking anything.
+        """Estimate like :meth:`count`, without running any filter.
 
-        Servers with rules of their own count as the hardest.
+        :returns: 0 for a server whose own query decides, so that it is placed
+            first
         """
         if prepared.like is None or not prepared.like.is_whole:
             return 0
@@ -252,32 +265,32 @@ class Destinations:
     ) -> typing.Any:
         """Find the destination of a server now: a HostState, or None.
 
-        It has the limits that the filters set, and the allocation candidates
-        that they left. A host whose CPU lacks what the guest needs comes after
-        all others, whatever the weighers prefer.
+        The HostState has the limits that the filters set, and the allocation
+        candidates that passed them. A host whose CPU lacks what the guest
+        needs comes after all others, whatever the weighers prefer.
 
         :param barred: UUIDs of hosts that are no destinations
         :raises Exception: as :meth:`judge`
         """
-        lesser = self._list_lesser(prepared.processor) - barred
+        lacking = self._list_lacking_cpu(prepared.processor) - barred
         target = None
-        if lesser:
-            target = self._find(prepared, barred | lesser)
+        if lacking:
+            target = self._find(prepared, barred | lacking)
         return self._find(prepared, barred) if target is None else target
 
-    def _list_lesser(
+    def _list_lacking_cpu(
         self, needed: processors.Processor | None
     ) -> frozenset[str]:
-        """Return the UUIDs of hosts that lack what a guest needs."""
+        """Return the UUIDs of hosts whose CPU lacks what a guest needs."""
         if needed is None:
             return frozenset()
-        if needed not in self._lesser:
-            self._lesser[needed] = frozenset(
+        if needed not in self._lacking_cpu:
+            self._lacking_cpu[needed] = frozenset(
                 uuid
                 for uuid, state in self.cloud.states.items()
                 if processors.list_lacking(needed, processors.read_host(state))
             )
-        return self._lesser[needed]
+        return self._lacking_cpu[needed]
 
     def _find(self, prepared: movable.Movable, barred: Set[str]) -> typing.Any:
         target = None
@@ -302,12 +315,13 @@ class Destinations:
         barred: Set[str] = frozenset(),
         note: Callable[[typing.Any], object] = lambda target: None,
     ) -> typing.Any:
-        """Move a server to its destination now; return that, or None.
+        """Move a server to its destination now.
 
-        :param future: the fork that is open
+        :param future: the open fork
         :param barred: UUIDs of hosts that are no destinations
-        :param note: called with the place before the server takes it
-        :returns: the nova HostState
+        :param note: called with the destination before the server moves
+        :returns: the destination, a nova HostState; None if there is none, or
+            an exception was raised that is not named below
         :raises placement.PlacementFailed: placement does not answer
         """
         try:
@@ -319,19 +333,21 @@ class Destinations:
         except placement.PlacementFailed:
             raise
         except Exception:
-            # It is named among those without a place.
+            # The caller reports the server as stuck.
             pass
         return None
 
     def find_weigher(
         self, prepared: movable.Movable, target: typing.Any, barred: Set[str]
     ) -> str:
-        """Return the weigher that puts a server's host before the next best.
+        """Return the weigher that puts the destination before the next host.
 
-        Of several the one that costs the next best most, as explain tells of
-        a host. It is empty where there is no other host, or all weigh as much.
+        If several prefer the destination, it is the one with the largest
+        difference in weight. The next host is the next best.
 
         :param target: the result of :meth:`find` for the same server
+        :returns: '' if there is no other host, or no weigher prefers the
+            destination
         :raises Exception: as :meth:`judge`
         """
         spec_obj = prepared.spec_obj
@@ -356,9 +372,9 @@ class Destinations:
         return weigher if weigher and lost[weigher] > 0 else ''
 
     def find_on(self, prepared: movable.Movable, node: str) -> typing.Any:
-        """Find the destination like :meth:`find`, of one host alone.
+        """Return the HostState of one host if a server can go there, or None.
 
-        :param node: UUID of its compute node
+        :param node: UUID of the host's compute node
         """
         if prepared.like is None:
             _, remaining = self.judge(prepared.spec_obj)
@@ -370,7 +386,7 @@ class Destinations:
     def explain(self, prepared: movable.Movable) -> matrix.Matrix:
         """Return the matrix of refusals of hosts, barred ones too.
 
-        It is the same for all whose likeness is all that nova reads.
+        Equivalent servers with a whole likeness get equal matrices.
 
         :raises Exception: as :meth:`judge`
         """
@@ -378,8 +394,8 @@ class Destinations:
             judged, _ = self.judge(prepared.spec_obj, with_reasons=True)
             return judged
         spec_obj = prepared.like.shared.spec_obj.obj_clone()
-        # The server that the request is of may be gone with its ports: this
-        # one is asked about.
+        # The shared request may be of a server that was deleted since, with
+        # its ports: use this server's.
         spec_obj.instance_uuid = prepared.uuid
         with contextlib.suppress(
             nova_exception.InstanceNotFound, cells.CellFailed
@@ -395,10 +411,10 @@ class Destinations:
         """Run a request through the scheduler's steps.
 
         :param spec_obj: a nova RequestSpec; a copy of it is judged
-        :param with_reasons: whether to say of each host why it is refused
-        :returns: what refuses which hosts, and the nova HostStates left, the
-            best first, with the allocation requests that fit
-        :raises Exception: whatever nova or placement raise where the request
+        :param with_reasons: see :class:`.matrix.Matrix`
+        :returns: the matrix, and the nova HostStates that passed, the best
+            first, with the allocation requests that fit
+        :raises Exception: whatever nova or placement raise if the request
             cannot be judged
         """
         return self._judge(spec_obj.obj_clone(), with_reasons)
@@ -414,8 +430,8 @@ class Destinations:
     ) -> tuple[matrix.Matrix, list[typing.Any]]:
         """Judge a server's request for all equivalent ones.
 
-        A request filter that reads a deleted server ends its request, and
-        would end those of servers that are still there.
+        A request filter may fail because the server was deleted. Such a
+        failure must not become the shared answer of servers that still exist.
 
         :raises nova.exception.InstanceNotFound: the server was deleted
         """
@@ -434,7 +450,7 @@ class Destinations:
         if offered is None:
             return judged, []
         order = hosts.Hosts(asked, offered).judge()
-        # A filter may have taken all candidates of a host.
+        # A filter may have removed every candidate of a host.
         return judged, [one for one in order if one.allocation_candidates]
 
     def _find_proposed(
@@ -453,25 +469,26 @@ class Destinations:
         spec_obj = self._run_request_filters(prepared)
         if spec_obj is None:
             return None
-        return self._find_own(spec_obj, proposed)
+        return self._find_by_own_query(spec_obj, proposed)
 
-    def _find_own(
+    def _find_by_own_query(
         self,
         spec_obj: typing.Any,
         proposed: Iterable[dict[str, list[claims.Request]]],
     ) -> typing.Any:
-        """Return the best host of a request's own question.
+        """Return the best proposed host that passes with the request's query.
 
-        Its filters and weighers order hosts that are proposed together, with
-        the candidates of another. Of these it goes to the first that passes
-        with its own.
+        Hosts that are proposed together are filtered and ordered for this
+        request, with the candidates of the shared answer. Then placement is
+        asked for the request's own candidates on one host after the other; the
+        first host that passes with these is returned.
 
-        :param spec_obj: a nova RequestSpec that was filtered
+        :param spec_obj: a nova RequestSpec after the request filters
         """
         seen = 0
         for offered in proposed:
             states = self._read_states(spec_obj, offered)
-            # Weighers of groups read what the filters noted.
+            # The filters run before: weighers of groups read their notes.
             for one in self._weigh(self._filter(spec_obj, states), spec_obj):
                 alone = {one.uuid: self._ask_about(spec_obj, one)}
                 own = self._read_states(spec_obj, alone)
@@ -488,9 +505,10 @@ class Destinations:
         like: movable.Like,
         barred: Set[str],
     ) -> Iterator[dict[str, list[claims.Request]]]:
-        """Yield hosts that the shared answer leaves, chunk by chunk.
+        """Yield hosts of the shared answer, chunk by chunk.
 
-        :returns: their candidates that fit, by UUID
+        :returns: for each chunk, the allocation requests that fit, by the
+            hosts' UUIDs
         """
         shared, most = like.shared, _PROPOSED_AT_ONCE
         if like.is_whole:
@@ -505,9 +523,9 @@ class Destinations:
             unbarred = (uuid for uuid in uuids if uuid not in barred)
             return self._offer(prepared, shared, requests, unbarred)
 
-        changed, ranked = self._rank(shared, requests, touched)
-        # A generator, because a provider that hosts share may be full for any
-        # number of them: each host is looked at when its turn comes.
+        changed, ranked = self._split_touched(shared, requests, touched)
+        # Generators, so that each host is checked only when its turn comes: a
+        # full provider may be shared by any number of hosts.
         best = offer(ranked)
         fresh = offer(uuid for uuid in requests if uuid not in touched)
         first = dict(offer(changed)) | dict(itertools.islice(best, most))
@@ -525,7 +543,11 @@ class Destinations:
         requests: Mapping[str, list[claims.Request]],
         uuids: Iterable[str],
     ) -> Iterator[tuple[str, list[claims.Request]]]:
-        """Yield the hosts that a server can go to, with fitting requests."""
+        """Yield hosts with their fitting requests.
+
+        Hosts without one are left out, and those that are known to refuse
+        the request, or to which nova-conductor does not let the server go.
+        """
         for uuid in uuids:
             fit = self._fit(requests[uuid])
             if (
@@ -540,7 +562,7 @@ class Destinations:
         shared: movable.Shared,
         offered: dict[str, list[claims.Request]],
     ) -> dict[str, list[claims.Request]]:
-        """Return the best host that a request's own filters pass."""
+        """Keep the PROPOSED best hosts, by the weighers' order for all."""
         if len(offered) <= PROPOSED:
             return offered
         states = self._read_states(shared.judged, offered)
@@ -550,28 +572,26 @@ class Destinations:
             for one in itertools.islice(order, PROPOSED)
         }
 
-    def _rank(
+    def _split_touched(
         self,
         shared: movable.Shared,
         requests: Mapping[str, list[claims.Request]],
         touched: Mapping[str, None],
     ) -> tuple[list[str], list[str]]:
-        """Sort the touched hosts of a shared answer in the weighers' order.
+        """Split touched hosts into those that changed, and the others.
 
-        Most are what they were when another like server was asked about. So
-        the weighers order all of them only where many have changed since.
+        Changed ones changed since the last ordering. The weighers order all
+        touched hosts again only when many have changed.
 
-        :returns: UUIDs of those that changed since, and of the others, the
+        :returns: UUIDs of the changed hosts, unsorted, and of the others, the
             best first
         """
         versions, before = self.cloud.versions, shared.ranked
-        remaining = [uuid for uuid in touched if uuid in requests]
-        changed = [
-            one for one in remaining if before.get(one) != versions[one]
-        ]
-        if len(changed) > max(PROPOSED, len(remaining) // 5):
+        known = [uuid for uuid in touched if uuid in requests]
+        changed = [one for one in known if before.get(one) != versions[one]]
+        if len(changed) > max(PROPOSED, len(known) // 5):
             states = self.cloud.get_host_states_by_uuids(
-                self._ctxt, remaining, shared.judged
+                self._ctxt, known, shared.judged
             )
             order = self._weigh(states, shared.judged)
             before = {one.uuid: versions[one.uuid] for one in order}
@@ -589,9 +609,10 @@ class Destinations:
     ) -> Mapping[str, list[claims.Request]]:
         """Return a shared answer's requests, and those of hosts vacated since.
 
-        Whether they fit, and whether the filters pass, is not known.
+        The caller checks whether the requests fit and the hosts pass the
+        filters.
 
-        :param barred: UUIDs of hosts that are not wanted
+        :param barred: UUIDs of hosts of which a caller wants no request
         """
         open_fork = self.cloud.open_fork
         if not open_fork:
@@ -610,10 +631,10 @@ class Destinations:
         shared: movable.Shared,
         offered: dict[str, list[claims.Request]],
     ) -> typing.Any:
-        """Return the first HostState that passes every filter now.
+        """Return the best HostState that passes every filter now.
 
-        Most do: one is judged after the other, and none twice as long as no
-        claim changes it.
+        Hosts are filtered one at a time, because most pass. A host that fails
+        is not asked again until its state changes.
         """
         states = self._read_states(shared.judged, offered)
         for one in self._weigh(states, shared.judged):
@@ -629,9 +650,9 @@ class Destinations:
         uuid: str,
         fit: list[claims.Request],
     ) -> tuple[movable.Shared, str, int, tuple[int, ...]]:
-        """Return a key that changes when a host may be judged otherwise."""
-        # The requests too: another host may have taken, or given back, what
-        # they share.
+        """Return a key that changes when a host's verdict may change."""
+        # It has the requests, too: another host may have taken, or given
+        # back, resources of a provider that both share.
         version = self.cloud.versions.get(uuid, 0)
         return shared, uuid, version, tuple(map(id, fit))
 
@@ -656,8 +677,9 @@ class Destinations:
     def _run_request_filters(self, prepared: movable.Movable) -> typing.Any:
         """Return a request after the request filters; None if one refuses it.
 
-        They may ask cells, Glance and Cinder. Of what a fork changes they read
-        where the members of a group are.
+        They may ask cells, Glance and Cinder. The only part of a fork that
+        they read is which hosts a group's members are on; so the result is
+        kept unless a member has moved.
 
         :raises Exception: as :meth:`judge`
         """
@@ -684,19 +706,21 @@ class Destinations:
     ) -> list[claims.Request]:
         """Return a request's own allocation candidates on one host.
 
-        :param spec_obj: a nova RequestSpec that was filtered
+        :param spec_obj: a nova RequestSpec after the request filters
         """
         own = spec_obj.obj_clone()
-        if uses_only(state.allocation_candidates[0], state.uuid, self.cloud):
-            # Where a host is named, nova asks placement for its own providers
-            # alone.
+        if uses_own_providers(
+            state.allocation_candidates[0], state.uuid, self.cloud
+        ):
+            # For a named host, nova queries placement only for providers in
+            # that host's tree.
             destination = own.requested_destination or objects.Destination()
             destination.host, destination.node = state.host, state.nodename
             own.requested_destination = destination
         resources = query.forms(self._ctxt, own, self.cloud)
         query.lift_limit(resources)
-        asked = self.cloud.open_fork or self.cloud.providers
-        answer = asked.get_candidates(self._ctxt, resources)
+        source = self.cloud.open_fork or self.cloud.providers
+        answer = source.get_candidates(self._ctxt, resources)
         return self._fit(query.by_provider(answer.requests)[state.uuid])
 
     def _fit(self, requests: list[claims.Request]) -> list[claims.Request]:
@@ -725,8 +749,9 @@ class Destinations:
     ) -> list[typing.Any]:
         """Return the HostStates that pass every filter."""
         for state in states:
-            mine = claims.copy_requests(state.allocation_candidates)
-            state.allocation_candidates = mine
+            # Filters remove candidates, and must not from the shared lists.
+            copied = claims.copy_requests(state.allocation_candidates)
+            state.allocation_candidates = copied
         for host_filter in self.cloud.enabled_filters if states else ():
             if not host_filter.run_filter_for_index(0):
                 continue
@@ -735,12 +760,16 @@ class Destinations:
         return [state for state in states if state.allocation_candidates]
 
 
-def uses_only(
+def uses_own_providers(
     request: claims.Request, host: str, cloud: snapshot.Snapshot
 ) -> bool:
-    """Return whether an allocation request is for a host's own providers.
+    """Return whether a request for a host uses no other sharing provider.
 
-    :param host: UUID of its compute node
+    A sharing provider gives resources to the hosts of its aggregates. The
+    host's own provider may be one.
+
+    :param request: an allocation request
+    :param host: UUID of the host's compute node
     """
     served = cloud.providers.served
     return not any(
@@ -748,18 +777,25 @@ def uses_only(
     )
 
 
-def is_named(target: typing.Any, cloud: snapshot.Snapshot) -> bool:
-    """Return whether nova accepts a move that names the host.
+def can_be_named(target: typing.Any, cloud: snapshot.Snapshot) -> bool:
+    """Return whether nova accepts a move that names its destination.
 
-    :param target: the nova HostState, with its allocation candidates
+    :param target: the destination, a nova HostState with its allocation
+        candidates
     """
-    return uses_only(target.allocation_candidates[0], target.uuid, cloud)
+    return uses_own_providers(
+        target.allocation_candidates[0], target.uuid, cloud
+    )
 
 
-def without_barred(judged: matrix.Matrix, barred: Set[str]) -> matrix.Matrix:
-    """Return the refusals of hosts without barred ones.
+def with_barred_ignored(
+    judged: matrix.Matrix, barred: Set[str]
+) -> matrix.Matrix:
+    """Return a copy of a matrix in which barred hosts are refused as ignored.
 
-    :param barred: their UUIDs
+    Of their own refusals only that they are disabled is kept.
+
+    :param barred: UUIDs of the barred hosts
     """
     unbarred = judged.copy(without=barred)
     unbarred.add(

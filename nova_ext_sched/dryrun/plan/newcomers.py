@@ -135,5 +135,5 @@ class Newcomers:
             )
         )
         if barred:
-            judged = destinations.without_barred(judged, barred)
+            judged = destinations.with_barred_ignored(judged, barred)
         return judged

@@ -437,7 +437,7 @@ class Openings:
             except Exception:
                 # It stays.
                 return None
-            if target is not None and destinations.is_named(
+            if target is not None and destinations.can_be_named(
                 target, self._cloud
             ):
                 return target

@@ -187,7 +187,7 @@ def make_move(
     target: typing.Any,
 ) -> plans.Move:
     """Make the move of a server to a nova HostState."""
-    is_named = destinations.is_named(target, cloud)
+    is_named = destinations.can_be_named(target, cloud)
     needed, offered = prepared.processor, processors.read_host(target)
     is_host = needed is not None and not needed.is_guest
     return plans.Move(

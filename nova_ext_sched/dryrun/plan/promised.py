@@ -82,7 +82,7 @@ class Promised:
         self._next = uuidutils.generate_uuid()
 
     def _promise(self, uuid: str, target: typing.Any) -> None:
-        is_named = destinations.is_named(target, self._cloud)
+        is_named = destinations.can_be_named(target, self._cloud)
         self._uuids.append(uuid)
         self.nodes.append(target.uuid)
         self.room_on.append(target.host if is_named else None)

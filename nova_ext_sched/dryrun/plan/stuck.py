@@ -253,7 +253,7 @@ class StuckExplainer:
         # Barred hosts count as excluded, whatever else refuses them. One that
         # is disabled is told as disabled, as it is of any other server.
         barred = self.barred | {*cloud.nodes_of(here)}
-        return destinations.without_barred(judged, barred)
+        return destinations.with_barred_ignored(judged, barred)
 
     def _read(
         self, judged: matrix.Matrix, prepared: movable.Movable | Exception

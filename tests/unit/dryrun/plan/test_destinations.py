@@ -371,7 +371,9 @@ class UsesOnlyTestCase(testtools.TestCase):
         ):
             given = dict.fromkeys(providers, {'VCPU': 1})
             found = clouds.make_request(**given), host, cloud
-            self.assertIs(expected, destinations.uses_only(*found), providers)
+            self.assertIs(
+                expected, destinations.uses_own_providers(*found), providers
+            )
 
 
 class SharedTestCase(testtools.TestCase):
