@@ -86,7 +86,7 @@ def make(
     spec_obj = _make_request(cloud, wanted)
     places = destinations.Destinations(cloud)
     coming = newcomers.Newcomers(places, spec_obj)
-    elsewhere = frozenset(
+    closed_to_new = frozenset(
         uuid
         for uuid, node in cloud.hosts.items()
         if where is not None and node.host not in where
@@ -94,7 +94,7 @@ def make(
     find = functools.partial(
         openings.Openings,
         coming=coming,
-        never=places.nodes_of(not_to),
+        closed_to_moves=places.nodes_of(not_to),
         is_cold=is_cold,
         advance=advance,
     )
@@ -105,34 +105,36 @@ def make(
         count=count,
         fit_now=0,
         room_on=[],
-        never=too_large.say(cloud, coming.shared.resources, elsewhere),
+        never=too_large.say(cloud, coming.shared.resources, closed_to_new),
     )
     if not room.never:
-        room = _choose(find, elsewhere, spec_obj.instance_group, room)
+        room = _choose(find, closed_to_new, spec_obj.instance_group, room)
     return ending.finish(cloud, room)
 
 
 def _choose(
     find: Callable[..., openings.Openings],
-    elsewhere: frozenset[str],
+    closed_to_new: frozenset[str],
     group: typing.Any,
     room: plans.Room,
 ) -> plans.Room:
     """Return the moves for new servers; of an affinity group the best.
 
-    :param find: makes what finds hosts, all but those elsewhere
+    :param find: makes an object that finds hosts
+    :param closed_to_new: UUIDs of hosts that new servers may not come to
     :param group: nova's InstanceGroup of the new servers; None if there is
         none
     :param room: what is asked for
     """
     if not group or group.policy != 'affinity' or group.hosts:
-        return _plan(find(elsewhere=elsewhere), room)
-    finder = find(elsewhere=elsewhere)
+        return _plan(find(closed_to_new=closed_to_new), room)
+    finder = find(closed_to_new=closed_to_new)
     anchors = finder.list_roomiest(room.count)[:_MOST_TOGETHER]
     finder.advance(total=room.count * len(anchors))
     everywhere = frozenset(finder.places.cloud.hosts)
     rooms = [
-        _plan(find(elsewhere=everywhere - {uuid}), room) for uuid in anchors
+        _plan(find(closed_to_new=everywhere - {uuid}), room)
+        for uuid in anchors
     ]
     return max(
         rooms,
@@ -196,8 +198,8 @@ def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
         for opening in opened:
             moves += _make_moves(finder, opening)
         if len(promises) < room.count:
-            with promises.crowded({}):
-                judged = finder.coming.explain(finder.elsewhere)
+            with promises.with_promised({}):
+                judged = finder.coming.explain(finder.closed_to_new)
                 in_the_way = [*_explain(finder, judged)]
                 would_help = _find_helps(finder, judged)
         movables = finder.movables
@@ -220,11 +222,11 @@ def _fill(finder: openings.Openings, count: int, opened: str = '') -> None:
     :param opened: UUID of a host that is known to take the first of them
     """
     promises = finder.promises
-    with promises.crowded({}) as future:
+    with promises.with_promised({}) as future:
         if opened:
             promises.promise(future, opened)
         number = len(promises)
-        promises.fill(future, finder.elsewhere, count)
+        promises.fill(future, finder.closed_to_new, count)
     while len(promises) > number and not promises.hold(()):
         # There is an order of creation in which nova refuses it.
         promises.cut(len(promises) - 1)
@@ -244,7 +246,7 @@ def _open_next(
     """
     promises = finder.promises
     for _ in range(_MOST_ATTEMPTS if len(promises) < count else 0):
-        with promises.crowded(finder.movables) as future:
+        with promises.with_promised(finder.movables) as future:
             opening = finder.find(future, count - len(promises), tried)
         if opening is None:
             return None
@@ -364,7 +366,7 @@ def _find_helps(finder: openings.Openings, judged: matrix.Matrix) -> str:
     asked = finder.coming.asked.obj_clone()
     # With those that were promised.
     asked.instance_group = finder.coming.spec_obj.instance_group
-    adviser = stuck.Adviser(finder.places, finder.elsewhere, is_new=True)
+    adviser = stuck.Adviser(finder.places, finder.closed_to_new, is_new=True)
     return stuck.say_helps(adviser.find(judged, asked, asked.instance_uuid))
 
 

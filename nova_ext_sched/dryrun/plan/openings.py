@@ -2,17 +2,18 @@
 
 """Finds hosts that take a new server once a few others have left.
 
-Of a host that is tried, first one server leaves, then two, and so on: sets
-whose allocations are as large as what is lacking, the smallest first. nova's
-filters say whether the new server may come then, which NUMA cells and devices
-decide, too. The first set whose servers all have a place opens the host.
+For each host it tries sets of one server, then of two, and so on: the smallest
+sets first whose allocations cover what the host lacks. nova's filters then
+decide whether the new server fits, including its NUMA cells and devices. The
+first set whose servers all have a destination opens the host.
 
-A server that leaves goes to the first of these where it has a place:
+A server that leaves goes to the first of these that takes it:
 
 1. a host that can take no new server, whatever leaves it;
-2. one that can, was promised none, and is not among those that are tried next;
-3. one that was promised to a new server;
-4. any other.
+2. a host that can take one but is promised to none, and is not about to be
+   tried;
+3. a host that is promised to a new server;
+4. any other host.
 
 nova itself would choose the emptiest host as a rule, and so spend the room for
 the next new server.
@@ -45,17 +46,18 @@ from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import promised
 
-#: Hosts that are tried at most: of these the fewest servers must leave.
+#: The most hosts that are tried: those that the fewest servers must leave.
 MOST_HOSTS = 100
-# Of so many hosts the servers are prepared together.
+# Number of hosts whose servers are prepared at once.
 _AT_ONCE = 25
-# The most sets of so many servers of a host that are compared with what is
-# lacking; of more, the largest servers leave.
+# The most sets of one size that are compared with what a host lacks. If there
+# are more, _Host._grow chooses servers instead.
 _MOST_SETS = 5000
 # The most sets of a host that nova is asked about.
 _MOST_ASKED = 100
 
-# About what a server takes of a resource class; placement knows it exactly.
+# The field of servers.Size that approximates a server's use of each resource
+# class; placement knows it exactly.
 _SIZES: Mapping[str, str] = {
     'VCPU': 'vcpus',
     'PCPU': 'vcpus',
@@ -71,8 +73,8 @@ class Opening(typing.NamedTuple):
     """A host that takes a new server.
 
     :ivar node: UUID of its compute node
-    :ivar leaving: the servers that leave it before, in this order, and the
-        UUID of the compute node where each goes
+    :ivar leaving: the servers that leave it first, in this order, each with
+        the UUID of the compute node where it goes
     """
 
     node: str
@@ -80,32 +82,35 @@ class Opening(typing.NamedTuple):
 
     @property
     def servers(self) -> frozenset[str]:
-        """The UUIDs of those that leave."""
+        """The UUIDs of the servers that leave."""
         return frozenset(size.uuid for size, _ in self.leaving)
 
 
 @dataclasses.dataclass(kw_only=True)
 class Openings:
-    """Finds hosts that take a new server, and who leaves them before.
+    """Finds hosts that take a new server, and the servers that leave first.
 
-    :param elsewhere: UUIDs of hosts that new servers may not come to
-    :param never: UUIDs of hosts that get no server of a move
-    :param is_cold: whether servers that run may be moved cold, too
-    :ivar places: the destinations of servers
+    :param coming: the new servers that need hosts
+    :param closed_to_new: UUIDs of hosts that new servers may not come to
+    :param closed_to_moves: UUIDs of hosts that get no server of a move
+    :param is_cold: whether running servers may be moved cold, too
+    :param advance: reports progress
+    :ivar places: finds the destinations of servers
     :ivar promises: the new servers that were promised a host
-    :ivar movables: the servers of the hosts that were looked at
+    :ivar movables: the prepared servers of hosts, by UUID
     :ivar able: UUIDs of hosts that may take a new server, tried or not
-    :ivar takers: UUIDs of those that do once all have left that may
+    :ivar takers: UUIDs of hosts that take a new server once every movable
+        server has left
     :ivar unknown: UUIDs of hosts where it is not known what placement would
         offer once servers have left
-    :ivar refused: the hosts that servers are not to go to, by UUID, as a
-        promise would not hold
+    :ivar refused: by server UUID, the UUIDs of hosts that it must not go to,
+        because a promise would break
     :ivar given_up: UUIDs of hosts that cannot be promised
     """
 
     coming: newcomers.Newcomers
-    elsewhere: frozenset[str]
-    never: frozenset[str]
+    closed_to_new: frozenset[str]
+    closed_to_moves: frozenset[str]
     is_cold: bool
     advance: progress.Advance
     movables: dict[str, movable.Movable | Exception] = dataclasses.field(
@@ -122,19 +127,21 @@ class Openings:
         self._cloud = self.places.cloud
         self._reported = 0
         self.promises = promised.Promised(self.coming)
+        # Servers by UUID of their compute node.
         self._on: dict[str, list[servers.Size]] = {}
-        # What placement may offer a new server, by host.
+        # Allocation requests that a new server may get, by compute node.
         self._requests: Mapping[str, Sequence[claims.Request]] = {}
-        # What servers hold, by UUID; as placement said it, by host.
+        # Amounts that each server holds, by UUID.
         self._held: dict[str, _Amounts] = {}
+        # Placement's answers with these amounts, by compute node.
         self._said: dict[str, Mapping[str, ledger.Body]] = {}
 
     def prepare(self) -> None:
-        """Find the hosts that are tried, while no fork is open.
+        """Find the hosts to try. Call it before a fork is opened.
 
         :raises placement.PlacementFailed: placement does not answer
         """
-        with self.promises.crowded({}) as future:
+        with self.promises.with_promised({}) as future:
             ranked = self._rank(future)
         self.able = {*ranked}
         for start in range(0, len(ranked), _AT_ONCE):
@@ -143,7 +150,7 @@ class Openings:
             self.advance(0, 'Preparing servers')
             nodes = ranked[start : start + _AT_ONCE]
             self._prepare(nodes)
-            with self.begin(), self.promises.crowded(self.movables):
+            with self.begin(), self.promises.with_promised(self.movables):
                 self.takers += filter(self._may_take, nodes)
             self.able -= {*nodes} - {*self.takers}
 
@@ -157,7 +164,11 @@ class Openings:
             yield future
 
     def _rank(self, future: fork.Fork) -> list[str]:
-        """Sort UUIDs of hosts by how few servers must leave, fewest first."""
+        """Read servers and candidates of all hosts, and sort the hosts.
+
+        :returns: UUIDs of hosts, those first that the fewest servers must
+            leave
+        """
         cloud = self._cloud
         for sizes in cloud.ask_cells(servers.select_sizes).values():
             for size in sizes:
@@ -168,7 +179,7 @@ class Openings:
         if any(one.get_num_of_suffixed_groups() for one in resources):
             self.unknown = {
                 uuid for uuid in self._on if not self._requests.get(uuid)
-            } - self.elsewhere
+            } - self.closed_to_new
         least = {
             node: min(
                 _estimate(lacking, self._on[node])
@@ -188,7 +199,8 @@ class Openings:
         nodes = [
             uuid
             for uuid, state in cloud.states.items()
-            if uuid not in self.elsewhere and state.host not in cloud.unmapped
+            if uuid not in self.closed_to_new
+            and state.host not in cloud.unmapped
         ]
         known = shared.requests | shared.refused
         return future.open(shared.resources, nodes, known)
@@ -196,7 +208,7 @@ class Openings:
     def list_roomiest(self, most: int) -> list[str]:
         """Sort UUIDs of hosts, those with room for most new servers first.
 
-        :param most: number of hosts wanted
+        :param most: number up to which new servers are counted on a host
         """
         with self._cloud.fork() as future:
             count = future.ledger.count_fitting
@@ -225,7 +237,9 @@ class Openings:
             for node in nodes
             for size in self._on[node]
         ]
-        not_to = {self._cloud.hosts[uuid].host for uuid in self.never}
+        not_to = {
+            self._cloud.hosts[uuid].host for uuid in self.closed_to_moves
+        }
         for uuid, prepared in departures.prepare(
             self.places, leaving, not_to
         ).items():
@@ -241,7 +255,11 @@ class Openings:
     def _allow(
         self, prepared: movable.Movable | Exception
     ) -> movable.Movable | Exception:
-        """Prepare a server, or return why the plan must not move it."""
+        """Return a prepared server, or why the plan must not move it.
+
+        It must not if the server runs and nova can move it only cold, unless
+        the operator allows that.
+        """
         if (
             isinstance(prepared, Exception)
             or prepared.method == movable.LIVE
@@ -271,7 +289,7 @@ class Openings:
     def _list_movable(
         self, future: fork.Fork, node: str
     ) -> list[servers.Size]:
-        """Return the servers that may leave a host."""
+        """Return the servers of a host that can move, and have not yet."""
         return [
             size
             for size in self._on.get(node, ())
@@ -280,7 +298,7 @@ class Openings:
         ]
 
     def report(self) -> None:
-        """Report how many new servers have a host that had none before."""
+        """Report the new servers that were promised a host since last time."""
         while self._reported < len(self.promises):
             self._reported += 1
             self.advance()
@@ -290,9 +308,9 @@ class Openings:
     ) -> Opening | None:
         """Return the host that takes a new server after the fewest moves.
 
-        :param future: the fork that is open, with all that were promised
+        :param future: the open fork, with all promised new servers
         :param rest: number of new servers without a host
-        :param tried: UUIDs of servers that are not to leave together
+        :param tried: sets of servers that must not leave together, as UUIDs
         """
         hosts = {
             node: _Host(
@@ -315,50 +333,59 @@ class Openings:
             host = hosts[node]
             self.advance(0, f'Trying {self._cloud.states[node].host}')
             following = frozenset(ranked[: rest + 1])
-            aims = self._aim(node, following)
+            barred_sets = self._list_barred(node, following)
             host.most = len(best.leaving) - 1 if best else math.inf
-            best = self._open(node, host, aims, placed) or best
+            best = self._open(node, host, barred_sets, placed) or best
         return best
 
-    def _aim(self, node: str, following: Set[str]) -> list[frozenset[str]]:
-        """Return the barred hosts for leaving servers, try after try.
+    def _list_barred(
+        self, node: str, following: Set[str]
+    ) -> list[frozenset[str]]:
+        """Return the sets of barred hosts to try in turn for leaving servers.
 
-        :param following: UUIDs of hosts that are tried next
+        The strictest comes first; see the description of this module.
+
+        :param following: UUIDs of hosts that are about to be tried
         """
         taken = frozenset(self.promises.nodes)
         later = frozenset(following) - {node} - taken
         return [
-            taken.union(self.able, self.never),
-            taken.union(later, self.never),
-            later | self.never,
-            self.never,
+            taken.union(self.able, self.closed_to_moves),
+            taken.union(later, self.closed_to_moves),
+            later | self.closed_to_moves,
+            self.closed_to_moves,
         ]
 
     def _open(
         self,
         node: str,
         host: '_Host',
-        aims: Sequence[frozenset[str]],
+        barred_sets: Sequence[frozenset[str]],
         placed: dict[object, bool],
     ) -> Opening | None:
-        """Move servers off a host so that it takes a new one.
+        """Find the smallest set of servers whose moves open a host.
 
-        :param aims: as :meth:`_aim` returned
-        :param placed: as of :meth:`_has_place`
+        :param barred_sets: the result of :meth:`_list_barred`
+        :param placed: see :meth:`_has_place`
+        :returns: None if there is no such set
         """
-        asked = 0
+        number = 0
         for leaving in host.choose():
-            # In a full cloud hardly any has a place, and most are alike.
+            # In a full cloud hardly any server has a destination, and most
+            # are equivalent.
             if not all(placed.get(self._key(one), True) for one in leaving):
                 continue
-            asked += 1
-            if asked > _MOST_ASKED:
+            number += 1
+            if number > _MOST_ASKED:
                 break
             if not self._takes_without(node, leaving):
                 continue
-            # Each, so that the sets of all that have none are left out.
-            if all([self._has_place(one, aims, placed) for one in leaving]):
-                if moves := self._try(node, leaving, aims):
+            # A list, not a generator: every server is asked, so that later
+            # sets with a server without a destination are skipped.
+            if all(
+                [self._has_place(one, barred_sets, placed) for one in leaving]
+            ):
+                if moves := self._try(node, leaving, barred_sets):
                     return Opening(node, moves)
         return None
 
@@ -373,33 +400,35 @@ class Openings:
     def _has_place(
         self,
         size: servers.Size,
-        aims: Sequence[frozenset[str]],
+        barred_sets: Sequence[frozenset[str]],
         placed: dict[object, bool],
     ) -> bool:
-        """Return whether a server has a place before any other moves.
+        """Return whether a server has a destination before any other moves.
 
-        :param aims: as :meth:`_aim` returned
+        :param barred_sets: the result of :meth:`_list_barred`
         :param placed: keeps the answers, one for equivalent servers of a host
         """
         key = self._key(size)
         if key not in placed:
-            # The last aim bars least. Where hosts share providers, the best
-            # host may be one that no move can name.
+            # The last set bars fewest hosts, so it alone is enough. But if
+            # hosts share providers, its best host may be one that a move
+            # cannot name: then try all sets.
             cloud = self._cloud
             shared = cloud.providers.served.keys() - cloud.states.keys()
-            asked = aims if shared else aims[-1:]
-            placed[key] = self._find_place(size, asked) is not None
+            tried = barred_sets if shared else barred_sets[-1:]
+            placed[key] = self._find_place(size, tried) is not None
         return placed[key]
 
     def _try(
         self,
         node: str,
         leaving: Sequence[servers.Size],
-        aims: Sequence[frozenset[str]],
+        barred_sets: Sequence[frozenset[str]],
     ) -> list[tuple[servers.Size, str]]:
         """Try to move servers off their host; return their destinations.
 
-        One that has no place after others goes before them.
+        A server that has no destination once others moved is tried first next
+        time.
         """
         order = [*leaving]
         for _ in leaving:
@@ -407,7 +436,7 @@ class Openings:
             with self._cloud.fork() as trial:
                 for size in order:
                     prepared = self.movables[size.uuid]
-                    target = self._find_place(size, aims)
+                    target = self._find_place(size, barred_sets)
                     if target is None or not typing.cast(
                         movable.Movable, prepared
                     ).go(trial, target):
@@ -421,21 +450,21 @@ class Openings:
         return []
 
     def _find_place(
-        self, size: servers.Size, aims: Iterable[frozenset[str]]
+        self, size: servers.Size, barred_sets: Iterable[frozenset[str]]
     ) -> typing.Any:
-        """Return the HostState of a named host that takes a server.
+        """Return the HostState of a destination that a move can name, or None.
 
-        None where it has no place.
+        :param barred_sets: sets of barred hosts, which are tried in turn
         """
         prepared = typing.cast(movable.Movable, self.movables[size.uuid])
         refused = self.refused.get(size.uuid, set())
-        for barred in aims:
+        for barred in barred_sets:
             try:
                 target = self.places.find(prepared, barred | refused)
             except placement.PlacementFailed:
                 raise
             except Exception:
-                # It stays.
+                # The server stays where it is.
                 return None
             if target is not None and destinations.can_be_named(
                 target, self._cloud
@@ -448,10 +477,11 @@ class Openings:
 class _Host:
     """A host, and the servers that can leave it.
 
-    :param lacking: of each candidate of the host what of it is not free
+    :param lacking: for each of the host's candidates, the amounts that are not
+        free
     :param standing: the servers that may leave
     :param held: the amounts that servers hold, by UUID
-    :param tried: UUIDs of servers that are not to leave together
+    :param tried: sets of servers that must not leave together, as UUIDs
     :param most: largest number of servers to leave
     """
 
@@ -479,13 +509,15 @@ class _Host:
     def choose(self) -> Iterator[list[servers.Size]]:
         """Yield sets of servers that may be enough, the fewest first.
 
-        Of as many, those first that are smallest together; in each set the
-        largest first.
+        Sets of equal length come smallest total first; within a set the
+        largest server comes first.
         """
         least = self.count_least()
         most = min(self.most, len(self.standing))
+        if least > most:
+            return
         by_size = sorted(self.standing, key=self._measure, reverse=True)
-        number = int(least) if least <= most else len(self.standing) + 1
+        number = int(least)
         while number <= most:
             if math.comb(len(by_size), number) > _MOST_SETS:
                 grown = self._grow(by_size)
@@ -505,7 +537,11 @@ class _Host:
     def _grow(
         self, standing: Sequence[servers.Size]
     ) -> Iterator[list[servers.Size]]:
-        """Yield growing sets of servers, those that free most first."""
+        """Yield growing sets, first of the servers that free most.
+
+        The first set covers what the candidate with the fewest lacking
+        amounts lacks, without servers that it does not need.
+        """
         remaining, leaving = [*standing], list[servers.Size]()
         fewest = min(self.lacking, key=len)
         lacking = dict(fewest)
@@ -531,7 +567,7 @@ class _Host:
     def _rank(
         self, lacking: _Amounts, size: servers.Size
     ) -> tuple[float, float]:
-        """Return a sort key: most of the lacking amounts, then smallest."""
+        """Return a sort key: most of what is lacking, then smallest."""
         share = sum(
             min(self._get(size, key), amount) / amount
             for key, amount in lacking.items()
@@ -550,7 +586,7 @@ class _Host:
         )
 
     def _measure(self, size: servers.Size) -> float:
-        """Measure a server by the lacking amounts, or by memory."""
+        """Measure a server by the lacking amounts; by memory if none lacks."""
         lacking = min(self.lacking, key=len)
         if not lacking:
             return size.memory_mb
@@ -563,10 +599,10 @@ class _Host:
 
 
 def _estimate(lacking: _Amounts, standing: Collection[servers.Size]) -> int:
-    """Estimate how many servers must leave a host, by their rows.
+    """Estimate from the instances table how many servers must leave a host.
 
-    A row knows no swap and no resources of the flavor: where all servers seem
-    too few, the host is tried last.
+    The table has no swap and no custom resources. If all servers together seem
+    too small, their number is returned, so that the host is tried last.
     """
     least = 1
     for (_, name), amount in lacking.items():

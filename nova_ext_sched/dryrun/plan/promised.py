@@ -166,8 +166,11 @@ class Promised:
         return True
 
     @contextlib.contextmanager
-    def crowded(self, movables: movable.Movables) -> Iterator[fork.Fork]:
-        """Add all in a fork, and to the server group of those that move.
+    def with_promised(self, movables: movable.Movables) -> Iterator[fork.Fork]:
+        """Open a fork with all promised new servers.
+
+        They are also members of their server group, as it is in the requests
+        of the servers that may move.
 
         :param movables: the servers that may move
         """
