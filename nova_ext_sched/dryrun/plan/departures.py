@@ -2,20 +2,20 @@
 
 """Prepares servers for their moves, equivalent ones once.
 
-For evacuations, nova-api's checks are asked once for all servers of which they
-look at the same. For migrations:
+For evacuations, one call of nova-api's checks covers all servers that look the
+same to them. For migrations:
 
 ====================================  =====================================
 a server                              what says how nova migrates it
 ====================================  =====================================
-that is, in all that nova reads of    what was said of that other server
-it, like one that is prepared
-with a share, or in a cell whose      nova-api's checks, and the request
-shares could not be read              that nova makes
-any other                             the same
+equivalent to one that was prepared   that server's result
+any other, such as each with a        nova-api's checks, and the request that
+Manila share, and each in a cell      nova makes
+whose shares could not be read
 ====================================  =====================================
 
-A server that nova does not move is asked about by itself: its state decides.
+A server that nova refuses to migrate has no result to share: equivalent ones
+are checked again.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import priority
 
-# What nova-api looks at besides the request.
+# The fields of an Instance that nova-api reads besides the request.
 _STATES = ('vm_state', 'task_state', 'power_state', 'locked')
 
 
@@ -52,7 +52,7 @@ def prepare(
     barred: Set[str] = frozenset(),
     advance: Callable[[], object] = lambda: None,
 ) -> movable.Movables:
-    """Prepare servers for their migrations, before a fork is opened.
+    """Prepare servers for their migrations. Call it before a fork is opened.
 
     :param barred: names of hosts that are no destinations
     :param advance: called after each server
@@ -69,10 +69,12 @@ def prepare_each(
     make: Callable[[plans.Leaving], movable.Movable],
     advance: Callable[[], object] = lambda: None,
 ) -> movable.Movables:
-    """Prepare servers for their moves, before a fork is opened.
+    """Prepare servers for their moves. Call it before a fork is opened.
 
-    :param make: prepares one
-    :param advance: called after each
+    :param make: prepares one server
+    :param advance: called after each server
+    :returns: by server UUID, the prepared server, or the exception that
+        ``make`` raised
     :raises placement.PlacementFailed: placement does not answer
     """
     made: dict[str, movable.Movable | Exception] = {}
@@ -82,14 +84,14 @@ def prepare_each(
         except placement.PlacementFailed:
             raise
         except Exception as exc:
-            # It is named among those without a place.
+            # The plan reports the server as stuck, with this reason.
             made[server.server] = exc
         advance()
     return made
 
 
 class _Shares:
-    """The servers with a share, read when they are first asked for."""
+    """The servers with a Manila share, read on first use."""
 
     def __init__(self, cloud: snapshot.Snapshot) -> None:
         self._cloud = cloud
@@ -111,10 +113,10 @@ def _with_chosen(attrs: Sequence[str]) -> Sequence[str]:
 
 
 class _Migrations:
-    """Servers that migrate.
+    """Prepares servers for migration, and reads those of a host together.
 
     :param barred: names of hosts that are no destinations
-    :param leaving: all servers, those of a host one after the other
+    :param leaving: all servers to prepare, sorted by host
     """
 
     def __init__(
@@ -130,8 +132,9 @@ class _Migrations:
         self._wanted: dict[str, list[str]] = {}
         for one in leaving:
             self._wanted.setdefault(one.host, []).append(one.server)
-        # The host that was read last; its servers, each with its key.
+        # The host that was read last.
         self._host: str | None = None
+        # Its servers by UUID, each with its key.
         self._on: dict[str, tuple[servers.Stored, object]] = {}
 
     def make(self, server: plans.Leaving) -> movable.Migration:
@@ -141,41 +144,46 @@ class _Migrations:
         """
         if server.host != self._host:
             self._host, self._on = server.host, dict(self._read(server.host))
-        stored, alike = self._on.get(server.server, (None, None))
-        found = self._make(server, stored, alike)
-        found.priority = self._places.priorities.read(
-            found.spec_obj, stored and stored.instance
+        stored, key = self._on.get(server.server, (None, None))
+        prepared = self._make(server, stored, key)
+        prepared.priority = self._places.priorities.read(
+            prepared.spec_obj, stored and stored.instance
         )
-        return found
+        return prepared
 
     def _make(
         self,
         server: plans.Leaving,
         stored: servers.Stored | None,
-        alike: object,
+        key: object,
     ) -> movable.Migration:
-        if stored and alike in self._prepared:
+        """Prepare a server, if none is prepared with the same key.
+
+        :param key: as :meth:`_read` yielded; None if it was not read
+        """
+        if stored and key in self._prepared:
             left_out.check(stored.instance)
-            return self._prepared[alike].for_like(stored.instance)
-        prepared, key = movable.migrate(
+            return self._prepared[key].for_like(stored.instance)
+        prepared, key_of_request = movable.migrate(
             self._places.reader, server.server, self._barred, stored
         )
         prepared.like = self._places.find_like(
-            key, lambda: prepared.spec_obj.obj_clone()
+            key_of_request, lambda: prepared.spec_obj.obj_clone()
         )
         if prepared.like and prepared.like.is_whole:
-            # It numbers devices as placement's answer does.
+            # The shared request numbers its devices as the shared answer does.
             prepared.spec_obj = prepared.like.shared.spec_obj
-            if alike is not None:
-                self._prepared[alike] = prepared
+            if key is not None:
+                self._prepared[key] = prepared
         return prepared
 
     def _read(
         self, host: str
     ) -> Iterable[tuple[str, tuple[servers.Stored, object]]]:
-        """Yield the servers of a host, each with its key.
+        """Yield the servers of a host by UUID, each with its key.
 
-        That is None of one that may be like no other.
+        Servers with equal keys are prepared alike. The key is None for a
+        server whose result cannot be shared.
         """
         for cell in self._cloud.cells:
             if (
@@ -194,23 +202,24 @@ class _Migrations:
                 ]
                 is_up = bool(standing) and self._is_up(cell, host)
             except cells.CellFailed:
-                # Then each of its servers is asked about, and that fails.
+                # Its servers are then prepared one by one, and each reports
+                # the failure.
                 continue
             for stored in standing:
                 instance = stored.instance
-                alike: object = None
-                key = stored.text and likeness.of_request(
+                key: object = None
+                like = stored.text and likeness.of_request(
                     cell, instance, stored.text
                 )
                 if (
-                    key
-                    and key.is_whole
+                    like
+                    and like.is_whole
                     and not self._shares.has(cell, instance.uuid)
                 ):
                     states = (getattr(instance, name) for name in _STATES)
                     is_built = instance.launched_at is not None
-                    alike = key.text, is_up, is_built, *states
-                yield instance.uuid, (stored, alike)
+                    key = like.text, is_up, is_built, *states
+                yield instance.uuid, (stored, key)
 
     def _is_up(self, cell: str, host: str) -> bool:
         mapping = self._cloud.cells[cell]
@@ -222,14 +231,14 @@ class _Migrations:
 
 
 class Evacuations:
-    """Servers that are evacuated, of one failure after the other."""
+    """Prepares servers for evacuation, for one host failure after another."""
 
     def __init__(self, places: destinations.Destinations) -> None:
         self._places, self._cloud = places, places.cloud
         self._shares = _Shares(places.cloud)
         self._hosts: Set[str] = frozenset()
         self._stored: dict[str, servers.Stored] = {}
-        # Why nova-api evacuates no such server, by all that it looks at.
+        # nova-api's refusal, or None, by everything that its checks read.
         self._checked: dict[object, admission.NotMovable | None] = {}
 
     def read(self, cell: str, host: str) -> Iterator[servers.Stored]:
@@ -246,15 +255,15 @@ class Evacuations:
     def prepare(
         self, leaving: Iterable[plans.Leaving], hosts: Set[str]
     ) -> movable.Movables:
-        """Prepare servers that were read, before a fork is opened.
+        """Prepare servers that were read. Call it before a fork is opened.
 
-        :param hosts: names of those that fail
+        :param hosts: names of the hosts that fail
         :raises placement.PlacementFailed: placement does not answer
         """
         self._hosts = hosts
-        made = prepare_each(leaving, self.make)
+        prepared = prepare_each(leaving, self.make)
         self._stored.clear()
-        return made
+        return prepared
 
     def make(self, server: plans.Leaving) -> movable.Evacuation:
         """Prepare a server that was read.
@@ -277,9 +286,10 @@ class Evacuations:
         except placement.PlacementFailed:
             raise
         except Exception as exc:
-            # Still, the reason why nova does not move it is known.
+            # nova-api's refusal is known all the same.
             then = exc
-        # Anew, because all that are alike share the refusal that was asked.
+        # A new exception: equivalent servers share ``problem``, and ``then``
+        # is this server's.
         raise admission.NotMovable(str(problem), problem.first, then)
 
     def _make(
@@ -292,9 +302,9 @@ class Evacuations:
 
         def make() -> typing.Any:
             reader = self._places.reader
-            mine = explain_server.Server(reader, stored.uuid, stored)
-            mine.evacuate()
-            return mine.spec_obj
+            server = explain_server.Server(reader, stored.uuid, stored)
+            server.evacuate()
+            return server.spec_obj
 
         like = self._places.find_like(key, make)
         if like and like.is_whole:
@@ -303,22 +313,22 @@ class Evacuations:
             spec_obj = make()
             spec_obj.ignore_hosts = sorted(self._hosts)
         node = self._cloud.find_node(instance.host, instance.node)
-        found = movable.Evacuation(instance.uuid, spec_obj, like, node)
-        found.priority = self._places.priorities.read(spec_obj, instance)
-        return found
+        prepared = movable.Evacuation(instance.uuid, spec_obj, like, node)
+        prepared.priority = self._places.priorities.read(spec_obj, instance)
+        return prepared
 
     def _check(
         self, instance: typing.Any, cell: str, key: likeness.Key | None
     ) -> admission.NotMovable | None:
         """Return nova-api's refusal to evacuate a server, or None.
 
-        It is asked once for all that are alike. It looks at the server's
-        state, flavor, image and devices, at its shares, and at the service of
-        its host.
+        nova-api is asked once for equivalent servers. It reads the server's
+        state, flavor, image, devices and shares, and its host's service.
 
+        :param key: the likeness of the server's request
         :raises admission.NotMovable: the server, or its host, is gone
         """
-        alike: object = None
+        shared_key: object = None
         if (
             key is not None
             and key.has_all
@@ -326,8 +336,8 @@ class Evacuations:
         ):
             service = (cell, instance.host) in self._cloud.services
             is_built = instance.launched_at is not None
-            alike = key.text, instance.vm_state, is_built, service
-        if alike is None or alike not in self._checked:
+            shared_key = key.text, instance.vm_state, is_built, service
+        if shared_key is None or shared_key not in self._checked:
             problem = None
             mapping = self._cloud.cells[cell]
             try:
@@ -336,8 +346,9 @@ class Evacuations:
                     admission.ask('evacuate', cctxt, instance)
             except admission.NotMovable as exc:
                 if isinstance(exc.__cause__, nova_exception.NotFound):
-                    # This server, or its host, is gone; those like it are not.
+                    # This server, or its host, is gone; equivalent ones are
+                    # not.
                     raise
                 problem = exc
-            self._checked[alike] = problem
-        return self._checked[alike]
+            self._checked[shared_key] = problem
+        return self._checked[shared_key]
