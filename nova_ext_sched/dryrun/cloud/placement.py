@@ -274,12 +274,12 @@ class Candidates:
 
     :param client: a :class:`ReportClient`
     :param resources: the result of :func:`.query.forms`
-    :ivar requests: allocation requests of nova's form
-    :ivar summaries: by UUID of the provider
+    :ivar requests: allocation requests, as nova has them
+    :ivar summaries: provider summaries, by UUID of the provider
     :ivar refusals: placement's errors in place of an answer
     :ivar is_full: whether ``max_placement_results`` may have cut the answer
-    :ivar is_lifted: whether it has hosts that placement's own bound left out
-    :ivar queries: the queries to it
+    :ivar is_lifted: whether it has hosts that placement's own limit left out
+    :ivar queries: the query strings of the requests to placement
     """
 
     def __init__(
@@ -295,7 +295,7 @@ class Candidates:
                 ctxt, form
             )
             if requests is None:
-                # nova's method logs the reason and keeps it to itself.
+                # nova's method logs the reason and does not return it.
                 self.refusals.append(client.refusal)
                 continue
             self.requests += requests
@@ -324,15 +324,15 @@ class Providers:
         #: Returns the summaries of all providers that have one unit of a
         #: resource class free, and of those in their trees, by UUID.
         self.get_summaries = functools.cache(self._get_summaries)
-        #: Returns what the provider of a host itself has and uses of each
-        #: resource class, as summaries have it, by its UUID.
+        #: Takes a provider's UUID; returns capacity and use of each resource
+        #: class, in the form of summaries.
         self.get_inventories = functools.cache(self._get_inventories)
-        #: Returns what placement stores of a provider's resource classes,
-        #: without their use, by its UUID.
+        #: Takes a provider's UUID; returns the inventory of each resource
+        #: class as placement stores it, without its use.
         self.get_stored = functools.cache(self._get_stored)
         self._get_shared_allocations = functools.cache(self.get_allocations)
         self._answers: dict[tuple[str, ...], Candidates] = {}
-        # What each provider in any answer has and uses, by UUID.
+        # Capacity and use of each provider in any answer, by UUID.
         self._rooms: dict[str, dict[str, dict[str, typing.Any]]] = {}
 
     def get_candidates(
@@ -377,8 +377,10 @@ class Providers:
     def get_held(self, uuid: str) -> dict[str, _Body]:
         """Return the allocations of all consumers on a host.
 
-        :param uuid: of the host's own provider; what consumers hold of the
-            others of its tree, and of those that it shares, is with it
+        For each consumer, they include those on the other providers of the
+        tree, and on sharing providers that serve the host.
+
+        :param uuid: UUID of the host's own provider
         """
         of_host = {
             one: self.get_allocations(one) for one in self.get_tree(uuid)
@@ -386,9 +388,9 @@ class Providers:
         return ledger.collect(of_host, self._get_shared(uuid))
 
     def get_shared(self, uuid: str) -> dict[str, _Body]:
-        """Return the allocations of all consumers on shared providers.
+        """Return the allocations on the sharing providers that serve a host.
 
-        :param uuid: of a host's own provider
+        :param uuid: UUID of the host's own provider
         """
         return ledger.collect(self._get_shared(uuid), {})
 
@@ -402,7 +404,7 @@ class Providers:
     def roots(self, *params: tuple[str, str]) -> set[str]:
         """Return the root providers that satisfy parameters; by default all.
 
-        Hosts are among them.
+        The root provider of a host is its compute node.
         """
         return {
             uuid for uuid, root in self._ask(*params).items() if uuid == root
@@ -419,7 +421,7 @@ class Providers:
             return hosts & self.roots((key, part.value[1:]))
         if part.key in ('root_required', 'member_of'):
             return hosts - self.roots((key, part.value))
-        # Any provider of the tree may have it, or one that is shared.
+        # Any provider of the tree may have it, or a sharing one.
         params = [(key, part.value)]
         if part.key == 'group':
             params = part.group
@@ -435,15 +437,16 @@ class Providers:
     def get_givers(
         self, host: str, bounds: Iterable[query.Part] = ()
     ) -> list[str]:
-        """Return the providers that a host's servers can use.
+        """Return the providers that can give resources to a host's servers.
 
-        :param host: UUID of its own provider
-        :param bounds: aggregates and trees of which those that it shares with
-            others must be, too
-        :returns: UUIDs: its own, those below it, those that it shares
+        :param host: UUID of the host's own provider
+        :param bounds: parts of the query about aggregates and trees, which
+            sharing providers must satisfy, too
+        :returns: UUIDs: of its own provider, those below it, and the sharing
+            ones that serve it
         """
         below = sorted({*self.get_tree(host)} - {host})
-        shared = [
+        sharing = [
             uuid
             for uuid, roots in self.served.items()
             if host in roots
@@ -454,12 +457,12 @@ class Providers:
                 if part.key in ('member_of', 'in_tree')
             )
         ]
-        return [host, *below, *shared]
+        return [host, *below, *sharing]
 
     def gives(self, uuid: str, name: str, amount: int) -> bool:
-        """Return whether a provider ever gives this amount to one consumer.
+        """Return whether a provider's units allow an amount for one consumer.
 
-        :param name: of the resource class
+        :param name: name of the resource class
         """
         found = self.get_stored(uuid).get(name)
         return found is not None and ledger.fits_units(found, amount)
@@ -467,7 +470,8 @@ class Providers:
     def have(self, uuids: Iterable[str], traits: Iterable[query.Part]) -> bool:
         """Return whether providers have traits between them.
 
-        :param traits: parts; of those that forbid one, none may have it
+        :param traits: parts of the query: a required trait must be on one of
+            the providers, a forbidden one on none
         """
         return all(
             self._having(part).isdisjoint(uuids) == part.forbids
@@ -477,7 +481,7 @@ class Providers:
     def summarize(self, uuid: str, host: str) -> dict[str, typing.Any]:
         """Return a provider's summary, as placement's answers have it.
 
-        :param host: UUID of one that it gives something of
+        :param host: UUID of a host to which the provider gives resources
         """
         root = uuid if uuid in self.served else host
         return {'root_provider_uuid': root, 'resources': self.get_room(uuid)}
@@ -495,7 +499,10 @@ class Providers:
 
     @functools.cached_property
     def served(self) -> dict[str, set[str]]:
-        """The roots that each sharing provider serves, by its UUID."""
+        """The root providers that each sharing provider serves, by its UUID.
+
+        They are those in an aggregate with the sharing provider.
+        """
         served = {}
         trait = os_traits.MISC_SHARES_VIA_AGGREGATE
         for uuid in self._ask(('required', trait)):
@@ -522,7 +529,7 @@ class Providers:
         return found
 
     def get_tree(self, uuid: str) -> Collection[str]:
-        """Return the providers of a host, itself among them."""
+        """Return the providers of a host's tree, with its own."""
         return self._ask(('in_tree', uuid)).keys()
 
     def get_consumer(self, uuid: str) -> _Body:

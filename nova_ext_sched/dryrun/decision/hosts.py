@@ -2,9 +2,9 @@
 
 """Judges the candidates' hosts: cells, named hosts, filters, weighers.
 
-What nova.scheduler.manager.SchedulerManager does after placement's answer
-(_schedule), step by step, with nova's HostManager. Nothing is claimed in
-placement.
+Does what nova.scheduler.manager.SchedulerManager._schedule does after
+placement's answer, step by step, with nova's HostManager. Nothing is claimed
+in placement.
 """
 
 from collections.abc import Iterator
@@ -49,8 +49,10 @@ _NAMING = (
 class Hosts:
     """The hosts of one request.
 
-    :param asked: each of its servers becomes a member of its server group
-    :param candidates: None for a rebuild, which placement is not asked about
+    :param asked: the request; each of its servers becomes a member of its
+        server group
+    :param candidates: placement's answer; None for a rebuild, about which
+        placement is not asked
     """
 
     asked: asking.Asking
@@ -60,7 +62,7 @@ class Hosts:
         self._cloud, self._matrix = self.asked.cloud, self.asked.matrix
         self._spec_obj = self.asked.spec_obj
         # HostStates: the candidates first, then hosts that are refused already
-        # and are judged all the same.
+        # and are judged all the same, for their reasons.
         self._states: list[typing.Any] = []
         number = self._spec_obj.num_instances
         self._servers = [uuidutils.generate_uuid() for _ in range(number)]
@@ -74,7 +76,7 @@ class Hosts:
     def judge(self) -> list[typing.Any]:
         """Add the constraints after placement's, and the order of the hosts.
 
-        :returns: nova HostStates of the hosts left, the best first
+        :returns: nova HostStates of the hosts that passed, the best first
         :raises reasons.FilterFailed: a filter raised what nova does not
             expect
         """
@@ -190,8 +192,8 @@ class Hosts:
         if answer is not None:
             requests = query.by_provider(answer.requests)
             for state in states:
-                mine = claims.copy_requests(requests[state.uuid])
-                state.allocation_candidates = mine
+                copied = claims.copy_requests(requests[state.uuid])
+                state.allocation_candidates = copied
         read = {state.uuid for state in states}
         enabled = {cell.uuid for cell in cloud.enabled_cells}
         cell = snapshot.get_cell(self._spec_obj)
@@ -228,7 +230,8 @@ class Hosts:
 
     def _apply_names(self) -> None:
         """Keep the hosts that the request names, by nova's own code."""
-        # With no filter enabled, nova leaves the hosts that the request names.
+        # With no filter enabled, nova keeps just the hosts that the request
+        # names.
         bare = copy.copy(self._cloud)
         bare.enabled_filters = []
         requested = reasons.refusal(reasons.REQUESTED_HOST)._replace(
@@ -271,14 +274,14 @@ class Hosts:
             state
             for state in self._states
             if state.uuid not in self._matrix.remaining
-            # Such a filter would refuse each host without candidates.
+            # A filter of candidates would refuse each host without any.
             and (
                 not isinstance(host_filter, filters.CandidateFilterMixin)
                 or state.allocation_candidates
             )
         ]
         if others and self._matrix.with_reasons:
-            # A copy, so that filters note nothing of these hosts in the
+            # A copy, so that filters leave no notes about these hosts in the
             # request.
             noted = request_state.of(self._spec_obj)
             aside = copy.copy(self._spec_obj)
@@ -309,8 +312,8 @@ def _ask_each(
 ) -> Iterator[tuple[list[typing.Any], dict[str, refusals.Refusal]]]:
     """Yield hosts that a filter judged, and why it refuses some of them.
 
-    nova does not ask about hosts that are refused already. Where the filter
-    raises, each host is asked about by itself, and one on which it raises is
+    nova does not run a filter on hosts that are refused already, so it may
+    raise. Then it runs on each host alone; a host on which it raises again is
     not judged.
     """
     try:
@@ -351,15 +354,16 @@ def _count_drawn(weights: Sequence[float]) -> int:
     host_subset_size  shuffle_best_same_weighed_hosts       drawn from
     ================  ====================================  ===============
     1                 off                                   the first
-    1                 on                                    those that weigh
-                                                            as much as it
-    more              off                                   so many
-    more              on                                    the more of both
+    1                 on                                    all that weigh as
+                                                            much as the first
+    more              off                                   that number
+    more              on                                    the larger of both
     ================  ====================================  ===============
 
     nova.scheduler.manager.SchedulerManager._get_sorted_hosts
 
-    :param weights: of the hosts left, the greatest first; not empty
+    :param weights: weights of the remaining hosts, the greatest first; not
+        empty
     """
     options = CONF.filter_scheduler
     number = options.host_subset_size

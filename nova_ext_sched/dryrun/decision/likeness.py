@@ -26,9 +26,9 @@ from nova_ext_sched.queries import running_image
 
 CONF = nova.conf.CONF
 
-# Fields of a HostState that count for no likeness: those that say which host
-# it is, and those that no claim changes and no filter compares with what
-# claims change. Each host was judged by them already.
+# Fields of a HostState that are left out of its key: those that say which host
+# it is, and those that no claim changes and no filter compares with fields
+# that claims change. Each host was judged by them already.
 _OWN = frozenset(
     {
         'host',
@@ -50,7 +50,7 @@ _OWN = frozenset(
         'supported_instances',
     }
 )
-# Numbers of a HostState that claims change, however even they are.
+# Numbers of a HostState that claims change, even claims of equal amounts.
 _COUNTED = frozenset(
     {'free_ram_mb', 'free_disk_mb', 'vcpus_used', 'num_instances'}
 )
@@ -81,8 +81,8 @@ def are_shared(
 def are_even(host_filters: Iterable[typing.Any], spec_obj: typing.Any) -> bool:
     """Return whether each server takes the same amounts of a host.
 
-    A host that refuses one then refuses all that come after it, as long as no
-    extra spec compares what claims change, as ``capabilities:vcpus_used``.
+    A host that refuses one server then refuses all later ones, unless an extra
+    spec compares a field that claims change (``capabilities:vcpus_used``).
 
     :param host_filters: see :func:`are_shared`; ``spec_obj`` too
     """
@@ -105,7 +105,7 @@ def are_known(
 ) -> bool:
     """Return whether all filters read only known fields.
 
-    They are nova's and ours, or judge by aggregates alone.
+    nova's filters and ours do, and filters that judge by aggregates alone.
     """
     return all(
         type(host_filter).__module__.partition('.')[0] in _PACKAGES
@@ -126,11 +126,11 @@ def of_host(
 ) -> object:
     """Return a key that identifies hosts with room for as many servers.
 
-    :param uuid: of the host
+    :param uuid: UUID of the host
     :param described: the result of :func:`key_of_state`
     :param requests: the host's allocation requests, in their order
     :param summaries: placement's provider summaries, by UUID
-    :param tree: those of the host's own providers
+    :param tree: the summaries of the host's own providers, by UUID
     """
     numbers: dict[str, int] = {}
     rooms: list[tuple[object, ...]] = []
@@ -161,7 +161,7 @@ def key_of_state(state: typing.Any) -> object:
     return (
         frozenset(map(id, state.aggregates)),
         *(
-            # A value without a text of its own is like no other.
+            # A value without a repr() of its own equals no other.
             repr(value.pools if name == 'pci_stats' and value else value)
             for name, value in sorted(vars(state).items())
             if name not in _OWN
@@ -169,7 +169,7 @@ def key_of_state(state: typing.Any) -> object:
     )
 
 
-# Fields in which like requests may differ, or that nova sets anew.
+# Fields in which equivalent requests may differ, or that nova sets anew.
 OWN_OF_REQUEST = (
     'id',
     'instance_uuid',
@@ -196,11 +196,11 @@ class Key(typing.NamedTuple):
     """A key that is equal for equivalent requests.
 
     :ivar text: the key
-    :ivar is_whole: whether nova reads nothing else of a request. Where it
-        does, the answer for a like request is a proposal
-    :ivar has_all: whether nova-api reads nothing else when it is asked for a
-        move: server groups, hints and the image of the request are the
-        scheduler's matter
+    :ivar is_whole: whether the key covers all that nova reads of a request. If
+        not, the answer for a request with an equal key only proposes hosts
+    :ivar has_all: whether the key covers all that nova-api reads to allow a
+        move. Only the scheduler reads server groups, hints and the image of
+        the request
     """
 
     text: str
@@ -214,13 +214,14 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     ==============================  =========================================
     a request                       how it is judged
     ==============================  =========================================
-    with all that nova reads of     as every request that has the same
-    it in itself
-    of a server group, with hints   the answer for one without them proposes,
-                                    because filters only remove hosts
-    of a server that runs another   the answer for another one that does
-    image than its request has, or  proposes; for one that has all in itself
-    one on a volume                 it says nothing
+    that contains all that nova     by the shared answer of its key
+    reads of it
+    of a server group, with hints   the shared answer, without group and hints,
+                                    proposes hosts, because filters only
+                                    remove hosts
+    of a server that runs another   the shared answer of such servers proposes
+    image than its request has, or  hosts
+    one on a volume
     of a port that Neutron asks     the same; and nova-api is asked about it
     about                           by itself
     that cannot be read             by itself
@@ -229,7 +230,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
     :param kind: a further part of the key
     :param instance: the nova Instance
     :param text: its RequestSpec as nova stores it
-    :returns: None where it is like no other
+    :returns: None if the request cannot be read
     """
     has_all = True
     ports = []
@@ -248,13 +249,13 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
         ).get('allocation'):
             has_all = False
     try:
-        # Parts of a request have the server's UUID in them.
+        # Some fields of a request contain the server's UUID.
         stored = jsonutils.loads(text.replace(instance.uuid, ''))
         spec = stored['nova_object.data']
         image = _read_data(spec.get('image')).get('id')
         requests = _read_data(spec.get('pci_requests')).get('requests') or ()
         for number, one in enumerate(map(_read_data, requests)):
-            # nova numbers each request of a device, and names its port.
+            # nova gives each device request a new ID, and names its port.
             one['request_id'] = number
             if one.pop('requester_id', None):
                 has_all = False
@@ -267,7 +268,7 @@ def of_request(kind: object, instance: typing.Any, text: str) -> Key | None:
         if spec.pop(name, None):
             is_alone = False
     kept = {name: spec[name] for name in spec if name not in OWN_OF_REQUEST}
-    # nova's copy of the image: another rebuild with the same one may have
+    # nova's copy of the image: a later rebuild with the same image may bring
     # other properties, which the request spec does not get.
     copied = sorted(
         running_image.choose_copied(instance.system_metadata).items()
@@ -295,7 +296,7 @@ def _read_data(primitive: typing.Any) -> dict[str, typing.Any]:
 
 
 def _drop_changes(primitive: typing.Any) -> typing.Any:
-    """Return stored fields without the list of changed ones."""
+    """Return stored fields without nova's lists of changed fields."""
     if isinstance(primitive, dict):
         return {
             key: _drop_changes(value)

@@ -32,7 +32,7 @@ from nova_ext_sched.dryrun.plan import processors
 LIVE, COLD = plan_format.LIVE, plan_format.COLD
 EVACUATE = plan_format.EVACUATE
 
-# How a hypervisor is that nova-conductor refuses, by what it compares.
+# Words for a hypervisor that nova-conductor refuses, by the compared field.
 _HYPERVISORS = {
     'hypervisor_type': 'of another type',
     'hypervisor_version': 'older',
@@ -44,19 +44,19 @@ _MOST_HOSTS = 3
 class Shared:
     """The shared answer for equivalent requests, on the cloud as it is.
 
-    :ivar spec_obj: a nova RequestSpec of theirs, without server group, hints
-        and hosts that it ignores
+    :ivar spec_obj: one of the requests, a nova RequestSpec without server
+        group, hints and ignored hosts
     :ivar judged: the request after the request filters
-    :ivar requests: by the UUIDs of the hosts that are left, the best first,
+    :ivar requests: by UUID of each host that passed, the best first,
         placement's allocation requests
-    :ivar refused: the same of hosts that a filter refuses as they are
+    :ivar refused: the same, of hosts that a filter refuses
     :ivar resources: the queries to placement, nova ResourceRequests
-    :ivar opened: allocation requests of hosts that servers left, by UUID,
-        whatever is free
-    :ivar ranked: the version of each touched host when it was last ordered,
-        the best host first
-    :ivar passed: a key of each touched host's state when it last passed the
-        filters, by UUID
+    :ivar opened: allocation requests of vacated hosts, by UUID, whether or not
+        there is room for them
+    :ivar ranked: by UUID of each touched host, the version of its state when
+        it was last ordered; the best host first
+    :ivar passed: by UUID of each touched host, a key of its state when it last
+        passed the filters
     """
 
     spec_obj: typing.Any
@@ -89,10 +89,10 @@ class Like:
 class Movable(typing.Protocol):
     """A server that a plan may move.
 
-    :ivar uuid: its own
+    :ivar uuid: UUID of the server
     :ivar spec_obj: the nova RequestSpec of its move
     :ivar method: :data:`LIVE`, :data:`COLD` or :data:`EVACUATE`
-    :ivar why_cold: as of :class:`.plan_format.Move`
+    :ivar why_cold: see :class:`.plan_format.Move`
     :ivar is_paused: whether nova moves it live while its guest is paused
     :ivar like: the answer shared with equivalent requests; None if none
     :ivar priority: see :mod:`.priority`
@@ -112,7 +112,7 @@ class Movable(typing.Protocol):
 
     @property
     def node(self) -> str | None:
-        """UUID of the compute node where it is; None where it has none."""
+        """UUID of the compute node where it is; None if it has none."""
 
     def may_move_to(self, target: typing.Any) -> bool:
         """Return whether nova-conductor lets it go to a nova HostState."""
@@ -120,9 +120,9 @@ class Movable(typing.Protocol):
     def tell_refused(self, nodes: Iterable[str]) -> str:
         """Return why nova-conductor refuses compute nodes.
 
-        :param nodes: UUIDs, of one or more
-        :returns: a sentence, with what is wanted and what each host offers;
-            empty where it may go to one
+        :param nodes: UUIDs of one or more compute nodes
+        :returns: a sentence with what the server needs and what each host
+            offers; empty if it may go to one of them
         """
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
@@ -130,9 +130,9 @@ class Movable(typing.Protocol):
 
 
 def stand_on(prepared: Movable, *hosts: str) -> None:
-    """Name the host of a server in its request, and those that fail with it.
+    """Make a server's request ignore its host, and hosts that fail with it.
 
-    The request of a whole likeness is shared, and names no host.
+    The request of a whole likeness is shared, and ignores no host.
     """
     if not (prepared.like and prepared.like.is_whole):
         prepared.spec_obj.ignore_hosts = [*hosts]
@@ -148,7 +148,7 @@ class Migration:
     A plan may have tens of thousands, so it holds no nova Instance.
 
     :param cloud: nova-scheduler's memory of the cloud
-    :param instance: the nova Instance, with what it has on its host
+    :param instance: the nova Instance, with its resources on its host
     :param method: :data:`LIVE` or :data:`COLD`
     :param spec_obj: the nova RequestSpec
     :ivar like: as of :class:`Movable`
@@ -191,13 +191,13 @@ class Migration:
     def for_like(self, instance: typing.Any) -> 'Migration':
         """Return the same preparation for an equivalent server.
 
-        :param instance: as of :class:`Migration`; it raises the same
+        :param instance: see :class:`Migration`; raises also what that raises
         """
-        found = Migration(
+        prepared = Migration(
             self._cloud, instance, self.method, self.spec_obj, self.why_cold
         )
-        found.like = self.like
-        return found
+        prepared.like = self.like
+        return prepared
 
     @property
     def processor(self) -> processors.Processor | None:
@@ -214,7 +214,7 @@ class Migration:
         stand_on(self, self._cloud.hosts[node].host)
 
     def may_move_to(self, target: typing.Any) -> bool:
-        """See :class:`Movable`; not to where it is, whatever hypervisors."""
+        """See :class:`Movable`; never to the host where it is."""
         here = self._cloud.hosts[self.node].host
         return target.host != here and self._compare(target) is None
 
@@ -239,7 +239,7 @@ class Migration:
         return f'the hypervisors of all hosts left are {" or ".join(kinds)}'
 
     def _compare(self, target: typing.Any) -> str | None:
-        """Describe how a hypervisor does not suit; None if it does."""
+        """Return the field in which a hypervisor does not suit, or None."""
         if self.method == COLD:
             return None
         source = self._cloud.states[self.node]
@@ -269,8 +269,8 @@ class Evacuation:
     """A server of a host that fails, prepared for its evacuation.
 
     :param spec_obj: the nova RequestSpec
-    :param like: as of :class:`Movable`
-    :param node: UUID of the compute node that fails; None where it has none
+    :param like: see :class:`Movable`
+    :param node: UUID of the compute node that fails; None if it has none
     """
 
     method = EVACUATE
@@ -319,9 +319,9 @@ def migrate(
     is refused, and nova does not know     any                      none
     that the guest is off: its power
     state is NOSTATE (pending), SUSPENDED
-    is refused for anything else, devices  is allowed               cold
-    or a guest that is off for example
-    the same                               is refused               none
+    is refused for another reason, such    is allowed               cold
+    as devices or a guest that is off
+    is refused for another reason          is refused               none
     =====================================  =======================  ======
 
     nova-api live-migrates servers that are ACTIVE or PAUSED and cold-migrates
@@ -329,9 +329,9 @@ def migrate(
     of its release.
 
     :param reader: reads servers
-    :param barred: the names of hosts that are no destinations
+    :param barred: names of hosts that are no destinations
     :param stored: its stored rows, if they were read before
-    :returns: it, and what requests have in common that are like its own
+    :returns: the prepared server, and the likeness key of its request
     :raises admission.NotMovable: nova would refuse both, nova-compute is
         down, or the operator leaves the server out
     :raises exception.InvalidValue: nova has no request of it
@@ -371,9 +371,10 @@ def _find_method(ctxt: typing.Any, instance: typing.Any) -> str:
 
 
 def _find_why_cold(instance: typing.Any, method: str) -> str:
-    """Return the reason of a cold move, as of :class:`.plan_format.Move`.
+    """Return the reason of a cold move (:class:`.plan_format.Move`).
 
-    Who starts a server that is stopped expects that it goes on running.
+    A stopped server has a reason of its own, because an owner who starts it
+    expects that it keeps running.
     """
     if method != COLD:
         return plan_format.NOT_COLD

@@ -24,12 +24,11 @@ from nova_ext_sched.dryrun.plan import movable
 class Newcomers:
     """New servers of one request.
 
-    :ivar places: where they may come, as it is without a fork
+    :param places: finds their destinations; no fork is open
     :param spec_obj: the nova RequestSpec of a new server; it is changed
-    :ivar asked: the same, as it is before the request filters change it
-    :ivar spec_obj: the same, as the request filters found it
-    :ivar shared: their answer on the cloud as it is; where they have
-        a server group or hints, without these
+    :ivar asked: a copy of the request as it was at first
+    :ivar spec_obj: the request of the servers
+    :ivar shared: their shared answer, without server group and hints
     """
 
     def __init__(
@@ -40,12 +39,13 @@ class Newcomers:
         self.spec_obj = spec_obj
         group = spec_obj.instance_group
         self._members: Sequence[str] = group.members if group else ()
-        # The shared answer is one without these.
+        # Whether the request has what the shared answer leaves out.
         self._has_own = bool(
             spec_obj.instance_group or spec_obj.scheduler_hints
         )
-        mine = spec_obj.obj_clone() if self._has_own else spec_obj
-        self.shared = places.make_shared(mine)
+        self.shared = places.make_shared(
+            spec_obj.obj_clone() if self._has_own else spec_obj
+        )
         self._is_known = likeness.are_known(
             places.cloud.enabled_filters, spec_obj
         )
@@ -59,9 +59,9 @@ class Newcomers:
     def fill(
         self, future: fork.Fork, barred: Set[str] = frozenset()
     ) -> Iterator[tuple[str, typing.Any]]:
-        """Add them, each to the host that the scheduler prefers then.
+        """Add the servers, each to the host that the scheduler prefers then.
 
-        :param barred: UUIDs of hosts that get none
+        :param barred: UUIDs of hosts that get no server
         :returns: see :func:`..fit.count.fill`
         :raises placement.PlacementFailed: placement does not answer
         """
@@ -82,7 +82,7 @@ class Newcomers:
                 # nova-api makes a server a member before it is placed.
                 if uuid not in group.members:
                     group.members = [*group.members, uuid]
-                # Who is on no host would be remembered as deleted.
+                # A member on no host would be remembered as deleted.
                 open_fork = self.places.cloud.open_fork
                 there = {
                     *self._members,
@@ -123,9 +123,9 @@ class Newcomers:
         return found
 
     def explain(self, barred: Set[str] = frozenset()) -> matrix.Matrix:
-        """Return the refusals of hosts for one that does not fit.
+        """Return the matrix of refusals for a server that does not fit.
 
-        :param barred: UUIDs of hosts that get none
+        :param barred: UUIDs of hosts that get no server
         :raises placement.PlacementFailed: placement does not answer
         """
         judged, _ = self.places.judge(self.spec_obj, with_reasons=True)

@@ -3,9 +3,9 @@
 """Keeps the new servers that a plan promises a host.
 
 nova creates them after all moves, on the host that each was promised, in an
-order that nobody knows. So a promise holds only if nova takes the server with
-none of the others there, with all of them, and in the order of the promises:
-what refuses it beside some of the others refuses it in one of the three.
+unknown order. So a promise holds only if the host takes the server without the
+other new servers, with all of them, and in the order of the promises: a filter
+that refuses it beside some of them refuses it in one of the three cases.
 """
 
 import collections
@@ -39,9 +39,9 @@ class _Place(typing.NamedTuple):
 class Promised:
     """The new servers that were promised a host.
 
-    :param coming: the new servers
+    :param coming: makes and places the new servers
     :ivar nodes: UUIDs of their compute nodes, in the order of the promises
-    :ivar room_on: as of :class:`.plans.Room`
+    :ivar room_on: see :class:`.plans.Room`
     """
 
     def __init__(self, coming: newcomers.Newcomers) -> None:
@@ -50,10 +50,10 @@ class Promised:
         self.nodes: list[str] = []
         self.room_on: list[str | None] = []
         self._uuids: list[str] = []
-        # Where each of a host came, in order, by the host's UUID, and the
-        # version of the host's state before they did.
+        # By the host's UUID: the version of its state before the new servers
+        # came, and the state that each of them found there, in order.
         self._places_on: dict[str, tuple[int, list[_Place]]] = {}
-        # The UUID of the one that is asked about.
+        # The UUID of the next new server.
         self._next = uuidutils.generate_uuid()
 
     def __len__(self) -> int:
@@ -62,8 +62,8 @@ class Promised:
     def fill(self, future: fork.Fork, barred: Set[str], most: int) -> None:
         """Promise hosts to further new servers until none fits.
 
-        :param future: the fork that is open, where all that were promised are
-        :param barred: UUIDs of hosts that get none
+        :param future: the open fork, with all promised new servers
+        :param barred: UUIDs of hosts that get no new server
         :param most: largest number of promises in all
         """
         coming = self._coming.fill(future, barred)
@@ -71,10 +71,10 @@ class Promised:
             self._promise(uuid, target)
 
     def promise(self, future: fork.Fork, node: str) -> None:
-        """Promise the next one a host that is known to take it.
+        """Promise the next new server a host that is known to take it.
 
-        :param future: as of :meth:`fill`; it comes there
-        :param node: UUID of its compute node
+        :param future: as of :meth:`fill`; the server is added to it
+        :param node: UUID of the host's compute node
         """
         uuid, target = self._next, self.find_on(node)
         future.come(uuid, self._coming.spec_obj, target)
@@ -104,18 +104,19 @@ class Promised:
         return copied
 
     def find_on(self, node: str, uuid: str = '') -> typing.Any:
-        """Return the HostState of a host if it takes one now, or None.
+        """Return a host's HostState if it takes a new server now, or None.
 
-        :param uuid: of that one; empty for the next
+        :param node: UUID of the host's compute node
+        :param uuid: UUID of the new server; empty for the next one
         """
         prepared = self._coming.prepare(uuid or self._next)
         return self._places.find_on(prepared, node)
 
     def come(self, future: fork.Fork) -> bool:
-        """Add all new servers; False if a host refuses one.
+        """Add all promised new servers; return False if a host refuses one.
 
-        Where only the room and the servers of a host decide, a host that no
-        move has changed since is not asked again.
+        If only the room and the servers of a host decide, hosts that no move
+        has changed since the last time are not asked again.
         """
         promises = [*zip(self._uuids, self.nodes, strict=True)]
         if not self._coming.is_whole:
@@ -135,10 +136,10 @@ class Promised:
     def _find_place(
         self, uuid: str, node: str, version: int, number: int
     ) -> _Place | None:
-        """Return the place of a new server on its host; None if it has none.
+        """Return the state in which a host takes a new server, or None.
 
-        :param version: of the host's state before any new server came
-        :param number: how many came to the host before this one
+        :param version: version of the host's state before any new server came
+        :param number: number of new servers that came to the host before
         """
         known, places = self._places_on.get(node, (version, []))
         if known != version or len(places) < number:
@@ -194,16 +195,17 @@ class Promised:
                     group.members = members
 
     def hold(self, changed: Collection[str], added: str = '') -> bool:
-        """Return whether nova keeps all promises in the fork that is open.
+        """Return whether nova would keep all promises in the open fork.
 
-        :param changed: UUIDs of the hosts that servers came to since they held
-        :param added: UUID of a host that is to be promised to the next one,
-            too
+        :param changed: UUIDs of hosts to which servers came since the promises
+            were checked
+        :param added: UUID of a host that is to be promised to the next new
+            server, too
         """
         promises = [*zip(self._uuids, self.nodes, strict=True)]
         promises += [(self._next, added)] if added else []
         if self._coming.is_whole:
-            # All that decides is on the host itself, and they are all alike.
+            # Only the host itself decides, and the servers are equivalent.
             promises = [
                 (uuid, node)
                 for uuid, node in promises

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Explains why servers have no place after all moves, and acts that help."""
+"""Explains why servers have no destination after all moves, and what helps."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -30,21 +30,25 @@ from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.policy import act
 
-# The most acts that are told.
+# The most acts that are listed for a server.
 _MOST_HELPS = 3
-# For all servers of a plan together.
+# The most acts that are tried for all servers of a plan together.
 _MOST_TRIES = 6
-# For those of one request; and of the CPU that a command has taken besides,
-# over all its plans: survive and maintain make one for each host.
+# The most CPU seconds for the acts of one request.
 _MOST_SECONDS = 1.0
+# The share of a command's other CPU time that all acts may take, over all its
+# plans: survive and maintain make one for each host.
 _SHARE = 0.07
 
-# The cause where nova-conductor refuses all hosts that the scheduler leaves.
+# The cause if nova-conductor refuses all hosts that pass the scheduler.
 _HYPERVISOR = 'hypervisor'
 
 
 class _Why(typing.NamedTuple):
-    """The reason why a server has no place; fields as of plans.Stuck."""
+    """The reason why a server has no destination.
+
+    The fields are those of :class:`.plans.Stuck`.
+    """
 
     reason: str
     cause: str
@@ -54,7 +58,7 @@ class _Why(typing.NamedTuple):
 
 @dataclasses.dataclass
 class Adviser:
-    """Finds acts that help servers without a place, in little time.
+    """Finds acts that help servers without a destination, in little time.
 
     :param barred: as of :class:`StuckExplainer`; ``never_given_up`` too
     :param is_new: whether the requests are for new servers
@@ -77,10 +81,10 @@ class Adviser:
     ) -> list[conclusion.Advice]:
         """Find acts after which a request has a host.
 
-        :param judged: what refuses all hosts
-        :param stored: the nova RequestSpec, for any server
-        :param uuid: of the server
-        :param here: the name of its host, which is no destination
+        :param judged: the matrix in which all hosts are refused
+        :param stored: the nova RequestSpec, perhaps of an equivalent server
+        :param uuid: UUID of the server
+        :param here: the name of the server's host, which is no destination
         """
 
         def ask(acts: Sequence[act.Act]) -> int:
@@ -118,23 +122,22 @@ class Adviser:
 
 @dataclasses.dataclass
 class StuckExplainer:
-    """Explains why servers have no place, and finds acts that help.
+    """Explains why servers have no destination, and finds acts that help.
 
     ===============================  =====================================
-    a server                         what is said
+    a server                         its reason
     ===============================  =====================================
     that nova moves                  what refuses all hosts
-    that nova does not move as it    that; and if it is known how it would
-    is                               be moved otherwise, what refuses all
-                                     hosts then, after the moves and after
-                                     those before it have gone too
-    that the operator leaves out     that
-    that conductor refuses           that, as explain says it
-    of which nobody could be asked   the fault
+    that nova does not move as it    nova's refusal; and if it is known how
+    is                               nova would move it otherwise, what
+                                     refuses all hosts then, after all moves
+                                     and after the servers explained before
+    that the operator leaves out     that the operator leaves it out
+    that conductor refuses           conductor's refusal, as explain words it
+    that could not be judged         the fault
     ===============================  =====================================
 
-    :param never_given_up: the names of policies that nobody is asked to give
-        up
+    :param never_given_up: names of policies for which no acts are proposed
     :param barred: UUIDs of hosts that are no destinations
     """
 
@@ -145,9 +148,9 @@ class StuckExplainer:
 
     def __post_init__(self) -> None:
         self._future = typing.cast(fork.Fork, self.places.cloud.open_fork)
-        # What refuses all that are alike, by what they share.
+        # The matrix of equivalent servers, by their shared answer.
         self._explained: dict[movable.Shared, matrix.Matrix] = {}
-        # What would help servers of which the requests are alike.
+        # Acts that help servers with equivalent requests.
         self._advised: dict[int, list[conclusion.Advice]] = {}
         self._adviser = Adviser(self.places, self.barred, self.never_given_up)
 
@@ -190,7 +193,7 @@ class StuckExplainer:
         )
 
     def _ask(self, uuid: str, prepared: movable.Movable | Exception) -> _Why:
-        """Return the refusal of a server by all hosts, or the fault."""
+        """Return why all hosts refuse a server, or the fault."""
         try:
             judged, remaining, refused = self._judge(prepared)
         except placement.PlacementFailed:
@@ -204,7 +207,7 @@ class StuckExplainer:
             [*_, remark] = judged.remarks
             remark = f'{remark[0].lower()}{remark[1:].rstrip(".")}'
             return _Why(remark, plans.NOT_KNOWN)
-        # nova-scheduler leaves hosts, and nova-conductor refuses them.
+        # Hosts pass nova-scheduler, and nova-conductor refuses them.
         if refused:
             return _Why(refused, _HYPERVISOR, would_help=why.would_help)
         if violated := self._future.ledger.find_violated(uuid):
@@ -220,11 +223,11 @@ class StuckExplainer:
     def _judge(
         self, prepared: movable.Movable | Exception
     ) -> tuple[matrix.Matrix, list[str], str]:
-        """Return the refusals of hosts, and the UUIDs of the remaining ones.
+        """Return the matrix of a server, and which hosts remain.
 
-        And why conductor takes it to none of these, if it does not.
-
-        :raises Exception: whatever nova or placement raise where the request
+        :returns: the matrix; the UUIDs of the remaining hosts; and why
+            nova-conductor refuses all of these, empty if it does not
+        :raises Exception: whatever nova or placement raise if the request
             cannot be judged, or could not be made
         """
         if not isinstance(prepared, Exception):
@@ -238,7 +241,7 @@ class StuckExplainer:
         return judged, [], ''
 
     def _explain_moved(self, prepared: movable.Movable) -> matrix.Matrix:
-        """Return the refusal of a server by all hosts but its own.
+        """Return the matrix of a server, with its own host as ignored.
 
         :raises Exception: as :meth:`.destinations.Destinations.judge`
         """
@@ -250,8 +253,8 @@ class StuckExplainer:
             if key:
                 self._explained[key] = judged
         here = cloud.hosts[prepared.node].host if prepared.node else ''
-        # Barred hosts count as excluded, whatever else refuses them. One that
-        # is disabled is told as disabled, as it is of any other server.
+        # Barred hosts count as ignored, whatever else refuses them. Only a
+        # disabled one counts as disabled, as for any other server.
         barred = self.barred | {*cloud.nodes_of(here)}
         return destinations.with_barred_ignored(judged, barred)
 
@@ -299,8 +302,8 @@ class StuckExplainer:
 def say_helps(acts: Iterable[conclusion.Advice]) -> str:
     """Word acts that help, for one line; empty if there are none.
 
-    What changes a policy is said where nothing else helps, and its command is
-    not.
+    Acts that change a policy are listed only if no repair helps, and without
+    their commands.
     """
     acts = list(acts)
     repairs = [one for one in acts if one.kind == act.REPAIR]
