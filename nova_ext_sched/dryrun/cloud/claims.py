@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Claims from hosts in nova-scheduler's memory, and gives back.
+"""Claims resources of hosts in nova-scheduler's memory, and gives them back.
 
-nova-scheduler claims what it picks twice: in placement, which all schedulers
-share (:mod:`.ledger`), and in its own memory
-(HostState.consume_from_request), where the filters see it when the next server
-is placed.
+nova-scheduler claims the resources of a server twice: in placement, which all
+schedulers share (:mod:`.ledger`), and in its own memory
+(HostState.consume_from_request), where the filters see the claim when the next
+server is placed.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,8 @@ from nova.virt import hardware
 Request = Mapping[str, typing.Any]
 
 
-# PCI devices that are alike, in nova's form: their properties and tags, and in
-# ``count`` how many there are.
+# Equal PCI devices, in nova's form: their properties and tags, and their
+# number in ``count``.
 Pool = Mapping[str, typing.Any]
 
 
@@ -45,9 +45,9 @@ class Taken(typing.NamedTuple):
 class Coming(nova_instance.Instance):
     """A server that no database has, on the hosts of a fork.
 
-    nova reads its image there as that of any other.
+    nova reads its image as that of any other server.
 
-    :param cctxt: of the cell of its host
+    :param cctxt: a context of the cell of its host
     :param image: the nova ImageMeta of its request, or None
     """
 
@@ -77,7 +77,7 @@ class _Devices(stats.PciDeviceStats):
 def _copy_devices(devices: typing.Any) -> _Devices:
     found = copy.copy(devices)
     found.__class__ = _Devices
-    # Their values are texts and numbers.
+    # A flat copy is enough: the values are strings and numbers.
     found.pools = [dict(one) for one in devices.pools]
     return typing.cast(_Devices, found)
 
@@ -95,8 +95,8 @@ def copy_state(state: typing.Any) -> typing.Any:
 def copy_topology(topology: typing.Any) -> typing.Any:
     """Copy a nova InstanceNUMATopology, for claims; None stays None.
 
-    nova writes into its cells where they are on a host. Its own copy checks
-    each CPU anew, which takes longer than to place a server.
+    nova writes the host's cells and CPUs into it. nova's own copy checks each
+    CPU again, which takes longer than to place a server.
     """
     if topology is None:
         return None
@@ -111,7 +111,7 @@ def copy_topology(topology: typing.Any) -> typing.Any:
 def copy_requests(requests: Iterable[Request]) -> list[Request]:
     """Copy allocation requests for filters, which remove some.
 
-    nova copies whatever there is in them, which takes longer than to judge.
+    nova's deep copy takes longer than the filters.
     """
     return [
         {
@@ -137,11 +137,11 @@ def consume(
 ) -> Taken:
     """Claim one more server from a host, as nova-scheduler does.
 
-    :param state: of :func:`copy_state`
+    :param state: the result of :func:`copy_state`
     :param spec_obj: a nova RequestSpec. The server becomes a member of its
-        server group; else it stays as it was
+        server group; nothing else of it changes
     :param request: the allocation request that is claimed
-    :returns: its resources there
+    :returns: the server's resources on the host
     """
     devices = state.pci_stats
     before = [dict(one) for one in devices.pools] if devices else []
@@ -162,9 +162,9 @@ def consume_alike(
 ) -> None:
     """Claim several servers from a host that each take the same.
 
-    :param state: of :func:`copy_state`
+    :param state: the result of :func:`copy_state`
     :param spec_obj: a nova RequestSpec without server group, NUMA topology
-        and devices; it stays as it was
+        and devices; it does not change
     :param number: number of servers
     """
     if not number:
@@ -179,7 +179,7 @@ def consume_alike(
 
 
 def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:
-    """Yield the devices that a nova PciDeviceStats has lost."""
+    """Yield the devices that were taken from a nova PciDeviceStats."""
     for pool in before:
         remaining = _find_pool(devices.pools, pool)
         count = pool['count'] - (remaining['count'] if remaining else 0)
@@ -188,7 +188,7 @@ def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:
 
 
 def _find_pool(pools: Iterable[typing.Any], wanted: Pool) -> typing.Any:
-    """Return the pool of such devices, even an empty one, or None."""
+    """Return the pool of equal devices, even an empty one, or None."""
     for pool in pools:
         if pool | {'count': 0} == {**wanted, 'count': 0}:
             return pool
@@ -219,10 +219,10 @@ def read_taken(instance: typing.Any) -> Taken:
 
 
 class _Tags:
-    """In place of [pci] device_spec, which nova-compute alone knows.
+    """Stands in for [pci] device_spec, which only nova-compute knows.
 
-    A device has the tags that the request asked for that it was taken for. It
-    may have more: a request that asks for those does not find it.
+    A device gets the tags that its own server's request asked for. It may have
+    more tags: a request that asks for those does not find it.
 
     :param requests: nova InstancePCIRequests
     """
@@ -239,7 +239,7 @@ class _Tags:
             *stats.PciDeviceStats.pool_keys,
             *stats.PciDeviceStats.ignored_spec_tags,
         )
-        # All of its specs are alike here: the first stands for them.
+        # Only tags that all specs have in common: the first has all of these.
         tags = {
             key: value
             for key, value in specs[0].items()
@@ -256,7 +256,7 @@ def leave(
 ) -> None:
     """Give a server's resources back to its host, undoing :func:`consume`.
 
-    :param state: of :func:`copy_state`
+    :param state: the result of :func:`copy_state`
     :param spec_obj: the server's nova RequestSpec
     :param taken: its resources there
     """

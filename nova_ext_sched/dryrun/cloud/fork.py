@@ -399,7 +399,7 @@ class Fork:
     ) -> None:
         """Give back the resources of a server that has left a compute node.
 
-        :param freed: as of :meth:`_note_vacated`
+        :param freed: see :meth:`_note_vacated`
         """
         claims.leave(self._own(node), spec_obj, uuid, taken)
         self._note_vacated(node, freed)

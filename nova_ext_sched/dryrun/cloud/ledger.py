@@ -15,10 +15,10 @@ PUT /allocations/CONSUMER    the ledger: 204, or 409 as placement would
 POST /allocations            the same, for all consumers at once
 ===========================  ==============================================
 
-Placement says which providers a candidate takes, in which units and with
-which traits; the ledger, which alone knows what was claimed, whether the
-amounts are there, and whether what is held already is in such units still
-(placement.objects.allocation._check_capacity_exceeded).
+Placement decides which providers a candidate uses, in which units and with
+which traits. Only the ledger knows the claims, so it decides whether the
+amounts are free, and whether amounts that are held already still are in these
+units (placement.objects.allocation._check_capacity_exceeded).
 """
 
 import collections
@@ -28,14 +28,14 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import typing
 
-# A consumer: its allocations as placement has them, and who they are for.
+# The body of GET /allocations/CONSUMER: allocations, project and user.
 Body = dict[str, typing.Any]
 Allocations = Mapping[str, Mapping[str, typing.Any]]
 
 #: A consumer that placement does not know.
 NOTHING: Body = {'allocations': {}, 'consumer_generation': None}
 
-# What placement answers of a consumer, besides the generation.
+# The fields of such a body besides the generation.
 _KEPT = ('allocations', 'project_id', 'user_id', 'consumer_type')
 
 #: Provider and resource class.
@@ -70,9 +70,9 @@ class Ledger:
     :param read: returns the allocations of a consumer as placement has them
     :param get_inventory: returns ``capacity`` and ``used`` of each resource
         class of a provider, by its UUID
-    :param get_units: returns ``min_unit``, ``max_unit`` and ``step_size`` so
-    :param before: another ledger that this one goes on from; that one stays
-        as it is
+    :param get_units: returns ``min_unit``, ``max_unit`` and ``step_size``,
+        likewise
+    :param before: the ledger below, which this one does not change
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Ledger:
         self._read = read
         self._get_inventory = get_inventory
         self._get_units = get_units
-        # A chain, because a copy would be as large as all that was claimed.
+        # A chain, because a copy would be as large as all claims together.
         self._written: collections.ChainMap[str, Body] = (
             before._written.new_child() if before else collections.ChainMap()
         )

@@ -42,7 +42,7 @@ class Overlay:
 
     Hosts, aggregates and providers are named as nova has them.
 
-    :ivar options: of nova.conf, as of :class:`.change.Change`
+    :ivar options: options of nova.conf, see :class:`.change.Change`
     :ivar joins: aggregates by UUID, each with a host that it gets
     :ivar leaves: the same, with a host that it loses
     :ivar domains: hosts that are each in a failure domain of its own, in an
@@ -138,7 +138,7 @@ def _replacing(
 def _reading(cloud: 'snapshot.Snapshot', copied: typing.Any) -> Iterator[None]:
     """Make the scheduler's code read other aggregates, past its caches.
 
-    :param copied: as of :func:`.change.used`
+    :param copied: see :func:`.change.used`
     """
     moved = cloud.open_fork.places if cloud.open_fork else {}
     before = aggregates.get_metadata

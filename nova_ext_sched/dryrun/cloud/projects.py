@@ -41,7 +41,7 @@ def read_names(ids: Collection[str]) -> dict[str, str]:
     are none as that of ``[placement]`` in nova.conf. Who may not list projects
     learns no name. Never raises, and takes no longer than :data:`SECONDS`.
 
-    :param ids: of the projects; without any keystone is not asked
+    :param ids: IDs of the projects; keystone is not asked if there are none
     """
     told = _ask()[0] if ids else {}
     return {id_: told[id_] for id_ in ids if told.get(id_)}

@@ -63,9 +63,9 @@ def split(text: str) -> list[Part]:
     """Split nova's query string into parts that can be asked alone.
 
     Forbidden aggregates are one part each. ``limit``, ``group_policy`` and
-    ``same_subtree`` are no parts: they mean something to the whole alone.
+    ``same_subtree`` are no parts: they apply to the whole query only.
 
-    :param text: of the form of GET /allocation_candidates
+    :param text: the query string of GET /allocation_candidates
     """
     parts: list[Part] = []
     groups: dict[str, list[tuple[str, str]]] = {}
@@ -79,7 +79,7 @@ def split(text: str) -> list[Part]:
             parts.append(Part(key, value))
         elif match := _OF_GROUP.fullmatch(key):
             groups.setdefault(match[2], []).append((match[1], value))
-    # Devices that are alike are one part.
+    # Groups of equal devices are one part.
     return parts + list(
         dict.fromkeys(
             Part('group', f'{_name(suffix)}: {parse.urlencode(params)}')
@@ -111,12 +111,11 @@ def forms(
 ) -> list[typing.Any]:
     """Return nova's ResourceRequests for a request: one, or two.
 
-    The second is the form with VCPU in place of PCPU, which nova-scheduler
-    asks too where the request pins CPUs and
+    The second is the form with VCPU in place of PCPU. nova-scheduler asks with
+    it, too, if the request pins CPUs and
     ``[workarounds] disable_fallback_pcpu_query`` is off.
 
-    :raises nova.exception.NoValidHost: the host that is asked for does not
-        exist
+    :raises nova.exception.NoValidHost: the requested host does not exist
     """
     make = functools.partial(
         utils.resources_from_request_spec, ctxt, spec_obj, host_manager
@@ -133,7 +132,7 @@ def forms(
 def get_unnumbered(form: typing.Any) -> dict[str, int]:
     """Return the amounts that a nova ResourceRequest has in no numbered group.
 
-    nova's own method for that adds a group that is not there.
+    nova's own method adds an empty group if there is none.
     """
     group = form._rg_by_id.get(None)
     return dict(group.resources) if group else {}
@@ -142,7 +141,8 @@ def get_unnumbered(form: typing.Any) -> dict[str, int]:
 def keep_numbered(form: typing.Any) -> typing.Any:
     """Return a nova ResourceRequest of the numbered groups alone.
 
-    :returns: None where one of them must be near what is in no such group
+    :returns: None if one of them must be in one subtree with the amounts that
+        are in no numbered group
     """
     if any('' in suffixes for suffixes in form._same_subtree):
         return None
@@ -165,10 +165,10 @@ def lift_limit(resources: list[typing.Any]) -> None:
 def get_parts(
     ctxt: typing.Any, spec_obj: typing.Any, host_manager: typing.Any
 ) -> list[Part]:
-    """Return the parts that a request has as it is, of its first form.
+    """Return the parts of a request as it is, from its first form.
 
-    The request is left as it is, where nova would note in it the node of the
-    host that is asked for.
+    The request does not change, while nova would note in it the node of a
+    requested host.
     """
     try:
         first = forms(ctxt, spec_obj.obj_clone(), host_manager)[0]
@@ -180,7 +180,7 @@ def get_parts(
 def by_provider(requests: Iterable[typing.Any]) -> dict[str, list[typing.Any]]:
     """Return allocation requests, in their order, by each provider's UUID.
 
-    A UUID that none of them has gets an empty list.
+    For the UUID of any other provider it has an empty list.
     """
     found = collections.defaultdict(list)
     for request in requests:

@@ -121,7 +121,7 @@ def find(option: str) -> str:
 def check(option: str) -> str:
     """Refuse an option that nova-scheduler does not read.
 
-    :param option: as of :func:`find`
+    :param option: see :func:`find`
     :returns: a remark on one of which nobody knows who reads it; else empty
     :raises exception.InvalidValue: another service reads it
     """
@@ -141,7 +141,7 @@ def check(option: str) -> str:
 def choose_counted(options: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the values of the options that are :data:`COUNTED`.
 
-    :param options: name, as of :func:`find`, and value of each
+    :param options: name, see :func:`find`, and value of each
     """
     shortened = ((_shorten(name), value) for name, value in options)
     return {name: value for name, value in shortened if name in COUNTED}

@@ -246,7 +246,7 @@ class Reader:
         nova's own requests in the same process ask with other contexts.
 
         :param cctxt: the nova RequestContext that the code is called with
-        :param uuid: of the server
+        :param uuid: UUID of the server
         :param mapping: the nova CellMapping of its cell
         """
         set_up, mapped = utils.setup_instance_group, objects.InstanceMapping

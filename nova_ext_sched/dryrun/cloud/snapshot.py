@@ -410,8 +410,7 @@ class Snapshot(host_manager.HostManager):
         ComputeFilter compares a service's last heartbeat with the clock. Here
         heartbeats are as old as they were when the hosts were read.
 
-        :param compute_uuids: of the compute nodes that are wanted; None for
-            all
+        :param compute_uuids: UUIDs of the wanted compute nodes; None for all
         :returns: in the order of :attr:`states`
         """
         cell = get_cell(spec_obj) if spec_obj else None

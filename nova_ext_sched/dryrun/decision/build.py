@@ -95,7 +95,7 @@ class Build(typing.NamedTuple):
 def read(context: typing.Any, server: str) -> Build:
     """Read how the build of a server ended.
 
-    :param context: of the server's cell; cell0 is one
+    :param context: a context of the server's cell, perhaps cell0
     :param server: the UUID of one that never ran
     """
     action, event = models.InstanceAction, models.InstanceActionEvent

@@ -205,7 +205,7 @@ def decisions(
     It is to be asked of hosts that the filter refused. It yields nothing for
     other filters, and its verdict passes where it has nothing to say.
 
-    :param policy: of the filter
+    :param policy: policy of the filter
     """
     cls = type(host_filter)
     if cls is affinity_filter.ServerGroupAntiAffinityFilter:

@@ -195,7 +195,7 @@ def _tell_deciders(explained: Document) -> str:
 def count_reason(reason: Document) -> str:
     """Describe a reason with its number of hosts, by name.
 
-    :param reason: of the document
+    :param reason: a reason of the document
     """
     text = refusals.say_number(reason['hosts'], reason['reason'])
     names = reason['names']

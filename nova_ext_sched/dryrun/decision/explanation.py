@@ -135,7 +135,7 @@ def advise(
 
     :param under_way: all constraints are in
     :param stored: the nova RequestSpec as it was before
-    :param described: as of :class:`.trial.Trials`
+    :param described: see :class:`.trial.Trials`
     """
     judged = under_way.matrix
     if judged.remaining or judged.end:

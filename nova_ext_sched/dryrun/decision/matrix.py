@@ -46,9 +46,9 @@ class Column(typing.NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Matrix:
-    """All constraints of a request, and the hosts that are left.
+    """All constraints of a request, and the hosts that remain.
 
-    :ivar names: of every compute node that there is, by UUID
+    :ivar names: names of all compute nodes, by UUID
     :ivar with_reasons: whether each constraint is asked about every host and
         says why it refuses it; else only the order counts
     :ivar advance: called after each constraint
@@ -57,22 +57,21 @@ class Matrix:
     :ivar order: the hosts that remain, the best first
     :ivar query: the query to placement
     :ivar end: None unless a constraint ended the request
-    :ivar failure: the error that kept a request filter from deciding, and
-        ended the request; None where each one decided
+    :ivar failure: the error of a request filter that ended the request; None
+        if each one decided
     :ivar shortage: why not every instance of the request finds a host, though
         hosts remain
     :ivar refusal: why nova-api does not begin the operation in the server's
         state; the hosts are those for when it does
     :ivar drawn: from how many of the best hosts nova draws one
     :ivar preferences: the preferences of weighers' policies, by weigher
-    :ivar unknown: UUIDs of hosts of which it is not known whether they have
-        room
-    :ivar unheld: leaked allocations, of :func:`.orphaned.find`
-    :ivar elsewhere: the same of servers that are elsewhere
+    :ivar unknown: UUIDs of hosts of which nobody knows whether they have room
+    :ivar unheld: leaked allocations, from :func:`.orphaned.find`
+    :ivar elsewhere: allocations of servers that are on other hosts
     :ivar faults: sentences about cells that did not answer: the numbers lack
         their hosts
-    :ivar remarks: sentences about what could not be seen besides
-    :ivar advice: acts that help, of :func:`.advice.find`
+    :ivar remarks: sentences about anything else that could not be seen
+    :ivar advice: acts that help, from :func:`.advice.find`
     """
 
     names: Mapping[str, str]
@@ -134,7 +133,7 @@ class Matrix:
             stage, name, asks, len(judged), len(self.remaining)
         )
         if judged:
-            # Else no host was looked at, and there is no number.
+            # Otherwise the number stays unknown.
             added.refused = len(cells)
         counts = collections.Counter(itertools.chain(*cells.values()))
         added.causes = list(dict.fromkeys(one.cause for one in counts))
@@ -168,8 +167,8 @@ class Matrix:
     def copy(self, without: Collection[str]) -> 'Matrix':
         """Copy the matrix without its order; constraints can be added.
 
-        :param without: UUIDs of hosts of which nothing is said yet, unless
-            they are disabled
+        :param without: UUIDs of hosts whose refusals are dropped, unless they
+            are disabled
         """
         columns = [
             column._replace(
@@ -408,8 +407,8 @@ class Matrix:
         :attr:`ranked`: where no host is large enough, every host counts for
         that. One that the request does not want counts for that alone,
         because nothing else could open it. One that is disabled counts for
-        that for every request that looks in its cell. One that is full is
-        told with all that it lacks.
+        that for every request that looks in its cell. A full host counts with
+        all that it lacks.
         """
         chosen = {
             uuid: refusals.DISABLED
@@ -457,10 +456,11 @@ class Matrix:
     def ranked(self) -> list[str]:
         """The causes, those that block most hosts first.
 
-        It is what would free most hosts if it were lifted alone; of as many,
-        what refuses most; of as many, the first in the scheduler's order. What
-        no request asks for, and what this one does not want, comes after all
-        others, whatever it refuses (:attr:`.refusals.Refusal.rank`).
+        That is the cause that would free most hosts if it were lifted alone;
+        among equals the cause that refuses most hosts, then the first in the
+        scheduler's order. Causes of hosts that are closed, and of hosts that
+        the request itself leaves out, come after all others, whatever they
+        refuse (:attr:`.refusals.Refusal.rank`).
         """
         ranks: dict[str, int] = {}
         for column in self.columns:

@@ -24,7 +24,7 @@ def find(judged: matrix.Matrix, ctxt: typing.Any, spec_obj: typing.Any) -> str:
     """Return its name; empty where there is none.
 
     :param judged: all constraints are in
-    :param ctxt: of the project that asks
+    :param ctxt: a context of the project that asks
     :param spec_obj: the nova RequestSpec
     """
     free = list(_list_free(judged))

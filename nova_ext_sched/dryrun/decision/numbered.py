@@ -63,9 +63,9 @@ def explain(
     """Return why hosts have no provider for a group, by UUID.
 
     :param providers: placement's answers about them
-    :param part: of the query, a group
+    :param part: a part of the query, a numbered group
     :param refused: UUIDs of the hosts
-    :param name: of the PCI alias that the group is of; empty for none
+    :param name: name of the PCI alias that the group stands for, or empty
     :returns: nothing for hosts beyond the bound of questions, and for those
         that several resource classes keep out
     """

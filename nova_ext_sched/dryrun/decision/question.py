@@ -49,7 +49,7 @@ class Question:
     :ivar availability_zone: ``ZONE[:HOST[:NODE]]``
     :ivar project: the ID of the one that asks
     :ivar server_group: its UUID
-    :ivar hints: of the scheduler; a key may be there several times
+    :ivar hints: scheduler hints; a key may be there several times
     :ivar instances: number of servers that one call creates
     :ivar destination: ``HOST[:NODE]``
     :ivar server: the UUID of one that exists

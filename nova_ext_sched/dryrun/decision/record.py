@@ -62,8 +62,8 @@ def compare(
 ) -> dict[str, refusals.Refusal]:
     """Return refusals of hosts whose record in nova differs from placement's.
 
-    :param policy: of the request filter that added the part
-    :param uuids: of the hosts that do not satisfy it
+    :param policy: policy of the request filter that added the part
+    :param uuids: UUIDs of the hosts that do not satisfy it
     """
     if part.value == f'!{reasons.DISABLED_TRAIT}':
         return {uuid: _judge_service(words, uuid) for uuid in uuids}

@@ -12,14 +12,14 @@ import typing
 from nova_ext_sched import document
 from nova_ext_sched.policy import act
 
-#: A refusal of any request is listed first, as of disabled hosts; then
-#: hosts closed to all that do not ask for them, as isolated ones; then
-#: hosts that the request itself does not want.
+#: Ranks of refusals. Listed first are hosts that refuse any request, such as
+#: disabled ones; then hosts closed to requests that do not ask for them, such
+#: as isolated ones; then hosts that the request itself leaves out.
 IN_THE_WAY, CLOSED, UNWANTED = range(3)
 
-#: The cause where nova does not move a server as it is.
+#: The cause if nova does not move a server in its present state.
 STATE = 'state'
-#: The causes where nothing lifts the refusal, by the operation.
+#: The causes if nova never allows an operation, by the operation.
 NEVER = {
     'evacuate': 'never evacuated',
     'live-migrate': 'never live-migrated',
@@ -27,15 +27,15 @@ NEVER = {
     'resize': 'never migrated',
 }
 
-#: The cause of a host whose service is disabled. Whatever else refuses such a
-#: host, but another cell, it counts for this: it has one name for requests.
+#: The cause of a host whose service is disabled. Such a host always counts for
+#: this cause, unless it is in another cell than nova looks in.
 DISABLED = 'disabled service'
 
-#: The cause of a host that is in another cell than nova looks in. Whatever
-#: else is so of such a host is no matter of this request.
+#: The cause of a host that is in another cell than nova looks in. Nothing else
+#: about such a host matters to the request.
 ELSEWHERE = 'requested cell'
 
-#: The label of what nothing else is said of.
+#: The label of a cause that has no other label.
 OTHER = 'other'
 
 # Reasons begin with a verb of these, so that they can follow a number.
@@ -53,9 +53,8 @@ class Refusal(typing.NamedTuple):
     :ivar more: further reasons of the constraint
     :ivar lifts: whether the host would pass without the constraint; a host
         that is too small would not
-    :ivar label: stands for a cause that members of projects have written
-        some of, where words must be few, in the labels of metrics; empty for
-        any other cause
+    :ivar label: replaces a cause with text that project members wrote in the
+        labels of metrics, which must be few; empty for any other cause
     :ivar rank: :data:`IN_THE_WAY`, :data:`CLOSED` or :data:`UNWANTED`
     :ivar acts: acts that make the host take the request; empty if none
     :ivar is_full: whether the host would have room if it were empty
@@ -190,10 +189,10 @@ def group(
 ) -> list[Reason]:
     """Return refusals by kind.
 
-    This is how reasons are ranked, wherever a refusal is told by one of them:
-    by :attr:`Refusal.rank`, and within by most hosts.
+    They are sorted by ``causes``, then by :attr:`Refusal.rank`, then by most
+    hosts. Wherever only one reason is named, it is the first of these.
 
-    :param refusals: with numbers of hosts
+    :param refusals: each with its number of hosts
     :param causes: causes to list first, in this order
     """
     order = {cause: place for place, cause in enumerate(causes)}

@@ -52,7 +52,7 @@ class Server:
     does before it asks the scheduler.
 
     :param reader: reads servers
-    :param uuid: of the server
+    :param uuid: UUID of the server
     :param stored: its stored rows, if they were read before
     :param spec_obj: its RequestSpec, if it was read before
     :ivar spec_obj: nova's RequestSpec

@@ -2,24 +2,24 @@
 
 """Tells full hosts from hosts that are too small.
 
-Where cmp-01 lacks 8 VCPU, placement does not say whether it has 4 in all, or
-16 of which most are in use. Its answer to a request for one VCPU does: it
-lists every host that has one free, with its capacity and its use. For
-any other host they are looked up
+If cmp-01 lacks 8 VCPU, placement does not say whether it has 4 in all, or 16
+of which most are in use. Placement's answer to a request for one VCPU does: it
+lists every host that has one free, with its capacity and its use. For any
+other host, these are looked up
 
 1. in the answers for the other resource classes of the request, which list
    all classes of a host;
 2. on the host itself and the providers below it, one by one, for the first 32
    that are in none of these answers.
 
-A provider that hosts share is asked itself: while it is full, no answer has
-it.
+Sharing providers are asked about one by one: while one is full, no answer
+contains it.
 
-What a provider gives a single server (``min_unit``, ``max_unit``,
-``step_size``), and how much of it is reserved, is in its inventory alone. 32
-inventories are read, of each capacity as many. Where those of one capacity
-agree, all others of that capacity are taken to be the same; where they differ,
-nothing is said of the others.
+Only an inventory says what a provider gives a single server (``min_unit``,
+``max_unit``, ``step_size``), and how much is reserved. 32 inventories are
+read, the same number of each capacity. If those of one capacity agree, all
+others of that capacity are assumed to be the same; if they differ, the others
+count as unknown.
 """
 
 import collections
@@ -41,7 +41,7 @@ _MOST = 32
 
 
 class _Supply(enum.IntEnum):
-    """The room of a provider for an amount; a host has the best of its own."""
+    """The room of a provider for an amount; a host counts by its best one."""
 
     UNKNOWN = enum.auto()
     WITHOUT = enum.auto()
@@ -62,10 +62,11 @@ _WORDS = {
     _Supply.UNKNOWN: 'lack {}',
 }
 
-# What a smaller flavor helps.
+# Hosts that a smaller flavor helps.
 _SMALL = (_Supply.RESERVED, _Supply.TOO_SMALL)
 
-# The options of nova-compute that reserve; for nodes ironic's driver does.
+# nova-compute's options that reserve resources. Of bare metal nodes, ironic's
+# driver reserves them.
 _RESERVED_BY = {
     'VCPU': 'reserved_host_cpus',
     'MEMORY_MB': 'reserved_host_memory_mb',
@@ -80,7 +81,7 @@ _RESERVED_NODE = (
 class _Units(typing.NamedTuple):
     """The limits of an inventory for one server, by placement's names.
 
-    :ivar reserved: the part of a capacity that is too small which is reserved
+    :ivar reserved: the reserved amount if the capacity is too small, else 0
     """
 
     max_unit: int
@@ -99,7 +100,7 @@ def explain(
     """Explain why hosts lack an amount, and what they have.
 
     :param providers: placement's answers about them
-    :param part: of the query, with the resource class and the amount
+    :param part: the part of the query with the resource class and the amount
     :param classes: the names of the request's resource classes
     :param refused: UUIDs of the hosts that lack it
     :param hosts: number of all hosts
@@ -167,7 +168,7 @@ def _count(
 ) -> conclusion.Capacity:
     """Count the hosts that are full, and those that never give the amount.
 
-    :param rooms: what the hosts have that lack it
+    :param rooms: the room of each host that lacks the amount
     :param hosts: number of all hosts
     """
     counts = collections.Counter(rooms)
@@ -189,8 +190,8 @@ def _refuse(
 ) -> dict[str, refusals.Refusal]:
     """Return the refusals of hosts that lack an amount, by UUID.
 
-    :param rooms: what they have of it
-    :param details: what is reserved of each
+    :param rooms: the room of each host
+    :param details: the reserved amount of each host, in words
     """
     # A host that never had the amount cannot be freed.
     words = {
@@ -223,7 +224,7 @@ def _refuse(
 def _classify(amount: int, capacity: int, units: _Units | None) -> _Supply:
     """Classify the room of a provider for an amount that is not free.
 
-    :param units: None where they are not known
+    :param units: the limits of the provider; None if unknown
     """
     if units is None:
         return _Supply.UNSURE
@@ -242,10 +243,10 @@ def _read_units(
 ) -> dict[str, _Units | None]:
     """Read the limits of providers for one server; None if unknown.
 
-    Of a capacity that is too small, and of which no inventory is read, nothing
+    If no inventory of a capacity is read that is too small, nothing of it
     counts as reserved.
 
-    :param capacities: of the providers, by UUID
+    :param capacities: capacities of the providers, by UUID
     """
     kinds: dict[int, list[str]] = collections.defaultdict(list)
     # Capacities that are large enough come first.
@@ -289,12 +290,12 @@ def _read(
 ) -> Iterator[tuple[str, str, Mapping[str, int] | None]]:
     """Yield the inventories of hosts' providers; None for a host without.
 
-    Nothing is yielded of a host of which nothing could be read.
+    Hosts of which nothing could be read are left out.
 
     :returns: UUIDs of the host and the provider, and its capacity and use
     """
     missing = set(hosts)
-    # Shared providers: in no summary while they have not one unit free.
+    # Sharing providers: in no summary unless they have a unit free.
     for uuid, served in providers.served.items():
         if mine := missing & served:
             inventory = providers.get_inventories(uuid).get(resource)

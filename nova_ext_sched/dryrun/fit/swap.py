@@ -50,7 +50,7 @@ class Swap:
         tree: Summaries,
         book: ledger.Ledger,
     ) -> Iterator[claims.Request]:
-        """Yield candidates that fit what is left.
+        """Yield candidates that fit into the free amounts.
 
         :param requests: allocation requests of one host that do not
         :param tree: placement's summaries of its providers, by UUID

@@ -77,7 +77,7 @@ def finish(
     any other                             what it was
     ====================================  ==============================
 
-    :param softly: as of :func:`.gone.look`
+    :param softly: see :func:`.gone.look`
     :param standing: UUIDs of servers on the hosts that they are to leave
     """
     there = (*plan.moves, *plan.without_place, *plan.mended_by_others)

@@ -148,7 +148,7 @@ def _make_request(
 ) -> typing.Any:
     """Return the nova RequestSpec of a new server.
 
-    :raises exception.InvalidValue: as of :func:`make`
+    :raises exception.InvalidValue: see :func:`make`
     """
     ctxt = process.context(wanted.project)
     flavor = request.get_flavor(ctxt, wanted.flavor)

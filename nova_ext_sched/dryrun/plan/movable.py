@@ -151,9 +151,9 @@ class Migration:
     :param instance: the nova Instance, with its resources on its host
     :param method: :data:`LIVE` or :data:`COLD`
     :param spec_obj: the nova RequestSpec
-    :ivar like: as of :class:`Movable`
+    :ivar like: see :class:`Movable`
     :ivar node: UUID of its compute node
-    :ivar priority: as of :class:`Movable`
+    :ivar priority: see :class:`Movable`
     :raises admission.NotMovable: nova has no compute node of its host
     """
 

@@ -167,9 +167,9 @@ def find_remaining(
 ) -> list[plans.Leaving]:
     """Return the servers that cannot be placed, in a fork that is dropped.
 
-    :param barred: as of :func:`try_`, which raises the same
-    :param count: as of :func:`put_hardest_first`, with the hosts that are
-        barred; None for that of the destinations
+    :param barred: see :func:`try_`, which raises the same
+    :param count: as :func:`put_hardest_first` takes it, but called with the
+        barred hosts, too; by default :meth:`.destinations.Destinations.count`
     """
     count = count or places.count
     with places.cloud.fork() as trial:
@@ -262,8 +262,8 @@ class _Rounds:
     """Moves servers in an open fork, round after round.
 
     :param barred: UUIDs of hosts that are no destinations
-    :param may_stay: as of :class:`Goal`
-    :param advance: as of :func:`plan`
+    :param may_stay: see :class:`Goal`
+    :param advance: see :func:`plan`
     """
 
     places: destinations.Destinations

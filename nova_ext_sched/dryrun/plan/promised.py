@@ -73,7 +73,7 @@ class Promised:
     def promise(self, future: fork.Fork, node: str) -> None:
         """Promise the next new server a host that is known to take it.
 
-        :param future: as of :meth:`fill`; the server is added to it
+        :param future: see :meth:`fill`; the server is added to it
         :param node: UUID of the host's compute node
         """
         uuid, target = self._next, self.find_on(node)

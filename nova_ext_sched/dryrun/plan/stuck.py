@@ -60,7 +60,7 @@ class _Why(typing.NamedTuple):
 class Adviser:
     """Finds acts that help servers without a destination, in little time.
 
-    :param barred: as of :class:`StuckExplainer`; ``never_given_up`` too
+    :param barred: see :class:`StuckExplainer`; ``never_given_up`` too
     :param is_new: whether the requests are for new servers
     """
 
