@@ -30,11 +30,13 @@ word       what it means here
 act        what somebody can do so that a host takes a request; it is tried
 alike      said of servers, or requests, that get the same answer: one is
            asked for all
+asked      a request that is being judged, with its cloud and its matrix
 barred     said of a host that is no destination: it is to be empty, or fails
 fork       the cloud as it would be, as long as a block runs
 giver      a provider that gives resources to servers of a host: its own, one
            below it, or a sharing one
 gone       said of a server that was deleted, or is being deleted
+judged     the matrix: which constraint refuses which host
 likeness   a key of all that decides: requests, or hosts, with equal ones get
            the same answer
 node       the UUID of a compute node; ``host`` is the name of its nova-compute
@@ -59,6 +61,7 @@ target     the nova HostState of a destination
 tied       said of hosts of which only the sum of the servers is known
 touched    said of a host that servers left or came to in an open fork
 vacated    said of a host that has more room in an open fork than before
+wanted     the question of a caller, of which a request is made
 whole      said of a likeness that covers all that nova reads of a request
 =========  ==================================================================
 """

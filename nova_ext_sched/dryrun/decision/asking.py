@@ -12,7 +12,7 @@ from nova_ext_sched.dryrun.decision import matrix
 
 @dataclasses.dataclass
 class Asking:
-    """A request, its cloud, and the answer so far.
+    """A request that is being judged, its cloud, and the answer so far.
 
     :ivar ctxt: a nova RequestContext
     :ivar spec_obj: a nova RequestSpec, which changes as in the scheduler

@@ -6,8 +6,8 @@ A script asks as the commands do, once nova has nova-scheduler's nova.conf
 (:mod:`..cloud.process`)::
 
     with snapshot.read() as cloud:
-        asked = question.Question(flavor='m1.small', project=project)
-        found = explanation.explain(cloud, asked)
+        wanted = question.Question(flavor='m1.small', project=project)
+        found = explanation.explain(cloud, wanted)
         print(found.make_document()['answer']['sentence'])
 """
 
@@ -86,7 +86,7 @@ class Explanation:
 
 def explain(
     cloud: snapshot.Snapshot,
-    asked: question.Question,
+    wanted: question.Question,
     advance: progress.Advance = progress.silent,
     closely: bool = True,
     bounds: advice.Bounds | None = advice.DEFAULT,
@@ -94,67 +94,68 @@ def explain(
     """Ask the scheduler's code a question; see :func:`schedule`.
 
     :param advance: called after each constraint
-    :param closely: whether to ask nova-api, too, and to look for allocations
-        that nobody has, and for why nova-scheduler may have decided otherwise
-    :param bounds: how long what would help is tried; None for not at all
-    :raises question.InvalidQuestion: something that is named does not exist,
-        or contradicts itself
+    :param closely: whether to ask nova-api, too, and to look for leaked
+        allocations, and for reasons why nova-scheduler may have decided
+        otherwise
+    :param bounds: how long acts that help are tried; None for not at all
+    :raises question.InvalidQuestion: the question names something that does
+        not exist, or contradicts itself
     :raises reasons.FilterFailed: a filter raised what nova does not expect
     :raises placement.PlacementFailed: placement does not answer
     """
     judged = asking.start(cloud, advance=advance)
-    under_way, existing = _prepare(cloud, asked, judged, closely)
+    asked, existing = _prepare(cloud, wanted, judged, closely)
     described = document.make_request(
-        under_way.spec_obj,
-        asked.operation,
-        asked.server,
+        asked.spec_obj,
+        wanted.operation,
+        wanted.server,
         existing.name if existing else None,
         existing.say_standing()
-        if existing and asked.operation == 'boot' and closely
+        if existing and wanted.operation == 'boot' and closely
         else '',
     )
-    stored = under_way.spec_obj.obj_clone() if bounds else None
-    schedule(under_way)
+    stored = asked.spec_obj.obj_clone() if bounds else None
+    schedule(asked)
     if closely:
         full = orphaned.find_full(judged)
         judged.unheld, judged.elsewhere = orphaned.find(cloud, full)
     if bounds:
-        advise(under_way, stored, bounds, _describe(asked, under_way))
+        advise(asked, stored, bounds, _describe(wanted, asked))
     if closely:
-        remarks.add(under_way, asked.operation, existing)
+        remarks.add(asked, wanted.operation, existing)
     return Explanation(described, judged)
 
 
 def advise(
-    under_way: asking.Asking,
+    asked: asking.Asking,
     stored: typing.Any,
     bounds: advice.Bounds,
     described: Sequence[str] = (),
 ) -> None:
     """Add acts that help, if a request has no host.
 
-    :param under_way: all constraints are in
-    :param stored: the nova RequestSpec as it was before
+    :param asked: the request, with all constraints in its matrix
+    :param stored: the nova RequestSpec as it was before it was judged
     :param described: see :class:`.trial.Trials`
     """
-    judged = under_way.matrix
+    judged = asked.matrix
     if judged.remaining or judged.end:
         return
     begun = time.process_time()
-    cloud = under_way.cloud
+    cloud = asked.cloud
 
     def ask(acts: Sequence[act.Act]) -> int:
         spec_obj = stored.obj_clone()
         trial.change_request(spec_obj, acts)
         again = asking.start(cloud, with_reasons=False)
-        schedule(asking.Asking(cloud, under_way.ctxt, spec_obj, again))
+        schedule(asking.Asking(cloud, asked.ctxt, spec_obj, again))
         if again.unknown and not again.order:
             raise trial.Untried
         return 0 if again.shortage else len(again.order)
 
     smaller = ''
     if snapshot.is_boot(stored) and bounds.tries:
-        smaller = nearest_flavor.find(judged, under_way.ctxt, stored)
+        smaller = nearest_flavor.find(judged, asked.ctxt, stored)
     trials = trial.Trials(
         cloud,
         ask,
@@ -172,58 +173,57 @@ def advise(
 
 
 def _describe(
-    asked: question.Question, under_way: asking.Asking
+    wanted: question.Question, asked: asking.Asking
 ) -> tuple[str, ...]:
     """Return the options of make-room that describe a new server.
 
-    Each has its value in one word, which is no option whatever a member wrote.
-    Nothing is returned of a server that exists, or that has an image of its
-    own.
+    Option and value are one word, so that no text of a user becomes an option.
+    The result is empty for an existing server, and if the image is a mapping.
     """
-    if asked.server is not None or isinstance(asked.image, Mapping):
+    if wanted.server is not None or isinstance(wanted.image, Mapping):
         return ()
-    flavor = fields.get_field(under_way.spec_obj.flavor, 'flavorid')
-    # make-room has a host that is forced beside the others.
-    zone, _, forced = (asked.availability_zone or '').partition(':')
+    flavor = fields.get_field(asked.spec_obj.flavor, 'flavorid')
+    # make-room has an option of its own for a forced host.
+    zone, _, forced = (wanted.availability_zone or '').partition(':')
     forced = forced.partition(':')[0]
     named = {
         'flavor': flavor,
-        'count': asked.instances,
-        'project': asked.project,
+        'count': wanted.instances,
+        'project': wanted.project,
         'availability-zone': '' if forced else zone,
-        'host': asked.destination or forced,
-        'server-group': asked.server_group,
-        'image': asked.image,
+        'host': wanted.destination or forced,
+        'server-group': wanted.server_group,
+        'image': wanted.image,
     }
     pairs = [
-        *(('image-property', one) for one in asked.image_properties),
-        *(('hint', one) for one in asked.hints),
+        *(('image-property', one) for one in wanted.image_properties),
+        *(('hint', one) for one in wanted.hints),
     ]
     return (
         *(f'--{name}={value}' for name, value in named.items() if value),
         *(f'--{name}={key}={value}' for name, (key, value) in pairs),
-        *('--boot-from-volume',) * asked.boot_from_volume,
+        *('--boot-from-volume',) * wanted.boot_from_volume,
     )
 
 
-def schedule(under_way: asking.Asking) -> None:
+def schedule(asked: asking.Asking) -> None:
     """Run a request through nova-scheduler's steps; collect the refusals.
 
-    The steps are those of nova.scheduler.manager.SchedulerManager
-    (select_destinations, _schedule), run by nova's own functions, unless the
-    request has ended. A claim in placement is the one step that is not made.
+    nova's own functions run the steps of nova.scheduler.manager
+    (SchedulerManager.select_destinations, _schedule), unless the request has
+    ended. Only the claim in placement is left out.
 
     :raises reasons.FilterFailed: a filter raised what nova does not expect
     :raises placement.PlacementFailed: placement does not answer
     """
-    if under_way.matrix.end is not None:
+    if asked.matrix.end is not None:
         return
     offered = None
-    if not utils.request_is_rebuild(under_way.spec_obj):
-        offered = candidates.ask(under_way)
+    if not utils.request_is_rebuild(asked.spec_obj):
+        offered = candidates.ask(asked)
         if offered is None:
             return
-    judging = hosts.Hosts(under_way, offered)
+    judging = hosts.Hosts(asked, offered)
     if order := judging.judge():
         judging.weigh(order)
         judging.place(order)
@@ -231,40 +231,40 @@ def schedule(under_way: asking.Asking) -> None:
 
 def _prepare(
     cloud: snapshot.Snapshot,
-    asked: question.Question,
+    wanted: question.Question,
     judged: matrix.Matrix,
     closely: bool,
 ) -> tuple[asking.Asking, server.Server | None]:
     """Make the request that nova-conductor would send to the scheduler.
 
-    :param judged: ends where nova-api or conductor refuses the request without
-        asking the scheduler
+    :param judged: the matrix; it ends if nova-api or conductor refuses the
+        request without asking the scheduler
     :param closely: whether to ask nova-api
-    :returns: the question, in a context of the project, and the server if it
+    :returns: the request, in a context of the project; and the server if it
         exists
     """
     arguments: dict[str, typing.Any] = {}
-    if asked.destination:
+    if wanted.destination:
         arguments['destination'] = request.destination(
-            cloud, asked.destination
+            cloud, wanted.destination
         )
-    if asked.server is None:
-        ctxt = process.context(asked.project)
-        flavor = request.get_flavor(ctxt, asked.flavor)
-        image = request.get_image(ctxt, asked)
-        spec_obj = request.build(ctxt, cloud, asked, flavor, image)
+    if wanted.server is None:
+        ctxt = process.context(wanted.project)
+        flavor = request.get_flavor(ctxt, wanted.flavor)
+        image = request.get_image(ctxt, wanted)
+        spec_obj = request.build(ctxt, cloud, wanted, flavor, image)
         spec_obj.requested_destination = arguments.get('destination')
         with conducting(judged):
             request.set_up_group(ctxt, spec_obj)
         return asking.Asking(cloud, ctxt, spec_obj, judged), None
     existing = server.Server(
-        servers.Reader(cloud), asked.server, spec_obj=asked.stored
+        servers.Reader(cloud), wanted.server, spec_obj=wanted.stored
     )
-    existing.spec_obj.num_instances = asked.instances
-    if asked.operation == 'resize':
-        arguments['flavor'] = request.get_flavor(existing.ctxt, asked.flavor)
-    elif asked.operation == 'rebuild':
-        arguments['image'] = request.get_image(existing.ctxt, asked)
+    existing.spec_obj.num_instances = wanted.instances
+    if wanted.operation == 'resize':
+        arguments['flavor'] = request.get_flavor(existing.ctxt, wanted.flavor)
+    elif wanted.operation == 'rebuild':
+        arguments['image'] = request.get_image(existing.ctxt, wanted)
     operations: dict[str, Callable[..., None]] = {
         'boot': existing.boot,
         'migrate': existing.migrate,
@@ -275,10 +275,10 @@ def _prepare(
         'rebuild': existing.rebuild,
     }
     with conducting(judged):
-        operations[asked.operation](**arguments)
-    if closely and asked.operation in refusals.NEVER:
-        _ask_api(existing, asked.operation, judged)
-    _check_held(cloud, asked, judged)
+        operations[wanted.operation](**arguments)
+    if closely and wanted.operation in refusals.NEVER:
+        _ask_api(existing, wanted.operation, judged)
+    _check_held(cloud, wanted, judged)
     ctxt, spec_obj = existing.ctxt, existing.spec_obj
     return asking.Asking(cloud, ctxt, spec_obj, judged), existing
 
@@ -288,8 +288,8 @@ def _ask_api(
 ) -> None:
     """Add nova-api's refusal to begin an operation.
 
-    Where the server's state keeps it from that, the hosts are asked for all
-    the same: the state may be another when they are needed.
+    If only the server's state is the reason, the hosts are judged all the
+    same: the state may change before they are needed.
     """
     try:
         with existing.read() as (cctxt, instance):
@@ -306,23 +306,23 @@ def _ask_api(
 
 
 def _check_held(
-    cloud: snapshot.Snapshot, asked: question.Question, judged: matrix.Matrix
+    cloud: snapshot.Snapshot, wanted: question.Question, judged: matrix.Matrix
 ) -> None:
     """End a request if placement no longer accepts a server's allocations.
 
     Before a migration nova-conductor writes it for the migration; with each
     host that takes an evacuated server nova-scheduler writes it again.
     """
-    reason = _KEEPS.get(asked.operation)
-    if not reason or asked.server is None or judged.end is not None:
+    reason = _KEEPS.get(wanted.operation)
+    if not reason or wanted.server is None or judged.end is not None:
         return
     held = ledger.Ledger(
         cloud.client.read_allocations,
         cloud.providers.get_room,
         cloud.providers.get_stored,
     )
-    if violated := held.find_violated(asked.server):
-        stage = 'conductor' if asked.operation != 'evacuate' else 'placement'
+    if violated := held.find_violated(wanted.server):
+        stage = 'conductor' if wanted.operation != 'evacuate' else 'placement'
         cause, text = say_violated(violated)
         judged.stop(stage, cause, reason, text)
 

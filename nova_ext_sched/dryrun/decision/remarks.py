@@ -29,7 +29,7 @@ def add(
 ) -> None:
     """Add remarks on why the scheduler may have decided otherwise.
 
-    :param asked: was judged
+    :param asked: the request, after it was judged
     :param operation: of :class:`.question.Question`
     :param existing: the server, if it exists
     """
