@@ -24,18 +24,19 @@ from nova_ext_sched.cli import topology
 from nova_ext_sched.cmd import documents
 from nova_ext_sched.cmd import plan_report
 
-#: The columns of the servers found, and those of their numbers.
+#: The columns of the findings; each is a field of :class:`Finding`.
 COLUMNS = ('Server', 'Name', 'Project', 'Host', 'Policy', 'Reason')
+#: The columns of the summary.
 SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 
-#: Changes when a reader of the document must change.
+#: The number of the document's format: raised when its readers must change.
 FORMAT = 2
 
-# The most servers that people see, of all groups together, and the most
-# groups: no more than 60 lines of 80 columns.
+# The most servers in the text, and the most pairs of policy and reason that
+# share them: no more than 60 lines of 80 columns.
 _MOST_SERVERS = 20
-_MOST_GROUPS = 5
-# The most aggregates, projects or hosts that people see of a summary.
+_MOST_REASONS = 5
+# The most aggregates, projects or hosts in the text of a summary.
 _MOST_PLACES = 10
 
 
@@ -52,11 +53,11 @@ class Group:
 
 @dataclasses.dataclass
 class Finding:
-    """A violation of a policy by a server.
+    """A server that violates a policy, or that could not be judged.
 
     :ivar server: UUID
     :ivar project: ID
-    :ivar policy: its name, or not-judged
+    :ivar policy: the name of the policy, or not-judged
     :ivar server_group: null where the server is in none
     :ivar project_name: null where keystone does not tell it
     """
@@ -73,13 +74,13 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The number of servers that violate a policy in one place.
+    """The violating servers of one aggregate, project or host, counted.
 
-    :ivar name: the name of the place; the ID of a project
-    :ivar servers: servers that violate a policy
-    :ivar policies: of each policy, the servers that violate it
-    :ivar project_name: of a project alone; null where keystone does not tell
-        it
+    :ivar by: the kind of place
+    :ivar name: the name of the aggregate or host; the ID of the project
+    :ivar servers: number of servers that violate a policy
+    :ivar policies: number of servers that violate each policy, by its name
+    :ivar project_name: null unless it is a project whose name keystone knows
     """
 
     by: typing.Annotated[str, {'enum': ['aggregate', 'project', 'host']}]
@@ -90,18 +91,19 @@ class Place:
 
 
 @dataclasses.dataclass(frozen=True)
-class Totals(documents.Answer):
-    """The answer.
+class TotalsPart(documents.Answer):
+    """The answer, with the totals.
 
-    :ivar servers: servers that were read
-    :ivar violating: servers that violate a policy
-    :ivar not_judged: servers that a policy could not judge
-    :ivar policies: of every policy that is judged, the servers that violate it
-    :ivar in_use: of each host that is kept for failures and is not empty, the
-        servers on it
-    :ivar lacking: hosts to keep free for failures besides those that are,
-        until a failure is replaced however full the others are; null where no
-        policy keeps hosts, or not all were read
+    :ivar servers: number of servers read
+    :ivar violating: number of servers that violate a policy
+    :ivar not_judged: number of servers that a policy could not judge
+    :ivar policies: number of servers that violate each policy that is judged,
+        by its name
+    :ivar in_use: number of servers on each host that is kept for failures and
+        is not empty, by its name
+    :ivar lacking: further hosts to keep free so that any one host can fail
+        even when all are full; null where no policy keeps hosts, or not all
+        were read
     """
 
     servers: int
@@ -121,7 +123,7 @@ class Findings:
     :ivar findings: one for each server and policy
     """
 
-    answer: Totals
+    answer: TotalsPart
     findings: list[Finding]
 
 
@@ -132,7 +134,7 @@ class Summary:
     :ivar summary: by aggregate, by project and by host, the most servers first
     """
 
-    answer: Totals
+    answer: TotalsPart
     summary: list[Place]
 
 
@@ -176,9 +178,13 @@ def make(
     if summary:
         listed = places = _make_places(totals, projects)
         rows = [
-            (one.by, one.name, one.servers, report.Cell(one.policies, said))
-            for one in places
-            for said in [_say(one.policies)]
+            (
+                place.by,
+                place.name,
+                place.servers,
+                report.Cell(place.policies, _say_counts(place.policies)),
+            )
+            for place in places
         ]
         details = _tell_places(places, names)
     else:
@@ -189,7 +195,8 @@ def make(
         return {
             'answer': {
                 field.name: getattr(totals, field.name)
-                for field in dataclasses.fields(Totals)[1:]
+                for field in dataclasses.fields(TotalsPart)
+                if field.name != 'sentence'
             },
             'summary' if summary else 'findings': [
                 dataclasses.asdict(one) for one in listed
@@ -251,9 +258,10 @@ def draw(
 def _tell_groups(
     findings: Sequence[Finding], totals: typing.Any, names: cli_names.Names
 ) -> Iterator[report.Section]:
-    """Yield servers by policy and reason, the largest group first.
+    """Yield servers by policy, those with the most servers first, and reason.
 
-    The policies are in their order; servers that cannot be judged come last.
+    Within a policy the most frequent reason comes first. Servers that could
+    not be judged come last.
     """
     groups: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
@@ -263,12 +271,12 @@ def _tell_groups(
         groups,
         key=lambda key: (place.get(key[0], len(place)), -len(groups[key])),
     )
-    # The largest of each policy, then the second of each, and so on.
+    # The most frequent reason of each policy, then each's second, and so on.
     of_policies = [
         list(keys) for _, keys in itertools.groupby(ranked, lambda key: key[0])
     ]
     turns = itertools.chain(*itertools.zip_longest(*of_policies))
-    shown = {*itertools.islice(filter(None, turns), _MOST_GROUPS)}
+    shown = {*itertools.islice(filter(None, turns), _MOST_REASONS)}
     for key in filter(shown.__contains__, ranked):
         policy, reason = key
         servers = messages.count('server', len(groups[key]))
@@ -294,7 +302,7 @@ def _tell_groups(
 def _list_servers(
     findings: Sequence[Finding], names: cli_names.Names, with_project: bool
 ) -> list[report.Line]:
-    """Return servers, in the order in which people count hosts."""
+    """Return servers in the natural order of hosts: host2 before host10."""
     wide = max(len(one.host) for one in findings) * with_project
     return [
         report.Line(
@@ -312,8 +320,9 @@ def _list_servers(
 def _tell_places(
     places: Iterable[Place], names: cli_names.Names
 ) -> Iterator[report.Section]:
+    """Yield a table for each kind of place."""
     for by, group in itertools.groupby(places, lambda one: one.by):
-        # Projects with equal numbers are in the order of their IDs.
+        # Sorted anew: projects with equal numbers come by ID, not by name.
         ordered = sorted(
             ((_name(one, names), one.servers, one.policies) for one in group),
             key=lambda row: (-row[1], messages.in_order(row[0])),
@@ -322,7 +331,7 @@ def _tell_places(
         yield report.Section(
             '',
             [
-                (name, count, bar, _say(policies))
+                (name, count, bar, _say_counts(policies))
                 for (name, count, policies), bar in zip(
                     ordered, shown, strict=True
                 )
@@ -341,5 +350,5 @@ def _name(one: Place, names: cli_names.Names) -> str:
     )
 
 
-def _say(policies: dict[str, int]) -> str:
+def _say_counts(policies: dict[str, int]) -> str:
     return ', '.join(f'{policy} {count}' for policy, count in policies.items())

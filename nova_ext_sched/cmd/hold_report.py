@@ -67,8 +67,8 @@ def _sum_up(hold: plans.Hold, noun: str) -> str:
         )
     safe += ' can fail' + ', however full it is' * (hold.hold == 'full')
     if marked:
-        noun = 'more host' if number else 'host'
-        hosts = messages.count(noun, len(marked))
+        kind = 'more host' if number else 'host'
+        hosts = messages.count(kind, len(marked))
         shown = plan_report.say_hosts(marked)
         return f'Keep {hosts} free so that {safe}: {shown}'
     if not number:

@@ -24,10 +24,10 @@ from nova_ext_sched.dryrun.plan import plans
 #: The columns of the moves of rounds, in their order.
 COLUMNS = ('Round', *plan_report.COLUMNS)
 
-# The columns of the rounds that people read.
+# The columns of the table of rounds in the text.
 _HEADS = ('Round', 'Hosts', 'Moves', 'Live', 'Cold', 'Less redundancy')
 
-# The most rounds that people see, and hosts that cannot be emptied.
+# The most rounds in the text, and the most hosts that cannot be emptied.
 _MOST_ROUNDS = 20
 _MOST_HOSTS = 20
 
@@ -114,7 +114,7 @@ def _list_rounds(
 def _list_not_emptied(
     kept: Sequence[plans.NotEmptied], names: cli_names.Names
 ) -> Iterator[report.Section]:
-    """Yield the hosts, and the servers that stay on the first."""
+    """Yield the hosts not emptied, then stuck servers of the first."""
     if kept:
         wide = max(len(one.host) for one in kept[:_MOST_HOSTS])
         lines = [
@@ -144,8 +144,8 @@ def make_round(
     Whether further rounds follow is not known. Where there is no such round,
     the report says why.
 
-    :param number: which one, from 1; the others as of :func:`make_rounds`
-    :raises base.UsageError: there are some, and none of this number
+    :param number: the round's, from 1; the others as of :func:`make_rounds`
+    :raises base.UsageError: there are rounds, but none with this number
     """
     if not planned.rounds:
         return make_rounds(planned, remarks, faults, hosts, names)
@@ -171,7 +171,7 @@ def make_round(
 def _count_moves(
     round_: plans.Round, domains: Mapping[str, Sequence[str]]
 ) -> tuple[object, ...]:
-    """Return the cells of a round besides its number."""
+    """Return the cells of a round's row, without its number."""
     methods = collections.Counter(move.method for move in round_.moves)
     return (
         _say_empty(round_.hosts, domains),
@@ -196,7 +196,7 @@ def _say_kept(kept: plans.NotEmptied) -> str:
 def _say_empty(
     hosts: Sequence[str], domains: Mapping[str, Sequence[str]]
 ) -> str:
-    """Return names of hosts, after the failure domain that they share.
+    """Return host names, with the failure domain that they share first.
 
     :param domains: of every host
     """
@@ -214,7 +214,9 @@ def _say_weakest(groups: Sequence[plans.Group]) -> str:
     """Describe the group on the fewest hosts; count the others."""
     if not groups:
         return ''
-    text = plan_report.compare(min(groups, key=lambda one: one.hosts))
+    text = plan_report.say_lost_redundancy(
+        min(groups, key=lambda one: one.hosts)
+    )
     if more := len(groups) - 1:
         text += f'; {messages.count("more group", more)}'
     return text

@@ -36,8 +36,8 @@ COLUMNS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Moving(documents.Said):
-    """The common parts of plans of migrations.
+class MigrationParts(documents.Said):
+    """The parts of the document that every plan of migrations has.
 
     :ivar shut_down: UUIDs of the running servers that are shut down for their
         move, in the order of the moves
@@ -48,7 +48,7 @@ class Moving(documents.Said):
 
 @dataclasses.dataclass(frozen=True)
 class Survival(documents.Said):
-    """The parts of survive's document besides its failures.
+    """The parts of survive's document other than its failures.
 
     :ivar lose: the kind of failure: host or domain
     """
@@ -57,8 +57,8 @@ class Survival(documents.Said):
 
 
 @dataclasses.dataclass(frozen=True)
-class HoldParts(Moving):
-    """The parts of the document of survive --hold besides the plan.
+class HoldParts(MigrationParts):
+    """The parts of the document of survive --hold other than the plan.
 
     :ivar lose: the kind of failure: host or domain
     """
@@ -71,33 +71,38 @@ SCHEMA = (
     'What nova-ext-sched mend, drain, make-room, maintain and survive print '
     'with -f json and -f yaml',
     plan_format.FORMAT,
-    (plans.Plan, Moving, *documents.COMMON),
-    (plans.Room, Moving, *documents.COMMON),
+    (plans.Plan, MigrationParts, *documents.COMMON),
+    (plans.Room, MigrationParts, *documents.COMMON),
     (plans.Hold, HoldParts, *documents.COMMON),
-    (plans.Rounds, Moving, *documents.COMMON),
+    (plans.Rounds, MigrationParts, *documents.COMMON),
     (plans.Outcome, Survival, *documents.COMMON),
 )
 
 NO_NAMES = cli_names.Names()
 
-# The most moves that people see, and the most hosts that they leave.
+# The most moves in the text, and the most source hosts with moves of theirs.
 _MOST_MOVES = 20
 _MOST_SOURCES = 5
-# The most hosts that people see in a table of where servers go.
+# The most hosts in the table that counts the servers of each.
 _MOST_HOSTS_SHOWN = 10
-# So many moves from one host are below its name.
+# Moves are below their source host if runs of moves from the same host are
+# this long on average.
 _SHORTEST_RUN = 4
-# The most servers without a place that people see, the most reasons, and the
-# most hosts that they are from.
+# The most servers in a list of servers: of those without a place, over all
+# reasons; of those that are shut down.
 _MOST_SERVERS = 10
+# The most reasons for which servers have no place.
 _MOST_CAUSES = 5
+# The most hosts, or failures, whose servers without a place are listed.
 _MOST_DETAILED = 3
+# The most server groups with less redundancy.
 _MOST_GROUPS = 10
 # The most hosts that get far more servers than others.
 _MOST_CROWDED = 3
-# The most characters of hosts in ranges; of more, so many hosts are named.
+# Ranges of hosts with more characters are replaced with the first hosts.
 _LONGEST_RANGES = 60
 _MOST_HOSTS = 3
+# The most CPU features named for a move.
 _MOST_FEATURES = 3
 
 
@@ -135,7 +140,7 @@ def make(
         sections.append(
             report.Section(
                 'Server groups with less redundancy:',
-                list(map(compare, plan.groups)),
+                list(map(say_lost_redundancy, plan.groups)),
                 _MOST_GROUPS,
                 'server group',
             )
@@ -153,7 +158,7 @@ def make(
 
 
 def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
-    """Return the names of the server groups that keep servers."""
+    """Return the names of the server groups in the servers' reasons."""
     from nova_ext_sched.dryrun.cloud import groups
 
     return cli_names.Names(
@@ -166,10 +171,10 @@ def finish(
     made: plans.Plan | plans.Rounds | plans.Outcome,
     **more: object,
 ) -> report.Report:
-    """Return a report with the whole document.
+    """Return the report of a plan, with its whole document.
 
-    The running servers that a plan shuts down are in its first sentence, and
-    are listed before all else.
+    The first lines count the running servers that the plan shuts down; the
+    first section after the answer lists them.
 
     :param told: the sentences and sections of this kind of plan
     :param more: further parts of the document
@@ -185,8 +190,8 @@ def finish(
         *_say_crowded(made),
         *_say_time(made),
         *_count_paused(made),
-        *_count_lesser(made),
-        *_count_left(made),
+        *_warn_of_cpu_features(made),
+        *_count_gone(made),
     ]
     whole = dataclasses.replace(
         told,
@@ -202,7 +207,10 @@ def finish(
 def _get_parts(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Sequence[plans.Plan | plans.Round]:
-    """Return the parts with migrations of running servers, not failures."""
+    """Return the plan itself, or its rounds.
+
+    Not failures: evacuations shut down, pause or live-migrate no server.
+    """
     if isinstance(made, plans.Plan):
         return [made]
     return made.rounds if isinstance(made, plans.Rounds) else ()
@@ -215,7 +223,8 @@ def _number_shut_down(
 
     Each round counts its turns from 1, as its own plan does.
 
-    :returns: the round in words, empty in a plan without; the turn; the move
+    :returns: a prefix that names the round (``round 2: ``), empty for a plan
+        without rounds; the turn; the move
     """
     for number, part in enumerate(_get_parts(made), 1):
         round_ = f'round {number}: ' * isinstance(part, plans.Round)
@@ -225,9 +234,10 @@ def _number_shut_down(
 
 
 def _say_shut_down(moves: Sequence[plans.Move], joint: str) -> str:
-    """Return the second sentence of a plan that shuts down servers.
+    """Return the end of the head that counts the servers that are shut down.
 
-    :param joint: the text between both sentences
+    :param joint: ends the head before it
+    :returns: empty without such servers
     """
     if not moves:
         return ''
@@ -256,6 +266,8 @@ def _list_shut_down(
 
     :param numbered: as :func:`_number_shut_down` yields them
     """
+    if not numbered:
+        return []
     lines = [
         report.Line(
             f'{round_}{move.host} {_to(move)}: it '
@@ -267,11 +279,14 @@ def _list_shut_down(
         for round_, turn, move in numbered
     ]
     title = 'Running servers that are shut down:'
-    return [report.Section(title, lines, _MOST_SERVERS, 'move')] * bool(lines)
+    return [report.Section(title, lines, _MOST_SERVERS, 'move')]
 
 
 def _make_part(made: typing.Any) -> dict[str, typing.Any]:
-    """Return a dataclass with moves, as documents have it."""
+    """Return a plan, rounds or an outcome as a dictionary for the document.
+
+    :func:`.plan_format.make_moves` completes the moves.
+    """
     described = dataclasses.asdict(made)
     for part in (
         described,
@@ -301,15 +316,20 @@ def _count_paused(
     if number:
         yield (
             f'{messages.count("moved server", number)} '
-            f'{messages.agree(number, "is", "are")} paused: moved live once '
-            'more without a resume between, a guest can be lost.'
+            f'{messages.agree(number, "is", "are")} paused. Resume '
+            f'{messages.agree(number, "it", "them")} before another live '
+            'migration, or '
+            f'{messages.agree(number, "its guest", "guests")} can be lost.'
         )
 
 
 def _say_crowded(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
-    """Yield hosts that get far more servers than others, with the weigher."""
+    """Yield a sentence for each host that gets far more servers than others.
+
+    It names the weigher that prefers the host.
+    """
     whole = made if isinstance(made, plans.Plan) else plans.Plan(moves=[])
     for one in whole.crowded[:_MOST_CROWDED]:
         preferred = f' ({one.weigher} prefers it)' if one.weigher else ''
@@ -322,7 +342,7 @@ def _say_crowded(
 def _say_time(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
-    """Yield about how long the moves take, where that is known."""
+    """Yield a sentence on about how long the moves take, if that is known."""
     if isinstance(made, plans.Outcome) or made.seconds is None:
         return
     yield (
@@ -331,10 +351,13 @@ def _say_time(
     )
 
 
-def _count_lesser(
+def _warn_of_cpu_features(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
-    """Yield how many servers are moved to hosts with other CPU features."""
+    """Yield warnings of moves that CPU features may make nova refuse.
+
+    In rounds also of those back, from hosts with more features.
+    """
     parts = _get_parts(made)
     if number := sum(bool(move.lacks) for one in parts for move in one.moves):
         yield (
@@ -353,10 +376,10 @@ def _count_lesser(
             )
 
 
-def _count_left(
+def _count_gone(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
-    """Yield how many servers have left while the plan was made."""
+    """Yield how many servers were deleted or moved during the planning."""
     if number := len(made.deleted_meanwhile):
         was = messages.agree(number, 'was', 'were')
         being = messages.agree(number, 'is', 'are')
@@ -370,7 +393,7 @@ def _count_left(
 
 
 def list_moves(moves: Sequence[plans.Move]) -> Iterator[report.Section]:
-    """Yield the moves in their order; of many, first where servers go."""
+    """Yield the moves in order; of many, first the table of destinations."""
     if len(moves) > _MOST_MOVES:
         yield _count_by_host(moves)
     if moves:
@@ -378,7 +401,7 @@ def list_moves(moves: Sequence[plans.Move]) -> Iterator[report.Section]:
 
 
 def _count_by_host(moves: Sequence[plans.Move]) -> report.Section:
-    """Return how many servers each host gets, the most first."""
+    """Return a table of the servers that each host gets, the most first."""
     methods: dict[str, collections.Counter[str]] = {}
     for move in moves:
         counted = methods.setdefault(move.expected, collections.Counter())
@@ -405,9 +428,9 @@ def _count_by_host(moves: Sequence[plans.Move]) -> report.Section:
 
 
 def _list_in_order(moves: Sequence[plans.Move]) -> report.Section:
-    """Return the moves in their order; those from one host after its name.
+    """Return the moves in order, below the name of their source host.
 
-    Where hosts take turns, each move names its own.
+    Where source hosts alternate, each line names its own instead.
     """
     title = 'Moves, in order:'
     runs = [
@@ -451,7 +474,7 @@ def _list_move(turn: int, move: plans.Move, host: str = '') -> report.Line:
 def list_stuck(
     title: str, stuck: Sequence[plans.Stuck], names: cli_names.Names
 ) -> report.Section:
-    """Return each reason with its servers."""
+    """Return a section of the reasons, each with its servers."""
     by_reason: dict[tuple[str, str], dict[str, report.Line]] = {}
     for one in stuck:
         of_reason = by_reason.setdefault((one.reason, one.would_help), {})
@@ -478,10 +501,11 @@ def list_first_stuck(
     stuck: Mapping[str, Sequence[plans.Stuck]],
     names: cli_names.Names,
 ) -> report.Section:
-    """Return each reason with the servers of the first hosts, or failures.
+    """Return the reasons of the servers of the first hosts, or failures.
 
-    :param title: their names follow it: ``Cannot be moved from``
-    :param stuck: the servers, by these names
+    :param title: a phrase that the names of these hosts or failures complete,
+        such as ``Cannot be moved from``
+    :param stuck: servers by the name of their host or failure
     """
     first = dict(itertools.islice(stuck.items(), _MOST_DETAILED))
     return list_stuck(
@@ -494,7 +518,7 @@ def list_first_stuck(
 def say_lacking(hosts: Sequence[str] | None) -> Iterator[str]:
     """Yield a sentence if the hosts kept for failures are not enough.
 
-    :param hosts: names of those to keep besides
+    :param hosts: names of the further hosts to keep free; None if unknown
     """
     if hosts:
         yield (
@@ -512,7 +536,7 @@ def say_of_those_read(faults: Sequence[str]) -> str:
 
 
 def count_causes(stuck: Iterable[plans.Stuck]) -> str:
-    """Return the causes, each with its number where there are several."""
+    """Return the causes, with numbers of servers if there are several."""
     causes = plans.count_causes(stuck)[:_MOST_CAUSES]
     return ', '.join(
         one.cause
@@ -562,7 +586,7 @@ def _to(one: plans.Move) -> str:
 def make_rows(
     moves: Iterable[plans.Move],
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of moves, of :data:`COLUMNS`."""
+    """Yield a row of :data:`COLUMNS` for each move."""
     for turn, move in enumerate(moves, 1):
         yield (
             turn,
@@ -602,7 +626,7 @@ def make_stuck_rows(
 def say_room(room: plans.Room, whom: str = '') -> str:
     """Return how many moves make room, and on which hosts.
 
-    :param whom: the servers that it is for, after a blank
+    :param whom: for which servers, with a blank before: `` for 3 servers``
     """
     moves = messages.count('move', len(room.moves))
     verb = messages.agree(len(room.moves), 'makes', 'make')
@@ -613,7 +637,7 @@ def say_room(room: plans.Room, whom: str = '') -> str:
 
 
 def say_hosts(hosts: Sequence[str]) -> str:
-    """Return names as people count them; of many that are long the first."""
+    """Return host names as ranges; if these are long, the first few names."""
     # Blanks, where the list can wrap.
     shown = re.sub(', *', ', ', messages.in_ranges(hosts))
     if len(shown) > _LONGEST_RANGES:
@@ -623,8 +647,8 @@ def say_hosts(hosts: Sequence[str]) -> str:
     return shown
 
 
-def compare(group: plans.Group) -> str:
-    """Describe the hosts of a group before and after."""
+def say_lost_redundancy(group: plans.Group) -> str:
+    """Describe on how many fewer hosts and failure domains a group is."""
     counts = (
         ('on', 'host', group.hosts_before, group.hosts),
         ('in', 'failure domain', group.domains_before, group.domains),

@@ -47,7 +47,10 @@ class PausedTestCase(testtools.TestCase):
             for n in (1, 2)
         ]
         made = plan_report.make(plan_cases.make_plan(moves), [], [])
-        said = '1 moved server is paused: moved live once more without a'
+        said = (
+            '1 moved server is paused. Resume it before another live '
+            'migration, or its guest can be lost.'
+        )
         self.assertIn(said, made.sentence)
         [first, second] = made.sections[-1].rows
         self.assertIn('live (paused)', str(first))
