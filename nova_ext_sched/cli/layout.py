@@ -5,6 +5,8 @@
 Lines end between words. A name or a UUID is broken only where it is longer
 than a line. Widths count the columns of a terminal: a wide character, as in a
 Japanese name, takes two.
+
+``paper`` is the rich Console that prints a renderable.
 """
 
 from collections.abc import Iterator
@@ -32,18 +34,19 @@ SEE_ALL = '--all lists all'
 #: In place of a number of what was not counted.
 NONE = '-'
 
-# The fewest columns of a text. Where a label leaves fewer, the text is below
-# it; where indentation does, a line is longer than the width.
+# The narrowest text. If a label leaves less, the text is below the label; if
+# the indentation does, lines are longer than the width.
 _NARROWEST = 20
 
 # Narrower tables show no bars. rich has two blanks between columns.
 _NARROWEST_WITH_BARS = 60
 _GAP = 2
 _UNLIMITED = 10_000
-# The length of a UUID.
-_LONGEST_NAME = 36
+_UUID_WIDTH = 36
+# Beside bars, a first column with texts up to this length does not wrap.
+_LONGEST_UNBROKEN = 36
 
-# So much of a server's name is seen on every terminal.
+# Names of servers are not cut shorter, however narrow the terminal is.
 _SHORTEST_NAME = 12
 
 _UUID = re.compile(r'\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
@@ -52,24 +55,24 @@ _CONTROL = re.compile(
     '[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]'
 )
 _BLANKS = str.maketrans(dict.fromkeys('\n\v\f\r', ' '))
-# Follows a wide character where characters are counted as columns.
+# A filler after each wide character, so that len() counts columns.
 _SECOND_HALF = '\ue000'
 
 
 class Line(typing.NamedTuple):
-    """A row that people read.
+    """A row of a section's text.
 
     :ivar text: wraps
-    :ivar label: the number before it; numbers of a section end in one column
-    :ivar name: of a server, as a user wrote it; it stands before the text, as
-        much of it as has room
-    :ivar notes: paragraphs below it
-    :ivar commands: commands of a shell below it, which never wrap, so that
-        they can be pasted
+    :ivar label: a number or a text before the line; numbers are right-aligned
+    :ivar name: a server's, as a user wrote it; before the text, with its
+        middle cut out if it has no room
+    :ivar notes: paragraphs below the line
+    :ivar commands: commands of a shell below the line, which never wrap, so
+        that they can be pasted
     :ivar style: of the label
-    :ivar uuid: of the server; it ends the line where all lines have room for
-        it and where another has this name, and begins that of one without
-    :ivar below: details of it, a section without a title
+    :ivar uuid: the server's: at the end of the line if all lines have room for
+        it or the name is not unique; in place of a name that is missing
+    :ivar below: further rows below the line, a section without a title
     """
 
     text: str
@@ -86,18 +89,20 @@ class Line(typing.NamedTuple):
 class Section:
     """A part of a text for people; a rich Console prints it.
 
-    :ivar title: the paragraph that it begins with
-    :ivar rows: lines, or the cells of a table. Numbers and :data:`NONE` stand
-        to the right. A cell that is a list is a text and notes on it; one that
-        is no text is rich's.
-    :ivar most: how many rows are seen of more; None for all. The last one is
-        written in place of a line that would count it.
+    :ivar title: the paragraph that the section begins with
+    :ivar rows: lines, or the cells of a table. Numbers and :data:`NONE` are
+        right-aligned. A list is a text with notes below it; a renderable of
+        rich is printed as it is.
+    :ivar most: the number of rows shown; None for all. A single further row is
+        shown too: the line that counts it would take as much room.
     :ivar noun: the name of a row, in the singular
-    :ivar columns: the heads of a table; empty for lines. One of bars has none
-    :ivar apart: whether an empty line comes before it
-    :ivar indent: how far lines, and what of the title wraps, are set in
+    :ivar columns: the heads of a table, empty for a column of bars; no heads
+        for lines
+    :ivar apart: whether an empty line comes before the section
+    :ivar indent: indentation of the lines, and of the title's second and
+        further ones
     :ivar body: a renderable in place of rows
-    :ivar style: of the title; by default that of a heading where rows follow
+    :ivar style: of the title; by default that of a heading if rows follow
     """
 
     title: str = ''
@@ -122,7 +127,7 @@ class Section:
         yield from self.lay(width)
 
     def lay(self, width: int) -> Iterator[console.RenderableType]:
-        """Yield the rows, and how many more there are."""
+        """Yield the rows that are shown, and the number of the others."""
         rows, most = self.rows, self.most
         shown = rows if most is None or len(rows) <= most + 1 else rows[:most]
         if self.columns and shown:
@@ -137,7 +142,7 @@ class Section:
 
 @dataclasses.dataclass(frozen=True)
 class Indented:
-    """A cell of a table that is set in, with its notes."""
+    """An indented cell of a table, with its notes."""
 
     cell: object
 
@@ -156,10 +161,10 @@ class Indented:
 
 
 def revise(section: Section, is_whole: bool, domain: str = '') -> Section:
-    """Return a section as somebody wants to see it.
+    """Return a section without the hosts' domain; unfolded if all is wanted.
 
-    :param is_whole: whether nothing is to be folded
-    :param domain: what names of hosts end with that is not to be shown, as
+    :param is_whole: whether to fold nothing
+    :param domain: the suffix to remove from host names, such as
         ``.prod.example.net``
     """
     end = re.compile(rf'(?<=[\w]){re.escape(domain)}(?![\w-]|\.\w)')
@@ -194,7 +199,7 @@ def revise(section: Section, is_whole: bool, domain: str = '') -> Section:
 
 
 def pad(text: str, width: int) -> str:
-    """Return a text with blanks behind it, up to a number of columns."""
+    """Return a text with blanks after it, up to a number of columns."""
     return text + ' ' * (width - rich_cells.cell_len(text))
 
 
@@ -209,12 +214,12 @@ def _wrap(
 ) -> Iterator[rich_text.Text]:
     """Yield the lines of a paragraph; without text an empty one.
 
-    :param indent: how far the paragraph is set in
-    :param label: the beginning of the first line; the others are set in
-        as far as it reaches. One that leaves no room stands by itself
-    :param hang: how far the others are set in where there is no label
+    :param indent: of the paragraph
+    :param label: begins the first line; later lines are indented to its end.
+        If it leaves no room for the text, it is a line of its own
+    :param hang: further indentation of later lines if there is no label
     """
-    label = _count_halves(disarm(label))
+    label = _fill_wide(disarm(label))
     if label and indent + len(label) + _NARROWEST > width:
         yield from _wrap(label.rstrip(), width, indent, style=label_style)
         indent, label = indent + hang, ''
@@ -222,7 +227,7 @@ def _wrap(
     later = ' ' * (len(first) if label else indent + hang)
     text = messages.without_secrets(text).expandtabs().translate(_BLANKS)
     lines = textwrap.wrap(
-        _count_halves(disarm(text)),
+        _fill_wide(disarm(text)),
         max(width, len(later) + _NARROWEST),
         initial_indent=first,
         subsequent_indent=later,
@@ -241,8 +246,11 @@ def _wrap(
         before, before_style = later, ''
 
 
-def _count_halves(text: str) -> str:
-    """Return a text with as many characters as it has columns."""
+def _fill_wide(text: str) -> str:
+    """Return a text with a filler after each wide character.
+
+    Its length is the number of its columns.
+    """
     if text.isascii():
         return text
     return ''.join(
@@ -288,7 +296,7 @@ def _name(lines: Sequence[Line], width: int) -> Iterator[str]:
         _cut(messages.clean(line.name), width - wide - _GAP) for line in lines
     ]
     longest = max(map(count, names), default=0)
-    has_room = longest + wide + 2 * _GAP + _LONGEST_NAME <= width
+    has_room = longest + wide + 2 * _GAP + _UUID_WIDTH <= width
     for line, name in zip(lines, names, strict=True):
         if not line.uuid:
             yield line.text
@@ -302,7 +310,10 @@ def _name(lines: Sequence[Line], width: int) -> Iterator[str]:
 
 
 def _cut(name: str, room: int) -> str:
-    """Return a name without its middle: many end in a number."""
+    """Return a name that fits; if it does not, without its middle.
+
+    Names often differ in a number at their end alone.
+    """
     room = max(room, _SHORTEST_NAME)
     if rich_cells.cell_len(name) <= room:
         return name
@@ -311,16 +322,19 @@ def _cut(name: str, room: int) -> str:
 
 
 def _take(name: str, room: int) -> str:
-    """Return the beginning of a name that has room."""
-    halves = _count_halves(name)[:room]
-    taken = halves.replace(_SECOND_HALF, '')
-    # Not half a character.
+    """Return as much of the beginning of a name as fits."""
+    filled = _fill_wide(name)[:room]
+    taken = filled.replace(_SECOND_HALF, '')
+    # Without a wide character that was cut in half.
     return taken if rich_cells.cell_len(taken) <= room else taken[:-1]
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table; the widest columns wrap."""
+    """A table; the widest columns wrap.
+
+    :ivar names: the heads of the columns; empty for a column of bars
+    """
 
     names: Sequence[str]
     rows: Sequence[typing.Any]
@@ -349,7 +363,10 @@ class Table:
             yield from (*line, segment.Segment.line())
 
     def _build(self, bar_width: int) -> table.Table:
-        """Return rich's table; without a width for bars, without them."""
+        """Return rich's table.
+
+        :param bar_width: of the column of bars; 0 for a table without bars
+        """
         shown = table.Table(
             box=None, pad_edge=False, header_style=terminal.HEADING
         )
@@ -363,8 +380,10 @@ class Table:
             )
             if is_bar and not (bar_width and any(cells)):
                 continue
-            # A name is not broken for a bar.
-            is_name = bool(bar_width) and not columns and _are_words(cells)
+            # If there are bars, the first column does not wrap for them.
+            is_name = (
+                bool(bar_width) and not columns and _are_short_texts(cells)
+            )
             columns.append(cells)
             shown.add_column(
                 render(name),
@@ -381,9 +400,9 @@ class Table:
 def _count_edge(
     paper: console.Console, options: console.ConsoleOptions
 ) -> int:
-    """Return by how much a last column is wider than the width that it gets.
+    """Return by how much rich makes the last column wider than its width.
 
-    Before 14.3 rich adds the padding that the edge of a table has not.
+    Before 14.3 it adds padding there, although pad_edge is False.
     """
     two = table.Table('', '', box=None, pad_edge=False, show_header=False)
     two.columns[1].width = 1
@@ -392,9 +411,10 @@ def _count_edge(
     return wide.maximum - len('x  x')
 
 
-def _are_words(cells: Sequence[object]) -> bool:
+def _are_short_texts(cells: Sequence[object]) -> bool:
     return all(
-        isinstance(cell, str) and len(cell) <= _LONGEST_NAME for cell in cells
+        isinstance(cell, str) and len(cell) <= _LONGEST_UNBROKEN
+        for cell in cells
     )
 
 

@@ -2,8 +2,8 @@
 
 """The options that several commands have.
 
-They describe a server which is yet to be created, choose servers, or name a
-change before it is made.
+They describe a server that is yet to be created, choose servers, or suppose a
+change (what if).
 """
 
 import argparse
@@ -19,7 +19,7 @@ from nova_ext_sched.cli import base
 
 _REPEATABLE = {'action': 'append', 'default': []}
 
-# What describes a new server, but its flavor.
+# The options that describe a new server, except its flavor.
 _OF_SERVER: dict[str, dict[str, typing.Any]] = {
     '--image': {
         'metavar': 'IMAGE',
@@ -61,16 +61,16 @@ _OF_SERVER: dict[str, dict[str, typing.Any]] = {
 
 
 def _list_names(options: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that options have in the arguments."""
+    """Return the attribute names of options in the parsed arguments."""
     return tuple(one.removeprefix('--').replace('-', '_') for one in options)
 
 
-#: The names that what describes a new server has in the arguments.
+#: The attribute names of the options of a new server.
 NAMES = _list_names(_OF_SERVER)
 
 
 def add_server(group: typing.Any) -> None:
-    """Add the options of a new server, but its flavor.
+    """Add the options of a new server, except its flavor.
 
     :param group: argparse's parser, or a group of it
     """
@@ -86,15 +86,15 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         metavar='AGGREGATE',
         action='append',
         default=[],
-        help='only servers on hosts of this aggregate (name, UUID or ID), '
-        'besides those of --host (repeatable)',
+        help='only servers on hosts of this aggregate (name, UUID or ID) or '
+        'on a --host (repeatable)',
     )
     which.add_argument(
         '--host',
         metavar='HOST',
         action='append',
         default=[],
-        help='only servers on this host, besides those of --aggregate '
+        help='only servers on this host or on hosts of an --aggregate '
         '(repeatable)',
     )
     which.add_argument(
@@ -130,7 +130,8 @@ def add_option(parser: typing.Any, meaning: str) -> None:
 # The last word of options whose values nobody but nova is to see.
 _SECRET = re.compile('(password|secret|secrets|token|secret_key)$')
 
-# What becomes of an aggregate: the form, and in words.
+# Supposed changes of an aggregate: the form of the value, the verb (sentences
+# use it, too), and its object for the help.
 _OF_AGGREGATES = {
     '--aggregate-property': ('KEY=VALUE', 'had', 'this metadata'),
     '--no-aggregate-property': ('KEY', 'had no', 'metadata with this key'),
@@ -138,13 +139,14 @@ _OF_AGGREGATES = {
     '--no-aggregate-host': ('HOST', 'did not have', 'this host'),
 }
 
-# What becomes of hosts: the form, and in words.
+# Supposed changes of hosts: the form of the value, and a clause for the help
+# with {} for the host.
 _OF_HOSTS = {
     '--add-host': (
         'LIKE[:N|:min][@DOMAIN]',
-        'there were N more hosts (default 1) like {}, without servers; in '
-        'one failure domain, or in each in turn; min: the fewest that are '
-        'enough',
+        'there were N more empty hosts (default 1) like {}: in failure domain '
+        'DOMAIN, by default in all in turn; min: as few as let the command '
+        'end with status 0',
     ),
     '--without-host': (
         'HOST',
@@ -153,13 +155,13 @@ _OF_HOSTS = {
     '--enable-host': ('HOST', 'the nova-compute of {} were enabled and up'),
 }
 
-#: The names that changes of aggregates have in the arguments, and all changes.
+#: The attribute names of the changes of aggregates, and of all changes.
 OF_AGGREGATES = _list_names(_OF_AGGREGATES)
 CHANGES = 'option', *_list_names(_OF_HOSTS), *OF_AGGREGATES
 
 
 def add_change(parser: argparse.ArgumentParser) -> None:
-    """Add a change before it is made."""
+    """Add the what-if options, which suppose a change."""
     group = parser.add_argument_group(
         'what if', 'answer as if a change were made (repeatable)'
     )
@@ -186,15 +188,15 @@ def add_change(parser: argparse.ArgumentParser) -> None:
 def list_supposed(
     parsed_args: argparse.Namespace,
 ) -> list[plan_format.Supposed]:
-    """Return the suppositions of the options of :func:`add_change`.
+    """Return the supposed changes, with secret values masked.
 
-    In the order of the options; secret values are masked.
+    They are in the order in which :func:`add_change` adds the options.
     """
     return [one for one, _ in _suppose(parsed_args)]
 
 
 def say_supposed(parsed_args: argparse.Namespace) -> str:
-    """Return the same as the beginning of a sentence; empty without any.
+    """Return the supposed changes as an if-clause; empty if there are none.
 
     ``If aggregate windows had trait:X=required: ``
     """
@@ -205,7 +207,7 @@ def say_supposed(parsed_args: argparse.Namespace) -> str:
 def _suppose(
     parsed_args: argparse.Namespace,
 ) -> Iterator[tuple[plan_format.Supposed, str]]:
-    """Yield suppositions, each with its words for people."""
+    """Yield the supposed changes, each with its words for people."""
     for name, value in getattr(parsed_args, 'option', ()):
         group, _, short = name.rpartition('.')
         shown = mask(name, value)
@@ -216,6 +218,7 @@ def _suppose(
     for added in getattr(parsed_args, 'add_host', ()):
         rest, at, domain = added.partition('@')
         like, _, number = rest.partition(':')
+        # "min" was replaced with a number (:meth:`..scheduler.Lister._use`).
         hosts = messages.count(
             'more host', int(number) if number.isdigit() else 1
         )
@@ -245,7 +248,7 @@ def _suppose(
 
 
 def mask(name: str, value: str) -> str:
-    """Return the value of an option of nova.conf, unless it is a secret."""
+    """Return the value of an option of nova.conf; ``***`` for a secret."""
     if _SECRET.search(name.lower()):
         return '***'
     return messages.without_secrets(value)
@@ -254,11 +257,11 @@ def mask(name: str, value: str) -> str:
 def add_named(
     parser: typing.Any, name: str, help_: str, dest: str = ''
 ) -> None:
-    """Add an option that can be repeated, and the same as an argument.
+    """Add a repeatable option, and a positional argument that means the same.
 
     :param parser: argparse's, or a group of it
-    :param name: of the option, without dashes
-    :param dest: the name in the arguments; by default that of the option
+    :param name: the option's, without dashes
+    :param dest: the attribute name of both; by default that of the option
     """
     parser.add_argument(
         f'--{name}',

@@ -294,7 +294,7 @@ class _Signs(typing.NamedTuple):
 
 
 def _draw_map(drawn: topology.Map) -> Iterator[str]:
-    by, groups, signs = drawn.lay_out()
+    by, groups, signs = drawn.collect_rows()
     marks = {}
     for host, sign in signs.items():
         meant = _say(host)
@@ -310,7 +310,7 @@ def _draw_map(drawn: topology.Map) -> Iterator[str]:
         name = messages.clean(group.name or topology.NO_GROUP)
         shown = ''.join(marks[host] for host in group.hosts)
         counts = collections.Counter(
-            meanings.get(signs[host].meaning, '') for host in group.hosts
+            meanings.get(signs[host].legend_key, '') for host in group.hosts
         )
         aloud = ', '.join(f'{n} {what}' for what, n in counts.most_common())
         cell = _Signs(

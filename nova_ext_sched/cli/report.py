@@ -2,17 +2,17 @@
 
 """Reports of commands: text for people, documents and rows for programs.
 
-A command makes a :class:`Report` before anything is written, and declares what
-people read as :class:`Section`. It lays out nothing::
+A command makes a :class:`Report` before anything is written. Its text is a
+list of :class:`Section`, which this package lays out::
 
     sentence, first = report.begin('2 of 9 servers fail', 'Cell b is silent.')
     details = report.Section('Servers:', ['a', 'b'], 20, 'server')
     return report.Report(sentence, [*first, details], rows, status=3)
 
-The first lines are the answer. What belongs to them follows, and what is long
-is folded, with a count and the way to see all. ``--max-width`` means the same
-everywhere: the most columns of a line. By default these are the terminal's,
-those of ``COLUMNS`` where it is set, and 80 where there is neither.
+The first lines are the answer. Remarks and details follow; long lists are
+folded, with a count and the option that shows all. ``--max-width`` is the
+greatest width of a line in all of them. By default it is that of the terminal,
+``COLUMNS`` where it is set, and 80 where there is neither.
 """
 
 import argparse
@@ -63,10 +63,11 @@ class Report:
     :ivar sentence: the answer in one line, for whoever gets rows
     :ivar sections: the text for people, the answer first
     :ivar rows: of the command's columns
-    :ivar document: returns everything as one mapping; None where rows have it
+    :ivar document: returns the whole document; None if the rows have
+        everything
     :ivar status: the exit status
-    :ivar hosts: the names of all hosts, where any is among what people read.
-        A domain that they share is not shown in a terminal
+    :ivar hosts: the names of all hosts; the text leaves the domain out that
+        they share. Empty if the text names no host
     """
 
     sentence: str
@@ -87,14 +88,15 @@ def begin(
 
     :param head: a clause, without its stop
     :param remarks: sentences
-    :param counts: numbers that the head relies on, and their nouns
-    :param styles: of what is counted; by default each is bad
+    :param counts: numbers below the head, each with its noun
+    :param styles: the style of each number, by its noun; by default
+        :data:`.terminal.BAD`
     """
-    parts = ', '.join(f'{what} {number}' for number, what in counts)
+    parts = ', '.join(f'{noun} {number}' for number, noun in counts)
     first = f'{head}: {parts}.' if parts else f'{head}.'
     lines = [
-        Line(what, number, style=styles.get(what, terminal.BAD))
-        for number, what in counts
+        Line(noun, number, style=styles.get(noun, terminal.BAD))
+        for number, noun in counts
     ]
     return ' '.join((first, *remarks)), [
         Section(f'{head}:' if parts else first, lines, style=terminal.ANSWER),
@@ -107,13 +109,14 @@ def add_map(
     parsed_args: argparse.Namespace,
     draw: Callable[[str | None], typing.Any],
 ) -> Report:
-    """Return a report with a map of hosts behind its answer, if asked for.
+    """Return a report with a map of hosts after its answer, if asked for.
 
-    :param draw: returns what rich draws, by what ``--map-by`` says
+    :param draw: makes the map for a value of ``--map-by``; None by default
     """
     if not topology.is_wanted(parsed_args):
         return made
     sections = list(made.sections)
+    # The answer ends at the next section with an empty line before it.
     ends = (n for n, one in enumerate(sections) if n and one.apart)
     place = next(ends, len(sections))
     sections.insert(place, Section(body=draw(parsed_args.map_by)))
@@ -132,24 +135,25 @@ def say_origin(
     command: str,
     origin: plan_format.Origin | None = None,
 ) -> Report:
-    """Add to a report how it was asked for, and what it supposes.
+    """Add the command line, the supposed changes and the saved file.
 
     :param command: the typed command line
-    :param origin: the file that it is of, in place of a cloud
+    :param origin: the saved cloud, or the changed copy, that the answer is
+        for; None for the cloud itself
     """
     make_document, clause = made.document, options.say_supposed(parsed_args)
     if make_document is not None:
         supposed = options.list_supposed(parsed_args)
 
         def document() -> dict[str, typing.Any]:
-            made = dict(make_document())
-            if clause and (answer := made.get('answer')):
-                made['answer'] = {
+            whole = dict(make_document())
+            if clause and (answer := whole.get('answer')):
+                whole['answer'] = {
                     **answer,
                     'sentence': clause + answer['sentence'],
                 }
             return {
-                **made,
+                **whole,
                 **_describe_origin(origin),
                 'command': command,
                 'supposed': plan_format.make_supposed(supposed),
@@ -175,14 +179,13 @@ def say_origin(
 def _describe_origin(
     origin: plan_format.Origin | None,
 ) -> dict[str, typing.Any]:
-    """Describe the saved file, or the changed copy, that a document is of.
-
-    The clock of such a command stopped when the cloud was saved.
-    """
+    """Describe the saved file, or the changed copy, that an answer is for."""
     if origin is None:
         return {}
     if not origin.file:
         return {'notes': origin.notes}
+    # The real time. The clock that the heading has read (timeutils) stands at
+    # the time at which the cloud was saved.
     now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     return {
         'time': now.isoformat(timespec='seconds') + 'Z',
@@ -194,7 +197,7 @@ def _say_file(origin: plan_format.Origin | None) -> list[str]:
     if origin is None:
         return []
     if not origin.file:
-        # A copy of the cloud itself, as it is now.
+        # A changed copy of the cloud as it is now.
         return [*origin.notes]
     saved = origin.saved.replace('T', ' ').removesuffix('Z')
     name = messages.clean(origin.file)
@@ -215,7 +218,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 class Cell(cliff_columns.FormattableColumn):
     """A cell of several values: a text for people, a value for programs.
 
-    :param text: by default the values, one after the other
+    :param text: for people; by default the values with commas between them
     """
 
     def __init__(self, value: typing.Any, text: str | None = None) -> None:
@@ -227,9 +230,9 @@ class Cell(cliff_columns.FormattableColumn):
         return self._text
 
 
-def say(number: int | None) -> int | str:
-    """Return the cell of a number; ``-`` for an unknown one."""
-    return NONE if number is None else number
+def make_cell(value: int | str | None) -> int | str:
+    """Return a value for a cell; ``-`` for None."""
+    return NONE if value is None else value
 
 
 class Lister(base.Command, lister.Lister):
@@ -239,15 +242,15 @@ class Lister(base.Command, lister.Lister):
     chosen                  what is written
     ======================  =================================================
     nothing                 the sections
-    ``-f json``, ``yaml``   the document; rows where there is none
+    ``-f json``, ``yaml``   the document; rows if there is none
     ``-f csv``, ``value``   rows; a cell of several values is JSON
     ``-c``,                 rows of these columns in any format, and in a
     ``--sort-column``       table where none is chosen
     ======================  =================================================
 
-    Where rows are written, the sentence goes to standard error. ``--html``
-    writes a page besides; one of a command that failed says why.
-    ``--output``, where a command has it, writes the document besides.
+    If rows are written, the sentence goes to standard error. ``--html`` also
+    writes a page; if the command fails, the page gives the reason.
+    ``--output``, which some commands have, also writes the document.
     """
 
     formatter: typing.Any
@@ -255,13 +258,14 @@ class Lister(base.Command, lister.Lister):
     #: The value of ``--color``.
     color: str
 
-    #: The names of the columns, where these are always the same.
+    #: The names of the columns, if no option changes them.
     columns: Sequence[str] = ()
 
     #: The help of ``--all``.
     all_means = 'show everything; shorten no list'
 
-    #: The file of a saved cloud that its answer is of.
+    #: The saved cloud, or the changed copy, that the answer is for; None for
+    #: the cloud itself.
     origin: plan_format.Origin | None = None
 
     _report: Report | None = None
@@ -277,7 +281,10 @@ class Lister(base.Command, lister.Lister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Return the exit status."""
+        """Run the command, and write the files of ``--output`` and ``--html``.
+
+        :returns: the exit status
+        """
         status = self._write_document(parsed_args, super().run(parsed_args))
         path = parsed_args.html or parsed_args.html_add
         if path is None or status == base.USAGE:
@@ -308,7 +315,10 @@ class Lister(base.Command, lister.Lister):
     def _write_document(
         self, parsed_args: argparse.Namespace, status: int
     ) -> int:
-        """Write the file of ``--output``; return the exit status."""
+        """Write the file of ``--output``; return the exit status.
+
+        Also writes how to go on, to standard error.
+        """
         path, made = getattr(parsed_args, 'output', None), self._report
         # Where the command failed, the file of an earlier run stays.
         if made is None or made.document is None:
@@ -326,13 +336,13 @@ class Lister(base.Command, lister.Lister):
     def say_next(self, parsed_args: argparse.Namespace, made: Report) -> str:
         """Return where the answer was written, and how to go on with it.
 
-        :returns: sentences; empty where there is nothing to say
+        :returns: sentences; empty if neither is to be told
         """
         path = getattr(parsed_args, 'output', None)
         return f'Written to {messages.clean(path)}.' if path else ''
 
     def say_cloud(self) -> str:
-        """Return which cloud it is about; empty where that is not known."""
+        """Return which cloud the answer is about; empty if unknown."""
         return ''
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
@@ -340,13 +350,13 @@ class Lister(base.Command, lister.Lister):
         return self.columns
 
     def make_report(self, parsed_args: argparse.Namespace) -> Report:
-        """Return everything that is to be printed."""
+        """Return the report; its text, document and rows are written later."""
         raise NotImplementedError
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        """Make the report.
+        """Make the report; return its columns and rows for cliff.
 
         :raises base.UsageError: ``--column`` names none of the columns
         """
@@ -406,14 +416,14 @@ class Lister(base.Command, lister.Lister):
         return 0
 
     def is_text(self, parsed_args: argparse.Namespace) -> bool:
-        """Return whether people read the answer."""
+        """Return whether the answer is written as text for people."""
         has_chosen = parsed_args.columns or parsed_args.sort_columns
         return parsed_args.formatter == _TEXT and not has_chosen
 
     def write_part(
         self, made: Report, parsed_args: argparse.Namespace
     ) -> None:
-        """Write findings so far for people, not for programs."""
+        """Write the findings so far, if they are written as text."""
         if self.is_text(parsed_args):
             made = say_origin(
                 made, parsed_args, self.command_line, self.origin
@@ -456,7 +466,7 @@ def write(
 
     :param max_width: ``--max-width``; 0 for the terminal's
     :param color: ``--color``
-    :param status: of the command, which colours its answer
+    :param status: the command's exit status, which colours its answer
     """
     if max_width <= 0:
         max_width = shutil.get_terminal_size().columns

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A map of the hosts: a row for each domain, zone or aggregate, a sign each.
+"""A map of the hosts, with one sign for each.
 
-It is drawn from what documents have of hosts (``topology``), and from what a
-command found of each. Signs can be told apart without colours.
+A row is a failure domain, a zone or an aggregate. The map is drawn from the
+``topology`` of a document and the findings of a command for each host. Signs
+can be told apart without colours.
 """
 
 import argparse
@@ -32,16 +33,16 @@ GROUPS = {
     'aggregate': 'aggregate',
 }
 _KEYS = {'domain': 'domains', 'aggregate': 'aggregates'}
-#: Of hosts that are in no group.
+#: The name of the row of hosts in no group.
 NO_GROUP = '(none)'
 
-# The most rows, and the most lines of signs of all rows together: a screen.
-# Rows beyond are folded; of a row whose signs have no room, so many hosts are
-# named.
+# The most rows; further ones are folded.
 _MOST_ROWS = 24
+# The most lines of signs of all rows together: a screen.
 _MOST_LINES = 40
+# The most hosts named in a row whose signs do not fit.
 _MOST_NAMED = 3
-# Columns of signs.
+# The width of the column of signs.
 _NARROWEST, _WIDEST = 10, 60
 
 _LEVELS = '▁▂▃▄▅▆▇█'
@@ -55,8 +56,8 @@ class Sign(typing.NamedTuple):
 
     :ivar shown: one character
     :ivar plain: the same in an encoding without blocks
-    :ivar entry: what it is in the legend, and where signs are counted; by
-        default what is shown
+    :ivar entry: the key of the sign's entry in the legend, which signs such as
+        1 to 9 share; by default what is shown
     """
 
     shown: str
@@ -65,8 +66,8 @@ class Sign(typing.NamedTuple):
     entry: str = ''
 
     @property
-    def meaning(self) -> str:
-        """The key of its meaning in the legend."""
+    def legend_key(self) -> str:
+        """The key of the sign's entry in the legend."""
         return self.entry or self.shown
 
     def write(self, paper: console.Console) -> str:
@@ -76,14 +77,15 @@ class Sign(typing.NamedTuple):
 
 #: A host without anything to report.
 NOTHING = Sign('·', '.')
-#: The sign of a host without findings, by state or closing.
+# For hosts without findings: the sign and its legend, by the ``state`` or
+# ``closed`` of the document.
 _STATES = {
     'down': (Sign('x', style=terminal.BAD), 'down'),
     'disabled': (Sign('-', style=terminal.BAD), 'disabled'),
     'isolated': (Sign('i', style=terminal.ASIDE), 'isolated'),
     'reserved': (Sign('r', style=terminal.ASIDE), 'reserved'),
 }
-#: Kinds of signs.
+#: The legend entries of signs that share one.
 COUNTED = '1-9'
 LEVELLED = f'{_LEVELS[0]}-{_LEVELS[-1]}'
 
@@ -94,7 +96,7 @@ def count(number: int) -> Sign:
     ======  ====
     number  sign
     ======  ====
-    1 to 9  it
+    1 to 9  the digit
     more    ``+``
     ======  ====
     """
@@ -114,7 +116,10 @@ def say_counted(numbers: Mapping[str, int], what: str) -> str:
 
 
 def level(number: float, most: float) -> Sign:
-    """Return the sign of a host that has so much, of the most of all."""
+    """Return the sign of a bar for a host's number.
+
+    :param most: the largest number of all hosts
+    """
     last = len(_LEVELS) - 1
     step = last if number >= most else int(len(_LEVELS) * number / most)
     return Sign(_LEVELS[step], _PLAIN_LEVELS[step], terminal.GOOD, LEVELLED)
@@ -123,7 +128,7 @@ def level(number: float, most: float) -> Sign:
 def say_levels(most: int, noun: str = '') -> str:
     """Return the legend of :func:`level`.
 
-    :param noun: of what hosts have so many, in the singular
+    :param noun: the name of what is counted, in the singular
     """
     if noun:
         noun = f' {noun}' + 's' * (most != 1)
@@ -162,11 +167,13 @@ class Map:
     """The map, for a rich Console.
 
     :ivar hosts: their entries in a document
-    :ivar signs: of the hosts where the command found something
+    :ivar signs: of the hosts with findings
     :ivar numbers: the numbers to add up for each row, by host
     :ivar head: the name of these numbers
-    :ivar legend: the meanings of signs, by their entry; :data:`NOTHING` too
-    :ivar by: one of :data:`GROUPS`; None for the first that there is
+    :ivar legend: the meanings of signs, by :attr:`Sign.legend_key`;
+        :data:`NOTHING` too
+    :ivar by: the kind of rows, a key of :data:`GROUPS`; None for failure
+        domains, or zones if there are none
     :ivar style: of the bars
     """
 
@@ -181,9 +188,9 @@ class Map:
     def __rich_console__(
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> console.RenderResult:
-        by, found, signs = self.lay_out()
-        rows = {row.name: row.hosts for row in found}
-        sums = {row.name: row.number for row in found}
+        by, groups, signs = self.collect_rows()
+        rows = {row.name: row.hosts for row in groups}
+        sums = {row.name: row.number for row in groups}
         seen = sorted(rows, key=lambda name: -sums[name])[:_MOST_ROWS]
         if len(rows) == len(seen) + 1:
             # One more row takes no more room than a line that counts it.
@@ -224,11 +231,12 @@ class Map:
                 )
             ],
         )
-        said = [
+        # NUL stands for a blank inside an entry: entries are not broken.
+        entries = [
             f'{_write_entry(entry, paper)} {meant}'.replace(' ', '\0')
             for entry, meant in self.explain(signs.values())
         ]
-        for line in textwrap.wrap('   '.join(said), options.max_width):
+        for line in textwrap.wrap('   '.join(entries), options.max_width):
             yield text.Text(
                 line.replace('\0', ' '),
                 terminal.ASIDE,
@@ -236,10 +244,10 @@ class Map:
                 overflow='ignore',
             )
 
-    def lay_out(self) -> tuple[str, list[Group], dict[str, Sign]]:
+    def collect_rows(self) -> tuple[str, list[Group], dict[str, Sign]]:
         """Return the kind of rows, the rows, and the sign of each host.
 
-        What is in no group is the row without a name, the last one.
+        Hosts in no group are the last row, whose name is empty.
         """
         by = self.by
         if by is None:
@@ -260,13 +268,13 @@ class Map:
         """Yield the legend entries of these signs with their meanings."""
         meanings = dict(self.legend)
         meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
-        seen = {sign.meaning for sign in signs}
+        seen = {sign.legend_key for sign in signs}
         for entry, meant in meanings.items():
             if entry in seen:
                 yield entry, meant
 
     def _group(self, by: str) -> dict[str, list[str]]:
-        """Return the hosts of each row, in the order of its name."""
+        """Return the hosts of each row, by its name, in natural order."""
         hosts_by_name: dict[str, list[str]] = collections.defaultdict(list)
         for one in self.hosts:
             names = one[_KEYS[by]] if by in _KEYS else [one['zone']]
@@ -289,10 +297,12 @@ class Map:
 
 @dataclasses.dataclass(frozen=True)
 class _Row:
-    """The signs of some hosts; of too many, the names of the first by number.
+    """The signs of a row's hosts.
+
+    If they do not fit, the number of hosts and those with the largest numbers.
 
     :ivar numbers: by host
-    :ivar most: the largest number of lines of signs
+    :ivar most: the most lines of signs
     """
 
     hosts: Sequence[str]

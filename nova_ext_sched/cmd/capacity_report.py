@@ -98,7 +98,9 @@ def make(
             columns, noun = get_group_columns(by), GROUPS[by]
             lines = _list_groups(flavor)
         else:
-            fitting = report.NONE if flavor.fault else report.say(flavor.hosts)
+            fitting = (
+                report.NONE if flavor.fault else report.make_cell(flavor.hosts)
+            )
             rows.append((flavor.name, number, fitting, _list_ends(ends)))
             continue
         rows += [(flavor.name, *line) for line in lines]
@@ -216,7 +218,7 @@ def _list_groups(flavor: answer.RoomForFlavor) -> list[Sequence[typing.Any]]:
         (
             group.name or topology.NO_GROUP,
             _number(group),
-            report.say(group.hosts),
+            report.make_cell(group.hosts),
             _list_ends(_say_hosts(group.ends)),
         )
         for group in flavor.groups or ()
@@ -284,7 +286,9 @@ def _say_head(flavor: answer.RoomForFlavor) -> str:
 def _number(
     flavor: answer.RoomForFlavor | answer.RoomInGroup | answer.RoomOnHost,
 ) -> typing.Any:
-    return 'unlimited' if flavor.unlimited else report.say(flavor.servers)
+    return (
+        'unlimited' if flavor.unlimited else report.make_cell(flavor.servers)
+    )
 
 
 def _say_ends(one: answer.RoomForFlavor) -> list[str]:

@@ -14,7 +14,7 @@ import re
 import typing
 from urllib import parse
 
-from nova_ext_sched import document as document_of
+from nova_ext_sched import document as schema_types
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import bars
@@ -52,7 +52,7 @@ class Tried:
     :ivar make_room: moves that make room
     """
 
-    make_room: document_of.MayLack[MadeRoom]
+    make_room: schema_types.MayLack[MadeRoom]
 
 
 #: The document's schema: its title, its format, its parts.
@@ -90,10 +90,10 @@ _CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
 _MOST_REASONS = 8
 _MOST_ACTS = 5
 _MOST_HINTS = 5
-# The most hosts that each have a line of their own. Of more, hosts with the
-# same verdicts share a line.
+# Of more hosts, those of different ranks share a section if the same weigher
+# puts them behind the first choice.
 _MOST_APART = 10
-# Characters of host names from which on they wrap.
+# A longer list of host names gets blanks after its commas, where it can wrap.
 _LONGEST_RANGES = 60
 
 # Units that people read, by resource class; the others are shown by class.
@@ -103,8 +103,9 @@ _UNITS = {'MEMORY_MB': 'MB', 'DISK_GB': 'GB of disk'}
 def make(
     explained: Document, all_: bool = False, by_host: bool = False
 ) -> report.Report:
-    """Return the report of a document.
+    """Return the report of an explanation.
 
+    :param explained: its document, new or recorded
     :param all_: whether to list constraints that refuse no host, too, and
         placement's query
     :param by_host: whether to list the verdicts on each host
@@ -118,13 +119,14 @@ def make(
         if by_host
         else _list(explained, all_)
     )
-    told = _name_group(explained)
-    sections = [*_tell_answer(told, all_), *_tell_request(told['request'])]
+    # People read the group's name; programs get its ID.
+    named = _name_group(explained)
+    sections = [*_tell_answer(named, all_), *_tell_request(named['request'])]
     if by_host:
-        sections += _tell_hosts(told, all_)
+        sections += _tell_hosts(named, all_)
     elif len(rows) > 1:
-        sections.append(_tell_constraints(_list(told, all_), all_))
-    sections += [_tell_query(query) for query in told['query'] if all_]
+        sections.append(_tell_constraints(_list(named, all_), all_))
+    sections += [_tell_query(query) for query in named['query'] if all_]
     answer = explained['answer']
     status = base.FINE if answer['finds_host'] else base.SOME_FOUND
     if _get_faults(explained):
@@ -133,16 +135,16 @@ def make(
         answer['sentence'],
         sections,
         rows,
-        lambda: explained,
-        status,
-        [one['host'] for one in explained.get('topology', ())],
+        document=lambda: explained,
+        status=status,
+        hosts=[one['host'] for one in explained.get('topology', ())],
     )
 
 
 def _name_group(explained: Document) -> Document:
-    """Return a document with the name of the server group in place of its ID.
+    """Return a document with the server group's name in place of its ID.
 
-    The request has both.
+    Commands keep the ID; so does the request, which has the name, too.
     """
     group = explained['request']['server_group'] or {}
     id_, name = group.get('id'), messages.clean(group.get('name') or '')
@@ -156,7 +158,7 @@ def _name_group(explained: Document) -> Document:
             return [put_into(one) for one in value]
         if isinstance(value, dict):
             return {
-                # A command names objects of members by their IDs.
+                # A name that a user chose may be another group's, too.
                 key: one if key == 'commands' else put_into(one)
                 for key, one in value.items()
             }
@@ -168,19 +170,21 @@ def _name_group(explained: Document) -> Document:
 
 
 def _list(explained: Document, all_: bool) -> list[Sequence[object]]:
-    """Return a row for each constraint.
+    """Return the rows: all hosts, then each constraint that refuses some.
 
-    A constraint that judged no host has :data:`.report.NONE` for a number.
+    The constraint that ended the request has a row, too; with ``all_`` each
+    has. One that judged no host has :data:`.report.NONE` for a number.
     """
     answer = explained['answer']
     rows: list[Sequence[object]] = [
         ('', 'all hosts', '', '', '', answer['hosts'], report.Cell([]))
     ]
-    for one in explained['constraints']:
-        ends = answer['end'] and one is explained['constraints'][-1]
-        if one['refused'] or ends or all_:
-            cells = [report.say(one[key]) for key in _CELLS]
-            reasons = map(document.count_reason, one['reasons'])
+    for constraint in explained['constraints']:
+        # The constraint that ended the request is the last one.
+        is_last = constraint is explained['constraints'][-1]
+        if constraint['refused'] or (answer['end'] and is_last) or all_:
+            cells = [report.make_cell(constraint[key]) for key in _CELLS]
+            reasons = map(document.count_reason, constraint['reasons'])
             rows.append((*cells, report.Cell([*reasons])))
     return rows
 
@@ -188,16 +192,27 @@ def _list(explained: Document, all_: bool) -> list[Sequence[object]]:
 def _list_verdicts(
     explained: Document, host: Document, all_: bool
 ) -> Iterator[Sequence[object]]:
+    """Yield the constraints that refuse a host; with ``all_`` each one.
+
+    :returns: stage, constraint, verdict and reason
+    """
     passes = {'verdict': conclusion.PASSES, 'reason': ''}
     verdicts = {one['constraint']: one for one in host['verdicts']}
-    for number, by in enumerate(explained['constraints']):
-        one = verdicts.get(number, passes)
-        if all_ or one['verdict'] == conclusion.REFUSED:
-            yield by['stage'], by['constraint'], one['verdict'], one['reason']
+    for index, constraint in enumerate(explained['constraints']):
+        verdict = verdicts.get(index, passes)
+        if all_ or verdict['verdict'] == conclusion.REFUSED:
+            yield (
+                constraint['stage'],
+                constraint['constraint'],
+                verdict['verdict'],
+                verdict['reason'],
+            )
 
 
 def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
+    """Yield the answer: faults, subject, conclusion, help, leaks, remarks."""
     answer, end = explained['answer'], explained['answer']['end']
+    # Of a recorded refusal that was explained late: for which time.
     if late := answer.get('late'):
         yield report.Section(f'{late}.')
     for fault in _get_faults(explained):
@@ -217,7 +232,7 @@ def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
     )
     if not answer['left'] and not end:
         yield from _tell_helps(explained, all_)
-    # Records of old releases have none.
+    # Allocations of no server or migration. Records of old releases have none.
     if unheld := explained.get('unheld'):
         yield report.Section(f'{unheld["sentence"]}.')
     if elsewhere := explained.get('elsewhere'):
@@ -234,8 +249,9 @@ def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
 def tell_room(
     room: plans.Room,
 ) -> tuple[Document, Sequence[report.Section]]:
-    """Return moves that make room for a document, and for people."""
+    """Return make-room's moves as a part of the document, and as sections."""
     if len(room.room_on) < room.count:
+        # Why no empty host takes the server, or why moves do not help.
         reasons = [room.never] if room.never else room.in_the_way
         sentence = ' '.join(('No moves make room for it.', *reasons))
     else:
@@ -255,38 +271,34 @@ def _get_faults(explained: Document) -> Sequence[str]:
 
 
 def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
-    """Yield acts that help, and a flavor that fits.
+    """Yield repairs, changes of a policy, and a flavor that fits.
 
-    Changes of a policy are listed where nothing else helps, or with ``--all``.
+    Changes of a policy are listed if there are no repairs, or with ``--all``;
+    their commands only with ``--all``.
     """
     answer = explained['answer']
     # Records of old releases have none.
     advice = answer.get('advice', [])
     repairs = [one for one in advice if one['kind'] == act.REPAIR]
-    others = [one for one in advice if one['kind'] == act.POLICY]
+    changes = [one for one in advice if one['kind'] == act.POLICY]
     capacities = {
         one['capacity']['resource']: one['capacity']
         for one in explained['constraints']
         if one['capacity'] and one['capacity']['fits']
     }
-    for title, told, shows_commands in (
-        ('What helps:', repairs, True),
-        ('What would change a policy:', others, all_),
-    ):
-        if told and (told is repairs or all_ or not repairs):
-            yield report.Section(
-                title,
-                [_say_act(one, shows_commands) for one in told],
-                _MOST_ACTS,
-                'act',
-            )
+    if repairs:
+        yield _list_acts('What helps:', repairs, True)
+    if changes and (all_ or not repairs):
+        yield _list_acts('What would change a policy:', changes, all_)
     if unasked := answer.get('unasked'):
         yield report.Section(
-            f'This request does not ask for {unasked}; that is as configured.',
+            f'This request does not ask for {unasked}: hosts for that are '
+            'closed to it, as configured.',
             apart=False,
         )
+    # Only records of old releases have acts here, which nobody tried; newer
+    # ones have them in "advice".
     if freed := [one for one in answer['freed'] if 'act' in one]:
-        # Those of old releases were not tried.
         yield report.Section(
             'Hosts that one change alone would free:',
             [report.Line(one['act'], one['hosts']) for one in freed],
@@ -298,26 +310,33 @@ def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
         title += '; a smaller flavor would fit.' if capacities else '.'
         yield report.Section(title, apart=False)
     for resource, capacity in capacities.items():
-        others = ' and others' * (capacity['fits'] > 1)
+        and_others = ' and others' * (capacity['fits'] > 1)
         yield report.Section(
             f'A flavor of at most {_amount(resource, capacity["most_free"])} '
             f'would fit {messages.count("host", capacity["fits"])}, '
-            f'{messages.clean(capacity["most_free_host"])}{others}; '
+            f'{messages.clean(capacity["most_free_host"])}{and_others}; '
             f'{_amount(resource, capacity["requested"])} requested.',
             apart=False,
         )
 
 
+def _list_acts(
+    title: str, acts: Sequence[Document], shows_commands: bool
+) -> report.Section:
+    lines = [_say_act(one, shows_commands) for one in acts]
+    return report.Section(title, lines, _MOST_ACTS, 'act')
+
+
 def _say_act(advice: Document, shows_commands: bool) -> report.Line:
-    """Describe an act with its effect and its commands."""
-    then = 'not tried'
+    """Describe an act: its effect, whom else it admits, its commands."""
+    effect = 'not tried'
     if advice['hosts'] is not None:
-        takes = messages.agree(advice['hosts'], 'takes', 'take')
-        then = f'then {messages.count("host", advice["hosts"])} {takes} it'
+        verb = messages.agree(advice['hosts'], 'takes', 'take')
+        effect = f'then {messages.count("host", advice["hosts"])} {verb} it'
     if advice['admits']:
-        then += f'; lets in {advice["admits"]}'
+        effect += f'; lets in {advice["admits"]}'
     return report.Line(
-        f'{advice["act"]} ({then})',
+        f'{advice["act"]} ({effect})',
         commands=advice['commands'] if shows_commands else (),
     )
 
@@ -332,7 +351,8 @@ def _say_server(request: Document) -> str:
     if request['server'] is None:
         return f'To {verb} {messages.count("server", request["instances"])}:'
     shown = _name_and_id(request['server_name'], request['server'])
-    # Records of old releases do not say it.
+    # Where the server is now, as in "is on host1". Records of old releases
+    # lack it.
     if stands := request.get('stands'):
         return (
             f'Server {shown} {stands.rstrip(".")}. Where it may go: '
@@ -350,7 +370,7 @@ def _name_and_id(name: str | None, uuid: str | None) -> str:
 
 def _tell_request(request: Document) -> Iterator[report.Section]:
     yield report.Section('The request:', list(_say_request(request)))
-    # A member may send thousands of values.
+    # A user can send thousands of hints, each with as many values.
     yield report.Section(
         rows=[
             f'hint {messages.clean(key)}={messages.first_few(values)}'
@@ -393,17 +413,18 @@ def _tell_constraints(
 ) -> report.Section:
     """Return the table of constraints with the hosts left, stage by stage."""
     table: list[Sequence[typing.Any]] = []
-    told, before, hosts = '', None, rows[0][_LEFT]
+    # The first row is that of all hosts.
+    last_stage, last_left, all_hosts = '', None, rows[0][_LEFT]
     for stage, name, asks, *numbers, reasons in rows:
         notes = [asks] if all_ and asks not in ('', name) else []
         notes += reasons.machine_readable()
         left, bar = numbers[-1], bars.NO_BAR
-        if hosts and left != report.NONE:
-            taken = 0 if before is None else before - left
-            bar, before = bars.Bar((left, taken), hosts), left
-        if stage != told:
+        if all_hosts and left != report.NONE:
+            taken = 0 if last_left is None else last_left - left
+            bar, last_left = bars.Bar((left, taken), all_hosts), left
+        if stage != last_stage:
             table.append((f'{stage}:', *[''] * (len(numbers) + 1)))
-            told = stage
+            last_stage = stage
         cell = [name, *notes]
         table.append((report.Indented(cell) if stage else cell, *numbers, bar))
     return report.Section(
@@ -413,37 +434,41 @@ def _tell_constraints(
 
 
 def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
-    """Yield the refusals of hosts, hosts with the same together."""
-    told: dict[tuple[typing.Any, ...], list[Document]] = {}
+    """Yield a section for all hosts with the same verdicts and rank.
+
+    Refused hosts come first.
+    """
+    by_verdicts: dict[tuple[typing.Any, ...], list[Document]] = {}
     # Refusals first: people ask for hosts to learn why they are refused.
     hosts = sorted(
         explained['hosts'],
         key=lambda host: (bool(host['rank']), messages.in_order(host['host'])),
     )
     for host in hosts:
-        place = host['rank']
-        if place and len(hosts) > _MOST_APART:
-            place = _find_place(explained, host)
+        rank_key = host['rank']
+        if rank_key and len(hosts) > _MOST_APART:
+            rank_key = _find_rank_key(explained, host)
         key = (
             _count_refusing(explained, host),
-            place,
+            rank_key,
             *_list_verdicts(explained, host, all_),
         )
-        told.setdefault(key, []).append(host)
-    for (judged, _, *verdicts), alike in told.items():
+        by_verdicts.setdefault(key, []).append(host)
+    for (summary, _, *verdicts), alike in by_verdicts.items():
         of_many = ''
         if len(alike) > 1:
             of_many = f' ({len(alike)} hosts)'
-            judged = _count_refusing(explained, alike[0], is_one=False)
+            summary = _count_refusing(explained, alike[0], is_one=False)
         names = messages.in_ranges(host['host'] for host in alike)
         if len(names) > _LONGEST_RANGES:
             # Blanks, where the list can wrap.
             names = re.sub(', *', ', ', names)
-        # The head of a table, or a whole sentence.
-        colon, point = ('', '.') if judged.startswith('pass') else (':', '')
+        # A refused host is the title of a table of refusals; one that passes
+        # is the subject of a whole sentence.
+        colon, stop = ('', '.') if summary.startswith('pass') else (':', '')
         ranks = _tell_ranks(explained, alike)
         yield report.Section(
-            f'{names}{of_many}{colon} {judged}{ranks}{point}',
+            f'{names}{of_many}{colon} {summary}{ranks}{stop}',
             _by_stage(verdicts),
             columns=('Verdict', 'Constraint'),
         )
@@ -452,16 +477,16 @@ def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
 def _by_stage(
     verdicts: Iterable[Sequence[typing.Any]],
 ) -> list[Sequence[object]]:
-    """Return the rows of verdicts that people read, stage by stage.
+    """Return the rows of a host's verdicts in the text, stage by stage.
 
     Names and reasons are long: they share a column, which has the room.
     """
     rows: list[Sequence[object]] = []
-    told = ''
+    last_stage = ''
     for stage, constraint, verdict, reason in verdicts:
-        if stage and stage != told:
+        if stage and stage != last_stage:
             rows.append(('', f'{stage}:'))
-            told = stage
+            last_stage = stage
         cell = [constraint, reason] if reason else constraint
         rows.append((verdict, report.Indented(cell) if stage else cell))
     return rows
@@ -470,7 +495,10 @@ def _by_stage(
 def _count_refusing(
     explained: Document, host: Document, is_one: bool = True
 ) -> str:
-    """Return how many constraints refuse a host, or each of several."""
+    """Return how many constraints refuse a host, and how many did not check.
+
+    :param is_one: False if the words are for several equal hosts
+    """
     verdicts = [one['verdict'] for one in host['verdicts']]
     unjudged = verdicts.count(conclusion.NOT_JUDGED)
     judging = len(explained['constraints']) - unjudged
@@ -490,11 +518,11 @@ def _count_refusing(
     )
 
 
-def _find_place(explained: Document, host: Document) -> str:
-    """Return a key that groups remaining hosts by their weigher.
+def _find_rank_key(explained: Document, host: Document) -> str:
+    """Return a key that groups the hosts left by their weigher.
 
-    It is empty for the first choice, and the same for those that weigh as
-    much; of others it is the weigher by which they lose most.
+    ``even`` is the key of hosts with the weight of the first choice, whose own
+    is empty. Others have the weigher that costs them most.
     """
     order = explained['order']
     if host['rank'] == 1:
@@ -509,7 +537,10 @@ def _find_weigher(host: Document) -> str:
 
 
 def _tell_ranks(explained: Document, hosts: Sequence[Document]) -> str:
-    """Return why the scheduler did not choose hosts that are left."""
+    """Return the end of the sentence about hosts left: their ranks, and why.
+
+    The weigher that costs the first of them most is named.
+    """
     ranks = [host['rank'] for host in hosts]
     if not ranks[0]:
         return ''
@@ -520,7 +551,8 @@ def _tell_ranks(explained: Document, hosts: Sequence[Document]) -> str:
     if len(hosts) > 1:
         low, high = min(ranks), max(ranks)
         it, them = 'They are', 'them'
-        among = 'among ' * (high - low >= len(ranks))
+        has_gaps = high - low >= len(ranks)
+        among = 'among ' * has_gaps
         choices = f'{among}choices {low} to {high} of {len(order)}'
     text = f'. {it} {choices}'
     if ranks[0] > 1 and all(

@@ -33,20 +33,21 @@ T = typing.TypeVar('T')
 
 # The loggers of the scheduler's warnings at start about nova.conf.
 _STARTING = ('nova_ext_sched.filters', 'nova_ext_sched.weighers')
-# The file of those that were counted today.
+# The entry of the cache with the warnings that were reported last.
 _WARNED = 'warned'
 
 
 class Command(base.Command):
     """A command that uses nova-scheduler's code, with its nova.conf.
 
-    nova-scheduler's warnings at start are counted behind the answer, once a
-    day as long as they are the same.
+    After the answer, one line counts the warnings that nova-scheduler logs at
+    start; the same warnings are counted once a day.
 
-    What imports nova is imported once that is prepared: by functions, where
-    they begin.
+    Functions import modules that import nova at their beginning, because
+    :func:`prepare` has to run before.
 
-    :cvar is_service: whether it is one, whose log has these warnings
+    :cvar is_service: whether the command is a service; its own log keeps the
+        warnings, and nothing counts them
     """
 
     is_service = False
@@ -72,18 +73,21 @@ class Command(base.Command):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Return the exit status."""
+        """Run the command, and count warnings at start in place of logging.
+
+        :returns: the exit status
+        """
         if self.is_service or (self.app_args and self.app_args.verbose_level):
             return super().run(parsed_args)
-        held = _Held()
+        collector = _WarningCollector()
         for name in _STARTING:
-            logging.getLogger(name).addFilter(held)
+            logging.getLogger(name).addFilter(collector)
         try:
             return super().run(parsed_args)
         finally:
             for name in _STARTING:
-                logging.getLogger(name).removeFilter(held)
-            held.report()
+                logging.getLogger(name).removeFilter(collector)
+            collector.report()
 
     def configure(self, parsed_args: argparse.Namespace) -> None:
         """Configure this process as nova-scheduler's.
@@ -94,7 +98,7 @@ class Command(base.Command):
         self.read_configuration(parsed_args)
 
     def read_configuration(self, parsed_args: argparse.Namespace) -> None:
-        """Read nova.conf, and let nova have its databases.
+        """Read nova.conf, and set up nova's database connections.
 
         :raises exception.InvalidValue: there is no nova.conf
         """
@@ -129,7 +133,10 @@ def prepare(is_debugging: bool = False) -> None:
 
 
 def add_without(parser: typing.Any) -> None:
-    """Add the option for filters that a saved cloud is answered without."""
+    """Add ``--without``, which leaves filters and weighers out.
+
+    For a saved cloud whose filters or weighers are not all installed here.
+    """
     parser.add_argument(
         '--without',
         metavar='FILTER',
@@ -144,12 +151,12 @@ class Lister(Command, report.Lister):
     """A command that answers with a report.
 
     :cvar label: the progress line while nova-scheduler's code runs
-    :cvar has_map: whether its hosts can be drawn
+    :cvar has_map: whether ``--map`` can draw the hosts of its answer
     """
 
     label: str
     has_map = True
-    # Whether a server of a host that is supposed away has no place.
+    # Whether a server of a host of --without-host has no other host.
     _is_short = False
     hints = dict.fromkeys(
         ('--dry-run', '--apply', '--yes'),
@@ -165,8 +172,8 @@ class Lister(Command, report.Lister):
             metavar='FILE',
             type=pathlib.Path,
             dest='saved',
-            help='answer for the cloud that save wrote to this file, at that '
-            'moment, instead of the cloud of nova.conf',
+            help='answer for the cloud as save wrote it to this file, instead '
+            'of the cloud of nova.conf',
         )
         add_without(group)
         self.add_arguments(parser)
@@ -180,10 +187,14 @@ class Lister(Command, report.Lister):
         raise NotImplementedError
 
     def read_configuration(self, parsed_args: argparse.Namespace) -> None:
-        """Read nova.conf, or a saved cloud in its place.
+        """Read nova.conf, a saved cloud, or a changed copy of the cloud.
 
-        :raises base.UsageError: both are named
-        :raises exception.InvalidValue: an option is none of nova-scheduler's
+        A copy is made where a supposed change needs one, as ``--add-host``.
+
+        :raises base.UsageError: nova.conf and a saved cloud are named, or
+            ``--without`` is and no saved cloud
+        :raises exception.InvalidValue: nova-scheduler does not read an
+            ``--option``
         """
         for remark in {readers.check(name) for name, _ in parsed_args.option}:
             if remark:
@@ -198,9 +209,9 @@ class Lister(Command, report.Lister):
             return
         if parsed_args.config_file or parsed_args.config_dir:
             raise base.UsageError(
-                '--from has the options of nova-scheduler, and cannot be '
-                'combined with --config-file or --config-dir. --option '
-                'changes one.'
+                "The file of --from has nova-scheduler's options already: "
+                'leave --config-file and --config-dir out. --option changes '
+                'one.'
             )
         try:
             self.origin = self._use(parsed_args.saved, parsed_args)
@@ -213,10 +224,12 @@ class Lister(Command, report.Lister):
     def _use(
         self, path: pathlib.Path, parsed_args: argparse.Namespace
     ) -> plan_format.Origin:
-        """Make this process one of the cloud of a file, as it would be."""
+        """Make this process answer for a saved cloud with supposed changes."""
         from nova_ext_sched.saved import reading
         from nova_ext_sched.saved import supposed
 
+        # Other processes run this command with numbers in place of ":min",
+        # until they have found the fewest hosts.
         parsed_args.add_host, note = copied.find_fewest(
             parsed_args.add_host, getattr(self.app, 'words', ()), path
         )
@@ -236,14 +249,14 @@ class Lister(Command, report.Lister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        """See the base."""
+        """See the base; servers left without a place change the status."""
         made = super().take_action(parsed_args)
         if self._is_short and self.status == base.FINE:
             self.status = base.SOME_FOUND
         return made
 
     def _needs_copy(self, parsed_args: argparse.Namespace) -> bool:
-        """Return whether the supposed changes need tables of their own."""
+        """Return whether the changes are made in copies of the databases."""
         return bool(
             parsed_args.add_host
             or parsed_args.without_host
@@ -251,14 +264,15 @@ class Lister(Command, report.Lister):
         )
 
     def _use_copy(self, parsed_args: argparse.Namespace) -> None:
-        """Make this process one of a changed copy of the cloud of nova.conf.
+        """Make this process answer for a changed copy of nova.conf's cloud.
 
-        :raises exception.InvalidValue: there is no copy
+        :raises exception.InvalidValue: the cloud cannot be copied
         """
         with tempfile.TemporaryDirectory(prefix='nova-ext-sched-') as folder:
             path = pathlib.Path(folder, 'cloud.json.gz')
             copied.save(path, parsed_args.config_file, parsed_args.config_dir)
             origin = self._use(path, parsed_args)
+        # No file: the answer is for the cloud as it is now.
         self.origin = dataclasses.replace(origin, file='')
 
     def ask(
@@ -269,7 +283,7 @@ class Lister(Command, report.Lister):
         """Call a function that uses nova-scheduler's code.
 
         :raises exception.InvalidValue: there is no nova, or no nova.conf
-        :raises base.UsageError: another cloud than that of the file is named
+        :raises base.UsageError: as of :meth:`read_configuration`
         """
         # What is imported, and read of a cloud, stays until the process ends.
         # With its own thresholds Python's garbage collector looks through it
@@ -280,8 +294,8 @@ class Lister(Command, report.Lister):
             return work(parsed_args, advance)
 
 
-class _Held(logging.Filter):
-    """Keeps warnings from a log."""
+class _WarningCollector(logging.Filter):
+    """Keeps warnings out of a log, and counts them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -294,7 +308,7 @@ class _Held(logging.Filter):
         return not is_warning
 
     def report(self) -> None:
-        """Report their number, unless the same were reported today."""
+        """Write the number of warnings, unless the same were counted today."""
         said = '\n'.join(sorted(self._warnings))
         if not said or cache.read(_WARNED) == said:
             return

@@ -266,7 +266,7 @@ def _list_tightest(
     failures: Sequence[plans.Failure], noun: str
 ) -> report.Section:
     shown = sorted(failures, key=_rank_tight)
-    lefts = [report.say(one.room_for_last) for one in shown]
+    lefts = [report.make_cell(one.room_for_last) for one in shown]
     title = f'The tightest of {messages.count(noun, len(shown))}:' * (
         len(failures) > _MOST_TIGHT + 1
     )

@@ -474,6 +474,18 @@ class DocumentTestCase(testtools.TestCase):
             )
             self.assertEqual(expected, found)
 
+    def test_hosts_that_are_closed(self):
+        closed = refusals.Refusal(
+            'are reserved', 'reservation', 'gpu', rank=refusals.CLOSED
+        )
+        found = hosts(1)
+        found.add('host filter', 'F', refused={'0': closed})
+        self.assertIn(
+            'This request does not ask for gpu: hosts for that are closed to '
+            'it, as configured.',
+            write_flat(found),
+        )
+
     def test_freed_only_where_no_host_is_left(self):
         found = cloud(6)
         found.remaining = {'1'}

@@ -12,8 +12,10 @@ import ddt
 import fixtures
 import testtools
 
+from nova_ext_sched.cli import base
 from nova_ext_sched.cmd import explain
 from nova_ext_sched.cmd import scheduler
+from nova_ext_sched.cmd import survive
 from nova_ext_sched.cmd import watch
 
 # Options of every command, and then one of them, in a process of its own.
@@ -62,6 +64,22 @@ class AskTestCase(testtools.TestCase):
         command = Command(mock.Mock(), None)
         self.assertEqual('answer', command.ask(work, 'arguments'))
         self.assertEqual(['arguments', 'asked'], done)
+
+
+class ConfigurationTestCase(testtools.TestCase):
+    def test_a_saved_cloud_has_the_options(self):
+        command = survive.Survive(mock.Mock(), None)
+        parsed = command.get_parser('survive').parse_args(
+            ['--from', 'a', '--config-file', 'b']
+        )
+        error = self.assertRaises(
+            base.UsageError, command.read_configuration, parsed
+        )
+        self.assertEqual(
+            "The file of --from has nova-scheduler's options already: leave "
+            '--config-file and --config-dir out. --option changes one.',
+            str(error),
+        )
 
 
 @ddt.ddt
