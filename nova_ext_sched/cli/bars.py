@@ -12,24 +12,24 @@ from rich import text
 
 from nova_ext_sched.cli import terminal
 
-#: How many columns a bar has; in a narrower table there is none.
+#: The least and the greatest width of a bar.
 NARROWEST, WIDEST = 12, 40
 
-# What there is, and what was taken of it; in any encoding, and in one that
-# has no blocks.
+# The signs of both parts of a bar: of what there is, and of what was taken.
+# The plain ones are for encodings without blocks.
 _SIGNS = '█░'
 _PLAIN_SIGNS = '#.'
 
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
-    """A cell of a table that draws parts of a whole, as long as their numbers.
+    """A cell of a table that draws numbers as parts of a bar.
 
-    The first is what there is, and has a sign at least where it is more than
-    none; the second what was taken beside it.
+    The first part is what there is; above 0 it has one sign at least. The
+    second is what was taken of it.
 
-    :ivar parts: numbers
-    :ivar whole: the number that the width stands for
+    :ivar parts: the number of each part
+    :ivar whole: the number that fills the width
     :ivar styles: of the parts
     """
 
@@ -71,7 +71,7 @@ def can_show(signs: str, encoding: str) -> bool:
     return True
 
 
-#: In place of one.
+#: The cell of a row without a bar.
 NO_BAR: Bar | str = ''
 
 
@@ -80,9 +80,9 @@ def compare(
 ) -> list[Bar | str]:
     """Return a bar for each number; the largest fills the width.
 
-    Text has none, nor has a number that is alone.
+    Texts have no bar. Nor has a single number: there is none to compare.
 
-    :param style: of all
+    :param style: of all bars
     """
     counted = [one for one in numbers if isinstance(one, int)]
     most = max(counted, default=0) if len(counted) > 1 else 0

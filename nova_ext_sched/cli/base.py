@@ -20,8 +20,8 @@ from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import interrupts
 from nova_ext_sched.policy import amount
 
-#: Exit statuses of all commands, but that of Ctrl-C;
-#: doc/source/cli/index.rst has them.
+#: The exit statuses of all commands, except that of Ctrl-C; they are described
+#: in doc/source/cli/index.rst.
 FINE = 0
 FAULT = 1
 USAGE = 2
@@ -62,7 +62,7 @@ class Command(command.Command):
     #: Command lines at the end of its help, without the program and its name.
     examples: Sequence[str] = ()
 
-    #: The errors for options that it does not have, by their names.
+    #: The hints for options that the command does not have, by option.
     hints: Mapping[str, str] = types.MappingProxyType({})
 
     #: The exit status; set by ``take_action``.
@@ -89,7 +89,7 @@ class Command(command.Command):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Return the exit status."""
+        """Run the command, report its errors, and return the exit status."""
         try:
             # main() does this for nova-ext-sched; the OpenStackClient does
             # not.
@@ -138,9 +138,9 @@ class Command(command.Command):
 
 
 def _say_fault(exc: Exception) -> str:
-    """Return a fault in words for an operator."""
+    """Describe an error for an operator."""
     if type(exc).__module__.startswith(('oslo_db.', 'sqlalchemy.')):
-        # Without the statement, which is in the further lines.
+        # Without the SQL statement, which is in the error's further lines.
         return (
             f'[api_database] connection in nova.conf: expected an answer of '
             f'the database, got {messages.say_error(exc)}'
@@ -151,9 +151,9 @@ def _say_fault(exc: Exception) -> str:
 
 
 def read_amount(text: str) -> int:
-    """Return an argument that is an integer, 1 or more.
+    """Parse an argument that is an integer, 1 or more.
 
-    :raises argparse.ArgumentTypeError: it has another form
+    :raises argparse.ArgumentTypeError: the text has another form
     """
     try:
         return amount.check(text, '')
@@ -164,10 +164,10 @@ def read_amount(text: str) -> int:
 
 
 def read_pair(text: str, form: str = 'KEY=VALUE') -> tuple[str, str]:
-    """Return name and value of an argument.
+    """Parse an argument into name and value.
 
-    :param form: the form that is expected, for the error
-    :raises argparse.ArgumentTypeError: it has another
+    :param form: the expected form, for the error
+    :raises argparse.ArgumentTypeError: the text has another form
     """
     name, equals, value = text.partition('=')
     if not name or not equals:

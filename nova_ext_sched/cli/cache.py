@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keeps texts for a day, for the user who runs the command alone.
+"""Keeps texts for a day, only for the user who runs the command.
 
-They are in ``nova-ext-sched`` of ``$XDG_CACHE_HOME``, by default ``~/.cache``.
-Where that cannot be written, or is another user's (root with a user's HOME),
-nothing is kept.
+The files are in ``nova-ext-sched`` of ``$XDG_CACHE_HOME`` (default:
+``~/.cache``). If that cannot be written, or is another user's (root with a
+user's HOME), nothing is kept.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ import time
 
 from nova_ext_sched.cli import files
 
-#: How long a text counts, in seconds.
+#: How long a text is valid, in seconds.
 DAY = 86_400
-# A text is read by other runs of a command alone, which wrote no more.
+# A larger file is not read: no command has written it.
 _MOST_BYTES = 4_000_000
 
 

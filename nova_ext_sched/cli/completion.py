@@ -2,9 +2,9 @@
 
 """Completion of what a shell's user types: commands, options and names.
 
-The shell asks ``nova-ext-sched complete --line LINE`` at each Tab. Names of
-hosts and the like are those that the last command at a terminal read, at most
-a day ago (:mod:`.cache`): to read the cloud anew would take seconds.
+The shell runs ``nova-ext-sched complete --line LINE`` at each Tab. Names of
+hosts and the like are those that the last command at a terminal has read, at
+most a day ago (:mod:`.cache`): reading the cloud anew would take seconds.
 """
 
 import argparse
@@ -50,14 +50,14 @@ complete -o default -F _nova_ext_sched nova-ext-sched
 complete -o default -F _nova_ext_sched_openstack openstack
 """
 
-# Of each program the entry points of its commands.
+# The entry points of the commands, by program.
 _COMMANDS = {
     'nova-ext-sched': 'nova_ext_sched.commands',
     'openstack': 'openstack.nova_ext_sched.v1',
 }
-# Options that take a host, or the hosts of an aggregate.
+# Options that take a host or an aggregate.
 _OR_AGGREGATES = ('not_to', 'done')
-# bash completes what is behind the last of these.
+# bash completes the part of a word after the last of these characters.
 _BREAKS = re.compile('.*[=:]')
 
 
@@ -88,8 +88,8 @@ class Complete(cliff_complete.CompleteCommand):
 def complete(line: str) -> list[str]:
     """Return the words that can replace the last one of a line.
 
-    Words are quoted for the shell. None is returned where it is to complete
-    the name of a file.
+    Words are quoted for the shell. The list is empty if the shell is to
+    complete the name of a file.
 
     :param line: up to the cursor
     """
@@ -115,8 +115,9 @@ def complete(line: str) -> list[str]:
 def keep(names: Mapping[str, Iterable[str]], cloud: str = '') -> None:
     """Keep the names of a cloud for a day.
 
-    :param names: by the metavar of what takes them: HOST, AGGREGATE
-    :param cloud: the OpenStackClient's name of it; empty for nova.conf's
+    :param names: by the metavar of the arguments that take them: HOST,
+        AGGREGATE
+    :param cloud: its name for the OpenStackClient; empty for nova.conf's cloud
     """
     text = json.dumps({kind: sorted({*of}) for kind, of in names.items()})
     cache.write(_file_of(cloud), text)
@@ -135,9 +136,9 @@ def _file_of(cloud: str) -> str:
 
 
 def _find(program: str, words: Sequence[str], last: str) -> Iterable[str]:
-    """Return the words that can follow others.
+    """Return the words that can follow the others of a line.
 
-    :param words: those before, without the program
+    :param words: the words before, without the program
     """
     commands = importlib.metadata.entry_points(
         group=_COMMANDS.get(program, '-')
@@ -162,7 +163,7 @@ def _find(program: str, words: Sequence[str], last: str) -> Iterable[str]:
 def _find_argument(
     parser: argparse.ArgumentParser, words: Sequence[str], last: str
 ) -> Iterable[str]:
-    """Return the arguments that can follow those of a command.
+    """Return the arguments of a command that can follow others.
 
     :param words: the arguments before
     """
@@ -172,7 +173,7 @@ def _find_argument(
         for name in action.option_strings
     }
     positional = [one for one in parser._actions if not one.option_strings]
-    # The option whose values these words are, and how many it has of them.
+    # The option whose values are being typed, and how many of them are.
     option, place, typed = '', 0, []
     for word in words:
         if word in by_option:
@@ -207,9 +208,9 @@ def _count_values(action: argparse.Action) -> int:
 def _list_values(
     action: argparse.Action, place: int, typed: Sequence[str]
 ) -> Iterable[str]:
-    """Return the values of an argument.
+    """Return the values that an argument can have.
 
-    :param place: of the value, where the argument has several
+    :param place: the index of the value, if the argument takes several
     :param typed: other arguments of the command
     """
     if action.choices is not None:

@@ -11,17 +11,17 @@ import typing
 
 from nova_ext_sched import messages
 
-#: Groups of options that many commands have; they come behind a command's own,
-#: and before those of cliff's formatters.
+#: Groups of options that many commands have. In the help they follow a
+#: command's own groups; those of cliff's formatters are last.
 OUTPUT, NOVA_CONF = _SHARED = 'output', 'nova.conf'
 
-#: The purposes of commands, in the order of the list of all.
+#: The purposes by which the help groups the commands, in its order.
 PURPOSES = LOOK, PLAN, RECORD, TRY = ('Look', 'Plan', 'Record', 'Try')
 OTHERS = 'Others'
 
 _USAGE = 2
 
-# How argparse begins to name options that there are not.
+# The beginning of argparse's error about unknown options.
 _UNKNOWN = 'unrecognized arguments: '
 
 
@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         return text
 
     def error(self, message: str) -> typing.NoReturn:
-        """Report an error of usage, then where to look."""
+        """Report an error of usage, and where the usage is described."""
         said = [f'{self.prog}: {message}', *self._hint(message)]
         self.exit(_USAGE, '\n'.join([*said, f"See '{self.prog} --help'.", '']))
 
@@ -87,14 +87,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def improve(parser: argparse.ArgumentParser) -> Parser:
-    """Return a parser that cliff made, as a :class:`Parser`."""
+    """Make a parser of cliff a :class:`Parser`, and return it."""
     kind = type(parser)
     parser.__class__ = type(kind.__name__, (Parser, kind), {})
     return typing.cast(Parser, parser)
 
 
 def share(parser: argparse.ArgumentParser, title: str) -> typing.Any:
-    """Return the group of this title; add it where there is none."""
+    """Return the group with this title; add it if there is none."""
     for group in parser._action_groups:
         if group.title == title:
             return group

@@ -20,21 +20,21 @@ from nova_ext_sched.cli import interrupts
 
 NAMESPACE = 'nova_ext_sched.commands'
 
-#: What a Python runs for this program. -P: the folder in which somebody types
-#: may have a nova.py.
+#: The arguments with which a Python runs this program. -P: the working
+#: directory may have a nova.py.
 PROGRAM = ('-P', '-m', 'nova_ext_sched.cli.main')
 
 # argparse's exit status for wrong usage.
 _USAGE = 2
 _MOVED = ('--config-file', '--config-dir')
 
-# What some look for here, and its command.
+# Commands that users expect here, and those to use instead.
 _ELSEWHERE = {
     'status': 'nova-ext-sched-status upgrade check',
     'version': 'nova-ext-sched --version',
 }
 
-# cliff's exit status where it is interrupted.
+# cliff's exit status if it is interrupted.
 _INTERRUPTED = 130
 
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    # Imported here, so that an early Ctrl-C finds main() in charge.
+    # Imported here, so that main() handles an early Ctrl-C.
     import importlib.metadata
 
     try:
@@ -84,7 +84,7 @@ def _run(argv: list[str]) -> int:
         version=importlib.metadata.version('nova-ext-sched'),
         command_manager=commandmanager.CommandManager(NAMESPACE),
         deferred_help=True,
-        # Without a command cliff would begin a conversation.
+        # Without a command cliff would start its interactive mode.
     ).run(argv if argv not in ([], ['help']) else ['--help'])
     if status == _INTERRUPTED:
         raise KeyboardInterrupt
@@ -110,7 +110,7 @@ def _make_app(argv: list[str]) -> typing.Any:
 
         def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
             super().__init__(*args, **kwargs)
-            # In place of cliff's, which knows no names.
+            # In place of cliff's "complete", which knows no names of hosts.
             self.command_manager.add_command('complete', completion.Complete)
 
         def build_option_parser(
@@ -135,8 +135,8 @@ def _make_app(argv: list[str]) -> typing.Any:
 
         def configure_logging(self) -> None:
             super().configure_logging()
-            # cliff lets all lines be made, for handlers that drop most. Those
-            # of DEBUG hold whole answers of placement.
+            # cliff's level would let lines be formatted that no handler
+            # writes. Those of DEBUG have whole answers of placement.
             root = logging.getLogger()
             root.setLevel(min(handler.level for handler in root.handlers))
 
@@ -144,7 +144,7 @@ def _make_app(argv: list[str]) -> typing.Any:
 
 
 def _move_options(argv: list[str]) -> list[str]:
-    """Return arguments with nova.conf's named after the subcommand.
+    """Move the options that name nova.conf after the subcommand.
 
     nova's own commands take ``--config-file`` and ``--config-dir`` before it.
     """

@@ -19,12 +19,12 @@ from nova_ext_sched.cli import help as cli_help
 class Figure(typing.NamedTuple):
     """A metric.
 
-    :ivar name: without the prefix that all share
-    :ivar meaning: in a sentence
-    :ivar label: the label that tells its values apart; several are separated
-        by blanks
-    :ivar values: by the label, or by the labels in their order; what a member
-        of a project writes is none
+    :ivar name: without the prefix ``nova_ext_sched_``
+    :ivar meaning: the help text, a sentence
+    :ivar label: the name of the label, or several names with blanks between
+        them; empty for a metric without
+    :ivar values: by the label's value, or by a tuple of the labels' values;
+        none of these is a text that a user chose
     """
 
     name: str
@@ -58,7 +58,7 @@ class Command(base.Command):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Return the exit status."""
+        """Run the command, write the metrics, and return the exit status."""
         status = super().run(parsed_args)
         if parsed_args.metrics is not None:
             try:
@@ -70,7 +70,7 @@ class Command(base.Command):
         return status
 
     def measure(self) -> Iterable[Figure]:
-        """Return the metrics; called where the exit status is 0 or 3."""
+        """Return the metrics; called if the exit status is 0 or 3."""
         raise NotImplementedError
 
 
@@ -80,11 +80,11 @@ def write(
     status: int,
     measure: Callable[[], Iterable[Figure]],
 ) -> None:
-    """Write the file of a run, whole or not at all.
+    """Write the metrics of a run to a file, whole or not at all.
 
     :param status: the exit status of the command
-    :param measure: returns the metrics; called where they are new
-    :raises OSError: it cannot be written
+    :param measure: returns the metrics; called if the status is 0 or 3
+    :raises OSError: the file cannot be written
     """
     # Imported here, because only this option needs it.
     import prometheus_client as prometheus
@@ -131,7 +131,7 @@ def write(
 
 @dataclasses.dataclass(eq=False)
 class _Kept:
-    """A metric of a run before, for a registry: it takes each name once."""
+    """A metric that an earlier run wrote, for the registry of this run."""
 
     family: typing.Any
 
@@ -142,7 +142,7 @@ class _Kept:
 
 
 def _read(path: pathlib.Path) -> list[typing.Any]:
-    """Return the metrics of a file; none where it is away or broken."""
+    """Return the metrics of a file; none if it is missing or broken."""
     from prometheus_client import parser
 
     with contextlib.suppress(OSError, ValueError), path.open() as file:

@@ -12,16 +12,16 @@ _ID = re.compile(r'\b[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\b')
 
 
 def find_ids(texts: Iterable[str]) -> set[str]:
-    """Return the UUIDs and IDs in texts that may have a name."""
+    """Return the UUIDs and project IDs in texts."""
     return {id_ for text in texts for id_ in _ID.findall(text)}
 
 
 class Names:
     """The names of projects, groups and others by ID.
 
-    Of two that have one name, each is called by its ID too.
+    If two of a kind have the same name, it is shown with the ID.
 
-    :param kinds: the names by ID, of each kind; they are clean
+    :param kinds: for each kind its names by ID, without control characters
     """
 
     def __init__(self, *kinds: Mapping[str, str]) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers as one page for browsers, to be sent: it has nothing from elsewhere.
+"""Answers as one page for browsers, a single file that can be sent.
 
-Words that users wrote are text in it and nothing else. Its
+It loads nothing. Words that users wrote are text in it and nothing else. Its
 Content-Security-Policy allows our one script and our one style, each by its
-hash; so nothing that this module lets through by mistake can do anything.
+hash, so that nothing runs that this module lets through by mistake.
 """
 
 import argparse
@@ -33,19 +33,19 @@ from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
 
-# The most rows: more would make a browser slow.
+# The most rows of a table: more would make a browser slow.
 _MOST_ROWS = 5000
-# From so many rows on columns can be sorted; from so many, the rows scroll in
-# a part of the page, but for those of a map.
+# Tables with at least this number of rows can be sorted by column.
 _SORTED_FROM = 8
+# Tables with more rows scroll in a part of the page, except those of maps.
 _LONG = 25
-# Characters up to which a label stays on its line.
+# Labels up to this number of characters do not wrap.
 _SHORT = 24
-# With more columns, each cell is a line where the page is narrow.
+# With more columns, each cell is a line of its own on a narrow page.
 _NARROW_COLUMNS = 4
 
-# Marks where further answers, and links to them, are put in. No text of a page
-# can have this mark, because its characters are escaped.
+# The places where further answers, and links to them, are inserted. No text of
+# a page can have this mark, because its characters are escaped.
 _HERE = '<!--here-->\n'
 
 
@@ -70,9 +70,9 @@ def add_options(group: typing.Any) -> None:
 
 
 def is_wanted(parsed_args: argparse.Namespace) -> bool:
-    """Return whether a page is asked for; one to add to must be ours.
+    """Return whether a page is asked for.
 
-    :raises base.UsageError: it is not
+    :raises base.UsageError: the page to add to is not one of ours
     """
     if added := parsed_args.html_add:
         _read(added)
@@ -80,7 +80,7 @@ def is_wanted(parsed_args: argparse.Namespace) -> bool:
 
 
 def write(parsed_args: argparse.Namespace, title: str, answer: str) -> None:
-    """Write a page of an answer, or one more answer into a page.
+    """Write a page with an answer, or add the answer to a page.
 
     :param title: the text of link and heading
     :param answer: the result of :func:`draw`
@@ -108,11 +108,11 @@ def draw(
 ) -> str:
     """Return the HTML of an answer.
 
-    :param sections: the sections of a terminal, too
+    :param sections: those that a terminal would show
     :param names: names of the columns of the rows
-    :param rows: all of them; where there are any, the page has them folded
+    :param rows: all rows; the page has them folded, if there are any
     :param status: the exit status
-    :param origin: the typed command line, and where
+    :param origin: the typed command line, and which cloud answered
     """
     now = datetime.datetime.now(datetime.UTC)
     version = importlib.metadata.version('nova-ext-sched')
@@ -197,9 +197,9 @@ def _draw_lines(rows: Sequence[str | layout.Line]) -> Iterator[str]:
 def _draw_table(
     names: Sequence[str], rows: Sequence[Sequence[object]], caption: str
 ) -> Iterator[str]:
-    """Yield a table; rows in groups keep their order.
+    """Yield a table; it cannot be sorted if its rows are in groups.
 
-    :param caption: is read aloud; empty for none
+    :param caption: read aloud by screen readers; empty for none
     """
     drawn = rows[:_MOST_ROWS]
     shown = [
@@ -328,19 +328,19 @@ def _draw_map(drawn: topology.Map) -> Iterator[str]:
 
 
 def _say(text: str) -> str:
-    """Return a text as HTML that is this text, in a tag or between tags."""
+    """Escape a text for HTML, in a tag or between tags."""
     return html.escape(layout.disarm(messages.without_secrets(text)))
 
 
 def _class(*names: str) -> str:
-    """Return an attribute of a tag."""
+    """Return the class attribute of a tag; empty without a name."""
     shown = ' '.join(filter(None, names))
     return f' class="{shown}"' if shown else ''
 
 
 @functools.cache
 def _frame() -> tuple[str, str, str]:
-    """Return the HTML before links, before answers and behind them."""
+    """Return the HTML before the links, before the answers and after them."""
     style, script = (
         pathlib.Path(__file__).with_suffix(suffix).read_text()
         for suffix in ('.css', '.js')
@@ -374,7 +374,7 @@ def _hash(text: str) -> str:
 
 
 def _read(path: pathlib.Path) -> tuple[str, str]:
-    """Return the links and answers of a page; none where there is no file.
+    """Return the links and answers of a page; none if there is no file.
 
     :raises base.UsageError: a page that this release did not write
     """

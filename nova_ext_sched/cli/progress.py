@@ -23,12 +23,12 @@ def bar(
 
     Nothing is written if the stream is not a terminal.
 
-    :param stream: where to write, standard error as a rule
+    :param stream: the stream of the bar, usually standard error
     :param total: number of steps; None if it is not known
     :param color: ``--color``
-    :yields: a function to call after each step; takes the number of steps,
-        and the label from now on where it changes. With a ``total`` it counts
-        no step, and that many begin.
+    :yields: a function to call after each step. It takes the number of steps
+        done, and a new label. Called with a ``total``, it starts again at 0
+        of this number of steps.
     """
     if not stream.isatty():
         # rich before 15 ends even a disabled bar with a line break.

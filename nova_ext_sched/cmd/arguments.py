@@ -58,13 +58,13 @@ def read_cloud(
     settled: bool = True,
     patient: bool = False,
 ) -> Iterator[snapshot.Snapshot]:
-    """Read the cloud as it would be, for a command.
+    """Read the cloud with the supposed changes, for a command.
 
     Names in the arguments become IDs.
 
     :param settled: as of :func:`.snapshot.read`
-    :param patient: whether placement is asked again for some minutes where it
-        is away: a plan may take longer to make, and is not lost
+    :param patient: whether to ask placement again for some minutes if it does
+        not answer, so that a plan that takes long is not lost
     """
     with contextlib.ExitStack() as stack:
         cloud = stack.enter_context(_change_cloud(parsed_args, settled))
@@ -80,7 +80,10 @@ def read_cloud(
 def _change_cloud(
     parsed_args: argparse.Namespace, settled: bool
 ) -> Iterator[snapshot.Snapshot]:
-    """Read the cloud as it would be, but for its hosts."""
+    """Read the cloud with the supposed changes, except hosts added or removed.
+
+    A copy of the cloud has those already.
+    """
     with snapshot.read(make_change(parsed_args), settled=settled) as cloud:
         supposed = overlay.NONE
         if names := parsed_args.enable_host:
@@ -110,7 +113,7 @@ def remove_hosts(parsed_args: argparse.Namespace) -> list[str]:
 
 
 def _keep_names(cloud: snapshot.Snapshot) -> None:
-    """Keep the names of a cloud for the shell, which completes them."""
+    """Keep the names of a cloud, with which the shell completes words."""
     kept = completion.read_kept()
     aggregates = cloud.aggs_by_id.values()
     names = {
@@ -130,8 +133,8 @@ def resolve_names(
 ) -> None:
     """Put IDs in place of the names of a project, a server and a group.
 
-    :raises exception.UnknownName: there is nothing of a name
-    :raises projects.NotTold: keystone does not tell who has a name
+    :raises exception.UnknownName: nothing has a name
+    :raises projects.NotTold: keystone does not tell which project has a name
     """
     project = getattr(parsed_args, 'project', None)
     if project:
@@ -145,7 +148,7 @@ def resolve_names(
 def make_auditor(
     parsed_args: argparse.Namespace, cloud: snapshot.Snapshot
 ) -> auditor.Auditor:
-    """Return one of :func:`nova_ext_sched.cli.options.add_selection`.
+    """Return an auditor for :func:`nova_ext_sched.cli.options.add_selection`.
 
     :raises exception.InvalidValue: a named object does not exist
     """
@@ -161,9 +164,9 @@ def make_auditor(
 def make_question(
     parsed_args: argparse.Namespace, **others: typing.Any
 ) -> question.Question:
-    """Return the server of :func:`nova_ext_sched.cli.options.add_server`.
+    """Return a question from :func:`nova_ext_sched.cli.options.add_server`.
 
-    :param others: fields that are not among its options
+    :param others: fields of the question that these options do not fill
     """
     described = {
         _SEVERAL.get(name, name): getattr(parsed_args, name)

@@ -112,9 +112,9 @@ def audit(
 ]:
     """Judge all servers.
 
-    :returns: the auditor; its findings; the hosts of documents; by ID the
-        names of the projects that have findings, or are in a reason, where
-        keystone tells them
+    :returns: the auditor; its findings; the hosts for the document; the names
+        by ID of projects with findings or in a reason, as far as keystone
+        knows them
     """
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import projects

@@ -20,8 +20,8 @@ from nova_ext_sched.cmd import scheduler
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.fit import answer
 
-# What has the room of hosts that are in no zone, aggregate or domain; without
-# a value Prometheus drops a label.
+# The label's value for hosts that are in no zone, aggregate or domain:
+# Prometheus drops a label with an empty value.
 _NO_GROUP = '(none)'
 
 
@@ -45,7 +45,7 @@ class Capacity(metrics.Command, scheduler.Lister):
     )
     label = 'Counting servers of flavors'
 
-    # What was counted until now: an answer.Tally.
+    # The flavors counted so far: an answer.Tally.
     _found: typing.Any = None
     _hosts: capacity_report.Hosts
     _is_complete: bool
@@ -126,10 +126,10 @@ class Capacity(metrics.Command, scheduler.Lister):
     def _count(
         self, parsed_args: argparse.Namespace, advance: progress.Advance
     ) -> None:
-        """Count, and keep the numbers.
+        """Count the servers, and keep the numbers.
 
-        Where no progress bar is shown, people read each of several flavors
-        as soon as it is counted.
+        If text is written and no progress bar is shown, each of several
+        flavors is written to standard error as soon as it is counted.
         """
         is_said = (
             len(parsed_args.flavor) != 1
@@ -148,7 +148,7 @@ class Capacity(metrics.Command, scheduler.Lister):
     def measure(self) -> Iterator[metrics.Figure]:
         flavors = self._found.flavors
         if self._found.by:
-            # The whole is in the file of a run without --by.
+            # The sums are in the file of a run without --by.
             yield metrics.Figure(
                 f'capacity_{self._found.by}_servers',
                 f'Servers of a flavor that fit in this '
@@ -172,7 +172,7 @@ class Capacity(metrics.Command, scheduler.Lister):
 
 
 def _count_room(room: answer.RoomForFlavor | answer.RoomInGroup) -> float:
-    # NaN is Prometheus' word for what nobody knows.
+    # NaN is Prometheus' value for an unknown number.
     known = math.nan if room.servers is None else room.servers
     return math.inf if room.unlimited else known
 

@@ -21,7 +21,7 @@ from nova_ext_sched.cmd import documents
 from nova_ext_sched.dryrun import heading
 from nova_ext_sched.dryrun.fit import answer
 
-#: Changes when a reader of the document must change.
+#: The number of the document's format: raised when its readers must change.
 FORMAT = 2
 
 #: The document's schema: its title, its format, its parts.
@@ -54,7 +54,7 @@ GROUPS = {
 # The sign of a host that is counted only in a sum with others.
 _UNKNOWN = topology.Sign('?', style=terminal.ASIDE)
 
-# The most hosts or groups of a flavor that people see.
+# The most hosts or groups of a flavor in the text.
 _MOST_LINES = 20
 
 
@@ -77,7 +77,7 @@ def make(
     :param hosts: the result of :func:`.topology.make_documents`
     :param by_host: whether to list the room of each host
     :param is_long: whether to list every limit of a flavor
-    :param is_part: whether there are flavors that were not counted
+    :param is_part: whether flavors were not counted, after an interrupt
     """
     sentences = [*_list_sentences(tally)]
     if is_part:

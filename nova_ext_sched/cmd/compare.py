@@ -93,9 +93,9 @@ class Compare(report.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> typing.Any:
-        """Compare; with ``--answers`` write those of one side.
+        """Compare two sides; with ``--answers`` write the answers of one.
 
-        :raises base.UsageError: there are not two sides
+        :raises base.UsageError: the options do not name two sides
         """
         if parsed_args.answers:
             self._answer(parsed_args)
@@ -145,7 +145,7 @@ class Compare(report.Lister):
         return report.Report(sentence, sections, rows, status=status)
 
     def _answer(self, parsed_args: argparse.Namespace) -> None:
-        """Write nova's release, then the answers, a line of JSON each."""
+        """Write nova's release, then each answer, as lines of JSON."""
         scheduler.prepare()
         from nova_ext_sched.saved import reading
         from nova_ext_sched.saved import writing
@@ -165,7 +165,7 @@ def _ask(
     options: tuple[str, ...],
     advance: typing.Any,
 ) -> _Side:
-    """Ask one side.
+    """Ask one side in a process of its own.
 
     :raises exception.InvalidValue: the process does not answer
     """
@@ -173,7 +173,7 @@ def _ask(
     argv += ['--answers', *options]
     argv += [f'--without={one}' for one in parsed_args.without]
     said, line, release, answers = '', '', '', {}
-    # Not a pipe: nobody reads one while answers come, and it would fill up.
+    # Not a pipe: it would fill up, as it is only read after the answers.
     with tempfile.TemporaryFile('w+', errors='replace') as errors:
         try:
             with subprocess.Popen(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Answers of other processes about a copy of a cloud.
+"""Runs commands in other processes, for copies of a cloud.
 
-A process can be of one cloud only: an answer that supposes hosts, or says how
-many are enough, needs others.
+A process can answer for one cloud only: to suppose hosts, or to find how many
+are enough, needs further processes.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import main
 
-#: How many hosts are supposed at most.
+#: The most hosts that are supposed.
 MOST = 512
 
 _FEWEST = ':min'
@@ -27,10 +27,11 @@ _OF_NOVA = ('--config-file', '--config-dir', '--from')
 def save(
     path: pathlib.Path, files: Iterable[str], folders: Iterable[str]
 ) -> None:
-    """Save the cloud of nova.conf.
+    """Save the cloud of nova.conf in another process.
 
-    :param files: of ``--config-file``; ``folders`` of ``--config-dir``
-    :raises exception.InvalidValue: it cannot be saved
+    :param files: the values of ``--config-file``
+    :param folders: the values of ``--config-dir``
+    :raises exception.InvalidValue: the cloud cannot be saved
     """
     words = [
         *(f'--config-file={one}' for one in files),
@@ -50,13 +51,15 @@ def find_fewest(
 ) -> tuple[list[str], str]:
     """Return ``--add-host`` with the fewest hosts that are enough.
 
-    They are enough where the command's exit status is 0.
+    They are enough if the command ends with exit status 0. It runs once for
+    each number that is tried.
 
-    :param added: values of ``--add-host``; one may end with ``:min``
+    :param added: values of ``--add-host``; one can have ``:min``
     :param words: the command
-    :param path: of a copy of the cloud
-    :returns: the values with a number, and a sentence about it
-    :raises exception.InvalidValue: several end so, or the command fails
+    :param path: the file of a copy of the cloud
+    :returns: the values with a number in place of ``min``, and a sentence
+        about it
+    :raises exception.InvalidValue: several have ``:min``, or the command fails
     """
     asked = [one for one in added if _FEWEST in one]
     if not asked:
@@ -67,7 +70,7 @@ def find_fewest(
         )
 
     def put(number: int, texts: Iterable[str]) -> list[str]:
-        # Other words may have a colon, too: hints, names.
+        # Not in other words: hints and names may have a colon, too.
         meant = asked[0].replace(_FEWEST, f':{number}')
         return [
             one.removesuffix(asked[0]) + meant
@@ -81,7 +84,7 @@ def find_fewest(
     def suffices(number: int) -> bool:
         ended = _run([*put(number, plain), '--from', str(path)])
         if ended.returncode not in (base.FINE, base.SOME_FOUND):
-            # Whether they are enough is not known.
+            # A command that fails says nothing of whether they are enough.
             raise exception.InvalidValue(
                 where='the command for --add-host',
                 expected='an answer',

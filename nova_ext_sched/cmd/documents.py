@@ -2,8 +2,8 @@
 
 """Makes documents of answers: their common parts and schemas.
 
-The files in ``nova_ext_sched/schemas`` are made of these classes; a test holds
-that they are what the classes say.
+The files in ``nova_ext_sched/schemas`` are made from these classes; a test
+compares them.
 """
 
 from collections.abc import Callable
@@ -25,11 +25,11 @@ class Asked:
     """The origin of an answer, as :func:`..cli.report.say_origin` adds it.
 
     :ivar command: the typed command line, without passwords
-    :ivar supposed: the changes that the answer takes for granted, in the
-        order of the options; empty where it is of the cloud as it is
-    :ivar origin: the file that it is of, where it is of a saved cloud
-    :ivar notes: sentences on a changed copy that the answer is of; those of a
-        file are among its origin
+    :ivar supposed: the supposed changes, in the order of the options; empty if
+        the answer is for the cloud as it is
+    :ivar origin: the saved cloud that the answer is for
+    :ivar notes: sentences on the changed copy that the answer is for; those on
+        a saved cloud are in its origin
     """
 
     command: document.MayLack[str]
@@ -42,8 +42,8 @@ class Asked:
 class Hosts:
     """The hosts that were read.
 
-    :ivar topology: every host with a compute node, in the order in which
-        people count names
+    :ivar topology: every host with a compute node, in natural order: host2
+        before host10
     """
 
     topology: Sequence[heading.Host]
@@ -51,7 +51,7 @@ class Hosts:
 
 @dataclasses.dataclass(frozen=True)
 class Read(Hosts):
-    """The number of hosts read, and the faults.
+    """The hosts that were read, and the faults.
 
     :ivar faults: a sentence for each failed read
     """
@@ -63,7 +63,7 @@ class Read(Hosts):
 class Answer:
     """The answer.
 
-    :ivar sentence: on one line
+    :ivar sentence: the whole answer on one line
     """
 
     sentence: str
@@ -76,7 +76,7 @@ class Said:
     answer: Answer
 
 
-#: The parts of each document besides the findings.
+#: The parts that every document has, whatever the findings.
 COMMON = (heading.Heading, Asked, Read)
 
 
@@ -84,13 +84,13 @@ COMMON = (heading.Heading, Asked, Read)
 class Told:
     """An answer in sentences and sections, before it is a report.
 
-    :ivar head: as of :func:`..cli.report.begin`, with ``counts``
+    :ivar head: as of :func:`..cli.report.begin`; so is ``counts``
     :ivar remarks: sentences that belong to the answer
     :ivar details: the sections after the answer
     :ivar topology: the result of :func:`.topology.make_documents`
     :ivar faults: sentences on what could not be read
     :ivar status: the exit status if everything could be read
-    :ivar first: the section that people read in place of the head
+    :ivar first: a section that replaces the head in the text
     """
 
     head: str
@@ -109,8 +109,8 @@ def finish(
 ) -> report.Report:
     """Return the report of an answer, with its document.
 
-    :param format_: of the document
-    :param make_parts: returns what was found, as the document has it
+    :param format_: the number of the document's format
+    :param make_parts: returns the findings for the document
     """
     sentence, sections = report.begin(
         told.head, *told.remarks, *told.faults, counts=told.counts

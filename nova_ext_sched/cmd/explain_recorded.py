@@ -10,7 +10,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.watch import records
 
-# The sentence of a record about the cause, by its constraint.
+# The sentence about a cause outside of the hosts, by the record's constraint.
 _SAID = {
     'cannot decide': 'When nova refused it, a request filter could not decide',
     'no candidates': 'When nova refused it, placement did not answer or '
@@ -77,7 +77,10 @@ def read(path: pathlib.Path, wanted: str) -> dict[str, typing.Any]:
 def _find_document(
     path: pathlib.Path, record: dict[str, typing.Any]
 ) -> dict[str, typing.Any] | None:
-    """Return the explanation; one of an equal request gets its own server."""
+    """Return the explanation of a record.
+
+    That of an equal request gets the server of this one.
+    """
     source = record['explained_by']
     if source is None:
         return typing.cast(dict[str, typing.Any] | None, record['explanation'])
@@ -90,7 +93,7 @@ def _find_document(
 
 
 def _say_before(record: dict[str, typing.Any], time: str) -> str:
-    """Return the remarks before the answer."""
+    """Return the sentences before the answer: the cause, the delay."""
     parts = []
     if said := _SAID.get(record['constraint']):
         parts.append(said)

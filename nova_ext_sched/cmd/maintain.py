@@ -85,7 +85,7 @@ class Maintain(plan_command.Planner):
         return self.ask(plan, parsed_args)
 
     def how_to_write(self, parsed_args: argparse.Namespace) -> str:
-        """See the base; apply takes one round."""
+        """See the base; ``move plan apply`` takes a single round."""
         if parsed_args.round is None:
             return (
                 'To carry out the first round, write it to a file: add '
@@ -94,7 +94,7 @@ class Maintain(plan_command.Planner):
         return super().how_to_write(parsed_args)
 
     def say_how_to_apply(self, parsed_args: argparse.Namespace) -> str:
-        """See the base; apply takes one round."""
+        """See the base; ``move plan apply`` takes a single round."""
         if parsed_args.round is None:
             return 'To carry out the first round, add --round 1.'
         return super().say_how_to_apply(parsed_args)
@@ -159,7 +159,7 @@ def plan(
 
 
 def _read_size(text: str) -> int | None:
-    """Return a number of hosts; None for as many as can be."""
+    """Return a number of hosts; None for as many as possible."""
     if text == 'max':
         return None
     if not text.isdecimal() or not int(text):

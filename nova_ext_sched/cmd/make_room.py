@@ -82,7 +82,7 @@ class MakeRoom(plan_command.Planner):
 def plan(
     parsed_args: argparse.Namespace, advance: progress.Advance
 ) -> report.Report:
-    """Return the report of a plan after which new servers fit."""
+    """Plan moves after which new servers fit; return the report."""
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import selection
     from nova_ext_sched.dryrun.cloud import topology as hosts_of

@@ -27,18 +27,18 @@ class Planner(scheduler.Lister):
     purpose = cli_help.PLAN
     columns = plan_report.COLUMNS
 
-    #: Options with which openstack move plan apply carries the plan out.
+    #: The options of openstack move plan apply for such a plan.
     apply_with: Sequence[str] = ('--disable',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options that all of these have."""
+        """Add the options that all commands of this kind have."""
         report.add_output(parser)
         options.add_not_to(parser)
 
     def say_next(
         self, parsed_args: argparse.Namespace, made: report.Report
     ) -> str:
-        """See the base; of moves, how to carry them out."""
+        """See the base; if there are moves, also how to carry them out."""
         said = super().say_next(parsed_args, made)
         # Servers that stay have rows without a turn.
         if not any(row[0] for row in made.rows):
@@ -50,7 +50,7 @@ class Planner(scheduler.Lister):
         return self.how_to_write(parsed_args)
 
     def how_to_write(self, parsed_args: argparse.Namespace) -> str:
-        """Return how to get a plan that apply takes."""
+        """Return how to write a plan that ``move plan apply`` takes."""
         return 'To carry it out, write the plan to a file: add --output FILE.'
 
     def say_how_to_apply(self, parsed_args: argparse.Namespace) -> str:
@@ -61,8 +61,8 @@ class Planner(scheduler.Lister):
 def say_how_to_apply(path: pathlib.Path, *options: str) -> str:
     """Return the command that carries out a plan.
 
-    :param path: its file
-    :param options: of the command
+    :param path: the plan's file
+    :param options: further options of the command
     """
     command = ['openstack', 'move', 'plan', 'apply', str(path), *options]
     return f'Where the OpenStackClient runs:\n  {shlex.join(command)}'

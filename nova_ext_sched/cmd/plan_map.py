@@ -12,10 +12,10 @@ from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
 from nova_ext_sched.dryrun.plan import plans
 
-# The signs of a host that is to be empty, and of one that servers leave.
+# The signs of a host that will be empty, and of one that servers leave.
 _EMPTY = topology.Sign('e', style=terminal.GOOD)
 _LEFT = topology.Sign('m', style=terminal.GOOD)
-# The sign of a host that fails, and finds a host for each of its servers.
+# The sign of a host that fails, each of whose servers is restarted elsewhere.
 _FAILS = topology.Sign('f', style=terminal.GOOD)
 
 
@@ -25,10 +25,10 @@ def draw_moves(
     hosts: Sequence[dict[str, typing.Any]],
     by: str | None,
 ) -> topology.Map:
-    """Return the map of hosts that servers leave, and of those that fill.
+    """Return the map of hosts that servers leave, and of those that get them.
 
-    :param emptied: the names of hosts that are to be empty and where it is
-        known which servers are there
+    :param emptied: the names of hosts that will be empty and whose servers
+        are known
     """
     signs = dict.fromkeys((one.host for one in plan.moves), _LEFT)
     signs |= dict.fromkeys(emptied, _EMPTY)

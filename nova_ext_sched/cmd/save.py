@@ -104,7 +104,7 @@ class Save(scheduler.Command):
 
 
 def save(parsed_args: argparse.Namespace, advance: typing.Any) -> list[str]:
-    """Save a cloud; return a sentence for each part left out."""
+    """Save a cloud; return a sentence for each part that the file lacks."""
     from nova_ext_sched.saved import writing
 
     wanted = writing.Wanted(

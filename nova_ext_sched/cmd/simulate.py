@@ -24,7 +24,7 @@ from nova_ext_sched.cli import options
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
 
-# What the extra takes, by its name.
+# A requirement of the extra "simulator", and the name of its package.
 _REQUIREMENT = re.compile(r'([\w.-]+).*;.*extra\s*==\s*[\'"]simulator[\'"]')
 
 
@@ -140,7 +140,8 @@ def simulate(
 
     :param is_verbose: whether nova's log has its DEBUG lines
     :raises base.UsageError: there is no such scenario
-    :raises exception.ScenarioInvalid: it, or nova, does not take a part of it
+    :raises exception.ScenarioInvalid: the scenario is wrong, or nova refuses a
+        part of it
     """
     from nova_ext_sched.cmd import simulate_report
     from nova_ext_sched.simulator import check

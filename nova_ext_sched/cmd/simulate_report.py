@@ -22,7 +22,7 @@ DIFFERS = 'DIFFERS'
 WRONG = 'WRONG'
 UNEXPECTED = 'UNEXPECTED'
 
-#: The meanings of the results, but OK.
+#: The meanings of the results, except OK.
 LEGEND = {
     DIFFERS: 'nova-ext-sched does not do what the step expects.',
     WRONG: 'plain nova does not do what the step expects.',
@@ -38,13 +38,13 @@ def make(
     *runs: expectation.Run,
     verbose: bool = False,
 ) -> report.Report:
-    """Return the report of a run; its status is 0 if all held.
+    """Return the report of a run; its status is 0 if all was as expected.
 
-    That is, if everything happened that the scenario expects: with our
-    package, and on plain nova where the scenario says what plain nova does.
+    That is, with our package each step did what the scenario expects, and
+    plain nova what the scenario predicts of it.
 
-    :param runs: with our package, then, where it was run, on plain nova
-    :param verbose: say why a host was refused even where the step found one
+    :param runs: the run with our package, then that on plain nova, if any
+    :param verbose: whether to say why hosts were refused if the step found one
     """
     steps = [
         _Step(step, verbose, *done)
@@ -89,9 +89,9 @@ def make(
 class _Step:
     """One step, judged.
 
-    :param verbose: say why hosts were refused even where the step found one
-    :param plain: its result on plain nova; None where it was not run
-    :ivar runs: the clouds that ran it, with result and outcome
+    :param verbose: whether to say why hosts were refused if it found one
+    :param plain: its outcome on plain nova; None if it was not run there
+    :ivar runs: the clouds that ran it, each with result and outcome
     """
 
     step: scenario.Step
@@ -131,7 +131,7 @@ class _Step:
 
     @property
     def cells(self) -> list[typing.Any]:
-        """The values of COLUMNS or of COMPARED_COLUMNS, but the number."""
+        """The values of COLUMNS or COMPARED_COLUMNS, except the number."""
         cells: list[typing.Any] = [str(self.step), self.expected]
         for _, result, outcome in self.runs:
             servers = {
@@ -162,6 +162,6 @@ class _Step:
 
 
 def _label(name: str, sentences: Sequence[str]) -> list[report.Line]:
-    """Return a line for each, the name before the first."""
+    """Return a line for each sentence, the name before the first."""
     names = [name] + [' ' * len(name)] * len(sentences)
     return list(map(report.Line, sentences, names))

@@ -34,10 +34,10 @@ COLUMNS = (
     'Cause',
 )
 
-#: Further columns where more servers of flavors are counted.
+#: Further columns if more servers of flavors are counted.
 FLAVOR_COLUMNS = ('Flavor', 'Fit', 'Spare')
 
-# The most failures that people see, and the most of the tightest.
+# The most failures in the text, and the most in the table of the tightest.
 _MOST_FAILURES = 20
 _MOST_TIGHT = 10
 
@@ -53,8 +53,9 @@ def make(
 
     :param lose: ``host`` or ``domain``
     :param names: of server groups
-    :param all_: list every host or failure domain, though each can fail
-    :param count: how many more servers of each flavor are to fit
+    :param all_: whether to list all hosts or failure domains, even if each can
+        fail
+    :param count: how many more servers of each flavor must fit
     """
     failures, flavors = outcome.failures, outcome.flavors
     noun = topology.GROUPS.get(lose, lose)
@@ -127,7 +128,8 @@ def _make_sections(
 ) -> Iterator[report.Section]:
     """Yield the sections below the answer.
 
-    :param bad: failures that strand servers; the others as of :func:`make`
+    :param bad: failures that strand servers; further parameters as of
+        :func:`make`
     """
     failures = outcome.failures
     if bad or (failures and all_):
@@ -175,7 +177,7 @@ def _make_sections(
 def _list_bad(
     head: str, bad: Sequence[plans.Failure], noun: str
 ) -> report.Section:
-    """Return the failures that strand servers, behind the answer."""
+    """Return the answer, with a line for each failure that strands servers."""
     wide = max(len(failure.failure) for failure in bad[:_MOST_FAILURES])
     lines: list[report.Line] = []
     for failure in bad:
@@ -289,9 +291,9 @@ def _list_tightest(
 def _list_flavors(
     flavors: Sequence[plans.FlavorRoom], noun: str, count: int
 ) -> Iterator[report.Section]:
-    """Yield how many more servers of flavors may come, if any are asked for.
+    """Yield how many more servers of each flavor fit, if any is asked for.
 
-    :param count: how many are to
+    :param count: how many must fit
     """
     if not flavors:
         return
@@ -319,7 +321,7 @@ def draw(outcome: plans.Outcome, by: str | None, of_all: bool) -> topology.Map:
 
     Of one failure, it shows where its servers go.
 
-    :param of_all: whether each host of the cloud was to fail
+    :param of_all: whether every host of the cloud was supposed to fail
     """
     failures = outcome.failures
     if len(failures) == 1:
