@@ -151,10 +151,10 @@ def _find(program: str, words: Sequence[str], last: str) -> Iterable[str]:
     }
     line = f' {" ".join(words)} '
     for name, point in points.items():
-        before, is_there, behind = line.partition(f' {name} ')
+        before, is_there, after = line.partition(f' {name} ')
         if is_there and (is_openstack or not before.strip()):
             parser = point.load()(None, None).get_parser(name)
-            return _find_argument(parser, behind.split(), last)
+            return _find_argument(parser, after.split(), last)
     if words or is_openstack or not points:
         return ()
     return (*points, 'complete', 'help')

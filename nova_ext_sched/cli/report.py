@@ -320,7 +320,7 @@ class Lister(base.Command, lister.Lister):
         Also writes how to go on, to standard error.
         """
         path, made = getattr(parsed_args, 'output', None), self._report
-        # Where the command failed, the file of an earlier run stays.
+        # If the command failed, the file of an earlier run stays.
         if made is None or made.document is None:
             return status
         if path is not None:

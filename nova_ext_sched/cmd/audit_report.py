@@ -205,7 +205,7 @@ def make(
 
     found_any = totals.violating or totals.in_use or totals.lacking
     status = base.SOME_FOUND if found_any else base.FINE
-    told = documents.Told(
+    draft = documents.Draft(
         head=totals.head,
         remarks=[
             *totals.remarks,
@@ -218,7 +218,7 @@ def make(
         status=base.FAULT if totals.not_judged else status,
         counts=totals.counts,
     )
-    return documents.finish(told, FORMAT, make_parts)
+    return documents.finish(draft, FORMAT, make_parts)
 
 
 def _make_places(

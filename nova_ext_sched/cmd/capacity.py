@@ -136,12 +136,12 @@ class Capacity(metrics.Command, scheduler.Lister):
             and self.is_text(parsed_args)
             and not sys.stderr.isatty()
         )
-        told: set[str] = set()
+        printed: set[str] = set()
         for counted in count(parsed_args, advance):
             self._found, self._hosts, self._is_complete = counted
             for one in self._found.flavors if is_said else ():
-                if one.id not in told:
-                    told.add(one.id)
+                if one.id not in printed:
+                    printed.add(one.id)
                     said = capacity_report.say_flavor(one, self._found.hosts)
                     print(f'{said}.', file=sys.stderr, flush=True)
 

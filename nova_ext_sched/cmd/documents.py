@@ -81,7 +81,7 @@ COMMON = (heading.Heading, Asked, Read)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Told:
+class Draft:
     """An answer in sentences and sections, before it is a report.
 
     :ivar head: as of :func:`..cli.report.begin`; so is ``counts``
@@ -105,7 +105,7 @@ class Told:
 
 
 def finish(
-    told: Told, format_: int, make_parts: Callable[[], dict[str, typing.Any]]
+    draft: Draft, format_: int, make_parts: Callable[[], dict[str, typing.Any]]
 ) -> report.Report:
     """Return the report of an answer, with its document.
 
@@ -113,25 +113,27 @@ def finish(
     :param make_parts: returns the findings for the document
     """
     sentence, sections = report.begin(
-        told.head, *told.remarks, *told.faults, counts=told.counts
+        draft.head, *draft.remarks, *draft.faults, counts=draft.counts
     )
 
     def make_document() -> dict[str, typing.Any]:
         parts = make_parts()
-        answer, _ = report.begin(told.head, *told.remarks, counts=told.counts)
+        answer, _ = report.begin(
+            draft.head, *draft.remarks, counts=draft.counts
+        )
         return {
             **heading.make(format_),
             'answer': {'sentence': answer, **parts.pop('answer', {})},
-            'topology': list(told.topology),
+            'topology': list(draft.topology),
             **parts,
-            'faults': list(told.faults),
+            'faults': list(draft.faults),
         }
 
     return report.Report(
         sentence,
-        [told.first or sections[0], *sections[1:], *told.details],
-        told.rows,
+        [draft.first or sections[0], *sections[1:], *draft.details],
+        draft.rows,
         make_document,
-        base.FAULT if told.faults else told.status,
-        [one['host'] for one in told.topology],
+        base.FAULT if draft.faults else draft.status,
+        [one['host'] for one in draft.topology],
     )

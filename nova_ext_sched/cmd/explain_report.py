@@ -96,7 +96,7 @@ _MOST_APART = 10
 # A longer list of host names gets blanks after its commas, where it can wrap.
 _LONGEST_RANGES = 60
 
-# Units that people read, by resource class; the others are shown by class.
+# Units in the text, by resource class; others are shown by their class.
 _UNITS = {'MEMORY_MB': 'MB', 'DISK_GB': 'GB of disk'}
 
 

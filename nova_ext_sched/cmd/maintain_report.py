@@ -54,7 +54,7 @@ def make_rounds(
     sections += _list_not_emptied(kept, names)
     stuck = [stuck for one in kept for stuck in one.without_place]
     status = plan_report.find_status(stuck)
-    told = documents.Told(
+    draft = documents.Draft(
         head=plan_report.say_left_out(stuck)
         + _say_how_many(rounds, kept, faults),
         remarks=[*remarks],
@@ -75,7 +75,7 @@ def make_rounds(
         faults=faults,
         status=status or (base.SOME_FOUND if kept else base.FINE),
     )
-    return plan_report.finish(told, planned)
+    return plan_report.finish(draft, planned)
 
 
 def _say_how_many(
@@ -141,7 +141,7 @@ def make_round(
 ) -> report.Report:
     """Return the report of one round, as that of a drain.
 
-    Whether further rounds follow is not known. Where there is no such round,
+    Whether further rounds follow is not known. If there is no round at all,
     the report says why.
 
     :param number: the round's, from 1; the others as of :func:`make_rounds`

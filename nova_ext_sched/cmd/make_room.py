@@ -100,11 +100,11 @@ def plan(
             advance,
         )
         hosts = hosts_of.make_documents(cloud)
-        told = tell(room, cloud.faults, hosts)
+        made = tell(room, cloud.faults, hosts)
         if room.never:
-            return told
+            return made
         return report.add_map(
-            told, parsed_args, lambda by: draw(room, hosts, by)
+            made, parsed_args, lambda by: draw(room, hosts, by)
         )
 
 

@@ -145,7 +145,7 @@ def make(
                 'server group',
             )
         )
-    told = documents.Told(
+    draft = documents.Draft(
         head=head or _sum_up(plan, not_judged),
         remarks=[*remarks],
         details=sections,
@@ -154,7 +154,7 @@ def make(
         faults=faults,
         status=base.FAULT if not_judged else find_status(plan.without_place),
     )
-    return finish(told, plan, **more)
+    return finish(draft, plan, **more)
 
 
 def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
@@ -167,7 +167,7 @@ def name_groups(stuck: Iterable[plans.Stuck]) -> cli_names.Names:
 
 
 def finish(
-    told: documents.Told,
+    draft: documents.Draft,
     made: plans.Plan | plans.Rounds | plans.Outcome,
     **more: object,
 ) -> report.Report:
@@ -176,16 +176,16 @@ def finish(
     The first lines count the running servers that the plan shuts down; the
     first section after the answer lists them.
 
-    :param told: the sentences and sections of this kind of plan
+    :param draft: the sentences and sections of this kind of plan
     :param more: further parts of the document
     """
     shut_down = [*_number_shut_down(made)]
     moves = [move for *_, move in shut_down]
     if not isinstance(made, plans.Outcome):
         more = {**more, 'shut_down': [move.server for move in moves]}
-    joint = '. ' if ';' in told.head else '; '
+    joint = '. ' if ';' in draft.head else '; '
     remarks = [
-        *told.remarks,
+        *draft.remarks,
         *made.remarks,
         *_say_crowded(made),
         *_say_time(made),
@@ -194,10 +194,10 @@ def finish(
         *_count_gone(made),
     ]
     whole = dataclasses.replace(
-        told,
-        head=told.head + _say_shut_down(moves, joint),
+        draft,
+        head=draft.head + _say_shut_down(moves, joint),
         remarks=remarks,
-        details=[*_list_shut_down(shut_down), *told.details],
+        details=[*_list_shut_down(shut_down), *draft.details],
     )
     return documents.finish(
         whole, plan_format.FORMAT, lambda: {**_make_part(made), **more}
@@ -430,7 +430,7 @@ def _count_by_host(moves: Sequence[plans.Move]) -> report.Section:
 def _list_in_order(moves: Sequence[plans.Move]) -> report.Section:
     """Return the moves in order, below the name of their source host.
 
-    Where source hosts alternate, each line names its own instead.
+    If source hosts alternate, each line names its own instead.
     """
     title = 'Moves, in order:'
     runs = [

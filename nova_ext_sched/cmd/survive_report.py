@@ -66,7 +66,7 @@ def make(
     )
     if outcome.lacking or any(one.spare < count for one in flavors):
         status = status or base.SOME_FOUND
-    told = documents.Told(
+    draft = documents.Draft(
         head=head,
         remarks=[
             *plan_format.say_from_image(
@@ -82,7 +82,7 @@ def make(
         status=status,
         first=_list_bad(head, bad, noun) if bad else None,
     )
-    return plan_report.finish(told, outcome, lose=lose)
+    return plan_report.finish(draft, outcome, lose=lose)
 
 
 def _say_how_many(

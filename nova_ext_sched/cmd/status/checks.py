@@ -40,18 +40,18 @@ CONF = nova.conf.CONF
 OLDEST = 29
 NEWEST = 34
 
-#: The release of each nova from which on nova-api drops scheduler hints that
-#: begin with ``_nova``. Those before let members write them. No nova 29 or 30
-#: was fixed.
-MENDED = {29: '31.3.1', 30: '31.3.1', 31: '31.3.1', 32: '32.2.1', 33: '33.0.2'}
+#: By nova's major release, the first one whose nova-api drops scheduler hints
+#: that begin with ``_nova``; earlier ones let users write them. No nova 29 or
+#: 30 was fixed.
+FIXED = {29: '31.3.1', 30: '31.3.1', 31: '31.3.1', 32: '32.2.1', 33: '33.0.2'}
 
-#: The microversion that nova's queries for candidates need, and so ours.
+#: The microversion that queries for candidates need, nova's and ours.
 PLACEMENT = '1.36'
 
 # The most problems of one check that are shown.
 _SHOWN = 10
 
-# Filters that nova had once, and has in no release that we support.
+# Filters of old novas that no supported release has.
 _REMOVED = {
     'AggregateCoreFilter',
     'AggregateDiskFilter',
@@ -76,7 +76,7 @@ _failure = functools.partial(upgradecheck.Result, upgradecheck.Code.FAILURE)
 
 
 def _warnings(sentences: Iterable[str], *remedy: str) -> upgradecheck.Result:
-    # The first problems; success where there is none.
+    # The first problems; success if there are none.
     found = [text.removesuffix('.') + '.' for text in sentences]
     if not found:
         return _SUCCESS
@@ -108,7 +108,7 @@ def _refuse(unknown: Sequence[str]) -> upgradecheck.Result:
 
 
 def _propose(sentences: Iterable[str]) -> upgradecheck.Result:
-    # The operator may know better.
+    # A success: the operator can have reasons against it.
     return upgradecheck.Result(
         upgradecheck.Code.SUCCESS, _warnings(sentences).details
     )
@@ -153,16 +153,16 @@ class Checks(upgradecheck.UpgradeCommands):
                 f'{expected}, which this release of nova-ext-sched was not '
                 f'tested with. Upgrade nova-ext-sched.'
             )
-        mended = MENDED.get(release, version)
-        if versionutils.is_compatible(mended, version):
+        fixed_in = FIXED.get(release, version)
+        if versionutils.is_compatible(fixed_in, version):
             return _SUCCESS
         return _warnings(
             [
-                f'Expected nova {mended} or later, got {version}, whose '
+                f'Expected nova {fixed_in} or later, got {version}, whose '
                 f'nova-api lets every member write the scheduler hint '
                 f'{fields.CHECK_TYPE}=rebuild. nova-scheduler then runs no '
                 f'request filter and asks placement nothing. Update nova-api '
-                f'to {mended}.',
+                f'to {fixed_in}.',
                 *self._policies_of_one_stage(),
             ]
         )
@@ -324,7 +324,7 @@ class Checks(upgradecheck.UpgradeCommands):
             'Correct the metadata with openstack aggregate set --property.'
         )
         return _warnings(
-            # The uses say themselves what to do.
+            # Each use says what to do; the remedy is for faults.
             [*uses, *faults],
             *([remedy] if faults else []),
         )

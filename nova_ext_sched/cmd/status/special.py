@@ -17,7 +17,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import special_hosts
 
-#: At most this share of the hosts is few.
+#: Hosts are special if at most this share of all has their trait or class.
 FEW = 0.1
 
 # Classes that every host may have, and those of PCI devices, which
@@ -25,7 +25,7 @@ FEW = 0.1
 _COMMON = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB', 'IPV4_ADDRESS', 'NUMA_')
 _OF_PCI = ('PCI_DEVICE', 'SRIOV_NET_VF', 'CUSTOM_PCI_', 'NET_BW_')
 
-# Each is a question to placement.
+# The most traits, and the most resource classes, to ask placement about.
 _MOST = 200
 
 

@@ -42,7 +42,7 @@ class SchemaTestCase(testtools.TestCase):
 
 class FinishTestCase(testtools.TestCase):
     def finish(self, faults=()):
-        told = documents.Told(
+        draft = documents.Draft(
             head='One of two',
             remarks=['More.'],
             rows=[],
@@ -51,7 +51,7 @@ class FinishTestCase(testtools.TestCase):
             status=3,
         )
         return documents.finish(
-            told, 7, lambda: {'answer': {'number': 1}, 'found': ['x']}
+            draft, 7, lambda: {'answer': {'number': 1}, 'found': ['x']}
         )
 
     def test_what_could_not_be_read(self):
