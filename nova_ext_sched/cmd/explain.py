@@ -101,7 +101,7 @@ class Explain(scheduler.Lister):
             '--try',
             dest='tries',
             action='store_true',
-            help='where no host is left: also plan moves that make room, as '
+            help='if no host is left, also plan moves that make room, as '
             'make-room does',
         )
         shown = parser.add_mutually_exclusive_group()
@@ -231,14 +231,14 @@ def _check_usage(parsed_args: argparse.Namespace) -> None:
             )
     elif parsed_args.server is not None:
         if extra := [name for name in given if name not in wanted]:
-            may = (
-                f'Only {_options(wanted)} may.'
+            hint = (
+                f'Only {_options(wanted)} can.'
                 if wanted
                 else 'A new flavor is --operation resize, a new image rebuild.'
             )
             wrong = (
-                f'{_options(extra)} cannot be beside --server to '
-                f'{operation} it: nova has stored its request. {may}'
+                f'{_options(extra)} cannot be combined with --server to '
+                f'{operation} it: nova has stored its request. {hint}'
             )
         elif not given and operation in ('resize', 'rebuild'):
             wrong = f'To {operation} a server, say to what: --{wanted[0]}.'

@@ -355,7 +355,7 @@ def _say_server(request: Document) -> str:
     # lack it.
     if stands := request.get('stands'):
         return (
-            f'Server {shown} {stands.rstrip(".")}. Where it may go: '
+            f'Server {shown} {stands.rstrip(".")}. Where it can go: '
             f'--operation migrate, live-migrate, evacuate or resize. To '
             f'create it anew:'
         )

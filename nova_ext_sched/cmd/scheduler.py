@@ -43,8 +43,8 @@ class Command(base.Command):
     After the answer, one line counts the warnings that nova-scheduler logs at
     start; the same warnings are counted once a day.
 
-    Functions import modules that import nova at their beginning, because
-    :func:`prepare` has to run before.
+    Modules that import nova are imported inside functions, after
+    :func:`prepare` has run.
 
     :cvar is_service: whether the command is a service; its own log keeps the
         warnings, and nothing counts them

@@ -46,9 +46,10 @@ class Survive(metrics.Command, scheduler.Lister):
         'flavor fit; 130 interrupted.'
     )
 
-    _outcome: plans.Outcome
-    # The result of --hold; None without it.
+    # The result: of --hold, or of failures without it.
     _hold: plans.Hold | None = None
+    _outcome: plans.Outcome
+    # The value of --lose.
     _lose = 'host'
 
     purpose = cli_help.LOOK

@@ -350,7 +350,7 @@ class MatrixTestCase(ExplainTestCase):
             (['--server', uuids.absent], 'There is no server'),
             (['--flavor', 'm1.tiny', '--operation', 'migrate'], 'say which'),
             (['--server', 'x', '--project', 'y'],
-             '--project cannot be beside --server to boot it'),
+             '--project cannot be combined with --server to boot'),
             (['--server', 'x', '--operation', 'resize'], 'what: --flavor.'),
             (['--server', 'x', '--operation', 'rebuild'], 'what: --image.'),
             (['--server', 'x', '--flavor', 'y'],
@@ -360,8 +360,8 @@ class MatrixTestCase(ExplainTestCase):
                     *('--server', 'x', '--operation', 'migrate'),
                     *('--hint', 'a=b', '--destination', 'h'),
                 ],
-                '--hint cannot be beside --server to migrate it: nova has '
-                'stored its request. Only --destination may.',
+                '--hint cannot be combined with --server to migrate it: '
+                'nova has stored its request. Only --destination can.',
             ),
             (['--recorded', 'req-x', '--hint', 'a=b'], '--hint cannot be'),
             (['--recorded', 'req-x', '--hosts'], '--hosts cannot be'),

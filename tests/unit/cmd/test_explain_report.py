@@ -147,7 +147,7 @@ class AnswerTestCase(testtools.TestCase):
             cloud(), server=SERVER, server_name='db-1', stands=stands
         )
         self.assertIn(
-            f'Server db-1 ({SERVER}) {stands}. Where it may go: --operation '
+            f'Server db-1 ({SERVER}) {stands}. Where it can go: --operation '
             'migrate, live-migrate, evacuate or resize. To create it anew: '
             'No host: 0 of 300',
             text,
