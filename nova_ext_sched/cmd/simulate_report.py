@@ -122,9 +122,9 @@ class _Step:
         """The reasons of servers that are not where the step expects them."""
         if self.result == DIFFERS and self.outcome.unused:
             return self.outcome.unused
-        if self.outcome.failed or self.verbose or self.result == DIFFERS:
+        if self.outcome.failures or self.verbose or self.result == DIFFERS:
             return self.outcome.reasons
-        if self.plain is not None and self.plain.failed:
+        if self.plain is not None and self.plain.failures:
             first, *rest = self.plain.reasons
             return [f'on plain nova {first}', *rest]
         return ()

@@ -144,7 +144,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         )
         self._make_aggregates()
         host_manager.update_aggregates(self._aggregates())
-        self.imply_traits()
+        self.give_implied_traits()
         self.flavor_ids = {
             flavor.name: _make_flavor(flavor)
             for flavor in self.declared.flavors
@@ -220,7 +220,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             for text in texts
         ]
 
-    def imply_traits(self) -> None:
+    def give_implied_traits(self) -> None:
         """Give providers the traits that isolated aggregates require.
 
         Traits that a provider has stay; a trait that placement does not take

@@ -29,8 +29,8 @@ _DEFS['trait']['anyOf'][1]['enum'] = os_traits.get_traits()
 SCENARIO: dict[str, typing.Any] = _DEFS['scenario']
 #: The form of a step by its action.
 STEPS: dict[str, dict[str, typing.Any]] = _DEFS['steps']
-#: The expectations in words.
-NO_VALID_HOST, REFUSED = _DEFS['expect']['oneOf'][0]['enum']
+#: The expectations that are words: no valid host, refused by nova.
+NO_VALID_HOST_WORDS, REFUSED_WORDS = _DEFS['expect']['oneOf'][0]['enum']
 
 #: Bounds of a file; the largest scenarios have a hundredth of them.
 MAX_BYTES = 1 << 20

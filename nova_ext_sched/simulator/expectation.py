@@ -14,14 +14,15 @@ from nova_ext_sched.simulator import hostnames
 
 Counts = Mapping[str, int]
 
-#: Ways in which a server may end without a host.
+#: The failures with which a server can end without a host, as results have
+#: them; the words of a scenario for them are in :mod:`.document`.
 NO_VALID_HOST = 'no_valid_host'
 REFUSED = 'refused'
 FAILED = 'failed'
 
 _NAMES = {
-    NO_VALID_HOST: document.NO_VALID_HOST,
-    REFUSED: document.REFUSED,
+    NO_VALID_HOST: document.NO_VALID_HOST_WORDS,
+    REFUSED: document.REFUSED_WORDS,
     FAILED: 'failed',
 }
 _FEW = 4
@@ -32,7 +33,7 @@ class Placement:
     """The host or failure of one server after a step.
 
     :param server: the server's name; None where a step has no server
-    :param host: its host, or None
+    :param host: its host; None if it has none
     :param failure: None, NO_VALID_HOST, REFUSED (nova-api answered with an
         error) or FAILED (anything else)
     :param detail: nova's text about the failure
@@ -49,8 +50,8 @@ class Outcome:
     """The result of a step.
 
     :param placements: one for each server of the step
-    :param reasons: sentences: why hosts were refused and which is preferred
-    :param unused: sentences that say why expected hosts were not used
+    :param reasons: sentences on why the step ended so
+    :param unused: sentences on why expected hosts were not used
     :param warnings: the package's warnings
     :param domains: for each metadata key that the step's expectations name,
         the number of group members by failure domain; those on a host in no
@@ -71,8 +72,8 @@ class Outcome:
         )
 
     @property
-    def failed(self) -> list[str]:
-        """The failures of the step's servers."""
+    def failures(self) -> list[str]:
+        """The failures of the step's servers that failed."""
         return [item.failure for item in self.placements if item.failure]
 
     def __str__(self) -> str:
@@ -81,7 +82,7 @@ class Outcome:
         if hosts := self.hosts:
             parts.append(_summary(hosts, servers))
         for failure, name in _NAMES.items():
-            if number := self.failed.count(failure):
+            if number := self.failures.count(failure):
                 parts.append(name + (f' ×{number}' if servers > 1 else ''))
         for key, members in self.domains.items():
             parts += [
@@ -103,7 +104,7 @@ class Run:
 
     @classmethod
     def parse(cls, data: Mapping[str, typing.Any]) -> 'Run':
-        """Return the run that :func:`dataclasses.asdict` described."""
+        """Return the run from its :func:`dataclasses.asdict`."""
         outcomes = []
         for one in data['outcomes']:
             placements = [Placement(**item) for item in one['placements']]
@@ -133,8 +134,9 @@ class Expectation:
         number of members of the servers' groups in one failure domain
     :param min_domains: by such a key, the smallest number of failure domains
         that the members spread over
-    :param failure: the state in which servers should end instead of on a host
-    :param failures: how many servers; None for all
+    :param failure: the failure with which servers should end; None if none
+        should fail
+    :param failures: how many of the servers should fail so; None for all
     """
 
     hosts: Sequence[str] = dataclasses.field(default_factory=list)
@@ -147,8 +149,12 @@ class Expectation:
     failures: int | None = None
 
     def find_unused(self, outcome: Outcome) -> list[str]:
-        """Return the expected hosts that no server of the step is on."""
-        wanted = [*self.hosts, *filter(self.per_host.get, self.per_host)]
+        """Return the expected hosts that are missing from the result.
+
+        None are if all servers with a host are on one of ``hosts``.
+        """
+        per_host = (host for host, number in self.per_host.items() if number)
+        wanted = [*self.hosts, *per_host]
         used = outcome.hosts
         if self.hosts and used and used.keys() <= set(self.hosts):
             return []
@@ -157,31 +163,42 @@ class Expectation:
     def met_by(self, outcome: Outcome) -> bool:
         """Return whether a result meets the expectation.
 
+        Unless a failure is expected, no server may fail. Besides, each row
+        whose expectation is given must be met:
+
         ==================================  ================================
-        expected                            met where
+        expectation                         met if
         ==================================  ================================
-        nothing in particular               no server failed
-        hosts                               and each is on one of them
-        per_host                            and each of these has as many
-        max_per_host, min_hosts             and no host has more, and the
-                                            servers are on as many hosts
-        max_per_domain, min_domains         the same by failure domain, and
-                                            max_per_domain: none is on a host
-                                            in no domain
-        no valid host, refused              every server ended so
-        no_valid_host: N                    just N did, and the others meet
-                                            the rest
+        hosts                               each server with a host is on one
+                                            of them
+        per_host                            each of these hosts has exactly
+                                            its number of servers
+        max_per_host                        no host has more servers
+        min_hosts                           the servers are on at least as
+                                            many hosts
+        max_per_domain                      no failure domain has more members
+                                            of the groups, and no member is on
+                                            a host in no domain
+        min_domains                         the members are in at least as
+                                            many failure domains
+        ``no valid host``, ``refused by     every server failed so
+        nova``, as the whole expectation
+        ``no_valid_host: N``                exactly N servers failed so
         ==================================  ================================
         """
-        failing = self.failures if self.failure else 0
-        if failing is None:
-            failing = len(outcome.placements)
-        if outcome.failed != [self.failure] * failing:
+        number = self._count_failures(len(outcome.placements))
+        if outcome.failures != [self.failure] * number:
             return False
         return all(met for _, met in self._compare(outcome))
 
+    def _count_failures(self, servers: int) -> int:
+        """Return how many of a step's servers should fail."""
+        if self.failure is None:
+            return 0
+        return servers if self.failures is None else self.failures
+
     def _compare(self, outcome: Outcome) -> Iterator[tuple[str, bool]]:
-        """Yield expectations of servers with a host, and if each is met."""
+        """Yield each expectation of hosts in words, and whether it is met."""
         hosts = outcome.hosts
         if self.hosts:
             yield _either(self.hosts), hosts.keys() <= {*self.hosts}
@@ -202,8 +219,9 @@ class Expectation:
     def __str__(self) -> str:
         if self.failure is not None and self.failures is None:
             return _NAMES[self.failure]
-        nowhere = Outcome((), domains=collections.defaultdict(dict))
-        parts = [words for words, _ in self._compare(nowhere)]
+        # Only the words are used, so any outcome will do.
+        empty = Outcome((), domains=collections.defaultdict(dict))
+        parts = [words for words, _ in self._compare(empty)]
         if self.failure is not None:
             parts.append(f'{_NAMES[self.failure]} ×{self.failures}')
         return ', '.join(parts) or 'any host'
@@ -220,9 +238,9 @@ def parse(value: typing.Any) -> Expectation:
 
     :param value: None for any host
     """
-    if value == document.NO_VALID_HOST:
+    if value == document.NO_VALID_HOST_WORDS:
         return Expectation(failure=NO_VALID_HOST)
-    if value == document.REFUSED:
+    if value == document.REFUSED_WORDS:
         return Expectation(failure=REFUSED)
     rest = dict(value if isinstance(value, dict) else {'hosts': value or ()})
     hosts = rest.pop('hosts', ())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running the steps of a scenario on a cloud."""
+"""Runs the steps of a scenario on a cloud."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -16,23 +16,25 @@ from nova_ext_sched.simulator import explanations
 from nova_ext_sched.simulator import hostnames
 from nova_ext_sched.simulator import scenario
 
-# Seconds between two looks at a server, at first and at last; and after how
-# many a server is given up.
-_POLLS = 0.05, 0.4
+# Seconds between two looks at a server: the first pause and the longest.
+_PAUSES = 0.05, 0.4
+# Seconds after which a server is given up.
 _PATIENCE = 120
 
-NO_VALID_HOST = 'No valid host'
+# The beginning of nova's words for expectation.NO_VALID_HOST.
+_NOVA_SAYS = 'No valid host'
 
 HOST = 'OS-EXT-SRV-ATTR:host'
 TASK = 'OS-EXT-STS:task_state'
 
-# By the action of nova-api, the instance action whose events show a
-# failure that leaves the server as it was, and says so nowhere else.
-_MOVES = {
+# API actions whose failure only the events of an instance action show, by the
+# name of that instance action.
+_INSTANCE_ACTIONS = {
     'resize': 'resize',
     'migrate': 'migrate',
     'os-migrateLive': 'live-migration',
     'evacuate': 'evacuate',
+    'unshelve': 'unshelve',
 }
 _CONFIRMED = {'resize', 'migrate'}
 
@@ -55,7 +57,7 @@ class Steps:
         self._groups: dict[str, str | None] = {}
 
     def run(self, step: scenario.Step) -> expectation.Outcome:
-        """Do one step and wait for its end."""
+        """Carry out one step and wait for its end."""
         if step.action == 'boot':
             placements = self._boot(step)
         elif step.action == 'aggregate':
@@ -63,7 +65,8 @@ class Steps:
         else:
             placements = self._act(step)
         outcome = expectation.Outcome(
-            # Without a host: nova still shows where a deleted server was.
+            # A shelved or deleted server has no host, although nova may still
+            # show the last one.
             [
                 one if step.places else dataclasses.replace(one, host=None)
                 for one in placements
@@ -77,15 +80,18 @@ class Steps:
         explained = self._cloud.explanations.take()
         unused: list[str] = []
         if explained:
-            # Each server of a step leaves the next one less room.
+            # Explain the last server: it found the least room.
             uuid, last = [*explained.items()][-1]
-            landed = [
-                one.host
-                for one in outcome.placements
-                if self._ids.get(str(one.server)) == uuid
-            ]
+            landed = next(
+                (
+                    one.host
+                    for one in outcome.placements
+                    if self._ids.get(str(one.server)) == uuid
+                ),
+                None,
+            )
             hosts = step.expect.find_unused(outcome)
-            unused = explanations.say_unused(last, hosts, *landed)
+            unused = explanations.say_unused(last, hosts, landed)
         reasons = self._reasons(outcome.placements, explained)
         return dataclasses.replace(
             outcome,
@@ -98,26 +104,28 @@ class Steps:
         placements: Sequence[Placement],
         explained: dict[str, explanations.Document],
     ) -> list[str]:
-        """Return why the first server that failed did, or the last landed.
+        """Return why the first failed server failed.
 
-        What nova itself said, unless the scheduler found no host.
+        A failure is explained in nova's words, unless the scheduler found no
+        host. If none failed, return why the last server landed on its host.
         """
         for placement in placements:
             if placement.failure:
-                last = explained.get(self._ids.get(str(placement.server), ''))
+                uuid = self._ids.get(str(placement.server), '')
+                document = explained.get(uuid)
                 if (
                     placement.failure != expectation.NO_VALID_HOST
-                    or last is None
-                    or last['answer']['finds_host']
+                    or document is None
+                    or document['answer']['finds_host']
                 ):
                     return [placement.detail]
-                return explanations.say_lines(last)
-        for last in reversed(explained.values()):
-            return explanations.say_lines(last)
+                return explanations.say_lines(document)
+        if explained:
+            return explanations.say_lines([*explained.values()][-1])
         return []
 
     def _find_group_hosts(self, step: scenario.Step) -> list[str]:
-        """Return the hosts of the members of the step's groups."""
+        """Return the hosts of the step's servers and their groups' members."""
         groups = {self._groups.get(name) for name in step.servers} - {None}
         members = {
             *step.servers,
@@ -126,7 +134,7 @@ class Steps:
         return [host for name in members if (host := self._show(name)[HOST])]
 
     def _boot(self, step: scenario.Step) -> Placements:
-        # One after the other, so that each is placed by what the ones before
+        # One after the other, so that each gets the room that the ones before
         # it left.
         requests = [(name, [name]) for name in step.servers]
         if step.arguments.get('multi_create'):
@@ -140,7 +148,12 @@ class Steps:
     def _create(
         self, name: str, names: list[str], step: scenario.Step
     ) -> Placements:
-        """Ask for servers in one request; nova names several itself."""
+        """Create servers in one request, and wait for them.
+
+        :param name: the name in the request: of several servers, nova derives
+            their names from it
+        :param names: the names of the servers, as nova derives them
+        """
         api = self._cloud.client(
             step.arguments.get('project', scenario.DEFAULT_PROJECT)
         )
@@ -157,14 +170,14 @@ class Steps:
                 server['name']: server['id']
                 for server in api.api_get(url).body['servers']
             }
-        for each, id_ in servers.items():
-            self._ids[each] = id_
-            self._cloud.names[id_] = each
+        for server, id_ in servers.items():
+            self._ids[server] = id_
+            self._cloud.names[id_] = server
             if 'group' in step.arguments:
-                self._groups[each] = step.arguments['group']
+                self._groups[server] = step.arguments['group']
         placements = []
-        for each in names:
-            placements.append(self._settled(each))
+        for server in names:
+            placements.append(self._wait_until_settled(server))
             self._cloud.progress('Placing servers')
         return placements
 
@@ -176,7 +189,7 @@ class Steps:
             'networks': 'none',
             'min_count': count,
             'max_count': count,
-            # Otherwise nova-api names the first one alone.
+            # Without it nova-api's answer has only the first server.
             'return_reservation_id': count > 1,
         }
         for key in ('availability_zone', 'host'):
@@ -204,7 +217,7 @@ class Steps:
     def _hint(self, value: typing.Any) -> typing.Any:
         if isinstance(value, list):
             return [self._hint(item) for item in value]
-        # same_host and the like name servers, by id.
+        # same_host and similar hints have the UUIDs of servers.
         return self._ids.get(value, value)
 
     def _change_aggregate(self, step: scenario.Step) -> Placement:
@@ -215,16 +228,18 @@ class Steps:
                 self._api.api_post(f'{url}/action', action)
         except client.OpenStackApiException as exc:
             return _refusal(None, exc)
-        self._cloud.imply_traits()
+        # A host new in the aggregate gets its traits, if the scenario implies
+        # them.
+        self._cloud.give_implied_traits()
         return Placement(None)
 
     def _act(self, step: scenario.Step) -> Placements:
-        """Do an action of nova-api to each server of a step."""
+        """Request an action of nova-api for each server of a step."""
         body = self._action_body(step)
         action = next(iter(body or ()), None)
         if step.action == 'evacuate':
-            # nova evacuates from a host that is down. A server that is on none
-            # takes none down.
+            # nova evacuates only from a host that is down. A server without a
+            # host (None) is skipped.
             hosts = {self._show(name)[HOST] for name in step.servers}
             for host in hosts - {None}:
                 for service in self._api.get_services('nova-compute', host):
@@ -236,28 +251,28 @@ class Steps:
             except client.OpenStackApiException as exc:
                 placements.append(_refusal(name, exc))
             else:
-                placements.append(self._moved(name, action))
+                placements.append(self._wait_for_action(name, action))
                 self._cloud.progress('Placing servers')
         if action in _CONFIRMED and step.arguments.get('confirm', True):
             for placement in placements:
                 if placement.failure is None:
                     name = str(placement.server)
                     self._request(name, {'confirmResize': None})
-                    # The source host's allocation goes at last.
+                    # nova frees the source host's allocation last, so wait for
+                    # the event.
                     self._wait_for_events(name, 'confirmResize')
         return placements
 
-    def _moved(self, name: str, action: str | None) -> Placement:
-        """Wait for the end of an action on a server."""
-        placement = self._settled(name)
-        if action in _MOVES and placement.failure is None:
-            if error := self._wait_for_events(name, _MOVES[action]):
+    def _wait_for_action(self, name: str, action: str | None) -> Placement:
+        """Wait for the end of an action on a server; return its placement."""
+        placement = self._wait_until_settled(name)
+        if action in _INSTANCE_ACTIONS and placement.failure is None:
+            error = self._wait_for_events(name, _INSTANCE_ACTIONS[action])
+            if error is not None:
                 return _failure(name, error)
-            # An evacuated server has no task before it has its new host.
-            return self._settled(name)
-        if action == 'unshelve' and not (placement.failure or placement.host):
-            # A server that fits nowhere stays as it was, without an event.
-            return _failure(name, NO_VALID_HOST)
+            # The server may have been read before the action had set its task:
+            # read it again.
+            return self._wait_until_settled(name)
         return placement
 
     def _action_body(self, step: scenario.Step) -> Body | None:
@@ -286,7 +301,8 @@ class Steps:
         return {step.action: None}
 
     def _request(self, name: str, body: Body | None) -> None:
-        # A server that nova refused to make is one that nova does not know.
+        # A server that nova refused to make has no UUID: nova answers 404 to
+        # its name.
         url = f'/servers/{self._ids.get(name, name)}'
         if body is None:
             self._api.api_delete(url)
@@ -299,8 +315,11 @@ class Steps:
         except client.OpenStackApiNotFoundException:
             return {'status': 'DELETED', TASK: None, HOST: None}
 
-    def _settled(self, name: str) -> Placement:
-        """Wait until nova does nothing more to a server."""
+    def _wait_until_settled(self, name: str) -> Placement:
+        """Wait until a server has no task; return its host or failure.
+
+        A server that keeps its task for too long has failed.
+        """
         server = _look_until(_is_settled, lambda: self._show(name))
         status, task = server['status'], server[TASK]
         if not _is_settled(server):
@@ -317,10 +336,10 @@ class Steps:
     def _wait_for_events(self, name: str, action: str) -> str | None:
         """Wait for the end of a server's newest action of a kind.
 
-        :returns: the failure in its events; None where it has none
+        :returns: the failure in its events; None if they have none
         """
 
-        def look() -> list[Body]:
+        def read_events() -> list[Body]:
             newest = next(
                 item
                 for item in self._api.get_instance_actions(self._ids[name])
@@ -331,13 +350,13 @@ class Steps:
             )['events']
 
         events = _look_until(
-            lambda events: events and all(event['result'] for event in events),
-            look,
+            lambda seen: seen and all(event['result'] for event in seen),
+            read_events,
         )
         for event in events:
             if str(event['result']).lower() == 'error':
                 text = event.get('details') or event.get('traceback') or ''
-                return text.strip()
+                return text.strip() or f'{event["event"]} failed'
         return None
 
 
@@ -351,13 +370,13 @@ def _is_settled(server: Body) -> bool:
 
 
 def _look_until(
-    done: Callable[[typing.Any], typing.Any],
+    is_final: Callable[[typing.Any], typing.Any],
     look: Callable[[], typing.Any],
 ) -> typing.Any:
-    """Poll until a look is final, or time is over; return the last one."""
+    """Look until the result is final or time is over; return the last one."""
     deadline = time.monotonic() + _PATIENCE
-    pause, longest = _POLLS
-    while not done(seen := look()) and time.monotonic() < deadline:
+    pause, longest = _PAUSES
+    while not is_final(seen := look()) and time.monotonic() < deadline:
         time.sleep(pause)
         pause = min(2 * pause, longest)
     return seen
@@ -374,9 +393,12 @@ def _refusal(name: str | None, exc: client.OpenStackApiException) -> Placement:
 
 
 def _failure(name: str | None, detail: str) -> Placement:
-    """Return the placement of a server that failed as nova says."""
+    """Return the placement of a failed server.
+
+    :param detail: nova's reason, which tells NO_VALID_HOST from FAILED
+    """
     failure = expectation.FAILED
-    if NO_VALID_HOST in detail or 'NoValidHost' in detail:
+    if _NOVA_SAYS in detail or 'NoValidHost' in detail:
         failure = expectation.NO_VALID_HOST
     return Placement(name, failure=failure, detail=detail)
 

@@ -3,6 +3,8 @@
 import unittest
 from unittest import mock
 
+import ddt
+
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import steps
@@ -40,6 +42,42 @@ class EvacuateTest(unittest.TestCase):
 
         api.get_services.assert_called_once_with('nova-compute', 'a')
         self.assertEqual({'a': 1}, outcome.hosts)
+
+
+@ddt.ddt
+class UnshelveTest(unittest.TestCase):
+    """A server that is not unshelved stays as it was, and has no fault."""
+
+    # The failed event, and what comes of it.
+    @ddt.data(
+        ({'details': 'No valid host was found. '}, 'no_valid_host'),
+        ({'details': 'Quota exceeded'}, 'failed', 'Quota exceeded'),
+        ({'traceback': '...\nOops\n'}, 'failed', '...\nOops'),
+        ({}, 'failed', 'schedule_instances failed'),
+    )
+    @ddt.unpack
+    def test_what_its_event_says(self, event, failure, detail=mock.ANY):
+        cloud = mock.Mock()
+        api = cloud.client.return_value
+        api.get_server.return_value = {
+            'status': 'SHELVED_OFFLOADED',
+            steps.TASK: None,
+            steps.HOST: None,
+        }
+        api.get_instance_actions.return_value = [
+            {'action': 'unshelve', 'request_id': 'r'}
+        ]
+        event |= {'event': 'schedule_instances', 'result': 'Error'}
+        details = {'events': [event]}
+        api.get_instance_action_details.return_value = details
+        running = steps.Steps(cloud)
+        running._ids = {'web': 'uuid'}
+        (step,) = scenario.parse(
+            {'hosts': ['a'], 'flavors': {}, 'steps': [{'unshelve': 'web'}]}
+        ).steps
+        found = running._act(step)
+        expected = steps.Placement('web', None, failure, detail)
+        self.assertEqual([expected], found)
 
 
 class FailureTest(unittest.TestCase):
