@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reading a scenario file, with everything that is wrong with it."""
+"""Reads a scenario file, and finds all its faults."""
 
 import collections
 from collections.abc import Callable
@@ -35,9 +35,9 @@ _FORMATS = jsonschema.FormatChecker(formats=())
 
 
 class _Undeclared(schema.KeywordError):
-    """The name of nothing.
+    """A name that nothing has.
 
-    Suggestions take time: only for those that are shown.
+    It makes suggestions only when it is shown, because they take time.
     """
 
     def __init__(self, kind: str, name: str, known: Collection[str]) -> None:
@@ -56,7 +56,7 @@ class _Undeclared(schema.KeywordError):
 def load(file: str) -> dict[str, typing.Any]:
     """Read and check a scenario file.
 
-    What nova alone knows is checked here only where the scenario has other
+    What only nova can check is checked here only if the scenario has other
     faults, so that all are shown together; else a cloud checks it when it has
     loaded nova.
 
@@ -90,7 +90,7 @@ def check(path: str, data: typing.Any, keywords: Keywords) -> None:
         raise exception.ScenarioInvalid(path=path, findings=found)
 
 
-# What is expected in place of a name that is there already.
+# The words for what is expected in place of a name that is taken.
 _ONCE = {'host': 'each host once', 'server': 'a name that no server had'}
 
 
@@ -103,7 +103,7 @@ class _Names:
     def __init__(self) -> None:
         self._there: dict[str, set[str]] = collections.defaultdict(set)
         self._there['project'].add(scenario.DEFAULT_PROJECT)
-        # nova's own, of hosts that are in no other.
+        # nova's own zone, of hosts that are in no other.
         self._there['availability zone'].add('nova')
         self._deleted: set[str] = set()
 
@@ -154,9 +154,9 @@ def findings(
 ) -> Findings:
     """Yield each finding in a document.
 
-    Faults of its form, names that it does not declare and what nova does not
-    take are found together. How its parts agree is checked where all of these
-    are right.
+    Faults of its form, names that it does not declare, and options that nova
+    does not accept are found together. Only if there are none is it checked
+    whether its parts agree.
 
     :param nova_keywords: the keywords of the schema that nova alone can check
     """

@@ -4,9 +4,9 @@
 
 nova-api, conductor, scheduler and a compute service for each host are nova's
 own, placement is placement's own on SQLite; the hypervisor, Glance, Cinder and
-Neutron are nova's fakes (nova.tests.functional, nova.tests.fixtures). What a
-scenario declares is checked before, so that it is made by nova's objects, in a
-tenth of the time that nova-api takes.
+Neutron are nova's fakes (nova.tests.functional, nova.tests.fixtures). The
+scenario is checked before, so its objects can be created by nova's object
+classes, in a tenth of the time that nova-api takes.
 """
 
 import collections
@@ -45,12 +45,12 @@ from nova_ext_sched.simulator import weigher
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-#: The image of servers that name none.
+#: The image of servers for which a scenario names none.
 DEFAULT_IMAGE = 'default'
 
 Body = dict[str, typing.Any]
 
-# Seconds.
+# Seconds after which nova would take a compute service for dead.
 _FOREVER = 2**30
 
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
@@ -71,16 +71,16 @@ class Driver(fake.FakeDriver):
 class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     """The cloud that a scenario declares.
 
-    A test case, because nova's harness is one, but none that a test runner
-    runs: ``setUp`` builds the cloud, ``doCleanups`` takes it down.
+    It is a test case, because nova's harness is one, but no test runner runs
+    it: ``setUp`` builds the cloud, ``doCleanups`` takes it down.
 
     :ivar declared: the scenario
     :param plain: run nova without our package
-    :param log: where the log goes, from this handler's level on
-    :ivar explanations: of the requests that its scheduler gets
-    :ivar warnings: of our package
-    :ivar progress: called with what is made when a host or an aggregate is
-        there, or a server is where its step puts it
+    :param log: gets the log, from its level on
+    :ivar explanations: explanations of the requests to its scheduler
+    :ivar warnings: our package's warnings
+    :ivar progress: called with the name of the phase for each host and
+        aggregate that was made, and each server that was placed
     """
 
     compute_driver = 'fake.FakeDriver'
@@ -173,7 +173,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         )
 
     def _limit_request_line(self, longest: int) -> None:
-        """Stand for the web server in front of placement.
+        """Act as the web server in front of placement.
 
         Every web server limits the length of a request line and answers a
         longer one itself.
@@ -223,8 +223,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
     def give_implied_traits(self) -> None:
         """Give providers the traits that isolated aggregates require.
 
-        Traits that a provider has stay; a trait that placement does not take
-        (a misspelt one) is left out, as an operator could not set it either.
+        Traits that a provider has stay; a trait that placement refuses (a
+        misspelt one) is left out, as an operator could not set it either.
         """
         if not self.declared.imply_traits:
             return
@@ -266,7 +266,8 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         return volume
 
     def _make_volumes_of_images(self) -> None:
-        # CinderFixture put a Mock there, which does not get the instance.
+        # CinderFixture has put a Mock there, which is called without the API's
+        # instance.
         get = cinder.API.get
 
         def get_volume(
@@ -339,7 +340,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
 def _make_flavor(declared: scenario.Flavor) -> str:
     """Make a flavor, as nova-api does below microversion 2.86.
 
-    From there on it refuses some extra specs.
+    From 2.86 on nova-api refuses some extra specs; a warning names them.
     """
     faults = []
     for key, value in declared.extra_specs.items():

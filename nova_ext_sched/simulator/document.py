@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A scenario's form, and its YAML: bounded, each text as it was written.
+"""Reads a scenario's YAML: bounded, each text as it was written.
 
 YAML 1.1 takes 010 for 8, 12:30 for 750, 1.10 for 1.1 and no for false. Most of
 what a scenario states becomes a string in the cloud, which would then not be
-the one that was written. So everything is read as strings, but for what the
-schema (``schema.yaml``) has as an integer or a boolean.
+the one that was written. So everything is read as strings, except values that
+are integers or booleans in the schema (``schema.yaml``).
 """
 
 from collections.abc import Iterator
@@ -44,14 +44,14 @@ _BOOLEANS = {'true': True, 'True': True, 'false': False, 'False': False}
 def load(file: str) -> typing.Any:
     """Read a scenario file.
 
-    Nothing but YAML is checked here, that it is small enough, and that every
-    key is a string and stands once in its mapping. A text that is no integer
-    or boolean where the schema has one stays a string.
+    It checks only that the file is YAML and small enough, and that every key
+    is a string and is unique in its mapping. A text in place of an integer or
+    boolean of the schema stays a string.
 
     :param file: the path of the file
     :returns: mappings, lists, strings, integers and booleans; None for an
         empty file
-    :raises exception.ScenarioInvalid: it cannot be read, or is not such YAML
+    :raises exception.ScenarioInvalid: it cannot be read, or fails these checks
     """
     try:
         with open(file, 'rb') as stream:
@@ -70,7 +70,7 @@ def load(file: str) -> typing.Any:
 def parse(text: bytes | str) -> typing.Any:
     """Parse the text of a scenario file, as :func:`load` does.
 
-    :raises yaml.YAMLError: it is no YAML, or none of a scenario
+    :raises yaml.YAMLError: it is no YAML, or has what no scenario has
     """
     if len(text) > MAX_BYTES:
         raise _TooLarge(f'a file of at most {MAX_BYTES} bytes')
@@ -101,7 +101,7 @@ def _read(
 ) -> typing.Any:
     """Return a value with the types that the schema gives to its parts.
 
-    :param counter: counts them; an alias counts wherever it stands
+    :param counter: counts the values; an alias counts each time it is used
     """
     if next(counter) > MAX_VALUES:
         raise _TooLarge(f'at most {MAX_VALUES} values')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Explains each decision of the simulated scheduler at its moment."""
+"""Explains each decision of the simulated scheduler when it is made."""
 
 from collections.abc import Iterable
 import logging
@@ -24,7 +24,7 @@ Document = dict[str, typing.Any]
 # The most sentences of policies that are shown.
 _MOST_DETAILS = 5
 
-# Left out: it says nothing to people who do not see the log of nova-api.
+# Removed from warnings: it is useless without the log of nova-api.
 _REQUEST_ID = re.compile(r' req-[0-9a-f-]{36}')
 
 
@@ -59,8 +59,8 @@ class Explanations(fixtures.Fixture):
     def _keep(
         self, context: typing.Any, spec_obj: typing.Any, uuids: Iterable[str]
     ) -> None:
-        # Only the scheduler's own lines are for nova's log. A warning that a
-        # filter has once may come with the explanation.
+        # Only the scheduler's own lines belong in nova's log. Warnings stay
+        # on: a filter that warns once may do so during the explanation.
         logging.disable(logging.INFO)
         try:
             explained = _explain(context, spec_obj)
@@ -101,7 +101,10 @@ class Warnings(logging.Handler):
 
 
 def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
-    """Return explain's document of a request, which changes."""
+    """Return explain's document of a request.
+
+    :param spec_obj: the nova RequestSpec; it is changed
+    """
     with snapshot.read() as cloud:
         judged = asking.start(cloud)
         request = document.make_request(spec_obj)
@@ -115,12 +118,12 @@ def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
 
 
 def say_lines(explained: Document) -> list[str]:
-    """Return the answer in a sentence, and a line for each policy."""
+    """Return the answer in a sentence, and lines with its details."""
     answer = explained['answer']
     said = [
         detail['detail']
         for reason in answer['reasons']
-        # Where there is one detail and no name, the sentence has the detail.
+        # A single detail without names is already in the sentence.
         for detail in reason['details']
         if reason['names'] or len(reason['details']) > 1
     ]
@@ -139,9 +142,12 @@ def say_unused(
     ========================  =============================================
     the host                  the reason
     ========================  =============================================
+    any, if the request       the constraint that ended it
+    ended early
+    passes all constraints    the weigher that put the server's host above
+                              it
     is refused                each constraint that refuses it, and the
                               policy's own words
-    is left                   the weigher that put the other one above it
     ========================  =============================================
 
     :param hosts: names of compute nodes
@@ -173,7 +179,7 @@ def _list_refusals(explained: Document, host: Document) -> str:
                 'constraint'
             ]
             names = constraints.setdefault(judgement['reason'], [])
-            # A filter that is its own cause is named in the reason.
+            # If a filter is its own cause, the reason names it.
             names += [name] * (judgement['causes'] != [name])
     return '; '.join(
         (f'{", ".join(names)}: ' if names else '') + f'it {reason}'
@@ -182,7 +188,11 @@ def _list_refusals(explained: Document, host: Document) -> str:
 
 
 def _compare(explained: Document, name: str, landed: str | None) -> str:
-    """Return the weigher that put another host above this one."""
+    """Describe the weigher that put another host above this one.
+
+    :param name: this host
+    :param landed: the host where the server is, if it has one
+    """
     order = {one['host']: one for one in explained['order']}
     here, other = order[name], order.get(str(landed))
     passes = 'it passes every constraint, and'

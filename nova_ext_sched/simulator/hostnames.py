@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import itertools
 import re
 
-# More hosts than one process can carry; a mistyped bound must not eat the
-# memory.
+# The most names of a pattern: more hosts than one process can simulate. A
+# mistyped number must not exhaust the memory.
 MAX_NAMES = 1000
 
 _RANGE = re.compile(r'\{(\d+)\.\.(\d+)\}')
@@ -17,10 +17,10 @@ def expand(pattern: str) -> list[str]:
     """Return the names of a pattern.
 
     ``{A..B}`` counts from A to B, both included, with the leading zeros of
-    A, as shells do. A pattern may have several; a name without one stands
-    for itself.
+    A, as shells do. A pattern may have several ranges; one without a range is
+    a name.
 
-    :raises ValueError: B is less than A, or the pattern stands for more than
+    :raises ValueError: B is less than A, or the pattern has more than
         MAX_NAMES names
     """
     text, *ranges = _RANGE.split(pattern)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The nova.conf of a simulated cloud, with our package and without it."""
+"""Composes the nova.conf of a simulated cloud, with or without our package."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ CONF = nova.conf.CONF
 
 _PACKAGE = 'nova_ext_sched'
 _WEIGHER = 'nova_ext_sched.simulator.weigher.PreferredHosts'
-#: nova and our package have an option of this name, in groups of their own.
+#: An option that nova and our package each have, in their own groups.
 _ISOLATION = 'enable_isolated_aggregate_filtering'
 _LIST = types.List()
 # Quotas would end a scenario of many servers before the scheduler is asked.
@@ -42,12 +42,12 @@ _UNLIMITED = {
 def compose(declared: scenario.Scenario, plain: bool) -> scenario.Options:
     """Return the options that a cloud runs with, by group.
 
-    Where the scenario isolates aggregates, plain nova does so with its own
+    If the scenario isolates aggregates, plain nova does so with its own
     request filter, unless ``plain`` of the scenario says otherwise. Quotas
     are unlimited unless the scenario limits them.
 
     :param declared: the scenario
-    :param plain: as nova is without our package
+    :param plain: whether nova runs without our package
     :raises exception.ScenarioInvalid: a filter is not installed
     """
     layers = [_UNLIMITED, declared.nova_conf]
@@ -102,10 +102,10 @@ def _check_installed(
 ) -> None:
     """Refuse filters that are not installed.
 
-    :param enabled: names of host filters
-    :param there: names of those that are installed
-    :param package: our options
-    :raises exception.ScenarioInvalid: there is one
+    :param enabled: names of the enabled host filters
+    :param there: names of the installed host filters
+    :param package: the options of our package
+    :raises exception.ScenarioInvalid: a filter is not installed
     """
     group = plugins.REQUEST_FILTERS
     findings = [
@@ -134,7 +134,7 @@ def _without_ours(names: Iterable[str]) -> list[str]:
 
 
 def keywords() -> dict[str, typing.Any]:
-    """Return the keywords of the schema that nova's own code checks."""
+    """Return the keywords of the schema that only nova's code can check."""
     conf.register_opts(CONF)
     return {'nova_conf': _check_options}
 
@@ -142,7 +142,7 @@ def keywords() -> dict[str, typing.Any]:
 def _check_options(
     validator: object, on: bool, groups: typing.Any, form: object
 ) -> Iterator[schema.KeywordError]:
-    """Yield the options that nova.conf would not take."""
+    """Yield a fault for each option that nova.conf would not accept."""
     for group, options in _items(groups):
         for option, value in _items(options):
             where, name = change.find_option(group, option)
@@ -161,7 +161,7 @@ def _check_options(
             except ValueError as exc:
                 expected = f'a value of its type ({messages.clean(exc)})'
                 got = schema.show(value)
-            # So oslo.config fails at a list in place of a boolean.
+            # oslo.config raises these for a list in place of a boolean.
             except (AttributeError, TypeError):
                 expected, got = 'a value of its type', schema.show(value)
             yield schema.KeywordError(
@@ -172,5 +172,5 @@ def _check_options(
 
 
 def _items(value: typing.Any) -> Iterable[tuple[str, typing.Any]]:
-    # The schema says so where it is no mapping.
+    # The schema reports a value that is no mapping.
     return value.items() if isinstance(value, dict) else ()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The resource providers of hosts."""
+"""Writes the resource providers of hosts."""
 
 from collections.abc import Collection
 import typing
@@ -30,7 +30,7 @@ class Providers:
         return self._uuids[host]
 
     def add_traits(self, host: str, names: Collection[str]) -> None:
-        """Add traits to a provider, but for those that cannot exist."""
+        """Add traits to a provider, without those that placement refuses."""
         if not names:
             return
         for name in set(names) - self._traits:
@@ -40,7 +40,7 @@ class Providers:
             if answer.status < 400:
                 self._traits.add(name)
         url = f'/resource_providers/{self.uuid(host)}/traits'
-        # With the provider's generation.
+        # The answer has the provider's generation, which the write needs.
         found = self._ask('get', url)
         if more := self._traits.intersection(names) - {*found['traits']}:
             found['traits'] += sorted(more)
@@ -49,13 +49,16 @@ class Providers:
     def set_aggregates(self, host: str, uuids: Collection[str]) -> None:
         """Set the aggregates of a provider."""
         url = f'/resource_providers/{self.uuid(host)}/aggregates'
-        # Later versions want to know the provider's generation.
+        # The last version that needs no generation of the provider.
         self._ask('put', url, [*uuids], version='1.18')
 
     def _ask(
         self, method: str, url: str, *body: typing.Any, version: str = _VERSION
     ) -> typing.Any:
-        """Return placement's answer."""
+        """Return placement's answer.
+
+        :raises RuntimeError: placement refuses the request
+        """
         answer = getattr(self._placement, method)(url, *body, version=version)
         if answer.status >= 400:
             said = answer.body['errors'][0]['detail']

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Running a scenario: a process for each cloud, and its result."""
+"""Runs a scenario, in a process for each cloud."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,11 +31,11 @@ def run(
     """Run a scenario on one cloud or on several at once.
 
     :param requests: the scenarios of each cloud
-    :param advance: called with 1 and what is being done, for each host that
-        came up, each aggregate and each server that was placed, on any cloud
+    :param advance: called with 1 and the name of the phase, for each host and
+        aggregate that was made and each server that was placed, on any cloud
     :param file: the name of the scenario in errors
     :returns: the results of each cloud
-    :raises exception.ScenarioInvalid: nova does not take a part of the
+    :raises exception.ScenarioInvalid: nova does not accept a part of the
         scenario
     :raises exception.SimulationFailed: a cloud ended before its last step
     """
@@ -48,7 +48,7 @@ def run(
     with tempfile.TemporaryDirectory(
         prefix='nova-ext-sched-simulation-', ignore_cleanup_errors=True
     ) as scratch:
-        # Where one worker fails, this ends the others.
+        # If one worker fails, this ends the others.
         return asyncio.run(run_all(scratch))
 
 

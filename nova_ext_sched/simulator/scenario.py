@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A scenario: the cloud, and the steps that are run on it."""
+"""The parts of a scenario: a cloud, and the steps that are run on it."""
 
 from collections.abc import Collection
 import dataclasses
@@ -10,7 +10,7 @@ from nova_ext_sched.simulator import document
 from nova_ext_sched.simulator import expectation
 from nova_ext_sched.simulator import hostnames
 
-#: The project of servers and server groups that name none.
+#: The project of servers and server groups without a ``project``.
 DEFAULT_PROJECT = 'default'
 
 Fields = dict[str, typing.Any]
@@ -21,7 +21,8 @@ Options = dict[str, Fields]
 class Host:
     """A compute host; its capacity is what its resource provider reports.
 
-    :param traits: traits of its provider, beside those that are implied
+    :param traits: traits of its provider, besides those that its aggregates
+        imply
     """
 
     name: str
@@ -54,7 +55,7 @@ class Flavor:
 
 @dataclasses.dataclass(frozen=True)
 class ServerGroup:
-    """A server group, made by the project that boots servers into it."""
+    """A server group of a project."""
 
     name: str
     policy: str
@@ -64,16 +65,16 @@ class ServerGroup:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One thing that is done to the cloud.
+    """One action on the cloud.
 
     :param action: a key of :data:`document.STEPS`
     :param target: the name that follows the action: the server or servers,
         or the aggregate
-    :param servers: the names of the servers that it boots or acts on
+    :param servers: the names of the servers that it boots or changes
     :param arguments: the step's other keys, as the document has them
     :param expect: the expected result with this package
-    :param expect_plain: the known result on plain nova; None where the
-        scenario does not say
+    :param expect_plain: the known result on plain nova; None if the scenario
+        does not state it
     """
 
     action: str
@@ -123,14 +124,16 @@ class Scenario:
     :param images: properties by the image's name
     :param nova_conf: options by group
     :param host_filters: names that are added to ``enabled_filters``
-    :param plain: for plain nova, ``nova_conf`` (options that it has instead)
-        and ``host_filters`` (without it those of ours that nova has)
-    :param prefer: hosts that the scheduler prefers to the others, best
-        first; empty for nova's own weighers
+    :param plain: for plain nova, ``nova_conf`` (options that override the
+        scenario's) and ``host_filters`` (by default those of the scenario that
+        nova has)
+    :param prefer: hosts that the scheduler prefers to the others, best first;
+        empty for nova's own weighers alone
     :param imply_traits: whether providers carry the traits that the isolated
         aggregates of their hosts require
-    :param placement: ``max_request_line``, the longest that the web server in
-        front of placement takes; without it there is none in front of it
+    :param placement: ``max_request_line``, the most bytes of a request line
+        that the web server in front of placement accepts; without it there is
+        no web server
     """
 
     hosts: Collection[Host]
@@ -179,7 +182,7 @@ def parse(data: Fields) -> Scenario:
 
 
 def name_servers(step: Fields) -> list[str]:
-    """Return the names of the servers that a boot step makes, as nova's.
+    """Return the names of the servers of a boot step, as nova derives them.
 
     :raises TypeError: its form is wrong
     """

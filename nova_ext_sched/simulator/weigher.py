@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order in which a scenario's scheduler prefers hosts."""
+"""A weigher for the hosts that a scenario prefers."""
 
 import typing
 
@@ -10,8 +10,8 @@ from nova.scheduler import weights
 class PreferredHosts(weights.BaseHostWeigher):
     """Weighs the preferred hosts above the others, best first.
 
-    nova's own weighers stay and decide between hosts that are preferred
-    alike: conductor refuses soft affinity where its weigher is not enabled.
+    nova's own weighers stay enabled, because conductor refuses soft affinity
+    without its weigher; they decide between hosts that are not preferred.
     """
 
     #: The preferred hosts, best first.

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The process that a simulated cloud lives in.
+"""Runs a simulated cloud in this process.
 
 nova's harness changes its whole process (eventlet, logging, HOME, warnings),
-so each cloud gets one of its own, and the command stays as it is. A
-:class:`Run` comes on standard input as JSON. On standard output go a line
-with a plus sign for each host that is up, each aggregate that is there and
-each server that is placed, with what is being done; and at the end JSON, a
-mapping with one of these keys:
+so each cloud gets a process of its own. It reads a :class:`Run` from standard
+input as JSON. To standard output it writes a line with a plus sign and the
+name of the phase for each host and aggregate that was made and each server
+that was placed; and at the end JSON, a mapping with one of these keys:
 
 ============  =============================================================
 ``run``       an :class:`expectation.Run`
-``faults``    a line for each part of the scenario that nova does not take
+``faults``    a line for each part of the scenario that nova refuses
 ``failed``    why the cloud broke down
 ============  =============================================================
 """
@@ -57,12 +56,12 @@ class Run:
 def main() -> None:
     """Run one cloud; see the module."""
     request = Run(**json.load(sys.stdin))
-    # What nova prints is no result.
+    # Standard output is for results: nova prints to standard error.
     results = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)
     # oslo.config would read our arguments as nova's.
     del sys.argv[1:]
-    # A full disk under the log is no fault of the cloud.
+    # A cloud does not fail because its log cannot be written.
     logging.raiseExceptions = False
 
     def progress(phase: str) -> None:
@@ -90,10 +89,10 @@ def run(
 ) -> typing.Any:
     """Build the cloud, run the steps, and take it down.
 
-    :param progress: called with what is being done, for each host, each
+    :param progress: called with the name of the phase for each host, each
         aggregate and each server
     :returns: an :class:`expectation.Run`
-    :raises exception.ScenarioInvalid: nova does not take a part of the
+    :raises exception.ScenarioInvalid: nova does not accept a part of the
         scenario
     """
     from nova_ext_sched.simulator import check
