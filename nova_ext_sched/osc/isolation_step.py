@@ -104,7 +104,7 @@ class Step:
 
     @property
     def provider(self) -> str:
-        """The name of the provider that is changed; empty where none is."""
+        """The name of the provider that is changed; empty if there is none."""
         return self.node.name if self.node else ''
 
     @property
@@ -155,7 +155,8 @@ def remove_traits(
     return current - records - isolation.get_recorded(records)
 
 
-# The names that a provider gets, from those that it has and the wanted ones.
+# The functions that return a provider's new names from its current ones and
+# the wanted ones.
 _DECIDE: Mapping[
     Change, Callable[[frozenset[str], Iterable[str]], frozenset[str]]
 ] = {

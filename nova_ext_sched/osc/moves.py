@@ -42,9 +42,9 @@ class ApplyPlan(report.Lister, command.Lister):
     maintain must be for one round, a plan of survive for one host or domain;
     servers are evacuated only from hosts that are forced down. At a terminal
     the command shows the plan and asks for confirmation. When it ends, it
-    looks at what is on the hosts that are to be empty. The exit status is 1 if
-    a move failed, and 3 if something is left: a move to make (dry run), or a
-    server or host that the output names.
+    checks the hosts that are to be empty. The exit status is 1 if a move
+    failed, and 3 if something is left: a move to make (dry run), or a server
+    or host that the output names.
     """
 
     program = 'openstack'

@@ -39,9 +39,9 @@ def find(
 ) -> list[Left]:
     """Return the servers on the hosts of a plan that nothing else reports.
 
-    The report names the servers of moves that are not done, and those that the
-    plan could not move. A server that is being deleted gets
-    :data:`.moves_making.HELD` seconds to end.
+    The report names the servers of moves that are not done, and the servers
+    that the plan could not move. A deletion gets :data:`.moves_making.HELD`
+    seconds to end.
 
     :param is_dry: whether to return at once
     :raises Exception: one of :data:`.moves_cloud.ERRORS`

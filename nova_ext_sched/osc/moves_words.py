@@ -147,7 +147,7 @@ def say_deleting(server: typing.Any) -> str:
     host, uuid = server.compute_host, server.id
     if moves_step.is_soft_deleted(server):
         return (
-            f'it is deleted softly and stays on {host}: restore it, or '
+            f'it is soft-deleted and stays on {host}: restore it, or '
             f'openstack server delete --force {uuid}'
         )
     text = f'its task is {server.task_state}, and it is still on {host}'

@@ -242,7 +242,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
 
         :param key: the key of aggregates' metadata whose values are domains
         :param hosts: the host of each server
-        :returns: by domain; '' stands for no domain
+        :returns: the counts by domain; hosts in no domain are under ''
         """
         count: collections.Counter[str] = collections.Counter()
         for host in hosts:

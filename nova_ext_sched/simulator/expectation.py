@@ -32,7 +32,7 @@ _FEW = 4
 class Placement:
     """The host or failure of one server after a step.
 
-    :param server: the server's name; None where a step has no server
+    :param server: the server's name; None if the step has no server
     :param host: its host; None if it has none
     :param failure: None, NO_VALID_HOST, REFUSED (nova-api answered with an
         error) or FAILED (anything else)

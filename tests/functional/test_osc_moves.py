@@ -440,7 +440,7 @@ class LastLookTest(ApplyTestCase):
         )
         results = self.apply(plan, '--keep-going', status=3)
         self.assertCountEqual(['being deleted', 'moved'], results)
-        self.assertIn('it is deleted softly and stays on host1', self.said)
+        self.assertIn('it is soft-deleted and stays on host1', self.said)
         # One that the plan does not know is found, too.
         plan['moves'] = []
         self.assertEqual(['not in the plan'], self.apply(plan, status=3))

@@ -182,7 +182,7 @@ class RunTestCase(testtools.TestCase):
 
     @ddt.data(
         (('a', 'ACTIVE', 'deleting'), HELD, 'its task is deleting'),
-        (('a', 'SOFT_DELETED'), 0, 'it is deleted softly'),
+        (('a', 'SOFT_DELETED'), 0, 'it is soft-deleted'),
     )
     @ddt.unpack
     def test_a_deletion_that_does_not_end(self, shown, seconds, said):
