@@ -2,9 +2,9 @@
 
 """Lays a change over a cloud that was already read.
 
-What acts suppose is tried several at a time on one reading: nothing of nova's
-databases is read again, and of placement only what the change may answer
-otherwise. It may be laid within a fork, and nothing of it is left at its end.
+So several acts are tried on a cloud that was read once: nothing of nova's
+databases is read again, and of placement only the parts that the change may
+alter. A change may be laid within a fork, and is undone at its end.
 """
 
 import collections
@@ -44,20 +44,20 @@ class Overlay:
 
     :ivar options: options of nova.conf, see :class:`.change.Change`
     :ivar joins: aggregates by UUID, each with a host that it gets
-    :ivar leaves: the same, with a host that it loses
-    :ivar domains: hosts that are each in a failure domain of its own, in an
-        aggregate like the one of the domain before
-    :ivar metadata: aggregates by UUID, each with a key and the value that it
-        gets; None where it loses the key
-    :ivar mirrored: hosts whose aggregates are the same in placement and nova
-        of those with these UUIDs
+    :ivar leaves: aggregates by UUID, each with a host that it loses
+    :ivar domains: hosts that each get a failure domain of their own, in a copy
+        of the aggregate of their present domain
+    :ivar metadata: aggregates by UUID, each with a key and its new value; None
+        if it loses the key
+    :ivar mirrored: aggregates by UUID, each with a host that is in it in
+        placement if, and only if, it is in nova
     :ivar running: hosts whose nova-compute is enabled and up
-    :ivar mapped: hosts that a cell mapping has
-    :ivar amounts: options of nova-compute, of :data:`.readers.AMOUNTS`, each
-        with the UUID of a compute node, and its value there. A fork in which
-        the node is enlarged (:meth:`.fork.Fork.enlarge`) has the room
-    :ivar traits: traits, each with the UUID of a provider, and whether it has
-        it
+    :ivar mapped: hosts that are in a cell mapping
+    :ivar amounts: options of nova-compute (:data:`.readers.AMOUNTS`), each
+        with the UUID of a compute node, and its value there. The room is there
+        in a fork in which the node is enlarged (:meth:`.fork.Fork.enlarge`)
+    :ivar traits: traits, each with the UUID of a provider, and whether the
+        provider has the trait
     """
 
     options: tuple[tuple[str, str], ...] = ()
@@ -84,30 +84,30 @@ NONE = Overlay()
 
 
 @contextlib.contextmanager
-def laid(cloud: 'snapshot.Snapshot', wanted: Overlay) -> Iterator[None]:
+def laid(cloud: 'snapshot.Snapshot', supposed: Overlay) -> Iterator[None]:
     """Make a cloud answer as after a change while the block runs.
 
-    :param cloud: it, or the fork that is open, is otherwise as it was
+    :param cloud: the cloud, perhaps with an open fork
     :raises exception.InvalidValue: an option does not exist
     """
-    if wanted == NONE:
+    if supposed == NONE:
         yield
         return
     replaced: dict[str, typing.Any] = {}
-    added = dict(_make_domains(cloud, wanted))
-    wanted = wanted.with_(_move(cloud, added))
+    added = dict(_make_domains(cloud, supposed))
+    supposed = supposed.with_(_move(cloud, added))
     with contextlib.ExitStack() as stack:
-        stack.enter_context(change.made(change.Change(wanted.options)))
-        if wanted.joins or wanted.leaves or wanted.metadata:
-            replaced |= _change_aggregates(cloud, wanted, added.values())
+        stack.enter_context(change.made(change.Change(supposed.options)))
+        if supposed.joins or supposed.leaves or supposed.metadata:
+            replaced |= _change_aggregates(cloud, supposed, added.values())
             stack.enter_context(_reading(cloud, replaced['aggregates_copy']))
-        stack.enter_context(mirror.used(*_find_mirrored(cloud, wanted)))
-        if wanted.mapped:
-            replaced['unmapped'] = cloud.unmapped - {*wanted.mapped}
+        stack.enter_context(mirror.used(*_find_mirrored(cloud, supposed)))
+        if supposed.mapped:
+            replaced['unmapped'] = cloud.unmapped - {*supposed.mapped}
         replaced['providers'] = placement.Providers(
-            cloud.client, _find_inventories(wanted)
+            cloud.client, _find_inventories(supposed)
         )
-        replaced['states'] = _change_states(cloud, wanted, replaced)
+        replaced['states'] = _change_states(cloud, supposed, replaced)
         stack.enter_context(_replacing(cloud, replaced))
         yield
 
@@ -118,7 +118,8 @@ def _replacing(
 ) -> Iterator[None]:
     """Replace attributes of a cloud while the block runs.
 
-    What is computed of aggregates is computed anew where they change.
+    Attributes that are computed from aggregates are computed again if these
+    change.
     """
     known: dict[str, typing.Any] = cloud.__dict__
     computed = {'zones'} if 'aggs_by_id' in replaced else set[str]()
@@ -136,7 +137,7 @@ def _replacing(
 
 @contextlib.contextmanager
 def _reading(cloud: 'snapshot.Snapshot', copied: typing.Any) -> Iterator[None]:
-    """Make the scheduler's code read other aggregates, past its caches.
+    """Make the scheduler's code read other aggregates, without caches.
 
     :param copied: see :func:`.change.used`
     """
@@ -151,11 +152,11 @@ def _reading(cloud: 'snapshot.Snapshot', copied: typing.Any) -> Iterator[None]:
 
 
 def _make_domains(
-    cloud: 'snapshot.Snapshot', wanted: Overlay
+    cloud: 'snapshot.Snapshot', supposed: Overlay
 ) -> Iterator[tuple[str, typing.Any]]:
     """Yield hosts, each with a nova Aggregate that is a domain of its own."""
     key = CONF.nova_ext_sched.failure_domain_key
-    for number, host in enumerate(wanted.domains, 1):
+    for number, host in enumerate(supposed.domains, 1):
         items: dict[str, str] = {}
         for one in cloud.aggregates_of(host):
             if key in one.metadata:
@@ -203,7 +204,7 @@ def copy_with_item(
 
 
 def _change_aggregates(
-    cloud: 'snapshot.Snapshot', wanted: Overlay, added: Iterable[typing.Any]
+    cloud: 'snapshot.Snapshot', supposed: Overlay, added: Iterable[typing.Any]
 ) -> dict[str, typing.Any]:
     """Return the attributes of a cloud whose aggregates are changed.
 
@@ -211,13 +212,13 @@ def _change_aggregates(
     """
     known = (*cloud.aggs_by_id.values(), *added)
     by_uuid = {aggregate.uuid: aggregate for aggregate in known}
-    for changes, gets in ((wanted.joins, True), (wanted.leaves, False)):
+    for changes, gets in ((supposed.joins, True), (supposed.leaves, False)):
         for uuid, host in changes:
             aggregate = by_uuid[uuid].obj_clone()
             others = {*aggregate.hosts} - {host}
             aggregate.hosts = sorted(others | {host} if gets else others)
             by_uuid[uuid] = aggregate
-    for uuid, key, value in wanted.metadata:
+    for uuid, key, value in supposed.metadata:
         by_uuid[uuid] = copy_with_item(by_uuid[uuid], key, value)
     host_map = collections.defaultdict[str, set[int]](set)
     for aggregate in by_uuid.values():
@@ -235,31 +236,31 @@ def _change_aggregates(
 
 
 def _find_mirrored(
-    cloud: 'snapshot.Snapshot', wanted: Overlay
+    cloud: 'snapshot.Snapshot', supposed: Overlay
 ) -> tuple[mirror.Changes, mirror.Traits]:
     """Return the changes to placement's answers."""
     changes: mirror.Changes = {}
     traits: mirror.Traits = {}
     hosts = {one.uuid: one.hosts for one in cloud.aggs_by_id.values()}
-    for uuid, host in wanted.mirrored:
+    for uuid, host in supposed.mirrored:
         changes.setdefault(uuid, {})[host] = host in hosts.get(uuid, ())
-    for found, holds in ((wanted.joins, True), (wanted.leaves, False)):
+    for found, holds in ((supposed.joins, True), (supposed.leaves, False)):
         for uuid, host in found:
             changes.setdefault(uuid, {})[host] = holds
-    for trait, provider, has in wanted.traits:
+    for trait, provider, has in supposed.traits:
         traits.setdefault(trait, {})[provider] = has
-    for host in wanted.running:
+    for host in supposed.running:
         for node in cloud.nodes_of(host):
             traits.setdefault(DISABLED_TRAIT, {})[node] = False
     return changes, traits
 
 
 def _find_inventories(
-    wanted: Overlay,
+    supposed: Overlay,
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Return the fields of inventories that options of nova-compute change."""
     found: dict[str, dict[str, dict[str, float]]] = {}
-    for option, node, value in wanted.amounts:
+    for option, node, value in supposed.amounts:
         name, field = readers.AMOUNTS[option]
         found.setdefault(node, {}).setdefault(name, {})[field] = value
     return found
@@ -267,30 +268,30 @@ def _find_inventories(
 
 def _change_states(
     cloud: 'snapshot.Snapshot',
-    wanted: Overlay,
+    supposed: Overlay,
     replaced: Mapping[str, typing.Any],
 ) -> dict[str, typing.Any]:
     """Return the HostStates by UUID; those that change are copies."""
     states = dict(cloud.states)
     by_id = replaced.get('aggs_by_id', {})
     host_map = replaced.get('host_aggregates_map', {})
-    changed = {host for _, host in (*wanted.joins, *wanted.leaves)}
-    with_items = {uuid for uuid, *_ in wanted.metadata}
+    changed = {host for _, host in (*supposed.joins, *supposed.leaves)}
+    with_items = {uuid for uuid, *_ in supposed.metadata}
     for one in by_id.values():
         if one.uuid in with_items:
             changed.update(one.hosts)
-    changed.update(cloud.hosts[uuid].host for _, uuid, _ in wanted.amounts)
-    for host in changed.union(wanted.running):
+    changed.update(cloud.hosts[uuid].host for _, uuid, _ in supposed.amounts)
+    for host in changed.union(supposed.running):
         for node in cloud.nodes_of(host):
             if node not in states:
                 continue
             states[node] = state = claims.copy_state(states[node])
             if by_id:
                 state.aggregates = [by_id[one] for one in host_map[host]]
-            for option, uuid, value in wanted.amounts:
+            for option, uuid, value in supposed.amounts:
                 if uuid == node and hasattr(state, option):
                     setattr(state, option, value)
-            if host in wanted.running:
+            if host in supposed.running:
                 service = state.service
                 heartbeat = service.get('last_seen_up')
                 zone = heartbeat.tzinfo if heartbeat else None

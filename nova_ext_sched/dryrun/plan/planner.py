@@ -2,14 +2,13 @@
 
 """Plans the moves of servers that must leave their hosts.
 
-Each server is asked about as nova-scheduler would be when its turn comes,
-with the moves before it made in a fork, and goes to the host that the
-scheduler prefers then (:mod:`.destinations`).
+When a server's turn comes, the moves before it are made in a fork, and it goes
+to the host that nova-scheduler prefers then (:mod:`.destinations`).
 
-1. First go those that must leave whatever the others do, round after round
-   until a round moves none: the room that one leaves, another may take.
-2. Then those that may stay once others have left, each only if it must still
-   leave. Then 1 again, until neither moves any.
+1. First go the servers that must leave whatever the others do, round after
+   round until a round moves none: one server may need the room of another.
+2. Then the servers that may stay once others have left, each only if it must
+   still leave. Then 1 again, until neither moves any.
 
 No server moves twice.
 """
@@ -50,12 +49,12 @@ class Goal:
         whether one may, by UUID; it takes the hosts of the servers that
         moved, by their UUIDs
     :ivar barred: names of hosts that get no server
-    :ivar never_given_up: the names of policies that nobody is asked to give up
-    :ivar hardest_first: whether servers go by their priority, and of one
-        priority those with the fewest hosts first; else as they are listed
-    :ivar to_be_empty: names of hosts that are to be empty. One that was
-        deleted softly has its host until it is deleted for good
-    :ivar migrating: servers that are elsewhere, and hold such a host
+    :ivar never_given_up: names of policies for which no acts are proposed
+    :ivar hardest_first: whether servers go by priority, and within a priority
+        those with the fewest destinations first; else as they are listed
+    :ivar to_be_empty: names of hosts that are to be empty. A soft-deleted
+        server stays on its host until it is deleted for good
+    :ivar migrating: servers on other hosts that still hold such a host
     """
 
     leaving: Sequence[plans.Leaving]
@@ -69,8 +68,8 @@ class Goal:
     migrating: Sequence[plans.Stuck] = ()
 
 
-#: Prepares servers for their moves, before anything is supposed: takes them,
-#: and the names of hosts that get none.
+#: Prepares servers for their moves, before a fork is opened. Takes the
+#: servers, and the names of hosts that get none.
 Prepare = Callable[[Sequence[plans.Leaving], Set[str]], movable.Movables]
 
 
@@ -81,9 +80,9 @@ def plan(
     advance: Callable[[], object] = lambda: None,
     at_end: Callable[[fork.Fork], object] = lambda _: None,
 ) -> plans.Plan:
-    """Plan moves; return them, and why other servers have no place.
+    """Plan moves; return them, and why other servers have no destination.
 
-    :param places: the destinations of servers
+    :param places: finds the destinations of servers
     :param advance: called for each server once it is known whether it
         moves
     :param at_end: called with the fork in which all moves are made
@@ -133,7 +132,7 @@ def copy_states(
 ) -> list[typing.Any]:
     """Copy the nova HostStates before the moves of an open fork.
 
-    A copy where the fork has its own state already: moves change it.
+    Moves change the states that the fork already owns, so these are copied.
     """
     return [
         claims.copy_state(state) if uuid in future.touched else state
@@ -211,7 +210,8 @@ def put_hardest_first(
 ) -> list[plans.Leaving]:
     """Sort servers: by priority, then the fewest hosts, then the largest.
 
-    Those that nova does not move as they are go last, in the same order.
+    Servers that nova does not move in their present state go last, in the
+    same order.
 
     :param count: returns how many hosts one may go to, about
     :raises placement.PlacementFailed: placement does not answer

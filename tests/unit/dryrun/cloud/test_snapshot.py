@@ -362,6 +362,10 @@ class ComputeNodesTestCase(testtools.TestCase):
         self.assertEqual(['node1'], self.find(None, 'node1'))
         self.assertEqual([], self.find(None, 'other'))
         self.assertRaises(cells.CellFailed, self.find, 'other', None)
+        # Of several silent cells always the same is named.
+        self.snapshot.silent_cells['cell1'] = 'slow'
+        error = self.assertRaises(cells.CellFailed, self.find, 'other', None)
+        self.assertIn('slow', str(error))
 
 
 class AggregatesTestCase(testtools.TestCase):
