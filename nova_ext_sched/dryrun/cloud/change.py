@@ -2,8 +2,9 @@
 
 """Shows the scheduler's code another state than nova's databases have.
 
-For commands that ask what a change of options, of aggregates, or moves would
-change. nova's own objects and our queries read it, in this process alone.
+For commands that ask for the effect of changed options, changed aggregates, or
+moves. nova's own objects and our queries read the other state, in this process
+alone.
 """
 
 from collections.abc import Callable
@@ -47,9 +48,9 @@ class Change:
 
     An aggregate is named by its name, UUID or ID.
 
-    :ivar options: of nova.conf, ``name`` for ``[DEFAULT]`` or ``group.name``,
-        each with its value, a text as there
-    :ivar metadata: aggregates, each with a key and the value that it gets
+    :ivar options: options of nova.conf (``name`` for ``[DEFAULT]``, or
+        ``group.name``), each with its value, written as in nova.conf
+    :ivar metadata: aggregates, each with a key and its new value
     :ivar no_metadata: aggregates, each with a key that it loses
     :ivar hosts: aggregates, each with a host that it gets
     :ivar no_hosts: aggregates, each with a host that it loses
@@ -69,10 +70,10 @@ NONE = Change()
 class OtherState(sources.Sources):
     """Aggregates and places of servers after a change.
 
-    :param engine: a database that has the aggregates; :func:`copy_aggregates`
-        makes it
-    :param moved: names of hosts, by the UUIDs of servers that count there and
-        not where they are
+    :param engine: a database with the aggregates, made by
+        :func:`copy_aggregates`
+    :param moved: by UUID of each moved server, the names of the hosts on which
+        it is counted
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class OtherState(sources.Sources):
     def place(
         self, places: Mapping[str, sources.Places], asked: Iterable[str] = ()
     ) -> Mapping[str, sources.Places]:
-        # nova's databases know no server that came in a fork.
+        # nova's databases have no server that came in a fork.
         known = [uuid for uuid in (*places, *asked) if uuid in self._moved]
         return {**places, **{uuid: self._moved[uuid] for uuid in known}}
 
@@ -143,30 +144,32 @@ def used(
 
 
 @contextlib.contextmanager
-def made(wanted: Change) -> Iterator[None]:
+def made(supposed: Change) -> Iterator[None]:
     """Apply a change before a :class:`.snapshot.Snapshot` is made.
 
-    At the end nothing of it is left. CONF and nova's modules are the whole
-    process's, so there is one change at a time.
+    The change is undone at the end. CONF and nova's modules belong to the
+    whole process, so there can be only one change at a time.
 
-    :raises exception.InvalidValue: what it names does not exist, or has
-        another form
+    :raises exception.InvalidValue: the change names something that does not
+        exist or is malformed
     """
     with contextlib.ExitStack() as stack:
-        for option in dict(wanted.options):
-            values = [value for one, value in wanted.options if one == option]
+        for option in dict(supposed.options):
+            values = [
+                value for one, value in supposed.options if one == option
+            ]
             stack.enter_context(_overridden(option, values))
-        if _needs_package(dict(wanted.options)):
+        if _needs_package(dict(supposed.options)):
             stack.enter_context(_loaded())
         if (
-            wanted.metadata
-            or wanted.no_metadata
-            or wanted.hosts
-            or wanted.no_hosts
+            supposed.metadata
+            or supposed.no_metadata
+            or supposed.hosts
+            or supposed.no_hosts
         ):
             aggregates = objects.AggregateList.get_all(process.context())
-            _set_metadata(aggregates, wanted)
-            changes = _set_hosts(aggregates, wanted)
+            _set_metadata(aggregates, supposed)
+            changes = _set_hosts(aggregates, supposed)
             copy = copy_aggregates(aggregates, find_dialect())
             stack.enter_context(used(copy, {}))
             stack.enter_context(mirror.used(changes))
@@ -177,8 +180,8 @@ def made(wanted: Change) -> Iterator[None]:
 def _overridden(option: str, values: Sequence[str]) -> Iterator[None]:
     """Override an option of nova.conf.
 
-    :param values: the last one counts; of an option that nova.conf may have
-        in several lines, each is a line
+    :param values: the last one counts; for an option that nova.conf may have
+        in several lines, each value is a line
     """
     group, _, name = option.rpartition('.')
     group, name = find_option(group, name)
@@ -268,11 +271,13 @@ def _read(name: str, group: str) -> typing.Any:
         return None
 
 
-def _set_metadata(aggregates: Collection[typing.Any], wanted: Change) -> None:
-    for name, key, value in wanted.metadata:
+def _set_metadata(
+    aggregates: Collection[typing.Any], supposed: Change
+) -> None:
+    for name, key, value in supposed.metadata:
         meant = named.find_aggregate(aggregates, name)
         meant.metadata = {**(meant.metadata or {}), key: value}
-    for name, key in wanted.no_metadata:
+    for name, key in supposed.no_metadata:
         meant = named.find_aggregate(aggregates, name)
         metadata = dict(meant.metadata or {})
         if metadata.pop(key, None) is None:
@@ -287,19 +292,19 @@ def _set_metadata(aggregates: Collection[typing.Any], wanted: Change) -> None:
 
 
 def _set_hosts(
-    aggregates: Collection[typing.Any], wanted: Change
+    aggregates: Collection[typing.Any], supposed: Change
 ) -> mirror.Changes:
     changes: mirror.Changes = {}
-    if wanted.hosts:
+    if supposed.hosts:
         # nova-api, too, takes mapped hosts alone.
         mapped = objects.HostMappingList.get_all(process.context())
         known = [mapping.host for mapping in mapped]
-    for name, host in wanted.hosts:
+    for name, host in supposed.hosts:
         meant = named.find_aggregate(aggregates, name)
         host = named.find_host(host, known)
         meant.hosts = list({*meant.hosts, host})
         changes.setdefault(meant.uuid, {})[host] = True
-    for name, host in wanted.no_hosts:
+    for name, host in supposed.no_hosts:
         meant = named.find_aggregate(aggregates, name)
         place = f' in aggregate {messages.clean(meant.name)}'
         host = named.find_host(host, meant.hosts, place)
