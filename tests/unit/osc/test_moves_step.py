@@ -223,7 +223,7 @@ class OwnTestCase(testtools.TestCase):
 
 
 @ddt.ddt
-class CeasedTestCase(testtools.TestCase):
+class StallTestCase(testtools.TestCase):
     # How nova lost it, what it shows of the server, and the own migration.
     @ddt.data(
         (Stall.FORGOTTEN, ('a',), RUNNING),
