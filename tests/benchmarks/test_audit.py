@@ -13,6 +13,9 @@ import random
 import sys
 import time
 import tracemalloc
+from unittest import mock
+
+from nova.scheduler.client import report
 
 from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -20,8 +23,6 @@ from tests.benchmarks import many_hosts
 from tests.benchmarks import standing
 from tests.functional import audits
 
-SERVERS = 10_000
-HOSTS = 200
 GROUPS = 40
 
 # Megabytes that thousands of servers may add to what is alive.
@@ -30,7 +31,8 @@ SECONDS = 60
 
 
 class AuditBenchmark(many_hosts.ManyHostsTestCase, audits.AuditTestCase):
-    hosts = HOSTS
+    hosts = 200
+    number = 10_000
     weights = {'host0': 1}
 
     def setUp(self):
@@ -54,7 +56,7 @@ class AuditBenchmark(many_hosts.ManyHostsTestCase, audits.AuditTestCase):
             metadata = ({}, {'trait:CUSTOM_A': 'required'}, {'ssd': 'true'})
             self.many(
                 f'aggregate{number}',
-                chooser.sample(range(HOSTS), 10),
+                chooser.sample(range(self.hosts), 10),
                 **metadata[number % 3],
             )
         standing.copy(
@@ -64,10 +66,10 @@ class AuditBenchmark(many_hosts.ManyHostsTestCase, audits.AuditTestCase):
             [
                 standing.Place(
                     number % len(kinds),
-                    chooser.randrange(HOSTS),
+                    chooser.randrange(self.hosts),
                     (groups[0], chooser.choice(groups)),
                 )
-                for number in range(SERVERS - len(kinds) - 1)
+                for number in range(self.number - len(kinds) - 1)
             ],
         )
 
@@ -78,6 +80,7 @@ class AuditBenchmark(many_hosts.ManyHostsTestCase, audits.AuditTestCase):
         auditing.count()
         for _ in auditing.judge(advance):
             pass
+        auditing.judge_hold()
         return auditing, time.monotonic() - start
 
     def trace_memory(self, hosts):
@@ -115,9 +118,52 @@ class AuditBenchmark(many_hosts.ManyHostsTestCase, audits.AuditTestCase):
             + ' MB',
             file=sys.stderr,
         )
-        self.assertEqual(SERVERS, whole.totals.servers)
-        self.assertGreater(whole.totals.violating, SERVERS / 20)
+        self.assertEqual(self.number, whole.totals.servers)
+        self.assertGreater(whole.totals.violating, self.number / 20)
         self.assertLess(alive[-1], alive[0] + GROWTH)
         # The databases are in this process. What other processes take of the
         # machine is no matter of the audit.
         self.assertLess(cpu, SECONDS)
+
+
+class FailoverAuditBenchmark(AuditBenchmark):
+    """What the policy of failover hosts adds: 300 hosts, 20 servers each."""
+
+    hosts = 300
+    number = 6_000
+    host_filters = (
+        *audits.AuditTestCase.host_filters,
+        'FailoverHostsFilter',
+    )
+    # Of the base.
+    test_ten_thousand = None
+
+    def count_requests(self):
+        """Audit all; return requests to placement and seconds of CPU."""
+        get, asked = report.SchedulerReportClient.get, []
+
+        def count(client, url, *args, **kwargs):
+            asked.append(url)
+            return get(client, url, *args, **kwargs)
+
+        cpu = time.process_time()
+        with mock.patch.object(report.SchedulerReportClient, 'get', count):
+            self.audit_hosts()
+        return len(asked), time.process_time() - cpu
+
+    def test_policy(self):
+        self.many('spares', range(10), failover='true')
+        # What is read once, and kept.
+        self.audit_hosts({'copy0'})
+        without = self.count_requests()
+        self.flags(enable_failover_hosts=True, group='nova_ext_sched')
+        asked, cpu = self.count_requests()
+        print(
+            f'\n{self.hosts} hosts: {without[0]} requests to placement and '
+            f'{without[1]:.1f} s of CPU; with the policy {asked} and '
+            f'{cpu:.1f} s',
+            file=sys.stderr,
+        )
+        self.assertEqual(0, without[0])
+        # Inventories and traits of each host, and few of all.
+        self.assertLess(asked, 2 * self.hosts + 20)

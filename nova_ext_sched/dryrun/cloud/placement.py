@@ -2,6 +2,7 @@
 
 """Asks placement through nova's client, each question once."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -527,6 +528,17 @@ class Providers:
         url = f'/resource_providers/{uuid}/allocations'
         found: dict[str, typing.Any] = self._get(url).get('allocations', {})
         return found
+
+    @functools.cached_property
+    def trees(self) -> dict[str, set[str]]:
+        """The providers of each host by its UUID, itself among them.
+
+        One question for all hosts, where :meth:`get_tree` asks for each.
+        """
+        trees = collections.defaultdict[str, set[str]](set)
+        for uuid, root in self._ask().items():
+            trees[root].add(uuid)
+        return trees
 
     def get_tree(self, uuid: str) -> Collection[str]:
         """Return the providers of a host's tree, with its own."""

@@ -145,7 +145,7 @@ class Shapes:
         amounts.update(self._devices.get(node, {}))
         amounts |= _read_amounts(providers.get_stored(node))
         traits = providers.get_traits(node) - {overlay.DISABLED_TRAIT}
-        for nested in {*providers.get_tree(node)} - {node}:
+        for nested in providers.trees[node] - {node}:
             # Another has one like it, or more of them.
             key = (
                 'nested',
