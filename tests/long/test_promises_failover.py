@@ -16,6 +16,7 @@ from nova_ext_sched.cmd import drain
 from nova_ext_sched.cmd import survive
 from nova_ext_sched.queries import servers
 from tests.functional import audits
+from tests.functional import capacity
 from tests.functional import explain
 from tests.functional import plans
 from tests.functional import test_failover
@@ -49,6 +50,20 @@ class RequestsTestCase(test_failover.FailoverTestCase):
         self.evacuate(server, HELD, host=HELD)
         other = self.assertBootsOn('host3')
         self.evacuate(other, 'host4', host='host4')
+
+    def test_what_explain_and_capacity_say(self):
+        """Held hosts are there for evacuations alone."""
+        server = self.assertBootsOn('host2')
+        found = capacity.read('--flavor', self.plain_flavor, '--hosts')
+        self.assertEqual({'host2', 'host3', 'host4'}, {*found.rooms})
+        self.assertEqual({'are kept for failures': 1}, found.refused)
+        for operation, hosts in (
+            ('evacuate', [HELD, 'host3', 'host4']),
+            ('live-migrate', ['host3', 'host4']),
+        ):
+            found = explain.of_server(server, operation)
+            self.assertEqual(hosts, found.order, operation)
+        self.assertIn('kept for failures', found.out)
 
     def test_force_of_old_microversions(self):
         """nova asks no scheduler; audit says what does not belong there."""
