@@ -229,7 +229,13 @@ class RandomHoldTestCase(test_hold.HoldMixin, plans.PlanTestCase):
             self._wait_for_migration_status(server, ['done', 'error'])
             self.wait_until_idle(server)
             if self.host_of(server) == failure['failure']:
-                print('STRANDED', seed, failure['failure'], uuid)
+                shown = self.admin_api.get_server(uuid)
+                print(
+                    *('STRANDED', seed, failure['failure']),
+                    shown['flavor']['vcpus'],
+                    shown['flavor']['extra_specs'],
+                    shown.get('fault', {}).get('message'),
+                )
 
     def come_home(self, failure):
         """Let the failed host start again, and its servers come back."""
