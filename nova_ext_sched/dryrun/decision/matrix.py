@@ -121,10 +121,13 @@ class Matrix:
         :param capacity: the amounts of a resource class that hosts have
         :param free: the most that one server could get of it, by UUID
         """
+        refused = refused or {}
+        # Which cause is listed first depends on the order of the hosts, and
+        # filters refuse them in no order.
         cells = {
-            uuid: _split(refusal, name)
-            for uuid, refusal in (refused or {}).items()
-            if uuid in self.names
+            uuid: _split(refused[uuid], name)
+            for uuid in self.names
+            if uuid in refused
         }
         self.remaining -= cells.keys()
         judged = self.names if judged is None else judged

@@ -93,6 +93,13 @@ class MatrixTestCase(testtools.TestCase):
         found = build(dict.fromkeys('12345', both))
         self.assertEqual([], freed(found))
 
+    def test_causes_are_listed_in_the_order_of_the_hosts(self):
+        """Filters refuse hosts in no order."""
+        first, other = refusal('isolation'), refusal('reservation', 'are full')
+        for refused in ({'1': first, '2': other}, {'2': other, '1': first}):
+            [constraint] = build(refused).constraints
+            self.assertEqual(['isolation', 'reservation'], constraint.causes)
+
     @given(
         st.lists(st.sets(st.sampled_from(sorted(HOSTS))), max_size=5).filter(
             lambda columns: set().union(*columns) == set(HOSTS)
