@@ -83,7 +83,8 @@ def ask(
         advance(total=len(wanted), label=f'Reading {what}')
         if why := _read_all(wanted, read, advance):
             yield f'{what} ({why})'
-    if names := projects.read_names(written.projects):
+    # All of them: a project without servers can ask for its first one.
+    if names := projects.read_all():
         write({'projects': names})
 
 

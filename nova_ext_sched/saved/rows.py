@@ -62,7 +62,6 @@ class Rows:
     :ivar images: the UUIDs of the images of servers and requests
     :ivar volumes: the UUIDs of the volumes that servers boot from
     :ivar consumers: the UUIDs of servers and migrations
-    :ivar projects: the IDs of the projects of servers, groups and flavors
     :ivar has_ports: whether a server has a port
     :ivar left_out: number of rows left out because of their key
     """
@@ -78,7 +77,6 @@ class Rows:
         self.images: set[str] = set()
         self.volumes: set[str] = set()
         self.consumers: set[str] = set()
-        self.projects: set[str] = set()
         self.has_ports = False
         self.left_out = 0
 
@@ -101,24 +99,28 @@ class Rows:
     ) -> None:
         """Write the requests and mappings of servers.
 
-        Those of deleted ones, which nova keeps, stay out.
+        Those of deleted ones, which nova keeps, stay out, but for the last
+        mapping of each project: nova knows a project by its servers.
 
         :param wanted: UUIDs of the only ones
         """
+        mapped = api_models.InstanceMapping.__table__
+        in_cells = mapped.c.cell_id.is_(None) | mapped.c.cell_id.in_(cells)
+        is_living = mapped.c.queued_for_delete.is_not(sa.true())
+        last = sa.select(sa.func.max(mapped.c.id)).group_by(
+            mapped.c.project_id
+        )
         for name in tables.OF_REQUESTS:
             table = _find('', name)
             where = []
-            mapped = api_models.InstanceMapping.__table__
-            living = [
-                mapped.c.queued_for_delete.is_not(sa.true()),
-                mapped.c.cell_id.is_(None) | mapped.c.cell_id.in_(cells),
-            ]
             if name == 'instance_mappings':
-                where = living
+                where = [in_cells, is_living | mapped.c.id.in_(last)]
             elif name == 'request_specs':
                 where = [
                     table.c.instance_uuid.in_(
-                        sa.select(mapped.c.instance_uuid).where(*living)
+                        sa.select(mapped.c.instance_uuid).where(
+                            in_cells, is_living
+                        )
                     )
                 ]
             self._write_wanted(_Api(context), '', table, where, wanted)
@@ -308,8 +310,7 @@ class Rows:
         self._write([*encoded.values()])
 
     def _note(self, table: str, row: dict[str, typing.Any]) -> None:
-        """Collect what to ask other services: projects, images, volumes."""
-        self.projects.update(filter(None, [row.get('project_id')]))
+        """Collect the images and volumes to ask other services about."""
         if table == 'instances':
             self.images.update(filter(None, [row['image_ref']]))
         elif table == 'request_specs' and row['spec']:

@@ -8,8 +8,11 @@ import pathlib
 import sys
 
 import fixtures
+from nova import context
+from nova import objects
 from nova.db.api import models as api_models
 from nova.db.main import models
+from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 
 from nova_ext_sched.cmd import audit
@@ -25,6 +28,7 @@ from nova_ext_sched.saved import providers
 from nova_ext_sched.saved import writing
 from tests.functional import base
 from tests.functional import explain
+from tests.functional import keystone
 from tests.functional import saved
 
 COMMANDS = {
@@ -87,7 +91,19 @@ class SavedTestCase(EqualMixin, base.CloudTestCase):
         for _ in range(2):
             self.boot(hints={'group': group})
         self.set_metadata('windows', {'trait:CUSTOM_OTHER': 'required'})
+        # A project whose servers are all gone.
+        gone = self.boot()
+        self._delete_server(gone)
+        mapping = objects.InstanceMapping.get_by_instance_uuid(
+            context.get_admin_context(), gone['id']
+        )
+        mapping.project_id = uuids.project
+        mapping.save()
         self.assertSame(
+            [
+                *('explain', '--flavor', self.plain_flavor),
+                *('--project', uuids.project),
+            ],
             ['explain', '--server', plain['id'], '--operation', 'migrate'],
             ['explain', '--flavor', self.plain_flavor],
             ['audit'],
@@ -100,6 +116,16 @@ class SavedTestCase(EqualMixin, base.CloudTestCase):
                 *('make-room', '--flavor', self.plain_flavor),
                 *('--count', '3'),
             ],
+        )
+
+    def test_a_project_without_servers(self):
+        """It can ask for its first one."""
+        self.useFixture(keystone.Projects(self.api.project_id, uuids.project))
+        self.assertSame(
+            [
+                *('explain', '--flavor', self.plain_flavor),
+                *('--project', uuids.project),
+            ]
         )
 
     def test_what_changes_meanwhile_is_read_again(self):

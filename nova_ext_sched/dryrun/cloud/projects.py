@@ -34,17 +34,23 @@ _OF_A_CLOUD = ('OS_CLOUD', 'OS_AUTH_URL')
 
 
 def read_names(ids: Collection[str]) -> dict[str, str]:
-    """Return the names of projects that Keystone gives in time.
+    """Return the names of some projects, as :func:`read_all` reads them.
 
-    Keystone is asked once, for all of its projects: as the user of
-    ``OS_CLOUD`` or of other ``OS_*`` variables, as Glance is, and where there
-    are none as that of ``[placement]`` in nova.conf. Who may not list projects
-    learns no name. Never raises, and takes no longer than :data:`SECONDS`.
-
-    :param ids: IDs of the projects; keystone is not asked if there are none
+    :param ids: IDs of the projects; Keystone is not asked if there are none
     """
-    told = _ask()[0] if ids else {}
+    told = read_all() if ids else {}
     return {id_: told[id_] for id_ in ids if told.get(id_)}
+
+
+def read_all() -> dict[str, str]:
+    """Return the names of all projects by ID, if Keystone gives them in time.
+
+    Keystone is asked once: as the user of ``OS_CLOUD`` or of other ``OS_*``
+    variables, as Glance is, and where there are none as that of
+    ``[placement]`` in nova.conf. Who may not list projects learns no name.
+    Never raises, and takes no longer than :data:`SECONDS`.
+    """
+    return _ask()[0]
 
 
 def find_id(cloud: snapshot.Snapshot, wanted: str) -> str:
