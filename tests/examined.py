@@ -26,6 +26,18 @@ UNION ALL SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes
 """
 
 
+class Rows(collections.Counter):
+    """Rows by database and statement, table or index.
+
+    :ivar longest: seconds of the statement that took longest, and the
+        statement; on MySQL alone
+    :ivar connections: the most that were open at one time; on MySQL alone
+    """
+
+    longest = (0.0, '')
+    connections = 0
+
+
 @contextlib.contextmanager
 def count(engines):
     """Count the rows that are examined while the block runs.
@@ -35,10 +47,9 @@ def count(engines):
     that are open already are not counted there.
 
     :param engines: of the databases, by name, all of one server
-    :returns: a Counter, by database and statement, table or index; it is
-        filled when the block ends
+    :returns: Rows, which are filled when the block ends
     """
-    rows = collections.Counter()
+    rows = Rows()
     [kind] = {engine.dialect.name for engine in engines.values()}
     if kind == 'postgresql':
         before = _read_statistics(engines)
@@ -49,9 +60,15 @@ def count(engines):
     with next(iter(engines.values())).connect() as connection:
         names = {engine.url.database: name for name, engine in engines.items()}
         with _slow_log(connection):
+            connection.execute(sa.text('FLUSH STATUS'))
             yield rows
-            for statement, name, examined in _read_slow_log(connection, names):
+            # One is this.
+            rows.connections = _read_most_connections(connection) - 1
+            for statement, name, examined, seconds in _read_slow_log(
+                connection, names
+            ):
                 rows[name, statement] += examined
+                rows.longest = max(rows.longest, (seconds, statement))
 
 
 def find_grown(before, after, slack):
@@ -96,11 +113,20 @@ def _slow_log(connection):
             )
 
 
+def _read_most_connections(connection):
+    found = connection.execute(
+        sa.text("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")
+    )
+    return int(found.one()[1])
+
+
 def _read_slow_log(connection, names):
-    query = sa.text('SELECT db, rows_examined, sql_text FROM mysql.slow_log')
-    for database, examined, statement in connection.execute(query):
+    query = sa.text(
+        'SELECT db, rows_examined, query_time, sql_text FROM mysql.slow_log'
+    )
+    for database, examined, taken, statement in connection.execute(query):
         if database in names:
             if isinstance(statement, bytes):
                 statement = statement.decode(errors='replace')
             short = _LISTS.sub('(...)', _VALUES.sub('?', statement))
-            yield short, names[database], examined
+            yield short, names[database], examined, taken.total_seconds()

@@ -319,7 +319,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
                     .values(values)
                 )
 
-    def _start_processes(self):
+    def _start_processes(self, backend='sqlite'):
         server = self.useFixture(
             servers.Server(
                 [
@@ -334,6 +334,7 @@ class MixedTestCase(many_hosts.ManyHostsTestCase):
             process.Processes(
                 self,
                 filters=FILTERS,
+                backend=backend,
                 lines=(
                     'placement_req_required_member_prefix = reservation:\n'
                     'placement_req_default_forbidden_member_prefix = '

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The commands beside years of history, on MySQL or MariaDB and PostgreSQL.
+
+300 hosts and 6,000 living servers; each has 10 deleted ones that nobody
+archived, 20 migrations that have ended, and 20 actions, which makes 180,000
+migrations and actions. NOVA_EXT_SCHED_TEST_HISTORY multiplies that: 7 make
+400,000 deleted servers. Prints the rows that the server examined, its longest
+statement, and how many connections and requests to placement there were.
+
+Skipped where no server answers.
+"""
+
+import json
+import os
+import sys
+
+from tests import examined
+from tests.benchmarks import history
+from tests.benchmarks import mixed
+from tests.functional import saved
+
+TIMES = int(os.environ.get('NOVA_EXT_SCHED_TEST_HISTORY', '1'))
+HISTORY = history.History(10 * TIMES, 20 * TIMES, 20 * TIMES)
+#: Rows that a statement may examine in addition: the last migrations, of which
+#: plans read how long moves take; pages that are read ahead.
+SLACK = 2000
+COMMANDS = (
+    ('explain', '--operation', 'live-migrate', '--server'),
+    ('drain', 'copy0'),
+    ('audit',),
+    ('capacity',),
+    ('mend',),
+    ('maintain', '--round', '1'),
+)
+
+
+class HistoryMixin:
+    """Asks every command beside no history, and beside it.
+
+    :cvar backend: the kind of server
+    """
+
+    backend = None
+
+    def _start_processes(self):
+        return super()._start_processes(self.backend)
+
+    def measure(self, arguments):
+        """Run a command; return its document and the rows examined."""
+        with examined.count(self.engines) as rows:
+            answer = self.processes.run(*arguments, '-f', 'json')
+        self.assertIn(answer.status, (0, 3), answer.err)
+        seconds, statement = rows.longest
+        print(
+            f'\n{arguments[0]}: {answer}; {rows.total()} rows examined, '
+            f'{rows.connections} connections, {seconds:.3f} s at most: '
+            f'{statement[:300]}',
+            file=sys.stderr,
+        )
+        return saved.strip(json.loads(answer.out)), rows, answer.cpu
+
+    def test_commands(self):
+        self.engines = dict(self.processes.engines)
+        del self.engines['placement']
+        server = next(
+            uuid for uuid, kind in self.kinds.items() if kind == 'plain7'
+        )
+        commands = [[*COMMANDS[0], server], *COMMANDS[1:]]
+        for engine in self.engines.values():
+            history.analyze(engine)
+        before = [self.measure(command) for command in commands]
+        api, cell = (self.engines[f'nova_{name}'] for name in ('api', 'cell1'))
+        history.add(api, cell, HISTORY)
+        for command, (document, rows, cpu) in zip(
+            commands, before, strict=True
+        ):
+            with self.subTest(command[0]):
+                again, more, taken = self.measure(command)
+                self.assertEqual(document, again)
+                self.assertEqual({}, examined.find_grown(rows, more, SLACK))
+                self.assertLess(taken, 1.2 * cpu + 1)
+
+
+class HistoryMysqlBenchmark(HistoryMixin, mixed.MixedTestCase):
+    backend = 'mysql'
+
+
+class HistoryPostgresqlBenchmark(HistoryMixin, mixed.MixedTestCase):
+    backend = 'postgresql'
