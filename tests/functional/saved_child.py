@@ -95,6 +95,16 @@ def _import():
     objects.register_all()
 
 
+def lift_limits():
+    """Let every act be tried, however slow this machine is."""
+    from nova_ext_sched.dryrun.decision import advice
+    from nova_ext_sched.dryrun.plan import stuck
+
+    # A default of functions: it is frozen, and no other one would be used.
+    object.__setattr__(advice.DEFAULT, 'seconds', 1000.0)
+    stuck._SHARE = stuck._MOST_SECONDS = 1000.0
+
+
 def main():
     asked = json.load(sys.stdin)
     results = os.fdopen(os.dup(1), 'w')
@@ -109,6 +119,7 @@ def main():
             _declare_weigher(folder)
             _make_weigher(asked['weights'])
         _import()
+        lift_limits()
         json.dump([_fork(argv) for argv in asked['commands']], results)
     results.flush()
     os._exit(0)
