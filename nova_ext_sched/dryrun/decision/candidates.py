@@ -426,6 +426,7 @@ class _Attribution:
         refused: dict[str, refusals.Refusal] = {}
         for part in query.merge(constraint.parts) if hosts else ():
             lacking = self._providers.find_lacking(part, hosts)
+            is_satisfied = lacking < hosts
             lacking -= refused.keys()
             # Hosts that nova knows otherwise than placement.
             outdated = record.compare(
@@ -445,7 +446,7 @@ class _Attribution:
                 )
             else:
                 # If any host satisfies the part, placement knows its trait.
-                known = lacking < hosts or self._providers.knows(part)
+                known = is_satisfied or self._providers.knows(part)
                 refusal = self.words.refuse_lacking(
                     part, constraint.policy, known
                 )

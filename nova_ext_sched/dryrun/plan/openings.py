@@ -46,7 +46,8 @@ from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import promised
 
-#: The most hosts that are tried: those that the fewest servers must leave.
+#: No more hosts are added to those that are tried once there are this many.
+#: Hosts that must lose the fewest servers come first.
 MOST_HOSTS = 100
 # Number of hosts whose servers are prepared at once.
 _AT_ONCE = 25
@@ -520,7 +521,7 @@ class _Host:
         number = int(least)
         while number <= most:
             if math.comb(len(by_size), number) > _MOST_SETS:
-                grown = self._grow(by_size)
+                grown = filter(self._is_new, self._grow(by_size))
                 yield from itertools.takewhile(
                     lambda leaving: len(leaving) <= most, filter(None, grown)
                 )
@@ -537,10 +538,11 @@ class _Host:
     def _grow(
         self, standing: Sequence[servers.Size]
     ) -> Iterator[list[servers.Size]]:
-        """Yield growing sets, first of the servers that free most.
+        """Yield a set of servers that is enough, and then larger ones.
 
-        The first set covers what the candidate with the fewest lacking
-        amounts lacks, without servers that it does not need.
+        The first set frees what the candidate needs that lacks the fewest
+        resource classes, without servers that it can do without. Each further
+        set has one server more, the largest first.
         """
         remaining, leaving = [*standing], list[servers.Size]()
         fewest = min(self.lacking, key=len)
@@ -574,10 +576,12 @@ class _Host:
         )
         return share, -self._measure(size)
 
+    def _is_new(self, leaving: Collection[servers.Size]) -> bool:
+        return frozenset(size.uuid for size in leaving) not in self.tried
+
     def _is_enough(self, leaving: Collection[servers.Size]) -> bool:
-        if frozenset(size.uuid for size in leaving) in self.tried:
-            return False
-        return any(
+        """Return whether an untried set frees what some candidate lacks."""
+        return self._is_new(leaving) and any(
             all(
                 sum(self._get(size, key) for size in leaving) >= amount
                 for key, amount in lacking.items()
@@ -602,7 +606,7 @@ def _estimate(lacking: _Amounts, standing: Collection[servers.Size]) -> int:
     """Estimate from the instances table how many servers must leave a host.
 
     The table has no swap and no custom resources. If all servers together seem
-    too small, their number is returned, so that the host is tried last.
+    too small, their number is returned, because that may be wrong.
     """
     least = 1
     for (_, name), amount in lacking.items():

@@ -116,6 +116,15 @@ class ConstraintsTestCase(PlacementTestCase):
         self.assertIn('T', refused['h4'][0].phrase)
         self.assertIn('U', refused['h3'][0].phrase)
 
+    def test_a_trait_that_placement_does_not_know(self):
+        """Also if another part has refused some of the hosts already."""
+        self.filters.append(require('T', 'UNKNOWN'))
+        self.give(h1='T', h2='T', h3='T', h4='')
+        self.ask()
+        refused = self.columns['asks'].refused
+        self.assertNotIn('does not know', refused['h4'][0].phrase)
+        self.assertIn('which placement does not know', refused['h1'][0].phrase)
+
     def test_a_label_is_not_what_a_member_writes(self):
         self.spec.flavor.extra_specs = {'trait:CUSTOM_A': 'required'}
         self.ask()

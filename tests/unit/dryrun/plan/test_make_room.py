@@ -198,6 +198,21 @@ class MakeRoomTestCase(testtools.TestCase):
         found = self.rooms.make(hosts, size, 1)
         self.assertEqual(moves, small.say(found.moves))
 
+    @mock.patch.object(openings, '_MOST_SETS', 0)
+    def test_no_set_that_was_tried_comes_again(self):
+        """Also if there are too many sets to compare."""
+        names = ('a', 'b', 'c')
+        host = openings._Host(
+            [{'M': 2}],
+            [mock.Mock(uuid=name) for name in names],
+            {name: {'M': 2} for name in names},
+            {frozenset('a'), frozenset('ab')},
+        )
+        chosen = [
+            ''.join(size.uuid for size in leaving) for leaving in host.choose()
+        ]
+        self.assertEqual(['abc'], chosen)
+
     def test_a_move_that_breaks_a_promise(self):
         """Nobody new comes beside a0, whom b would take: a larger one goes."""
         apart = small.Filter(
