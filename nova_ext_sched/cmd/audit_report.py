@@ -32,8 +32,8 @@ SUMMARY_COLUMNS = ('By', 'Name', 'Servers', 'Policies')
 #: The number of the document's format: raised when its readers must change.
 FORMAT = 2
 
-# The most servers in the text, and the most pairs of policy and reason that
-# share them: no more than 60 lines of 80 columns.
+# The most servers in the text, divided among at most this many pairs of policy
+# and reason. Together they fill at most 60 lines of 80 columns.
 _MOST_SERVERS = 20
 _MOST_REASONS = 5
 # The most aggregates, projects or hosts in the text of a summary.
@@ -58,8 +58,9 @@ class Finding:
     :ivar server: UUID
     :ivar project: ID
     :ivar policy: the name of the policy, or not-judged
-    :ivar server_group: null where the server is in none
-    :ivar project_name: null where keystone does not tell it
+    :ivar server_group: the server's group; null if it has none
+    :ivar project_name: the name of the project; null if keystone does not tell
+        it
     """
 
     server: str
@@ -74,13 +75,15 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The violating servers of one aggregate, project or host, counted.
+    """The number of servers of an aggregate, project or host that violate.
 
-    :ivar by: the kind of place
+    :ivar by: what the servers have in common
     :ivar name: the name of the aggregate or host; the ID of the project
     :ivar servers: number of servers that violate a policy
-    :ivar policies: number of servers that violate each policy, by its name
-    :ivar project_name: null unless it is a project whose name keystone knows
+    :ivar policies: number of servers that violate each policy, by the name of
+        the policy
+    :ivar project_name: the name of the project, if keystone knows it; else
+        null
     """
 
     by: typing.Annotated[str, {'enum': ['aggregate', 'project', 'host']}]
@@ -97,13 +100,13 @@ class TotalsPart(documents.Answer):
     :ivar servers: number of servers read
     :ivar violating: number of servers that violate a policy
     :ivar not_judged: number of servers that a policy could not judge
-    :ivar policies: number of servers that violate each policy that is judged,
-        by its name
+    :ivar policies: number of servers that violate each policy, by the name of
+        each policy that is checked
     :ivar in_use: number of servers on each host that is kept for failures and
-        is not empty, by its name
+        is not empty, by the name of the host
     :ivar lacking: further hosts to keep free so that any one host can fail
-        even when all are full; null where no policy keeps hosts, or not all
-        were read
+        even when all are full; null if no policy keeps hosts free, or if some
+        hosts could not be read
     """
 
     servers: int
@@ -159,7 +162,7 @@ def make(
 ) -> report.Report:
     """Return the report of the findings.
 
-    :param auditing: an Auditor that has judged all servers
+    :param auditing: an :class:`.auditor.Auditor` that has judged all servers
     :param summary: whether to list numbers of servers in place of servers
     :param hosts: the result of :func:`.topology.make_documents`
     :param projects: the names of projects by ID, as far as they are known
@@ -258,10 +261,10 @@ def draw(
 def _tell_groups(
     findings: Sequence[Finding], totals: typing.Any, names: cli_names.Names
 ) -> Iterator[report.Section]:
-    """Yield servers by policy, those with the most servers first, and reason.
+    """Yield the findings by policy and reason.
 
-    Within a policy the most frequent reason comes first. Servers that could
-    not be judged come last.
+    The policy with the most servers comes first. Within a policy the most
+    frequent reason comes first. Servers that could not be judged come last.
     """
     groups: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
@@ -322,7 +325,8 @@ def _tell_places(
 ) -> Iterator[report.Section]:
     """Yield a table for each kind of place."""
     for by, group in itertools.groupby(places, lambda one: one.by):
-        # Sorted anew: projects with equal numbers come by ID, not by name.
+        # The places order projects with equal numbers by ID. People see names,
+        # so these are sorted again.
         ordered = sorted(
             ((_name(one, names), one.servers, one.policies) for one in group),
             key=lambda row: (-row[1], messages.in_order(row[0])),

@@ -2,8 +2,8 @@
 
 """Reports an explanation: the answer first, then the table.
 
-Everything comes from the document
-(:mod:`nova_ext_sched.dryrun.decision.document`).
+:func:`make` writes from the document alone, so that a recorded explanation
+reads like a new one (:mod:`nova_ext_sched.dryrun.decision.document`).
 """
 
 from collections.abc import Iterable
@@ -34,10 +34,11 @@ Document = document.Document
 
 @dataclasses.dataclass(frozen=True)
 class MadeRoom:
-    """Moves that make room for the server, as make-room plans them.
+    """The plan of make-room for the server.
 
-    :ivar sentence: the answer of make-room
-    :ivar room_on: the host of each new server that fits after the moves
+    :ivar sentence: whether moves make room for it, and if not, why
+    :ivar room_on: the host of each new server that fits after the moves; null
+        where only nova can choose it
     """
 
     sentence: str
@@ -68,7 +69,8 @@ SCHEMA = (
     ),
 )
 
-#: The columns of the constraints.
+#: The columns of the constraints. Alone counts the hosts that nothing else
+#: refuses.
 COLUMNS = (
     'Stage',
     'Constraint',
@@ -78,7 +80,7 @@ COLUMNS = (
     'Left',
     'Reasons',
 )
-#: The columns of their verdicts on each host.
+#: The columns of the constraints' verdicts on each host.
 HOST_COLUMNS = ('Host', 'Stage', 'Constraint', 'Verdict', 'Reason')
 
 _LEFT = COLUMNS.index('Left')
@@ -90,8 +92,8 @@ _CELLS = ('stage', 'constraint', 'asks', 'refused', 'alone', 'left')
 _MOST_REASONS = 8
 _MOST_ACTS = 5
 _MOST_HINTS = 5
-# Of more hosts, those of different ranks share a section if the same weigher
-# puts them behind the first choice.
+# Up to this number of hosts, each rank has a section of its own. Above it,
+# hosts that the same weigher puts behind the first choice share a section.
 _MOST_APART = 10
 # A longer list of host names gets blanks after its commas, where it can wrap.
 _LONGEST_RANGES = 60
@@ -158,7 +160,7 @@ def _name_group(explained: Document) -> Document:
             return [put_into(one) for one in value]
         if isinstance(value, dict):
             return {
-                # A name that a user chose may be another group's, too.
+                # Commands keep the ID: two groups may have the same name.
                 key: one if key == 'commands' else put_into(one)
                 for key, one in value.items()
             }
@@ -172,8 +174,9 @@ def _name_group(explained: Document) -> Document:
 def _list(explained: Document, all_: bool) -> list[Sequence[object]]:
     """Return the rows: all hosts, then each constraint that refuses some.
 
-    The constraint that ended the request has a row, too; with ``all_`` each
-    has. One that judged no host has :data:`.report.NONE` for a number.
+    The constraint that ended the request has a row, too; with ``all_`` every
+    constraint has. For one that judged no host, numbers are
+    :data:`.report.NONE`.
     """
     answer = explained['answer']
     rows: list[Sequence[object]] = [
@@ -210,18 +213,25 @@ def _list_verdicts(
 
 
 def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
-    """Yield the answer: faults, subject, conclusion, help, leaks, remarks."""
+    """Yield the sections of the answer.
+
+    They are: for which time it is, faults, the server, the conclusion, what
+    would help, allocations without their server, and remarks.
+    """
     answer, end = explained['answer'], explained['answer']['end']
-    # Of a recorded refusal that was explained late: for which time.
+    # A refusal that was recorded may be explained later; this sentence says
+    # for which time the answer is.
     if late := answer.get('late'):
         yield report.Section(f'{late}.')
     for fault in _get_faults(explained):
         yield report.Section(f'{fault.rstrip(".")}.', apart=False)
     yield report.Section(_say_server(explained['request']), apart=False)
     head, why = document.tell(explained)
+    # A refusal by nova-api is a head of its own.
     if not (answer['finds_host'] or answer.get('refusal')):
-        every = ' for every instance' * bool(answer['left'])
-        head = f'No host{every}: {head}'
+        is_short = bool(answer['left'])
+        none = 'Not every instance can be placed' if is_short else 'No host'
+        head = f'{none}: {head}'
     yield report.Section(
         head,
         why,
@@ -232,7 +242,8 @@ def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
     )
     if not answer['left'] and not end:
         yield from _tell_helps(explained, all_)
-    # Allocations of no server or migration. Records of old releases have none.
+    # Allocations that belong to no server or migration. Records of old
+    # releases have none.
     if unheld := explained.get('unheld'):
         yield report.Section(f'{unheld["sentence"]}.')
     if elsewhere := explained.get('elsewhere'):
@@ -251,7 +262,8 @@ def tell_room(
 ) -> tuple[Document, Sequence[report.Section]]:
     """Return make-room's moves as a part of the document, and as sections."""
     if len(room.room_on) < room.count:
-        # Why no empty host takes the server, or why moves do not help.
+        # `never`: not even an empty host takes the server. `in_the_way`: what
+        # keeps it off the hosts after the moves.
         reasons = [room.never] if room.never else room.in_the_way
         sentence = ' '.join(('No moves make room for it.', *reasons))
     else:
@@ -271,10 +283,12 @@ def _get_faults(explained: Document) -> Sequence[str]:
 
 
 def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
-    """Yield repairs, changes of a policy, and a flavor that fits.
+    """Yield the changes that would let a host take the request.
 
-    Changes of a policy are listed if there are no repairs, or with ``--all``;
-    their commands only with ``--all``.
+    They are repairs, changes of a policy, and a smaller flavor. A sentence
+    names what the request does not ask for and some hosts are kept for. If no
+    change helps, the text says so. Changes of a policy are listed if there are
+    no repairs, or with ``--all``; their commands only with ``--all``.
     """
     answer = explained['answer']
     # Records of old releases have none.
@@ -296,8 +310,8 @@ def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
             'closed to it, as configured.',
             apart=False,
         )
-    # Only records of old releases have acts here, which nobody tried; newer
-    # ones have them in "advice".
+    # Records of old releases keep acts that were not tried in "freed"; newer
+    # ones keep acts that were tried in "advice".
     if freed := [one for one in answer['freed'] if 'act' in one]:
         yield report.Section(
             'Hosts that one change alone would free:',
@@ -328,7 +342,11 @@ def _list_acts(
 
 
 def _say_act(advice: Document, shows_commands: bool) -> report.Line:
-    """Describe an act: its effect, whom else it admits, its commands."""
+    """Describe an act and its effect, with its commands.
+
+    The effect is how many hosts then take the request, and who else could use
+    them.
+    """
     effect = 'not tried'
     if advice['hosts'] is not None:
         verb = messages.agree(advice['hosts'], 'takes', 'take')
@@ -355,9 +373,9 @@ def _say_server(request: Document) -> str:
     # lack it.
     if stands := request.get('stands'):
         return (
-            f'Server {shown} {stands.rstrip(".")}. Where it can go: '
-            f'--operation migrate, live-migrate, evacuate or resize. To '
-            f'create it anew:'
+            f'Server {shown} {stands.rstrip(".")}. To see where it can go, '
+            f'add --operation migrate (or live-migrate, evacuate, resize). To '
+            f'create it again:'
         )
     return f'To {verb} server {shown}:'
 
@@ -434,8 +452,10 @@ def _tell_constraints(
 
 
 def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
-    """Yield a section for all hosts with the same verdicts and rank.
+    """Yield a section for each set of hosts with the same verdicts.
 
+    The hosts of a section that passed have the same rank. If there are many
+    hosts, they have the same reason for their ranks (:func:`_find_rank_key`).
     Refused hosts come first.
     """
     by_verdicts: dict[tuple[typing.Any, ...], list[Document]] = {}
@@ -463,8 +483,8 @@ def _tell_hosts(explained: Document, all_: bool) -> Iterator[report.Section]:
         if len(names) > _LONGEST_RANGES:
             # Blanks, where the list can wrap.
             names = re.sub(', *', ', ', names)
-        # A refused host is the title of a table of refusals; one that passes
-        # is the subject of a whole sentence.
+        # The title of a table of refusals ends with a colon. The sentence on
+        # hosts that pass ends with a full stop.
         colon, stop = ('', '.') if summary.startswith('pass') else (':', '')
         ranks = _tell_ranks(explained, alike)
         yield report.Section(
@@ -495,9 +515,10 @@ def _by_stage(
 def _count_refusing(
     explained: Document, host: Document, is_one: bool = True
 ) -> str:
-    """Return how many constraints refuse a host, and how many did not check.
+    """Return a clause: how many constraints refuse a host or did not check it.
 
-    :param is_one: False if the words are for several equal hosts
+    :param is_one: whether the clause is about one host; False for several with
+        the same verdicts
     """
     verdicts = [one['verdict'] for one in host['verdicts']]
     unjudged = verdicts.count(conclusion.NOT_JUDGED)
@@ -519,10 +540,10 @@ def _count_refusing(
 
 
 def _find_rank_key(explained: Document, host: Document) -> str:
-    """Return a key that groups the hosts left by their weigher.
+    """Return a key: hosts with the same one share a section.
 
-    ``even`` is the key of hosts with the weight of the first choice, whose own
-    is empty. Others have the weigher that costs them most.
+    It is empty for the first choice, and ``even`` for other hosts of the same
+    weight. For the rest it names the weigher that costs the host most.
     """
     order = explained['order']
     if host['rank'] == 1:
@@ -537,9 +558,10 @@ def _find_weigher(host: Document) -> str:
 
 
 def _tell_ranks(explained: Document, hosts: Sequence[Document]) -> str:
-    """Return the end of the sentence about hosts left: their ranks, and why.
+    """Return the end of the sentence about hosts: their ranks, and why.
 
-    The weigher that costs the first of them most is named.
+    It names the weigher that costs the first of these hosts most weight. It is
+    empty for refused hosts, which have no rank.
     """
     ranks = [host['rank'] for host in hosts]
     if not ranks[0]:

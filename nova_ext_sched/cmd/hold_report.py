@@ -18,7 +18,8 @@ from nova_ext_sched.dryrun.plan import plans
 
 # Lists of hosts, and of commands, are folded above this number.
 _MOST_HOSTS = 20
-# The price is given for at most this number of flavors.
+# For at most this many flavors the report says how many servers would have
+# fitted on the hosts to keep free.
 _MOST_FLAVORS = 5
 
 
@@ -31,8 +32,8 @@ def make(
 ) -> report.Report:
     """Return the report of hosts to keep free.
 
-    :param lose: ``host`` or ``domain``
-    :param names: of server groups
+    :param lose: what fails as a whole: ``host`` or ``domain``
+    :param names: names of the server groups in the servers' reasons
     :param faults: sentences on what could not be read
     :param hosts: the result of :func:`.topology.make_documents`
     """
@@ -55,6 +56,10 @@ def make(
 
 
 def _sum_up(hold: plans.Hold, noun: str) -> str:
+    """Return which further hosts to keep free, or that the present ones do.
+
+    Hosts that nothing can replace are excepted.
+    """
     number, marked = len(hold.held), [one.host for one in hold.mark]
     if not (number or marked) and (hold.alone or hold.not_saved):
         return 'No host can be kept free to replace one that fails'
@@ -78,7 +83,12 @@ def _sum_up(hold: plans.Hold, noun: str) -> str:
 
 
 def _make_remarks(hold: plans.Hold) -> Iterator[str]:
-    """Yield the price in servers, the numbers of losses, what to do first."""
+    """Yield the cost of the hosts to keep free, the losses, the first step.
+
+    The cost is how many servers of each flavor would have fitted on the hosts.
+    The losses are the numbers of hosts without a replacement, and of servers
+    that would be lost.
+    """
     for one in hold.price[:_MOST_FLAVORS]:
         servers = messages.count('server', one.servers)
         yield (
@@ -126,17 +136,18 @@ def _list_marks(hold: plans.Hold) -> Iterator[report.Section]:
 def _list_lost(
     hold: plans.Hold, noun: str, names: cli_names.Names
 ) -> Iterator[report.Section]:
-    """Yield the losses that remain: hosts without a replacement, servers.
+    """Yield the losses that remain: hosts, servers, and kinds of servers.
 
-    Hosts that were not chosen, because servers cannot leave them, are between
-    both.
+    Hosts without a replacement come first. The hosts that were not chosen,
+    because servers cannot leave them, come before the servers.
     """
     if hold.alone:
         lines = []
         for one in hold.alone:
             of = f' of {one.failure}' * (one.failure != one.host)
             lines.append(report.Line(one.reason, f'{one.host}{of}'))
-        # Only --hold=full compares hosts; --hold=now places the servers.
+        # With --hold=now there are no such hosts, so that "once they are
+        # full" is true.
         yield report.Section(
             'No host can replace these once they are full:',
             lines,

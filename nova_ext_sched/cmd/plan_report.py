@@ -48,7 +48,7 @@ class MigrationParts(documents.Said):
 
 @dataclasses.dataclass(frozen=True)
 class Survival(documents.Said):
-    """The parts of survive's document other than its failures.
+    """The parts of survive's document that :class:`.plans.Outcome` lacks.
 
     :ivar lose: the kind of failure: host or domain
     """
@@ -80,18 +80,19 @@ SCHEMA = (
 
 NO_NAMES = cli_names.Names()
 
-# The most moves in the text, and the most source hosts with moves of theirs.
+# The most moves in the text, and the most source hosts whose moves are listed.
 _MOST_MOVES = 20
 _MOST_SOURCES = 5
-# The most hosts in the table that counts the servers of each.
+# The most hosts in the table that counts the servers that each host gets.
 _MOST_HOSTS_SHOWN = 10
-# Moves are below their source host if runs of moves from the same host are
-# this long on average.
+# Moves are listed under their source host if, on average, at least this many
+# moves from the same host follow one another.
 _SHORTEST_RUN = 4
-# The most servers in a list of servers: of those without a place, over all
-# reasons; of those that are shut down.
+# The most servers in the list of servers without a place, for all reasons
+# together, and the most in the list of servers that are shut down.
 _MOST_SERVERS = 10
-# The most reasons for which servers have no place.
+# The most reasons for which servers have no place, and the most causes, which
+# are reasons in a word.
 _MOST_CAUSES = 5
 # The most hosts, or failures, whose servers without a place are listed.
 _MOST_DETAILED = 3
@@ -101,6 +102,7 @@ _MOST_GROUPS = 10
 _MOST_CROWDED = 3
 # Ranges of hosts with more characters are replaced with the first hosts.
 _LONGEST_RANGES = 60
+# The most hosts that are named in place of such ranges.
 _MOST_HOSTS = 3
 # The most CPU features named for a move.
 _MOST_FEATURES = 3
@@ -125,7 +127,7 @@ def make(
     :param not_judged: whether some servers could not be judged, so that the
         plan may lack moves
     :param hosts: the result of :func:`.topology.make_documents`
-    :param names: of server groups
+    :param names: the names of the server groups in the servers' reasons
     :param head: the first sentence, in place of the number of servers that can
         be moved
     :param details: sections before the moves
@@ -207,9 +209,9 @@ def finish(
 def _get_parts(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Sequence[plans.Plan | plans.Round]:
-    """Return the plan itself, or its rounds.
+    """Return the plan itself, its rounds, or nothing for failures.
 
-    Not failures: evacuations shut down, pause or live-migrate no server.
+    An evacuation shuts down, pauses or live-migrates no server.
     """
     if isinstance(made, plans.Plan):
         return [made]
@@ -236,7 +238,7 @@ def _number_shut_down(
 def _say_shut_down(moves: Sequence[plans.Move], joint: str) -> str:
     """Return the end of the head that counts the servers that are shut down.
 
-    :param joint: ends the head before it
+    :param joint: the separator between the head and this end: ``; `` or ``. ``
     :returns: empty without such servers
     """
     if not moves:
@@ -285,7 +287,8 @@ def _list_shut_down(
 def _make_part(made: typing.Any) -> dict[str, typing.Any]:
     """Return a plan, rounds or an outcome as a dictionary for the document.
 
-    :func:`.plan_format.make_moves` completes the moves.
+    :func:`.plan_format.make_moves` gives each move its turn, and replaces
+    UUIDs of servers in ``needs`` with turns.
     """
     described = dataclasses.asdict(made)
     for part in (
@@ -300,6 +303,7 @@ def _make_part(made: typing.Any) -> dict[str, typing.Any]:
 
 def find_status(stuck: Iterable[plans.Stuck]) -> int:
     """Return the exit status of a plan with servers that have no place."""
+    # `cause_then` is why it has no place even if nova moved it.
     causes = {cause for one in stuck for cause in (one.cause, one.cause_then)}
     if plans.FAULT in causes:
         return base.FAULT
@@ -330,8 +334,8 @@ def _say_crowded(
 
     It names the weigher that prefers the host.
     """
-    whole = made if isinstance(made, plans.Plan) else plans.Plan(moves=[])
-    for one in whole.crowded[:_MOST_CROWDED]:
+    crowded = made.crowded if isinstance(made, plans.Plan) else []
+    for one in crowded[:_MOST_CROWDED]:
         preferred = f' ({one.weigher} prefers it)' if one.weigher else ''
         yield (
             f'{one.host} gets {one.servers} of the servers{preferred}, the '
@@ -342,7 +346,7 @@ def _say_crowded(
 def _say_time(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
-    """Yield a sentence on about how long the moves take, if that is known."""
+    """Yield a sentence with the estimated duration of the moves, if known."""
     if isinstance(made, plans.Outcome) or made.seconds is None:
         return
     yield (
@@ -354,16 +358,17 @@ def _say_time(
 def _warn_of_cpu_features(
     made: plans.Plan | plans.Rounds | plans.Outcome,
 ) -> Iterator[str]:
-    """Yield warnings of moves that CPU features may make nova refuse.
+    """Yield warnings about moves that nova may refuse for CPU features.
 
-    In rounds also of those back, from hosts with more features.
+    For rounds, there are also warnings about moves back to a host with fewer
+    CPU features.
     """
     parts = _get_parts(made)
     if number := sum(bool(move.lacks) for one in parts for move in one.moves):
         yield (
             f'{messages.count("move", number)} '
             f'{messages.agree(number, "goes", "go")} to a host that lacks CPU '
-            'features of the one before: nova may refuse '
+            'features of the source host: nova may refuse '
             f'{messages.agree(number, "it", "them")} (Unacceptable CPU info).'
         )
     for number, part in enumerate(parts, 1):
@@ -393,7 +398,10 @@ def _count_gone(
 
 
 def list_moves(moves: Sequence[plans.Move]) -> Iterator[report.Section]:
-    """Yield the moves in order; of many, first the table of destinations."""
+    """Yield the list of moves, in order.
+
+    If there are many, a table of destinations comes first.
+    """
     if len(moves) > _MOST_MOVES:
         yield _count_by_host(moves)
     if moves:
@@ -478,7 +486,7 @@ def list_stuck(
     by_reason: dict[tuple[str, str], dict[str, report.Line]] = {}
     for one in stuck:
         of_reason = by_reason.setdefault((one.reason, one.would_help), {})
-        # A dictionary: a server may be in two of the failure domains.
+        # By UUID, so that a server of two failure domains is listed once.
         of_reason[one.server] = report.Line(
             one.host, name=one.name, uuid=one.server
         )
@@ -501,7 +509,9 @@ def list_first_stuck(
     stuck: Mapping[str, Sequence[plans.Stuck]],
     names: cli_names.Names,
 ) -> report.Section:
-    """Return the reasons of the servers of the first hosts, or failures.
+    """Return a section on the servers without a place, by reason.
+
+    It has those of the first few hosts, or failures, only.
 
     :param title: a phrase that the names of these hosts or failures complete,
         such as ``Cannot be moved from``
@@ -536,18 +546,25 @@ def say_of_those_read(faults: Sequence[str]) -> str:
 
 
 def count_causes(stuck: Iterable[plans.Stuck]) -> str:
-    """Return the causes, with numbers of servers if there are several."""
+    """Return the causes, such as ``isolation (windows) 2, room 1``.
+
+    Each is followed by what it is about, such as an aggregate. Several causes
+    have their numbers of servers.
+    """
     causes = plans.count_causes(stuck)[:_MOST_CAUSES]
     return ', '.join(
-        one.cause
-        + f' ({one.name})' * bool(one.name)
-        + f' {one.servers}' * (len(causes) > 1)
-        for one in causes
+        cause.cause
+        + f' ({cause.name})' * bool(cause.name)
+        + f' {cause.servers}' * (len(causes) > 1)
+        for cause in causes
     )
 
 
 def say_left_out(stuck: Iterable[plans.Stuck]) -> str:
-    """Return the first words of a plan that leaves servers out, or none."""
+    """Return the sentence on the servers that the operator left out.
+
+    It is empty if there are none.
+    """
     left = [one for one in stuck if one.is_left_out]
     if not left:
         return ''
@@ -563,7 +580,9 @@ def _sum_up(plan: plans.Plan, not_judged: bool) -> str:
     others = [one for one in plan.without_place if not one.is_left_out]
     moving, stuck = len(plan.moves), len(others)
     noun = 'other server' if kept else 'server'
-    text = f'No {noun} has to move' + ', of those judged' * not_judged
+    text = f'No {noun} has to move'
+    if not_judged:
+        text = f'None of the {noun}s that could be judged has to move'
     if whole := moving + stuck:
         text = f'{moving} of {messages.count(noun, whole)} can be moved'
     if stuck:
@@ -607,7 +626,10 @@ def make_rows(
 def make_stuck_rows(
     stuck: Iterable[plans.Stuck],
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of servers that cannot be moved: without a turn."""
+    """Yield a row of :data:`COLUMNS` for each server that cannot be moved.
+
+    The turn, the destination and the method are empty.
+    """
     for server in stuck:
         yield (
             '',
@@ -626,7 +648,8 @@ def make_stuck_rows(
 def say_room(room: plans.Room, whom: str = '') -> str:
     """Return how many moves make room, and on which hosts.
 
-    :param whom: for which servers, with a blank before: `` for 3 servers``
+    :param whom: for which servers, such as ``for 3 servers``, with a blank
+        before it; empty for no words
     """
     moves = messages.count('move', len(room.moves))
     verb = messages.agree(len(room.moves), 'makes', 'make')
@@ -648,7 +671,10 @@ def say_hosts(hosts: Sequence[str]) -> str:
 
 
 def say_lost_redundancy(group: plans.Group) -> str:
-    """Describe on how many fewer hosts and failure domains a group is."""
+    """Describe on how many hosts and in how many domains a group is then.
+
+    The numbers after the moves are given where they are smaller than before.
+    """
     counts = (
         ('on', 'host', group.hosts_before, group.hosts),
         ('in', 'failure domain', group.domains_before, group.domains),

@@ -31,7 +31,7 @@ from nova_ext_sched.dryrun.cloud import readers
 
 T = typing.TypeVar('T')
 
-# The loggers of the scheduler's warnings at start about nova.conf.
+# The loggers that warn about nova.conf when the scheduler starts.
 _STARTING = ('nova_ext_sched.filters', 'nova_ext_sched.weighers')
 # The entry of the cache with the warnings that were reported last.
 _WARNED = 'warned'
@@ -40,14 +40,14 @@ _WARNED = 'warned'
 class Command(base.Command):
     """A command that uses nova-scheduler's code, with its nova.conf.
 
-    After the answer, one line counts the warnings that nova-scheduler logs at
-    start; the same warnings are counted once a day.
+    After the answer, one line says how many warnings nova-scheduler logs at
+    start. The line is not repeated for the same warnings within 24 hours.
 
     Modules that import nova are imported inside functions, after
     :func:`prepare` has run.
 
-    :cvar is_service: whether the command is a service; its own log keeps the
-        warnings, and nothing counts them
+    :cvar is_service: whether the command is a service; if so, its log gets the
+        warnings, and no line counts them
     """
 
     is_service = False
@@ -105,7 +105,7 @@ class Command(base.Command):
         process.configure(parsed_args.config_file, parsed_args.config_dir)
 
     def say_cloud(self) -> str:
-        """See the base."""
+        """Return which cloud the answer is about; empty if unknown."""
         return process.say_cloud()
 
 
@@ -148,7 +148,9 @@ def add_without(parser: typing.Any) -> None:
 
 
 class Lister(Command, report.Lister):
-    """A command that answers with a report.
+    """A command that asks nova-scheduler's code and answers with a report.
+
+    The answer can be for a saved cloud, or for a cloud with supposed changes.
 
     :cvar label: the progress line while nova-scheduler's code runs
     :cvar has_map: whether ``--map`` can draw the hosts of its answer
@@ -156,8 +158,9 @@ class Lister(Command, report.Lister):
 
     label: str
     has_map = True
-    # Whether a server of a host of --without-host has no other host.
+    # Whether a server has no place after --without-host took its host away.
     _is_short = False
+    # Typing an option of a command that changes things shows what does so.
     hints = dict.fromkeys(
         ('--dry-run', '--apply', '--yes'),
         'This command changes nothing. A plan is carried out by: openstack '
@@ -189,13 +192,16 @@ class Lister(Command, report.Lister):
     def read_configuration(self, parsed_args: argparse.Namespace) -> None:
         """Read nova.conf, a saved cloud, or a changed copy of the cloud.
 
-        A copy is made where a supposed change needs one, as ``--add-host``.
+        A copy is made for changes that need one, such as ``--add-host``.
 
-        :raises base.UsageError: nova.conf and a saved cloud are named, or
-            ``--without`` is and no saved cloud
+        :raises base.UsageError: both nova.conf and a saved cloud are named;
+            ``--without`` is given without a saved cloud; or the saved cloud
+            cannot be read
         :raises exception.InvalidValue: nova-scheduler does not read an
             ``--option``
         """
+        # check() refuses an option that another service reads, and returns a
+        # remark on one that perhaps nothing reads.
         for remark in {readers.check(name) for name, _ in parsed_args.option}:
             if remark:
                 print(remark, file=sys.stderr)
@@ -228,8 +234,8 @@ class Lister(Command, report.Lister):
         from nova_ext_sched.saved import reading
         from nova_ext_sched.saved import supposed
 
-        # Other processes run this command with numbers in place of ":min",
-        # until they have found the fewest hosts.
+        # With ":min", find_fewest() runs this command in other processes, once
+        # for each number of hosts that it tries.
         parsed_args.add_host, note = copied.find_fewest(
             parsed_args.add_host, getattr(self.app, 'words', ()), path
         )
@@ -249,7 +255,11 @@ class Lister(Command, report.Lister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        """See the base; servers left without a place change the status."""
+        """Make the report; return its columns and rows for cliff.
+
+        The exit status is SOME_FOUND, not FINE, if servers of a removed host
+        have no place.
+        """
         made = super().take_action(parsed_args)
         if self._is_short and self.status == base.FINE:
             self.status = base.SOME_FOUND
@@ -280,14 +290,15 @@ class Lister(Command, report.Lister):
         work: Callable[[argparse.Namespace, progress.Advance], T],
         parsed_args: argparse.Namespace,
     ) -> T:
-        """Call a function that uses nova-scheduler's code.
+        """Configure this process, then call a function with a progress bar.
 
+        :param work: a function that uses nova-scheduler's code
         :raises exception.InvalidValue: there is no nova, or no nova.conf
-        :raises base.UsageError: as of :meth:`read_configuration`
+        :raises base.UsageError: as :meth:`read_configuration` raises it
         """
-        # What is imported, and read of a cloud, stays until the process ends.
-        # With its own thresholds Python's garbage collector looks through it
-        # again and again: with 10,000 hosts for a fifth of the time.
+        # Modules and the cloud stay in memory until the process ends. With the
+        # default thresholds Python's garbage collector scans them over and
+        # over; with 10,000 hosts that takes a fifth of the time.
         gc.set_threshold(100_000, 20, 20)
         self.configure(parsed_args)
         with bar.bar(sys.stderr, self.label, color=self.color) as advance:
@@ -308,7 +319,7 @@ class _WarningCollector(logging.Filter):
         return not is_warning
 
     def report(self) -> None:
-        """Write the number of warnings, unless the same were counted today."""
+        """Write the number of warnings, if they are new within 24 hours."""
         said = '\n'.join(sorted(self._warnings))
         if not said or cache.read(_WARNED) == said:
             return

@@ -34,19 +34,21 @@ _NOT_WITH_HOLD = {
 class Survive(metrics.Command, scheduler.Lister):
     """Check which hosts you can lose and still restart every server (N+1).
 
-    Supposes that one host after another fails, and asks nova-scheduler's own
+    Supposes for each host that it alone fails, and asks nova-scheduler's own
     code where each of its servers could be evacuated, the hardest to place
-    first. It changes nothing.
+    first. The command changes nothing.
     """
 
     _epilog = (
         'Exit status: 0 you can lose each; 1 something could not be read or '
-        'checked; 2 wrong usage; 3 a server would have no host, nova would '
-        'not evacuate it in its state, you left it out, or too few more of a '
-        'flavor fit; 130 interrupted.'
+        'checked; 2 wrong usage; 3 a failure would strand a server (no host '
+        'for it, a state that nova does not evacuate, or left out by your '
+        'choice), the hosts kept for failures are not enough, or fewer than '
+        '--count more servers of a flavor fit; with --hold also: hosts must '
+        'be kept free, or none can replace some; 130 interrupted.'
     )
 
-    # The result: of --hold, or of failures without it.
+    # The result with --hold, and the result without it.
     _hold: plans.Hold | None = None
     _outcome: plans.Outcome
     # The value of --lose.
@@ -183,10 +185,10 @@ class Survive(metrics.Command, scheduler.Lister):
     def say_next(
         self, parsed_args: argparse.Namespace, made: report.Report
     ) -> str:
-        """See the base.
+        """Return where the answer was written, and how to carry out the plan.
 
-        ``move plan apply`` carries out the plan of one failure only. After
-        several, the sentence says how to choose one.
+        ``move plan apply`` takes the evacuation after one failure. If the
+        answer has several, the sentence says how to choose one.
         """
         said = super().say_next(parsed_args, made)
         if hold := self._hold:
@@ -198,12 +200,15 @@ class Survive(metrics.Command, scheduler.Lister):
         if not (parsed_args.output and moving):
             return said
         if len(self._outcome.failures) > 1:
-            return f'{said} To carry out one failure, name it with --host.'
+            return (
+                f'{said} To carry out the evacuation after one failure, add '
+                '--host HOST.'
+            )
         return f'{said} {plan_command.say_how_to_apply(parsed_args.output)}'
 
     def measure(self) -> Iterator[metrics.Figure]:
         if self._hold:
-            # The metric is about hosts that are full.
+            # The metric supposes full hosts, and --hold=now does not.
             if self._hold.hold == 'full':
                 yield hold_report.measure(len(self._hold.mark))
             return
@@ -277,6 +282,7 @@ def suppose_failures(
 
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
         spares, down = selection.find_spares(cloud, parsed_args.spare)
+        # In the overlay the spare hosts are enabled and up.
         enabled_spares = overlay.Overlay(running=tuple(sorted(spares)))
         with overlay.laid(cloud, enabled_spares):
             outcome = survive.make(

@@ -190,7 +190,7 @@ class PlanTestCase(test_drain.DrainTestCase):
         """Of what nobody could read it is not said that it is empty."""
         self.boot_each_on('host2')
         not_known = 'What runs on host1 is not known.'
-        none = 'No server has to move, of those judged.'
+        none = 'None of the servers that could be judged has to move.'
         for table, by, argv, said in (
             ('compute_nodes', drain.Drain, ['host1'], f'{none} {not_known}'),
             (

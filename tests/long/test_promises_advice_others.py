@@ -117,7 +117,7 @@ class ServerRowsTestCase(
             'is on host1 (active)', answer.document['request']['stands']
         )
         text = explain.run('--server', server['id']).out
-        self.assertIn('Where it can go: --operation', text)
+        self.assertIn('To see where it can go, add --operation', text)
         answer = explain.of_server(server, 'resize', '--flavor', large)
         self.assertEqual(3, answer.status, answer)
         self.assertIn('2 are full (VCPU)', answer.sentence)

@@ -147,9 +147,9 @@ class AnswerTestCase(testtools.TestCase):
             cloud(), server=SERVER, server_name='db-1', stands=stands
         )
         self.assertIn(
-            f'Server db-1 ({SERVER}) {stands}. Where it can go: --operation '
-            'migrate, live-migrate, evacuate or resize. To create it anew: '
-            'No host: 0 of 300',
+            f'Server db-1 ({SERVER}) {stands}. To see where it can go, add '
+            '--operation migrate (or live-migrate, evacuate, resize). To '
+            'create it again: No host: 0 of 300',
             text,
         )
 
@@ -163,8 +163,8 @@ class AnswerTestCase(testtools.TestCase):
          '1 server: 6 of 7 hosts can take it. The scheduler prefers host0, '
          'then host1, host2, host3, host4. 1 is out', 'lift'),
         (dict(order=[1.0], shortage='Only 1 of 2 finds a host'), 3,
-         'No host for every instance: 1 of 1 host can take it. Only 1 of 2 '
-         'finds a host. ', 'prefers'),
+         'Not every instance can be placed: 1 of 1 host can take it. Only 1 '
+         'of 2 finds a host. ', 'prefers'),
         # It comes first; the hosts are those for when nova-api does not.
         (dict(number=2, refused='1', order=[1.0], refusal='No: x. Do y'), 3,
          'No: x. Do y. Then 1 of 2 hosts can take it. The scheduler '

@@ -60,7 +60,7 @@ class MendTestCase(testtools.TestCase):
         self.run_command(NOTHING, faults=['Cell a is down.'])
         self.assertEqual(
             [
-                'No server has to move, of those judged.',
+                'None of the servers that could be judged has to move.',
                 '0 of 9 servers violate a policy (policies checked: '
                 'isolation).',
                 'Cell a is down.',

@@ -63,7 +63,8 @@ class NextStepTestCase(testtools.TestCase):
         (survive.Survive, '--output p', 'a', f'Written to p. {APPLY} p'),
         (
             *(survive.Survive, '--output p', 'ab'),
-            'Written to p. To carry out one failure, name it with --host.',
+            'Written to p. To carry out the evacuation after one failure, '
+            'add --host HOST.',
         ),
     )
     @ddt.unpack

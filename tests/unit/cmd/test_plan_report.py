@@ -95,8 +95,8 @@ class ProcessorsTestCase(testtools.TestCase):
         ]
         made = plan_report.make(plan_cases.make_plan(moves), [], [])
         said = (
-            '1 move goes to a host that lacks CPU features of the one before: '
-            'nova may refuse it (Unacceptable CPU info).'
+            '1 move goes to a host that lacks CPU features of the source '
+            'host: nova may refuse it (Unacceptable CPU info).'
         )
         self.assertIn(said, made.sentence)
         self.assertNotIn('more CPU features', made.sentence)
