@@ -6,14 +6,14 @@
 let the right requests in and keep the others out,
 
 * placement must know each trait that the aggregate requires,
-* the resource provider of each of the aggregate's hosts must have each of
-  these traits (nova documents a shell loop for it), or another provider must
-  that the host's servers can use, for example a device's, and
+* each of the aggregate's hosts must have each of these traits, on its own
+  resource provider or on another one that its servers can use, for example a
+  device's (nova documents a shell loop that sets them), and
 * the host's own provider must be in the placement aggregate of the same UUID
   (nova puts it there when the host is added, unless placement is down).
 
-A finding has the steps by which ``openstack aggregate isolation sync`` puts it
-right.
+A finding has the steps by which ``openstack aggregate isolation sync`` would
+fix it, and none if a person has to. A step that has a reason cannot be taken.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class Fault(typing.NamedTuple):
 
     :ivar consequence: its effect on requests and hosts
     :ivar remedy: an instruction for a person
-    :ivar closes: whether no server can land on the hosts
+    :ivar closes: whether it keeps every server off the hosts that it concerns
     """
 
     consequence: str
@@ -91,8 +91,9 @@ FAULTS = {
         'Remove the trait from the hosts, or from forbid_by_trait',
     ),
     'leftover-trait': Fault(
-        'The hosts left the aggregates but keep the trait from an earlier '
-        'sync, so servers that require it can land on them',
+        'No aggregate of these hosts requires the trait any more, but they '
+        'keep it from an earlier sync, so servers that require it can land on '
+        'them',
         'Run sync --prune without a name',
     ),
     'force-metadata-check': Fault(
@@ -115,7 +116,8 @@ class Finding(typing.NamedTuple):
     :ivar problem: a clause that describes it, without the hosts
     :ivar hosts: the hosts that it concerns; empty if it concerns all of the
         aggregate
-    :ivar steps: the steps by which sync would fix it, possible or not
+    :ivar steps: the steps by which sync would fix it; one with a reason cannot
+        be taken
     """
 
     fault: str
@@ -192,8 +194,8 @@ def _find_in_hosts(
     aggregate: isolation_cloud.Aggregate, cloud: isolation_cloud.Cloud
 ) -> Iterable[Finding]:
     present = cloud.list_nodes(aggregate)
-    # Step.wanted has the names that people read as values; those of traits are
-    # the keys themselves.
+    # The values of Step.wanted are names for people; the name of a trait is
+    # its key.
     traits = {trait: trait for trait in aggregate.traits}
     if hosts := [
         host for host in aggregate.hosts if host not in cloud.nodes_by_host
@@ -217,7 +219,8 @@ def _find_in_hosts(
         if lacking := [node for node in present if not node.offers(trait)]:
             problem = f'the resource provider lacks {trait}'
             steps = [isolation_step.give(node, trait) for node in lacking]
-            # The reason depends on the trait alone: it is the same for all.
+            # A step that gives a trait has a reason only if nova-compute sets
+            # that trait, so the reason is the same for all hosts.
             if steps[0].reason:
                 problem += (
                     ', which nova-compute sets itself where the host supports '
@@ -315,9 +318,9 @@ def _find_outside(
 def find_leftovers(
     cloud: isolation_cloud.Cloud, trait: str
 ) -> Iterable[Finding]:
-    """Yield a finding if hosts keep a trait from sync without need.
+    """Yield a finding if hosts still have a trait that sync once gave them.
 
-    No aggregate of these hosts requires it.
+    No aggregate of these hosts requires it any more.
 
     :param trait: a trait that some aggregate requires, or required once
     """

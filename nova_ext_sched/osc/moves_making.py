@@ -9,6 +9,7 @@ from collections.abc import Callable
 from collections.abc import Generator
 import dataclasses
 
+from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_again
@@ -24,16 +25,17 @@ from nova_ext_sched.osc.moves_step import Step
 
 #: Seconds from the first look after which a move is given up.
 LONGEST = 4 * 3600
-#: Seconds without a migration under way after which a move is given up.
+#: Seconds after which a move is given up if nova has neither been asked for it
+#: nor worked on it.
 LOST = 600
 #: Seconds to wait for nova to free the old host's room, or to end a deletion.
 HELD = 60
 #: Seconds after which a request without an answer is sent again, if nova shows
 #: no sign of it.
 QUIET = 30
-#: Seconds to wait after a live migration failed without a stated reason:
-#: nova-compute first undoes the migration, and may then set the server to
-#: ERROR.
+#: Seconds to wait after a live migration was cancelled, or failed without a
+#: stated reason: nova-compute first undoes the migration, and may then set the
+#: server to ERROR.
 SETTLED = 30
 
 # nova's words when the scheduler accepts no host: the host is full or
@@ -69,7 +71,7 @@ class Making(moves_seen.Seen):
     asked_as: tuple[str, str] | None = None
 
     def is_under_way(self) -> bool:
-        """Return whether the own migration runs or waits for confirmation."""
+        """Return whether its own migration runs or waits for confirmation."""
         try:
             step, _ = self.look()
         except Stopped:
@@ -82,7 +84,7 @@ class Making(moves_seen.Seen):
         """Make the move, yielding while nova works; return its result.
 
         :param wait: called at each look with the condition that the move
-            waits for
+            waits for; it reports the condition, and returns at once
         :raises Stopped: the move failed, or its server is left out
         """
         while True:
@@ -100,10 +102,11 @@ class Making(moves_seen.Seen):
                 waits_for = self._begin(step)
                 if waits_for is None:
                     # The server may have changed since the look: look again.
-                    # If the step is the same, the refusal is raised.
+                    # If the step is still the same, the check of the next
+                    # round stops the move.
                     continue
             else:
-                waits_for = self._go_on(step, reason)
+                waits_for = self._go_on(step)
                 if waits_for is None:
                     return self._conclude(step, reason)
             self.move.result = Result.UNDER_WAY
@@ -111,21 +114,21 @@ class Making(moves_seen.Seen):
                 return self.move.result
             wait(waits_for)
             is_moving = self.own and moves_step.is_under_way(self.own)
-            # An unheard request shows no progress, and its text already says
-            # what to do.
+            # An unheard request shows no progress.
             if is_moving and self.stall is not Stall.UNHEARD:
                 self.last = self.now
             if self.now - self.first > LONGEST or self.now - self.last > LOST:
+                # The text about an unheard request already says what to do.
                 if self.stall is not Stall.UNHEARD:
                     waits_for = f'it takes too long: {waits_for}'
                 raise Stopped(waits_for)
             yield
 
     def _check_and_choose_method(self, step: Step) -> None:
-        """Choose the method of a step that begins the move.
+        """Check that the move can begin with a step, and choose its method.
 
-        :raises Stopped: nova refused this step, or the host to evacuate is not
-            forced down
+        :raises Stopped: nova has refused the request of this step, or the host
+            to evacuate is not forced down
         """
         if self.refused and self.refused[0] == step:
             reason = moves_words.say_fault(self.refused[1])
@@ -148,7 +151,9 @@ class Making(moves_seen.Seen):
         :returns: None if nova refused the request
         """
         if not self.again.is_due(self.now):
-            return 'nova found no host for it, and is asked again in a minute'
+            return (
+                'nova found no host for it, and is asked again within a minute'
+            )
         if self._is_request_due():
             self.before = {one.id for one in self.migrations}
             self.asked_as = self.server.status, self.server.compute_host
@@ -164,10 +169,10 @@ class Making(moves_seen.Seen):
             return 'nova has not started it yet'
         return 'nova-api did not answer the request'
 
-    def _go_on(self, step: Step, reason: str) -> str | None:
-        """Continue a move that has begun; return the condition to wait for.
+    def _go_on(self, step: Step) -> str | None:
+        """Take a step that does not begin the move.
 
-        :returns: None if there is nothing to wait for
+        :returns: the condition to wait for; None if the step is the last one
         """
         own = self.own
         if step == Step.CONFIRM:
@@ -184,12 +189,11 @@ class Making(moves_seen.Seen):
                 if self.stall is Stall.FORGOTTEN:
                     text += ', but the server has no task'
                 return text
-            if self.server:
-                task = self.server.task_state or self.server.status
-                if self.stall is Stall.TASK_LEFT:
-                    return moves_words.say_task(own, self.server)
-                return f'its task is {task}'
-            return reason
+            if self.stall is Stall.TASK_LEFT:
+                return moves_words.say_task(own, self.server)
+            return (
+                f'its task is {self.server.task_state or self.server.status}'
+            )
         if step == Step.MOVED:
             return self._wait_for_room()
         if (
@@ -206,8 +210,9 @@ class Making(moves_seen.Seen):
     def _wait_for_room(self) -> str | None:
         """Return the condition to wait for while the old host's room is held.
 
-        :returns: None if none is held, or it has been for over :data:`HELD`
-            seconds; the move's ``held`` then says so
+        :returns: None if no room is held, or if it is not waited for: in a dry
+            run, or over :data:`HELD` seconds after the move. The move's
+            ``held`` then names the allocations
         """
         holding = self.find_holding()
         if not holding:
@@ -227,10 +232,11 @@ class Making(moves_seen.Seen):
         return None
 
     def _wait_for_end(self, step: Step) -> str | None:
-        """Decide whether a failure is final.
+        """Decide whether a failure is final; if not, plan what follows.
 
         After a failed live migration nova-compute may still set the server to
-        ERROR, and a "No valid host" may pass within a minute.
+        ERROR. The cause of a "No valid host" may be gone within a minute, so
+        the move may begin anew.
 
         :returns: the condition to wait for; None if the failure is final
         """
@@ -252,10 +258,13 @@ class Making(moves_seen.Seen):
         silent = self.cloud.find_silent(self.move.server)
         if not self.again.note_refusal(not silent, self.now):
             return None
+        # The move begins anew.
         self.has_begun, self.last = False, self.now
-        said = ' and '.join(silent) or 'nova'
-        does = 'does not answer' if silent else 'found no host'
-        return f'{said} {does}; nova is asked again in a minute'
+        said = 'nova found no host'
+        if silent:
+            verb = messages.agree(len(silent), 'does', 'do')
+            said = f'{" and ".join(silent)} {verb} not answer'
+        return f'{said}; nova is asked again in a minute'
 
     def _confirm(self) -> None:
         """Ask nova to confirm; the next look shows whether it does."""
@@ -303,7 +312,8 @@ class Making(moves_seen.Seen):
         """Return the exception for a move that ended without success."""
         where = f'it is on {self.server.compute_host}'
         remedy = _REMEDIES[step]
-        # The server was started after the plan was made: do not shut it down.
+        # Whether it was live-migrated only because it was started after the
+        # plan was made. Then it is left out: it must not be shut down.
         is_live_instead = (
             self.move.actual == plan_format.LIVE
             and self.move.method != plan_format.LIVE
@@ -353,7 +363,7 @@ class Making(moves_seen.Seen):
 def _make_left_out(reason: str) -> Stopped:
     """Return the exception that leaves out a running server.
 
-    :param reason: nova's, for not live-migrating it
+    :param reason: nova's reason for not live-migrating the server
     """
     return Stopped(
         f'it is running now, and nova does not live-migrate it: {reason}',

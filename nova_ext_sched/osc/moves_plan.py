@@ -34,7 +34,7 @@ class Result(enum.StrEnum):
     GONE = 'gone'
 
 
-#: Results after which nothing is left to do.
+#: Results of moves that are done, though they may still hold room.
 OVER = frozenset({Result.MOVED, Result.ELSEWHERE, Result.THERE, Result.GONE})
 
 

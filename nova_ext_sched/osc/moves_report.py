@@ -31,8 +31,8 @@ COLUMNS = (
     'Reason',
 )
 
-#: The result shown for a server that no move names, on a host that is to be
-#: empty.
+#: The result shown for a server that is still on a host to be emptied, and
+#: that the report names for no other reason.
 NOT_IN_PLAN = 'not in the plan'
 
 # The words for why a move is cold.
@@ -51,7 +51,7 @@ _KINDS = (
     _SHUTS_DOWN,
 )
 
-# The age from which a plan is warned of.
+# The age from which on a plan gets a warning.
 _OLD = datetime.timedelta(days=1)
 
 # The most sentences of one kind that are shown.
@@ -60,8 +60,8 @@ _MOST_SENTENCES = 5
 # The most moves of one result that are shown.
 _MOST_MOVES = 10
 
-# The style of the count of each result; FAILED and LEFT_OUT keep the default,
-# which is bad.
+# The style of the count of each result; FAILED and LEFT_OUT keep the default
+# style, terminal.BAD.
 _STYLES = {
     str(result): terminal.GOOD if result in moves_plan.OVER else ''
     for result in Result
@@ -69,7 +69,8 @@ _STYLES = {
 }
 
 
-# The sentence on what to do next, by the remedy of the failed moves.
+# The sentence on what to do next, by the remedy of the failed moves. The last
+# has no full stop, because the plan's command follows.
 _NEXT_STEPS = {
     Remedy.RUN_AGAIN: 'Run the command again to continue.',
     Remedy.FIX: 'Fix that, then run the command again to continue.',
@@ -86,8 +87,10 @@ def make(
     """Return the report of moves, with a section for each result.
 
     :param status: the exit status
-    :param remarks: sentences on hosts
-    :param left: servers on hosts that are to be empty
+    :param remarks: sentences on hosts that were disabled, or whose servers
+        could not be read
+    :param left: servers that are still on hosts to be emptied, and that the
+        report names for no other reason
     """
     moves = plan.moves
     said = [
@@ -140,16 +143,25 @@ def make(
         for move in moves
     ]
     rows += [
-        ('', move.server, move.name, move.host, '', '', NOT_IN_PLAN, move.why)
-        for move in left
+        ('', server.server, server.name, server.host)
+        + ('', '', NOT_IN_PLAN, server.why)
+        for server in left
     ]
     return report.Report(sentence, sections, rows, status=status)
 
 
 def sum_up(moves: Sequence[moves_plan.Move]) -> str:
-    """Return a clause with the number of moves that are done."""
-    over = sum(one.result in moves_plan.OVER for one in moves)
-    return messages.part(over, len(moves), 'move', 'is done', 'are done')
+    """Return how many moves are done, and how many of these hold room."""
+    done = [one for one in moves if one.result in moves_plan.OVER]
+    text = messages.part(len(done), len(moves), 'move', 'is done', 'are done')
+    if holding := sum(not one.is_over for one in done):
+        held = messages.agree(
+            holding,
+            'holds room on its old host',
+            'hold room on their old hosts',
+        )
+        text += f', but {holding} still {held}'
+    return text
 
 
 def find_status(
@@ -160,15 +172,15 @@ def find_status(
     ======  ===============================================================
     status  meaning
     ======  ===============================================================
-    0       every move is done, every server had a place, and the hosts to
-            be emptied are empty
+    0       every move is done and holds no room, no server is stranded,
+            and the hosts to be emptied are empty
     1       a move failed, or the hosts to be emptied could not be read
-    3       a move is not done, a host's room is still held, a server had
-            no place, or a host to be emptied is not empty
+    3       a move is not done, or still holds room on its old host; a
+            server is stranded; or a host to be emptied is not empty
     ======  ===============================================================
 
-    :param left: servers on hosts that are to be empty; None if that could not
-        be read
+    :param left: as :func:`make`; None if the hosts to be emptied could not be
+        read
     """
     failed = any(one.result == Result.FAILED for one in plan.moves)
     if failed or left is None:
@@ -181,7 +193,7 @@ def find_status(
 def say_plan(plan: moves_plan.Plan, cloud: str) -> list[str]:
     """Describe the plan that is about to be carried out.
 
-    :param cloud: its name
+    :param cloud: the name of the cloud
     """
     shut_down = [*filter(plan_format.shuts_down, plan.moves)]
     kinds = collections.Counter(map(_say_kind, plan.moves))
@@ -212,7 +224,7 @@ def _say_kind(move: moves_plan.Move) -> str:
 def warn(plan: moves_plan.Plan, now: datetime.datetime) -> list[str]:
     """Return warnings about a plan that is old, or assumes a change.
 
-    :param now: with its zone
+    :param now: the current time, with a time zone
     """
     said = []
     age = now - datetime.datetime.fromisoformat(plan.time)
@@ -275,7 +287,7 @@ def _say_more(plan: moves_plan.Plan) -> Iterator[str]:
             whose = '' if is_for_all else f' for {messages.first_few(servers)}'
             yield f'Fix{whose}: {fix}.'
         if (more := len(servers_by_fix) - _MOST_SENTENCES) > 0:
-            yield f'{more} more: see without_place of the plan.'
+            yield f'{more} more fixes: see without_place of the plan.'
 
 
 def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
@@ -303,11 +315,11 @@ def _say_end(plan: moves_plan.Plan) -> Iterator[str]:
 
 
 def _say_wait(moves: Sequence[moves_plan.Move]) -> Iterator[str]:
-    """Yield a sentence on room or a deletion that a move waits for.
+    """Yield when to run the command again, after held room and deletions.
 
-    A move without a failure or a server left out is not tried only because
-    it depends on a move whose old room is held, or whose server is being
-    deleted.
+    If no move failed and no server was left out, a move is NOT_TRIED for one
+    reason only: it needs a move that still holds room, or whose server is
+    still being deleted.
     """
     is_deleting = any(one.result == Result.DELETING for one in moves)
     is_held = any(
@@ -356,8 +368,8 @@ def _say_without(
         f'To continue without the failed {moves}: --skip SERVER, or '
         '--keep-going'
     )
-    # Exclude only hosts that nova's reason names: nothing speaks against the
-    # others. survive, which plans evacuations, has no --not-to.
+    # Exclude only hosts that nova's reason names: the others may be fine. An
+    # evacuation is planned by the command survive, which has no --not-to.
     hosts = {
         one.expected
         for one in failed
@@ -374,7 +386,7 @@ def _say_without(
 
 
 def _mentions(text: str, host: str) -> bool:
-    """Return whether a text names a host, not one whose name contains it."""
+    """Return whether a text has a host's name, not as part of a longer one."""
     pattern = rf'(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)'
     return re.search(pattern, text) is not None
 
@@ -384,7 +396,10 @@ def _say_turn(one: moves_plan.Move) -> str:
 
 
 def _say_why(move: moves_plan.Move) -> str:
-    """Return the note behind a move: why it is cold, or its reason."""
+    """Return why a move is cold, or the reason of its result, in parentheses.
+
+    It is empty if there is nothing to say.
+    """
     if move.actual == plan_format.COLD == move.method and move.why_cold:
         return f' ({_WHY_COLD[move.why_cold]})'
     if move.result in (Result.MOVED, Result.PLANNED, Result.NOT_TRIED):
@@ -398,8 +413,8 @@ def _to(one: moves_plan.Move) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return a text of a plan or of nova in one line, for a terminal.
+    """Return a text from a plan or from nova as one line, for a terminal.
 
-    It has no full stop, because it goes on.
+    It has no full stop: the caller adds one, or continues the sentence.
     """
     return messages.clean(' '.join(text.split()).rstrip('.'), 1000)

@@ -33,7 +33,7 @@ class Seen:
         ``forgotten``
     :ivar own: the move's own migration; None if it has none
     :ivar has_begun: whether this run has asked for the move, or seen it under
-        way
+        way, since the move last began anew
     :ivar before: IDs of the server's migrations before the last request; None
         if this run has not asked
     :ivar forgotten: migrations that nova has stopped working on, by ID

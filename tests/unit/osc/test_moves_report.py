@@ -240,6 +240,23 @@ Moved:
             self.assertIn(f'  1  {what}\n', text)
         self.assertIn('Move 4 (server 4): .', text)
 
+    @ddt.data(
+        (0, ''),
+        (1, ', but 1 still holds room on its old host'),
+        (2, ', but 2 still hold room on their old hosts'),
+    )
+    @ddt.unpack
+    def test_the_first_sentence_names_held_room(self, number, said):
+        """The exit status is 3 then, though every move is done."""
+        moves = make_moves(3)
+        for move in moves[:number]:
+            move.held = 'x'
+        plan = make_plan(moves, *[Result.MOVED] * 3)
+        sentence = moves_report.make(plan, 0).sentence
+        start = f'3 of 3 moves are done{said}: moved 3.'
+        self.assertEqual(start, sentence[: len(start)])
+        self.assertEqual(3 if number else 0, moves_report.find_status(plan))
+
     def test_no_move(self):
         self.assertEqual('0 of 0 moves are done.\n', self.tell(make_plan([])))
 

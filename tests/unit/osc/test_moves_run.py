@@ -633,6 +633,29 @@ class RunTestCase(testtools.TestCase):
                 after - before, range(moves_again.AGAIN, moves_again.AGAIN + 9)
             )
 
+    @ddt.data(
+        ([], 'nova found no host'),
+        (['nova'], 'nova does not answer'),
+        (['placement', 'nova'], 'placement and nova do not answer'),
+    )
+    @ddt.unpack
+    def test_what_is_said_until_nova_is_asked_again(self, silent, said):
+        own = [make_migration(status='error')]
+        cloud = self.show(make_server(), make_server(), own)
+        cloud.find_reason = lambda uuid: 'No valid host was found.'
+        cloud.find_silent = lambda uuid: silent
+        self.run_moves(cloud, 1)
+        shown = [call.args[1] for call in self.progress.wait.call_args_list]
+        self.assertEqual(
+            [
+                'nova has not started it yet',
+                f'{said}; nova is asked again in a minute',
+                'nova found no host for it, and is asked again within a '
+                'minute',
+            ],
+            shown[:3],
+        )
+
     @ddt.data('unanswered', 'stopped', 'another reason')
     def test_a_refusal_that_is_final(self, why):
         """nova may carry out the first request yet, or is right."""
