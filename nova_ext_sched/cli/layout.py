@@ -28,19 +28,21 @@ from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import terminal
 
-#: The option that shows everything that is folded.
+#: The end of a line that counts folded rows: the option that shows them.
 SEE_ALL = '--all lists all'
 
-#: In place of a number of what was not counted.
+#: A cell where there is no number, because nothing was counted.
 NONE = '-'
 
-# The narrowest text. If a label leaves less, the text is below the label; if
-# the indentation does, lines are longer than the width.
+# The least width of a text. If a label leaves less, the text goes below it; if
+# the indentation leaves less, lines exceed the width.
 _NARROWEST = 20
 
-# Narrower tables show no bars. rich has two blanks between columns.
+# Narrower tables show no bars.
 _NARROWEST_WITH_BARS = 60
+# rich has two blanks between columns.
 _GAP = 2
+# A width in which nothing wraps, to measure a table.
 _UNLIMITED = 10_000
 _UUID_WIDTH = 36
 # Beside bars, a first column with texts up to this length does not wrap.
@@ -54,6 +56,7 @@ _UUID = re.compile(r'\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b')
 _CONTROL = re.compile(
     '[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]'
 )
+# Line breaks, which become blanks.
 _BLANKS = str.maketrans(dict.fromkeys('\n\v\f\r', ' '))
 # A filler after each wide character, so that len() counts columns.
 _SECOND_HALF = '\ue000'
@@ -62,16 +65,16 @@ _SECOND_HALF = '\ue000'
 class Line(typing.NamedTuple):
     """A row of a section's text.
 
-    :ivar text: wraps
+    :ivar text: the text of the line, which wraps
     :ivar label: a number or a text before the line; numbers are right-aligned
-    :ivar name: a server's, as a user wrote it; before the text, with its
-        middle cut out if it has no room
+    :ivar name: name of a server, as its user wrote it. It precedes the text; a
+        long name loses its middle
     :ivar notes: paragraphs below the line
     :ivar commands: commands of a shell below the line, which never wrap, so
         that they can be pasted
-    :ivar style: of the label
-    :ivar uuid: the server's: at the end of the line if all lines have room for
-        it or the name is not unique; in place of a name that is missing
+    :ivar style: style of the label
+    :ivar uuid: UUID of the server. It ends the line if all lines have room for
+        it, or if two servers share the name; else it replaces a missing name
     :ivar below: further rows below the line, a section without a title
     """
 
@@ -95,9 +98,9 @@ class Section:
         rich is printed as it is.
     :ivar most: the number of rows shown; None for all. A single further row is
         shown too: the line that counts it would take as much room.
-    :ivar noun: the name of a row, in the singular
-    :ivar columns: the heads of a table, empty for a column of bars; no heads
-        for lines
+    :ivar noun: a word for a row, in the singular, such as ``server``
+    :ivar columns: the column heads of a table; an empty head is that of bars.
+        Without heads the rows are lines
     :ivar apart: whether an empty line comes before the section
     :ivar indent: indentation of the lines, and of the title's second and
         further ones
@@ -161,12 +164,16 @@ class Indented:
 
 
 def revise(section: Section, is_whole: bool, domain: str = '') -> Section:
-    """Return a section without the hosts' domain; unfolded if all is wanted.
+    """Return a section without the hosts' domain; unfolded with ``--all``.
 
-    :param is_whole: whether to fold nothing
+    Names of servers and commands stay as they are: a command needs the full
+    name of a host when it is pasted.
+
+    :param is_whole: whether ``--all`` is given, so that nothing is folded
     :param domain: the suffix to remove from host names, such as
         ``.prod.example.net``
     """
+    # The domain at the end of a name, not inside a longer name.
     end = re.compile(rf'(?<=[\w]){re.escape(domain)}(?![\w-]|\.\w)')
 
     def say(cell: typing.Any) -> typing.Any:
@@ -289,7 +296,7 @@ def _lay_lines(
 
 
 def _name(lines: Sequence[Line], width: int) -> Iterator[str]:
-    """Yield the texts of lines, with the names and UUIDs of servers."""
+    """Yield the text of each line, with its server's name and UUID."""
     count = rich_cells.cell_len
     wide = max((count(line.text) for line in lines if line.uuid), default=0)
     names = [
@@ -325,7 +332,7 @@ def _take(name: str, room: int) -> str:
     """Return as much of the beginning of a name as fits."""
     filled = _fill_wide(name)[:room]
     taken = filled.replace(_SECOND_HALF, '')
-    # Without a wide character that was cut in half.
+    # Drop a last wide character if only half of it fits.
     return taken if rich_cells.cell_len(taken) <= room else taken[:-1]
 
 
@@ -380,7 +387,7 @@ class Table:
             )
             if is_bar and not (bar_width and any(cells)):
                 continue
-            # If there are bars, the first column does not wrap for them.
+            # Bars must not take so much room that the first column wraps.
             is_name = (
                 bool(bar_width) and not columns and _are_short_texts(cells)
             )

@@ -65,7 +65,7 @@ def _list_names(options: Iterable[str]) -> tuple[str, ...]:
     return tuple(one.removeprefix('--').replace('-', '_') for one in options)
 
 
-#: The attribute names of the options of a new server.
+#: The attribute names of the options of a new server in parsed arguments.
 NAMES = _list_names(_OF_SERVER)
 
 
@@ -127,11 +127,12 @@ def add_option(parser: typing.Any, meaning: str) -> None:
     )
 
 
-# The last word of options whose values nobody but nova is to see.
+# The endings of names of options whose values are secret.
 _SECRET = re.compile('(password|secret|secrets|token|secret_key)$')
 
-# Supposed changes of an aggregate: the form of the value, the verb (sentences
-# use it, too), and its object for the help.
+# Supposed changes of an aggregate: the metavar, and what the aggregate would
+# have. The verb is used in the help and in answers, the object in the help
+# alone.
 _OF_AGGREGATES = {
     '--aggregate-property': ('KEY=VALUE', 'had', 'this metadata'),
     '--no-aggregate-property': ('KEY', 'had no', 'metadata with this key'),
@@ -144,19 +145,21 @@ _OF_AGGREGATES = {
 _OF_HOSTS = {
     '--add-host': (
         'LIKE[:N|:min][@DOMAIN]',
-        'there were N more empty hosts (default 1) like {}: in failure domain '
-        'DOMAIN, by default in all in turn; min: as few as let the command '
-        'end with status 0',
+        'there were N more empty hosts (default 1) like {}, in failure domain '
+        'DOMAIN (default: spread over all); min finds the fewest with which '
+        'the command ends with status 0',
     ),
     '--without-host': (
         'HOST',
-        '{} were taken away, and its servers moved as drain plans',
+        '{} were taken away, and its servers were moved as the drain command '
+        'plans it',
     ),
     '--enable-host': ('HOST', 'the nova-compute of {} were enabled and up'),
 }
 
-#: The attribute names of the changes of aggregates, and of all changes.
+#: The attribute names of the supposed changes of aggregates.
 OF_AGGREGATES = _list_names(_OF_AGGREGATES)
+#: The attribute names of all supposed changes.
 CHANGES = 'option', *_list_names(_OF_HOSTS), *OF_AGGREGATES
 
 
@@ -198,7 +201,8 @@ def list_supposed(
 def say_supposed(parsed_args: argparse.Namespace) -> str:
     """Return the supposed changes as an if-clause; empty if there are none.
 
-    ``If aggregate windows had trait:X=required: ``
+    It is such as ``If aggregate windows had trait:X=required:``, with a blank
+    after it.
     """
     clauses = ' and '.join(clause for _, clause in _suppose(parsed_args))
     return f'If {clauses}: ' if clauses else ''
@@ -282,7 +286,10 @@ def add_named(
 
 
 def add_not_to(parser: typing.Any) -> None:
-    """Add ``--not-to``, which names hosts that get no server of a plan."""
+    """Add ``--not-to``, which keeps a plan's moves off hosts.
+
+    It takes a host, or an aggregate for all of its hosts.
+    """
     parser.add_argument(
         '--not-to',
         metavar='HOST',

@@ -3,16 +3,16 @@
 """Reports of commands: text for people, documents and rows for programs.
 
 A command makes a :class:`Report` before anything is written. Its text is a
-list of :class:`Section`, which this package lays out::
+list of :class:`Section`, which :mod:`.layout` lays out. For example::
 
     sentence, first = report.begin('2 of 9 servers fail', 'Cell b is silent.')
     details = report.Section('Servers:', ['a', 'b'], 20, 'server')
     return report.Report(sentence, [*first, details], rows, status=3)
 
 The first lines are the answer. Remarks and details follow; long lists are
-folded, with a count and the option that shows all. ``--max-width`` is the
-greatest width of a line in all of them. By default it is that of the terminal,
-``COLUMNS`` where it is set, and 80 where there is neither.
+folded, with a count and the option that shows all. ``--max-width`` limits the
+width of lines in every section. By default the limit is the width of the
+terminal, ``COLUMNS`` where it is set, and 80 where there is neither.
 """
 
 import argparse
@@ -60,13 +60,14 @@ _FLAT = ('csv', 'value')
 class Report:
     """The findings of a command: text, document, rows and exit status.
 
-    :ivar sentence: the answer in one line, for whoever gets rows
+    :ivar sentence: the answer on one line; if rows are written, it goes to
+        standard error
     :ivar sections: the text for people, the answer first
-    :ivar rows: of the command's columns
+    :ivar rows: rows of cells, one cell for each of the command's columns
     :ivar document: returns the whole document; None if the rows have
         everything
     :ivar status: the exit status
-    :ivar hosts: the names of all hosts; the text leaves the domain out that
+    :ivar hosts: the names of all hosts; the text drops the DNS domain that
         they share. Empty if the text names no host
     """
 
@@ -86,7 +87,7 @@ def begin(
 ) -> tuple[str, list[Section]]:
     """Return an answer in one line, and as the first sections of a text.
 
-    :param head: a clause, without its stop
+    :param head: a clause without a full stop
     :param remarks: sentences
     :param counts: numbers below the head, each with its noun
     :param styles: the style of each number, by its noun; by default
@@ -111,7 +112,8 @@ def add_map(
 ) -> Report:
     """Return a report with a map of hosts after its answer, if asked for.
 
-    :param draw: makes the map for a value of ``--map-by``; None by default
+    :param draw: a function that makes the map; it takes the value of
+        ``--map-by``, None if that is not given
     """
     if not topology.is_wanted(parsed_args):
         return made
@@ -135,7 +137,10 @@ def say_origin(
     command: str,
     origin: plan_format.Origin | None = None,
 ) -> Report:
-    """Add the command line, the supposed changes and the saved file.
+    """Return a report that names its origin.
+
+    Its text begins with the supposed changes, and names the saved file. Its
+    document has both, and the command line.
 
     :param command: the typed command line
     :param origin: the saved cloud, or the changed copy, that the answer is
@@ -184,8 +189,8 @@ def _describe_origin(
         return {}
     if not origin.file:
         return {'notes': origin.notes}
-    # The real time. The clock that the heading has read (timeutils) stands at
-    # the time at which the cloud was saved.
+    # The real time replaces that of the heading: for a saved cloud, oslo's
+    # timeutils stands at the time of saving.
     now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     return {
         'time': now.isoformat(timespec='seconds') + 'Z',
@@ -244,8 +249,8 @@ class Lister(base.Command, lister.Lister):
     nothing                 the sections
     ``-f json``, ``yaml``   the document; rows if there is none
     ``-f csv``, ``value``   rows; a cell of several values is JSON
-    ``-c``,                 rows of these columns in any format, and in a
-    ``--sort-column``       table where none is chosen
+    ``-c``,                 rows of these columns, in the chosen format or,
+    ``--sort-column``       without ``-f``, as a table
     ======================  =================================================
 
     If rows are written, the sentence goes to standard error. ``--html`` also
@@ -253,6 +258,7 @@ class Lister(base.Command, lister.Lister):
     ``--output``, which some commands have, also writes the document.
     """
 
+    #: cliff's formatter for the value of ``-f``.
     formatter: typing.Any
 
     #: The value of ``--color``.
@@ -315,9 +321,12 @@ class Lister(base.Command, lister.Lister):
     def _write_document(
         self, parsed_args: argparse.Namespace, status: int
     ) -> int:
-        """Write the file of ``--output``; return the exit status.
+        """Write the document to the file of ``--output``, if one is named.
 
-        Also writes how to go on, to standard error.
+        Then write to standard error where it is, and how to go on. A report
+        without a document gets neither.
+
+        :returns: the exit status
         """
         path, made = getattr(parsed_args, 'output', None), self._report
         # If the command failed, the file of an earlier run stays.
@@ -336,7 +345,8 @@ class Lister(base.Command, lister.Lister):
     def say_next(self, parsed_args: argparse.Namespace, made: Report) -> str:
         """Return where the answer was written, and how to go on with it.
 
-        :returns: sentences; empty if neither is to be told
+        :returns: sentences; empty if nothing was written and there is no next
+            step
         """
         path = getattr(parsed_args, 'output', None)
         return f'Written to {messages.clean(path)}.' if path else ''

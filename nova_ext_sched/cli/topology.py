@@ -32,13 +32,14 @@ GROUPS = {
     'zone': 'zone',
     'aggregate': 'aggregate',
 }
+# The keys of lists of names in a host's entry; its zone is a single name.
 _KEYS = {'domain': 'domains', 'aggregate': 'aggregates'}
 #: The name of the row of hosts in no group.
 NO_GROUP = '(none)'
 
 # The most rows; further ones are folded.
 _MOST_ROWS = 24
-# The most lines of signs of all rows together: a screen.
+# About how many lines of signs the map has: one screen.
 _MOST_LINES = 40
 # The most hosts named in a row whose signs do not fit.
 _MOST_NAMED = 3
@@ -55,9 +56,9 @@ class Sign(typing.NamedTuple):
     """A sign for a host, with its colour and meaning.
 
     :ivar shown: one character
-    :ivar plain: the same in an encoding without blocks
-    :ivar entry: the key of the sign's entry in the legend, which signs such as
-        1 to 9 share; by default what is shown
+    :ivar plain: the sign for encodings without block characters such as U+2588
+    :ivar entry: the legend entry that several signs share, such as ``1-9``;
+        empty if the sign has its own
     """
 
     shown: str
@@ -77,15 +78,15 @@ class Sign(typing.NamedTuple):
 
 #: A host without anything to report.
 NOTHING = Sign('·', '.')
-# For hosts without findings: the sign and its legend, by the ``state`` or
-# ``closed`` of the document.
+# For hosts without findings: the sign and its legend, by ``state`` or
+# ``closed`` of the host's entry in the document.
 _STATES = {
     'down': (Sign('x', style=terminal.BAD), 'down'),
     'disabled': (Sign('-', style=terminal.BAD), 'disabled'),
     'isolated': (Sign('i', style=terminal.ASIDE), 'isolated'),
     'reserved': (Sign('r', style=terminal.ASIDE), 'reserved'),
 }
-#: The legend entries of signs that share one.
+#: The legend entries that stand for several signs: digits, and bars.
 COUNTED = '1-9'
 LEVELLED = f'{_LEVELS[0]}-{_LEVELS[-1]}'
 
@@ -105,7 +106,7 @@ def count(number: int) -> Sign:
 
 
 def count_all(numbers: Mapping[str, int]) -> dict[str, Sign]:
-    """Return the signs of hosts by their numbers of problems."""
+    """Return the sign of each host, from its number of problems."""
     return {host: count(number) for host, number in numbers.items()}
 
 
@@ -116,7 +117,7 @@ def say_counted(numbers: Mapping[str, int], what: str) -> str:
 
 
 def level(number: float, most: float) -> Sign:
-    """Return the sign of a bar for a host's number.
+    """Return a block whose height shows a host's number.
 
     :param most: the largest number of all hosts
     """
@@ -166,12 +167,12 @@ class Group(typing.NamedTuple):
 class Map:
     """The map, for a rich Console.
 
-    :ivar hosts: their entries in a document
-    :ivar signs: of the hosts with findings
+    :ivar hosts: the hosts' entries in a document
+    :ivar signs: the signs of hosts with findings
     :ivar numbers: the numbers to add up for each row, by host
     :ivar head: the name of these numbers
-    :ivar legend: the meanings of signs, by :attr:`Sign.legend_key`;
-        :data:`NOTHING` too
+    :ivar legend: the meanings of signs, by :attr:`Sign.legend_key`, including
+        that of :data:`NOTHING`
     :ivar by: the kind of rows, a key of :data:`GROUPS`; None for failure
         domains, or zones if there are none
     :ivar style: of the bars
@@ -274,13 +275,16 @@ class Map:
                 yield entry, meant
 
     def _group(self, by: str) -> dict[str, list[str]]:
-        """Return the hosts of each row, by its name, in natural order."""
+        """Return the hosts of each row, by the row's name.
+
+        Rows are in natural order, hosts in the order of the document.
+        """
         hosts_by_name: dict[str, list[str]] = collections.defaultdict(list)
         for one in self.hosts:
             names = one[_KEYS[by]] if by in _KEYS else [one['zone']]
             for name in names or ['']:
                 hosts_by_name[name].append(one['host'])
-        # Hosts in no group come last.
+        # The row of hosts in no group comes last.
         order = sorted(
             hosts_by_name, key=lambda n: (not n, messages.in_order(n))
         )
@@ -299,7 +303,8 @@ class Map:
 class _Row:
     """The signs of a row's hosts.
 
-    If they do not fit, the number of hosts and those with the largest numbers.
+    If they do not fit, the row says how many hosts there are, and names those
+    with the largest numbers.
 
     :ivar numbers: by host
     :ivar most: the most lines of signs
@@ -323,6 +328,7 @@ class _Row:
         yield from shown.wrap(paper, width)
 
     def _name_first(self) -> str:
+        """Return how many hosts there are; name those with most."""
         said = messages.count('host', len(self.hosts))
         numbers = {
             host: number

@@ -57,7 +57,7 @@ class SupposedMixin(plans.MovesMixin):
         self.assertEqual(real[key], supposed[key])
 
     def take_away(self, host):
-        """Take a host away, its servers moved as drain plans."""
+        """Take a host away; its servers move as the drain command plans it."""
         self.set_service(host, status='disabled')
         found = explain.ask(drain.Drain, 'drain', host)
         self.assertEqual(0, found.status, found)
