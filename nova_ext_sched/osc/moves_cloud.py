@@ -15,11 +15,12 @@ from openstack.compute.v2 import service
 from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_plan
 
-# Used in place of the client's default. At least 2.80, which shows a
-# migration's user (and from 2.68 on a move cannot bypass nova-scheduler);
-# below 2.95, which leaves an evacuated server stopped.
+# The microversion of most requests, whatever the client's default is. From
+# 2.68 on, a move cannot bypass nova-scheduler; from 2.80 on, migrations show
+# their user. It is below 2.95, which leaves an evacuated server stopped.
 _MICROVERSION = '2.80'
-# The first whose events of an instance action have the failure.
+# The first microversion in which the events of an instance action have
+# details, which name the failure.
 _WITH_DETAILS = '2.84'
 
 #: The errors of a service that refuses a request, or does not answer.
@@ -38,11 +39,11 @@ FREE = 'openstack resource provider allocation delete'
 class Cloud:
     """Reads and changes servers, migrations and services.
 
-    Reads are retried while a service is away, and so are changes that have the
-    same effect twice (:meth:`set_status`). Requests for moves and their
-    confirmations are sent once.
+    Reads (except :meth:`find_silent`) and :meth:`set_status`, which can be
+    repeated safely, are retried while a service is away. Requests for moves
+    and their confirmations are sent once.
 
-    :param connection: of openstacksdk
+    :param connection: a connection of openstacksdk
     :param say: called with a line while a service is away
     :ivar user: the ID of the user who asks nova
     """
@@ -83,7 +84,7 @@ class Cloud:
     def set_status(self, uuid: str, disabled_reason: str = '') -> None:
         """Disable a nova-compute with a reason, or enable it.
 
-        :param uuid: of the service
+        :param uuid: the UUID of the service
         :param disabled_reason: empty to enable it
         """
         body = {'status': 'disabled', 'disabled_reason': disabled_reason}
@@ -148,8 +149,8 @@ class Cloud:
     def wait_for_placement(self, uuid: str) -> None:
         """Wait until placement answers.
 
-        :param uuid: a server whose allocations are asked for; any answer will
-            do, an error too
+        :param uuid: a server whose allocations are read; an error is an answer
+            too, unless it says that placement is away
         """
 
         def ask() -> None:
@@ -162,9 +163,10 @@ class Cloud:
         self._ask('placement', ask)
 
     def find_silent(self, uuid: str) -> list[str]:
-        """Return the names of placement and nova if they do not answer now.
+        """Return the names of those of placement and nova that are away now.
 
-        Each is asked once about a server; a refusal counts as an answer.
+        Each is asked once about a server. An error is an answer, too, unless
+        it says that the service is away.
         """
         silent = []
         for name, ask in (
@@ -179,7 +181,11 @@ class Cloud:
         return silent
 
     def find_reason(self, uuid: str) -> str:
-        """Return why the last move of a server failed; empty if unknown."""
+        """Return the first details in the events of a server's last move.
+
+        Its confirmation counts as a move. Details say why an event failed; the
+        text is empty if there are none.
+        """
 
         def ask() -> str:
             for action in self._compute.server_actions(uuid):
@@ -219,8 +225,8 @@ class Cloud:
 
     @property
     def _compute(self) -> typing.Any:
-        # Not kept here: if nova did not answer, the connection has no proxy
-        # yet, and makes one at the next access.
+        # Read from the connection each time: if nova did not answer at first,
+        # the connection has no proxy yet, and makes one at the next access.
         return self._connection.compute
 
     def _act(self, move: moves_plan.Move, body: object) -> None:
@@ -244,7 +250,8 @@ class Cloud:
     ) -> typing.Any:
         """Return a service's answer; ask again while it or keystone is away.
 
-        An error whose text or URL has keystone's URL is taken for keystone's.
+        An error with keystone's URL, in its text or as its own URL, counts as
+        an error of keystone.
         """
         asked, keystone = self._waiting[name], self._waiting['keystone']
         while True:

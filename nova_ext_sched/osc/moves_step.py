@@ -40,7 +40,10 @@ _OFF = {4, 6}
 
 
 class Step(enum.Enum):
-    """The state of a move, which says what to do next; see :func:`decide`."""
+    """The next step of a move, or how the move ended; see :func:`decide`.
+
+    BROKEN_AT_HOME is BROKEN on the move's own host.
+    """
 
     BEGIN = enum.auto()
     BEGIN_LIVE = enum.auto()
@@ -73,8 +76,8 @@ class Stall(enum.Enum):
       because undoing the migration failed too (keystone was away, for
       example). nova-api then takes no other request.
     - UNHEARD: the server has its task, but nova-conductor has recorded no
-      migration, or only accepted it. It may be slow, or the request may be
-      lost.
+      migration, or one that is still ``accepted``. nova-conductor may be slow,
+      or the request may be lost.
     """
 
     FORGOTTEN = enum.auto()
@@ -106,7 +109,7 @@ def list_under_way(
     ended, because a service was away, does not count if a later one has
     succeeded.
 
-    :param migrations: all of the server, the oldest first
+    :param migrations: all migrations of the server, the oldest first
     """
     later = itertools.takewhile(
         lambda one: one.status not in _ARRIVED, reversed(migrations)
@@ -117,15 +120,15 @@ def list_under_way(
 def find_stall(
     own: migration.Migration | None,
     server: sdk_server.Server | None,
-    others: Sequence[migration.Migration] = (),
+    migrations: Sequence[migration.Migration] = (),
 ) -> Stall | None:
     """Return how nova seems to have lost a migration; None if it has not.
 
-    nova may only be between two steps: the caller waits before it believes
-    this.
+    nova may just be between two steps, so the caller waits before it acts on
+    the result.
 
     ====================  =================================  ===============
-    the own migration     the server                         result
+    its own migration     the server                         result
     ====================  =================================  ===============
     any                   is gone                            None
     none                  has a task of a migration, and no  unheard
@@ -143,13 +146,13 @@ def find_stall(
     :param own: the move's own migration, the last of :func:`list_own`; None if
         it has none
     :param server: None if it is gone
-    :param others: all migrations of the server, the oldest first
+    :param migrations: all migrations of the server, the oldest first
     """
     if server is None:
         return None
     if own is None:
         is_asked = server.task_state in _MOVING
-        is_unheard = is_asked and not list_under_way(others)
+        is_unheard = is_asked and not list_under_way(migrations)
         return Stall.UNHEARD if is_unheard else None
     if not is_under_way(own):
         return Stall.TASK_LEFT if server.task_state in _MOVING else None
@@ -185,12 +188,12 @@ def list_own(
 ) -> list[migration.Migration]:
     """Return the migrations begun for a move, the oldest first.
 
-    They are the user's, of a type that fits the method, from the move's host
-    to its destination, and not older than the plan. If this run asked for the
-    move, only migrations that are not in ``before`` count, whatever the clocks
-    say.
+    The last is the move's own migration. They are the user's, of a type that
+    fits the method, and from the move's host to its destination. If this run
+    has not asked for the move, they are not older than the plan. If it has,
+    they are those that are not in ``before``, whatever the clocks say.
 
-    :param migrations: all of the server, the oldest first
+    :param migrations: all migrations of the server, the oldest first
     :param user: the ID of the user who makes the moves
     :param time: when the plan was made
     :param before: IDs of the server's migrations before the request; None if
@@ -232,50 +235,52 @@ def decide(
     own: migration.Migration | None,
     has_begun: bool,
 ) -> tuple[Step, str]:
-    """Return the next step, and the reason of a stop, busy or elsewhere.
+    """Return the next step, and the reason if it is STOP, BUSY or ELSEWHERE.
 
-    *Its host* is the host that the plan moves it from; it is *dead* if the
-    plan evacuates it. Migrations count as :func:`list_under_way` says. The
-    first row that fits decides:
+    *Its host* is the host that the plan moves the server from; that host is
+    *dead* if the plan evacuates the server. Migrations count as
+    :func:`list_under_way` says. The first row that fits decides:
 
     ==========================================  =============================
     the server                                  step
     ==========================================  =============================
-    is deleted or offloaded, or is being        gone
-    deleted away from its host
+    is deleted or offloaded; or is being        gone
+    deleted or soft-deleted, not on its host
     is on its host, being deleted or            deleting; gone if its host is
     soft-deleted                                dead
     is on a host that nova does not name        stop
     is on the expected host in ERROR, without   broken, whatever the
-    a task, and its last migration is the own   migration's status
-    one
+    a task, and its last migration is its own   migration's status
     is on the expected host without a task, and moved: somebody has reset its
-    the own migration is "confirming", but the  state
+    its own migration is "confirming", but the  state
     server is not in VERIFY_RESIZE
-    has the own migration under way             wait; confirm if it is
+    has its own migration under way             wait; confirm if it is
                                                 finished, and the server in
                                                 VERIFY_RESIZE without a task
-    is on the expected host, has others under   moved
-    way, and none of them is from its host
-    has another under way that is finished,     stop: its owner has to
-    and is in VERIFY_RESIZE                     confirm or revert it
-    has another under way                       busy
-    is in VERIFY_RESIZE                         wait if there was an own
-                                                migration or the move has
-                                                begun, else stop
+    is on the expected host, has other          moved: somebody moves it on
+    migrations under way, and none of them is
+    from its host
+    has another migration under way that is     stop: its owner has to
+    finished, and is in VERIFY_RESIZE           confirm or revert it
+    has another migration under way             busy
+    is in VERIFY_RESIZE                         wait if the move has its own
+                                                migration or has begun, else
+                                                stop
     has the task of a migration, or any task    wait
     after the move has begun
     is on the expected host in ERROR, without   broken
     a task, and the move has begun
     is on the expected host                     moved
     is on another host                          elsewhere
-    is on its host in ERROR, without a task     broken at home, whoever broke
-                                                it; begin if its host is dead
-                                                and the move has not begun
-    is on its host, and the move has begun      cancelled if the own migration
-                                                is, else failed
-    is on its host, which is dead               begin, whatever its task:
-                                                nothing there will end it
+    is on its host in ERROR, without a task     broken at home, also if not by
+                                                this move; begin if its host
+                                                is dead and the move has not
+                                                begun
+    is on its host, and the move has begun      cancelled if its own migration
+                                                was, else failed
+    is on its host, which is dead               begin, also with a task: no
+                                                nova-compute there will end
+                                                the task
     is on its host, with a task                 busy
     is on its host and runs, and was to be      begin live: it must not be
     moved cold because it was stopped           shut down
@@ -285,7 +290,7 @@ def decide(
     ==========================================  =============================
 
     :param server: None if it is gone
-    :param migrations: all of the server, the oldest first
+    :param migrations: all migrations of the server, the oldest first
     :param own: the last of :func:`list_own`; None if there is none
     :param has_begun: whether this run has asked for the move, or seen it under
         way
@@ -312,6 +317,7 @@ def decide(
     if own and own in under_way:
         waits = own.status == 'finished' and is_to_confirm
         return Step.CONFIRM if waits and not task else Step.WAIT, ''
+    # A migration on from the expected host does not matter.
     for one in under_way:
         if not is_there or one.source_compute == move.host:
             if one.status == 'finished' and is_to_confirm:

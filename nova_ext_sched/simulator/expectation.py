@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compares the expectation of a step with its result."""
+"""Compares the expectation of a step with its outcome."""
 
 import collections
 from collections.abc import Iterator
@@ -14,8 +14,9 @@ from nova_ext_sched.simulator import hostnames
 
 Counts = Mapping[str, int]
 
-#: The failures with which a server can end without a host, as results have
-#: them; the words of a scenario for them are in :mod:`.document`.
+#: The kinds of failure of a server, which are the values of
+#: :attr:`Placement.failure`; :mod:`.document` has the words of scenarios for
+#: them.
 NO_VALID_HOST = 'no_valid_host'
 REFUSED = 'refused'
 FAILED = 'failed'
@@ -47,7 +48,7 @@ class Placement:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The result of a step.
+    """The outcome of a step.
 
     :param placements: one for each server of the step
     :param reasons: sentences on why the step ended so
@@ -94,7 +95,7 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The results of a scenario on one cloud.
+    """The outcomes of a scenario's steps on one cloud.
 
     :param warnings: the package's warnings before the first step
     """
@@ -104,7 +105,7 @@ class Run:
 
     @classmethod
     def parse(cls, data: Mapping[str, typing.Any]) -> 'Run':
-        """Return the run from its :func:`dataclasses.asdict`."""
+        """Return the run that :func:`dataclasses.asdict` made a mapping of."""
         outcomes = []
         for one in data['outcomes']:
             placements = [Placement(**item) for item in one['placements']]
@@ -124,7 +125,7 @@ def _summary(hosts: collections.Counter[str], servers: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Expectation:
-    """The expected result of a step.
+    """The expected outcome of a step.
 
     :param hosts: the hosts that a server may land on; empty for any
     :param per_host: exact number of the step's servers on each named host
@@ -136,7 +137,8 @@ class Expectation:
         that the members spread over
     :param failure: the failure with which servers should end; None if none
         should fail
-    :param failures: how many of the servers should fail so; None for all
+    :param failures: how many of the servers should fail in this way; None for
+        all
     """
 
     hosts: Sequence[str] = dataclasses.field(default_factory=list)
@@ -149,9 +151,10 @@ class Expectation:
     failures: int | None = None
 
     def find_unused(self, outcome: Outcome) -> list[str]:
-        """Return the expected hosts that are missing from the result.
+        """Return the expected hosts that are missing from the outcome.
 
-        None are if all servers with a host are on one of ``hosts``.
+        No host counts as missing if a server has a host, and each that has one
+        is on one of ``hosts``.
         """
         per_host = (host for host, number in self.per_host.items() if number)
         wanted = [*self.hosts, *per_host]
@@ -161,7 +164,7 @@ class Expectation:
         return [host for host in dict.fromkeys(wanted) if host not in used]
 
     def met_by(self, outcome: Outcome) -> bool:
-        """Return whether a result meets the expectation.
+        """Return whether an outcome meets the expectation.
 
         Unless a failure is expected, no server may fail. Besides, each row
         whose expectation is given must be met:
@@ -174,16 +177,17 @@ class Expectation:
         per_host                            each of these hosts has exactly
                                             its number of servers
         max_per_host                        no host has more servers
-        min_hosts                           the servers are on at least as
-                                            many hosts
+        min_hosts                           the servers are on at least this
+                                            number of hosts
         max_per_domain                      no failure domain has more members
                                             of the groups, and no member is on
                                             a host in no domain
-        min_domains                         the members are in at least as
-                                            many failure domains
-        ``no valid host``, ``refused by     every server failed so
+        min_domains                         the members are in at least this
+                                            number of failure domains
+        ``no valid host``, ``refused by     every server failed in this way
         nova``, as the whole expectation
-        ``no_valid_host: N``                exactly N servers failed so
+        ``no_valid_host: N``                exactly N servers failed in this
+                                            way
         ==================================  ================================
         """
         number = self._count_failures(len(outcome.placements))

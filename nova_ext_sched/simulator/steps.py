@@ -27,8 +27,8 @@ _NOVA_SAYS = 'No valid host'
 HOST = 'OS-EXT-SRV-ATTR:host'
 TASK = 'OS-EXT-STS:task_state'
 
-# API actions whose failure only the events of an instance action show, by the
-# name of that instance action.
+# The instance action of each API action whose failure only the events of the
+# instance action show.
 _INSTANCE_ACTIONS = {
     'resize': 'resize',
     'migrate': 'migrate',
@@ -36,6 +36,7 @@ _INSTANCE_ACTIONS = {
     'evacuate': 'evacuate',
     'unshelve': 'unshelve',
 }
+# API actions after which the server waits for confirmation.
 _CONFIRMED = {'resize', 'migrate'}
 
 Body = dict[str, typing.Any]
@@ -44,9 +45,9 @@ Placements = list[Placement]
 
 
 class Steps:
-    """Carries out steps, and returns where their servers are afterwards.
+    """Carries out steps, and returns their outcomes.
 
-    :param simulated: a cloud that runs
+    :param simulated: a cloud that has been started
     """
 
     def __init__(self, simulated: cloud.Cloud) -> None:
@@ -104,10 +105,11 @@ class Steps:
         placements: Sequence[Placement],
         explained: dict[str, explanations.Document],
     ) -> list[str]:
-        """Return why the first failed server failed.
+        """Return why the first server that failed did so.
 
-        A failure is explained in nova's words, unless the scheduler found no
-        host. If none failed, return why the last server landed on its host.
+        The reason is in nova's words, unless the scheduler found no host and
+        an explanation agrees. If no server failed, return why the last one
+        landed on its host.
         """
         for placement in placements:
             if placement.failure:
@@ -150,8 +152,8 @@ class Steps:
     ) -> Placements:
         """Create servers in one request, and wait for them.
 
-        :param name: the name in the request: of several servers, nova derives
-            their names from it
+        :param name: the name in the request; if it makes several servers, nova
+            derives their names from it
         :param names: the names of the servers, as nova derives them
         """
         api = self._cloud.client(
@@ -228,18 +230,19 @@ class Steps:
                 self._api.api_post(f'{url}/action', action)
         except client.OpenStackApiException as exc:
             return _refusal(None, exc)
-        # A host new in the aggregate gets its traits, if the scenario implies
-        # them.
+        # If the scenario implies traits, the hosts of the aggregate get those
+        # that it requires; new hosts lack them.
         self._cloud.give_implied_traits()
         return Placement(None)
 
     def _act(self, step: scenario.Step) -> Placements:
         """Request an action of nova-api for each server of a step."""
         body = self._action_body(step)
+        # The only key of the body is the API action; a deletion has none.
         action = next(iter(body or ()), None)
         if step.action == 'evacuate':
-            # nova evacuates only from a host that is down. A server without a
-            # host (None) is skipped.
+            # nova evacuates only from a host that is down. Servers without a
+            # host (None) have none to force down.
             hosts = {self._show(name)[HOST] for name in step.servers}
             for host in hosts - {None}:
                 for service in self._api.get_services('nova-compute', host):
@@ -334,8 +337,9 @@ class Steps:
         return Placement(name, host=server[HOST])
 
     def _wait_for_events(self, name: str, action: str) -> str | None:
-        """Wait for the end of a server's newest action of a kind.
+        """Wait for the end of a server's newest instance action of a name.
 
+        :param action: the name of the instance action
         :returns: the failure in its events; None if they have none
         """
 

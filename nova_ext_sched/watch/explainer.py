@@ -50,7 +50,8 @@ AWAY = (
     placement.PlacementFailed,
     cells.CellFailed,
     nova_exception.CellTimeout,
-    # Making nova's placement client already sends a request.
+    # keystoneauth's: nova's placement client sends a request as soon as it is
+    # made.
     ks_exc.ClientException,
     sdk_exception.SDKException,
     db_exception.DBError,
@@ -98,9 +99,10 @@ _CANNOT_DECIDE = re.compile(r'\w+ cannot decide')
 
 Document = dict[str, typing.Any]
 
-# How many remedies (acts, :mod:`nova_ext_sched.policy.act`) are tried on the
-# cloud, and for how many seconds of CPU; none while other refusals wait. With
-# the rest of the work on acts this takes less than 0.2 s of CPU for 300 hosts.
+# How many acts (:mod:`nova_ext_sched.policy.act`) are tried on the snapshot of
+# the cloud, and for how many seconds of CPU. None is tried while other
+# refusals wait. With the rest of the work on acts this takes less than 0.2 s
+# of CPU for 300 hosts.
 _TRIED = advice.Bounds(tries=2, seconds=0.12)
 _UNTRIED = advice.Bounds(tries=0, seconds=0)
 
@@ -112,15 +114,15 @@ class Unavailable(Exception):
 class Explained(typing.NamedTuple):
     """The explanation of a refused operation.
 
-    :ivar document: explain's document, within the bounds of a record; None if
+    :ivar document: explain's document, shortened to fit into a record; None if
         explain was not asked, or failed
     :ivar reason: the reason of a missing document, one of :data:`REASONS`;
         else empty
     :ivar detail: a sentence on that reason
     :ivar request: the description of the request; None if it could not be
         read
-    :ivar source: the name of the refusal that the document was made for;
-        equal requests share it
+    :ivar source: the name of the refusal that the document was made for, which
+        may be another one, of an equal request
     """
 
     document: Document | None = None
@@ -147,28 +149,31 @@ class Explained(typing.NamedTuple):
     ) -> str:
         """Return a short cause of a refusal, for records and metrics.
 
-        nova's words at the time of the refusal come before explain's answer
-        later. The first row that fits decides:
+        nova's words, from the moment of the refusal, decide before explain's
+        answer, which is later. The first row that fits decides:
 
         ======================  =================  ========================
         nova's words            explain            result
         ======================  =================  ========================
         any                     was not asked      :attr:`reason`
         X cannot decide         any                cannot decide
-        any                     ended early        the cause of that
+        any                     ended before it    the cause of that end
+                                judged hosts
         any                     no cell with       no hosts
                                 hosts answers
         any                     no host is left    the cause ranked first
         any                     too few hosts for  too few hosts
                                 all servers
-        none: placement had     finds a host       no candidates
+        empty: placement had    finds a host       no candidates
         no candidates
         any                     finds a host over  none later
                                 LATE seconds
-                                after
-        any                     finds a host       none: explain cannot
-                                                   reproduce the refusal
+                                after the refusal
+        any                     finds a host       none
         ======================  =================  ========================
+
+        The results ``none later`` and ``none`` say that explain cannot
+        reproduce the refusal.
 
         :param key: ``cause``, which may contain text from users; or ``label``,
             which never does
@@ -200,7 +205,7 @@ class Explainer:
     Otherwise, if an explanation takes long, a burst of many different requests
     would be recorded hours late.
 
-    :ivar cells: asks the cells
+    :ivar cells: the cells that are asked
     :ivar most: the most explanations a minute; one that is shared counts once
     """
 
@@ -221,11 +226,11 @@ class Explainer:
         )
 
     def begin_turn(self) -> None:
-        """Set the time for this turn; forget explanations of over a minute.
+        """Set the time for this turn; drop times from over a minute ago.
 
-        A *turn* of the recorder reads the new refusals and records them. Its
-        explanations all count at its beginning, so the limit holds for a turn,
-        too, however long it takes.
+        A *turn* of the recorder reads the new refusals and records them. All
+        explanations of a turn count as begun at its start, so none makes more
+        than :attr:`most` of them, however long it takes.
         """
         self._now = now = timeutils.now()
         self._begun = [begun for begun in self._begun if begun > now - 60]
@@ -249,8 +254,8 @@ class Explainer:
                 {'id': messages.clean(refusal.name)},
             )
             return Explained(reason='error', detail=messages.say_error(exc))
-        # Outside the except clause: oslo.log appends the exception to a line
-        # that is logged inside one.
+        # Logged here and not in the except clause of _CONFIGURATION, where
+        # oslo.log would append the exception to the line.
         LOG.error('nova.conf cannot be used: %s', messages.say_error(fault))
         return Explained(reason='configuration', detail=str(fault))
 
@@ -313,9 +318,8 @@ def _describe_request(
 def _make_key(spec_obj: typing.Any) -> str:
     """Return a key that identifies equivalent stored requests.
 
-    Two requests have the same key if they differ only in the server's UUID, or
-    in the image's ID if no policy depends on more of the image than its
-    properties (``member_sources``).
+    The key does not depend on the server's UUID; nor on the image's ID, unless
+    a policy depends on it (``image`` in ``member_sources``).
     """
     primitive = spec_obj.obj_to_primitive()
     primitive['nova_object.data'].pop('id', None)
@@ -327,7 +331,7 @@ def _make_key(spec_obj: typing.Any) -> str:
 
 
 def _strip(primitive: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """Remove the server's UUID, and the changes, from a serialized object.
+    """Remove the server's UUID and the list of changed fields of an object.
 
     They are removed only from nova's objects: a user may have used the same
     names in scheduler hints.
@@ -347,10 +351,11 @@ def _explain_refusal(
 ) -> Document:
     """Return explain's document for a refusal.
 
-    It is quicker than the command: it does not ask nova-api (``closely``), and
-    lists no host in detail.
+    To be quicker than the command, it leaves out what ``closely`` adds (to ask
+    nova-api, and to look for leaked allocations and other reasons), and the
+    details of hosts.
 
-    :param asked: asks the cells
+    :param asked: the cells that are asked
     :param spec_obj: the stored request
     """
     given: dict[str, typing.Any] = {}
@@ -395,7 +400,7 @@ def _read_new_flavor(
         migrations = objects.MigrationList.get_by_filters(
             cctxt, {'instance_uuid': uuid, 'migration_type': 'resize'}
         )
-    # Both times are by conductor's clock, so they compare.
+    # Both times are from conductor's clock, so they can be compared.
     begun = {
         migration.id: migration.new_instance_type_id
         for migration in migrations

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads the refusals that nova noted since the last turn, each once.
+"""Reads the refusals that are not handled yet, so that each is handled once.
 
 IDs of rows grow with time, but a transaction that began earlier may end later:
 a row with a lower ID may appear after rows with higher ones were read. So an
 ID counts as passed only :data:`SETTLED` seconds after the feed first saw it or
-a higher one. Until then the feed remembers each handled ID. Only
-:data:`ABANDONED` compares nova's clock with this one.
+a higher one. Until then the feed remembers each handled ID. Only the test for
+:data:`ABANDONED` compares a time of nova's with this host's clock.
 """
 
 import collections
@@ -20,8 +20,8 @@ from oslo_utils import timeutils
 from nova_ext_sched.watch import cells
 from nova_ext_sched.watch import refusals
 
-#: Seconds within which nova's transactions end: after that no row with a lower
-#: ID appears any more.
+#: Seconds within which nova's transactions end: after that no row appears
+#: below an ID that was seen before.
 SETTLED = 60.0
 
 #: The age at which a row that nova has not finished is given up.
@@ -31,7 +31,7 @@ ABANDONED = datetime.timedelta(hours=2)
 class Position(typing.NamedTuple):
     """The position up to which one kind of row of one cell was handled.
 
-    :ivar passed: the ID up to which no row is handled any more
+    :ivar passed: the ID up to which all rows are done
     :ivar handled: higher IDs that were handled
     """
 
@@ -62,9 +62,10 @@ class Position(typing.NamedTuple):
     def advance(
         self, rows: Iterable[refusals.Row], settled: int
     ) -> 'Position':
-        """Return the position, moved up over settled IDs.
+        """Return the position, moved up to the settled ID.
 
-        It is not moved past a row that is new, or open and not abandoned.
+        It is not moved past a row that is still to be handled, or that is open
+        and not abandoned.
 
         :param rows: those above :attr:`passed`, in any order
         :param settled: the ID up to which no further row is expected
@@ -115,11 +116,12 @@ class _Seen:
 class Feed:
     """Reads new refusals, of all cells.
 
-    A cell without a position is read from now on; one that does not answer,
-    when it answers again.
+    Of a cell without a position only rows from now on are read. A cell that
+    does not answer is read when it answers again.
 
-    :param positions: where to start
-    :ivar positions: up to where rows are handled
+    :param watched: the cells that are asked
+    :param positions: the positions to start from
+    :ivar positions: the current positions
     """
 
     def __init__(
@@ -132,7 +134,7 @@ class Feed:
         self._seen = collections.defaultdict[tuple[str, str], _Seen](_Seen)
 
     def read(self) -> list[refusals.Row]:
-        """Return the rows to handle, those of all cells by their times."""
+        """Return the rows to handle, of all cells together, oldest first."""
         after = collections.defaultdict[str, dict[str, int]](dict)
         for (cell, kind), position in self.positions.items():
             after[cell][kind] = position.passed

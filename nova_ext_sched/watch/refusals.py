@@ -3,8 +3,8 @@
 """The refusals that nova noted in the databases of its cells.
 
 nova-conductor and nova-compute add a row to ``instance_faults`` for every
-operation that finds no host, except for unshelving: nova records no fault, but
-the event ``schedule_instances`` of the server's action fails
+operation that finds no host. Unshelving is the exception: no fault is added,
+but the event ``schedule_instances`` of the server's action fails
 (nova.conductor.manager.ComputeTaskManager).
 
 ==========================================  =================================
@@ -14,8 +14,8 @@ fault "No valid host was found"             a refusal by the scheduler, or by
                                             conductor before it asks
 fault "Exceeded maximum number of retries"  a refusal after tries on hosts
 any other fault                             nothing
-event ``schedule_instances`` that failed    the same two, of an unshelving
-with these words
+event ``schedule_instances`` that failed    a refusal of an unshelving, of the
+with one of these texts                     same two kinds
 event ``schedule_instances`` that has not   nothing yet; it is read again
 finished
 ==========================================  =================================
@@ -61,7 +61,7 @@ class Row:
     :ivar time: when nova wrote it, in UTC
     :ivar server: the server's UUID
     :ivar message: nova's words
-    :ivar is_open: nova has not finished the row
+    :ivar is_open: whether the event has not ended, and may become a refusal
     """
 
     cell: str
@@ -74,7 +74,7 @@ class Row:
 
     @property
     def source(self) -> tuple[str, str]:
-        """The cell and the kind of row; IDs grow within each."""
+        """The cell and the kind of row, whose IDs form one sequence."""
         return self.cell, self.kind
 
     @property
@@ -111,10 +111,10 @@ def read(
 
     This is one select over ranges of primary keys.
 
-    :param context: of the cell
+    :param context: the context of the cell
     :param after: an ID for each kind of row; None for no rows
-    :returns: by the kind of row, the rows that may be refusals, in any order;
-        and by the kind of row, the highest ID of the table, 0 if it is empty
+    :returns: two mappings by kind of row: the rows that may be refusals, in
+        any order; and the highest ID of the table, 0 if it is empty
     """
     rows: dict[str, list[Row]] = {kind: [] for kind in _MODELS}
     newest = dict.fromkeys(_MODELS, 0)
@@ -122,7 +122,7 @@ def read(
     for kind, row_id, time, *others in context.session.execute(
         sa.union_all(*parts)
     ):
-        # The row with the highest ID has no other values.
+        # The highest ID comes as a row whose other columns are null.
         if time is None:
             newest[kind] = row_id or 0
         else:
@@ -145,7 +145,7 @@ def _select(
     if after is not None:
         select = _select_faults if kind == 'fault' else _select_events
         yield select(label, model.id > after[kind])
-    # As _select_faults, without values.
+    # The columns of _select_faults, all of them null.
     names = 'time', 'server', 'message', 'is_open'
     nothing = [sa.null().label(name) for name in names]
     yield sa.select(label, sa.func.max(model.id), *nothing)
@@ -194,14 +194,14 @@ def _select_events(label: typing.Any, is_after: typing.Any) -> sa.sql.Select:
 
 @main_db.pick_context_manager_reader
 def complete(context: typing.Any, row: Row) -> Refusal:
-    """Return the refusal that a row records.
+    """Return the refusal that a row records, with its operation.
 
-    The operation is the latest action on the server that conductor had begun
-    when it wrote the row. The start of conductor's event and the row's time
-    are by the same clock. An action without such an event has only nova-api's
-    time, so ``_CLOCKS`` is added, and it is the second choice.
+    The operation is the latest action on the server with an event that
+    conductor began before it wrote the row; both times are from conductor's
+    clock. If there is no such action, it is the latest that nova-api began
+    before the row's time, or at most ``_CLOCKS`` after it.
 
-    :param context: of the row's cell
+    :param context: the context of the row's cell
     """
     action, event = models.InstanceAction, models.InstanceActionEvent
     is_begun = (
