@@ -45,9 +45,10 @@ class Deployment(cloud.Cloud):
 
     :param hosts: names of the computes to start
     :param schedulers: number of processes of nova-scheduler
+    :param options: of nova.conf besides, by group and name
     """
 
-    def __init__(self, hosts=HOSTS, schedulers=1):
+    def __init__(self, hosts=HOSTS, schedulers=1, options=None):
         deployed = nova.Nova.variant(
             cells={'cell1': tuple(hosts)},
             schedulers=tuple(
@@ -61,7 +62,9 @@ class Deployment(cloud.Cloud):
             (*forms.SCHEDULING, deployed),
             programs=lambda class_: environments.here(),
             # Conductor looks for the filter of a group's policy.
-            options={'nova.conf': configuration.merge(ENABLED, OFTEN)},
+            options={
+                'nova.conf': configuration.merge(ENABLED, OFTEN, options or {})
+            },
         )
         self.hosts = hosts
 

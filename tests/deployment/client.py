@@ -217,6 +217,68 @@ def start_members(ctxt, groups, count, hints):
         return list(itertools.chain.from_iterable(pool.map(boot, wanted)))
 
 
+def start_alone(ctxt, host, count, groups=()):
+    """Create servers on a host, and wait for them.
+
+    :param count: how many
+    :param groups: UUIDs of server groups; each has one server of these
+    :returns: the UUIDs of the servers
+    """
+    name = flavor(ctxt, uuidutils.generate_uuid(), 1, {}, 1)
+    size = objects.Flavor.get_by_flavor_id(ctxt, name)
+    api = compute_api.API(image_api=_ImageAPI())
+    hints = [{'group': group} for group in groups]
+    hints += [{}] * (count - len(hints))
+
+    def boot(hint):
+        return _create(api, size, 1, scheduler_hints=hint, forced_host=host)
+
+    with futures.ThreadPoolExecutor(16) as pool:
+        servers = list(itertools.chain.from_iterable(pool.map(boot, hints)))
+    places = {*landed(ctxt, servers)}
+    if places != {host}:
+        raise RuntimeError(f'{host}: {places}')
+    return servers
+
+
+def evacuate(ctxt, servers, seconds=500):
+    """Evacuate servers, all at once, and wait for the end of each.
+
+    :param seconds: for how long
+    :returns: for each the status of the migration (``done``; ``error`` where
+        nova-scheduler refused it, ``failed`` where nova-compute did), and its
+        host or the fault
+    """
+    api = compute_api.API(image_api=_ImageAPI())
+
+    def begin(server):
+        with _targeted(ctxt, server) as cell:
+            instance = objects.Instance.get_by_uuid(cell, server)
+            api.evacuate(cell, instance, None, None)
+
+    with futures.ThreadPoolExecutor(len(servers)) as pool:
+        list(pool.map(begin, servers))
+    deadline = time.monotonic() + seconds
+    return [_evacuated(ctxt, server, deadline) for server in servers]
+
+
+def _evacuated(ctxt, server, deadline):
+    while time.monotonic() < deadline:
+        with _targeted(ctxt, server) as cell:
+            [migration] = objects.MigrationList.get_by_filters(
+                cell, {'instance_uuid': server}
+            )
+            instance = objects.Instance.get_by_uuid(cell, server)
+            fault = objects.InstanceFault.get_latest_for_instance(cell, server)
+        if migration.status == 'done' and instance.task_state is None:
+            return 'done', instance.host
+        # conductor and nova-compute save the status first, then the fault.
+        if migration.status in ('error', 'failed') and fault:
+            return migration.status, fault.message
+        time.sleep(0.2)
+    return 'timed out', None
+
+
 def landed(ctxt, servers, seconds=120):
     """Return the host of each server, or the fault it ended in."""
     return [_landed(ctxt, server, seconds)[0] for server in servers]
@@ -295,6 +357,12 @@ def remove(ctxt, servers):
     return True
 
 
+def wait_for_room(ctxt, used=0):
+    """Wait until nova-computes count only so many VCPUs in use."""
+    _wait_for_removal(ctxt, used)
+    return used
+
+
 def _create_group(ctxt, policy, rule):
     rules = {'max_server_per_host': rule} if policy == 'anti-affinity' else {}
     group = objects.InstanceGroup(
@@ -355,6 +423,13 @@ def _cell_of(ctxt, host):
         yield cell
 
 
+@contextlib.contextmanager
+def _targeted(ctxt, server):
+    mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, server)
+    with context.target_cell(ctxt, mapping.cell_mapping) as cell:
+        yield cell
+
+
 def force_down(ctxt, host, down):
     """Tell nova that a compute is down, or that it is not."""
     with _cell_of(ctxt, host) as cell:
@@ -388,8 +463,7 @@ def _remove(ctxt, server):
     report.report_client_singleton().delete_allocation_for_instance(
         ctxt, server, force=True
     )
-    mapping = objects.InstanceMapping.get_by_instance_uuid(ctxt, server)
-    with context.target_cell(ctxt, mapping.cell_mapping) as cell:
+    with _targeted(ctxt, server) as cell:
         instance = objects.Instance.get_by_uuid(cell, server)
         instance.destroy()
     if instance.host:
