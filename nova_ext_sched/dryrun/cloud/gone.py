@@ -94,6 +94,9 @@ def look(
 ) -> Changed:
     """Look up in nova's databases which servers are deleted or moved now.
 
+    The cell where a server was read is asked first, and all cells about those
+    that are not there any more.
+
     :param uuids: of servers that were there before
     :param softly: as in :func:`is_gone`
     """
@@ -101,12 +104,27 @@ def look(
         return Changed(frozenset(), {}, {})
     seen: set[str] = set()
     there: dict[str, typing.Any] = {}
-    for rows in cloud.ask_cells(_select, uuids).values():
-        for row in rows:
-            seen.add(row.uuid)
-            # A move to another cell leaves a row in both cells for a while.
-            if not is_gone(row, softly):
-                there[row.uuid] = row
+
+    def read(answers: Mapping[str, list[typing.Any]]) -> None:
+        for rows in answers.values():
+            for row in rows:
+                seen.add(row.uuid)
+                # A move to another cell leaves a row in both for a while.
+                if not is_gone(row, softly):
+                    there[row.uuid] = row
+
+    by_cell: dict[str, list[str]] = {}
+    for uuid in uuids:
+        if cell := cloud.cell_of_server.get(uuid):
+            by_cell.setdefault(cell, []).append(uuid)
+    read(
+        cloud.ask_cells(
+            lambda cctxt: _select(cctxt, by_cell[cctxt.cell_uuid]),
+            mappings=[cloud.cells[cell] for cell in by_cell],
+        )
+    )
+    if remaining := [uuid for uuid in uuids if uuid not in there]:
+        read(cloud.ask_cells(_select, remaining))
     unknown = bool(cloud.silent_cells)
     return Changed(
         {

@@ -188,6 +188,27 @@ class Snapshot(host_manager.HostManager):
         }
 
     @functools.cached_property
+    def nodes_by_cell(self) -> dict[str, frozenset[str]]:
+        """The UUIDs of the compute nodes with a state, by that of the cell."""
+        found: dict[str, set[str]] = {}
+        for uuid, state in self.states.items():
+            found.setdefault(state.cell_uuid, set()).add(uuid)
+        return {cell: frozenset(nodes) for cell, nodes in found.items()}
+
+    @functools.cached_property
+    def cell_of_server(self) -> dict[str, str]:
+        """The cell of each server that was on a host of a compute node.
+
+        Both by UUID.
+        """
+        return {
+            uuid: cell
+            for cell, found in self._read_by_cell.items()
+            for instances in found.instances.values()
+            for uuid in instances
+        }
+
+    @functools.cached_property
     def unmapped(self) -> set[str]:
         """Names of hosts in no cell mapping.
 
@@ -299,6 +320,10 @@ class Snapshot(host_manager.HostManager):
         return change.copy_aggregates(
             self.aggs_by_id.values(), change.find_dialect()
         )
+
+    def limit_cells(self, number: int) -> None:
+        """Ask no more than so many cells at once from now on."""
+        self._databases.at_once = number
 
     def ask_cells(
         self,

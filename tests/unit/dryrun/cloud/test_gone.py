@@ -62,19 +62,29 @@ class IsGoneTestCase(testtools.TestCase):
 
 
 class FindTestCase(testtools.TestCase):
-    def find(self, *answers, **kwargs):
+    def find(self, *answers, home=None, **kwargs):
         """Return whether a server is gone.
 
         :param answers: of each cell: its rows, or None if it is silent
+        :param home: the number of the cell where it was read
         """
 
-        def ask_cells(select, uuids):
-            self.assertEqual({'a'}, {*uuids})
-            return {n: rows for n, rows in cells if rows is not None}
+        def ask_cells(select, *uuids, mappings=None):
+            asked = [*cells] if mappings is None else mappings
+            if uuids:
+                self.assertEqual([['a']], [*uuids])
+            self.asked += asked
+            return {n: cells[n] for n in asked if cells[n] is not None}
 
-        cells = [*enumerate(answers)]
-        silent = {n: 'away' for n, rows in cells if rows is None}
-        cloud = types.SimpleNamespace(ask_cells=ask_cells, silent_cells=silent)
+        cells = dict(enumerate(answers))
+        self.asked = []
+        silent = {n: 'away' for n, rows in cells.items() if rows is None}
+        cloud = types.SimpleNamespace(
+            ask_cells=ask_cells,
+            silent_cells=silent,
+            cells={n: n for n in cells},
+            cell_of_server={'a': home} if home is not None else {},
+        )
         self.seen = gone.look(cloud, {'a'}, **kwargs)
         return self.seen.gone == {'a'}
 
@@ -93,6 +103,17 @@ class FindTestCase(testtools.TestCase):
         ):
             self.assertIs(expected, self.find(*answers))
         self.assertFalse(self.find([SOFT], softly=False))
+
+    def test_its_cell_is_asked_first(self):
+        for asked, expected, *answers in (
+            ([1], False, [], [THERE]),
+            ([1], False, None, [THERE]),
+            ([1, 0, 1], True, [], [DELETED]),
+            ([1, 0, 1], False, [THERE], [DELETED]),
+            ([1, 0, 1], False, None, []),
+        ):
+            self.assertIs(expected, self.find(*answers, home=1))
+            self.assertEqual(asked, self.asked)
 
     def test_what_is_there(self):
         """Its host, and for how long it is being deleted."""

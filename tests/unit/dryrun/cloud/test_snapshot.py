@@ -213,6 +213,21 @@ class StatesTestCase(testtools.TestCase):
             [*self.manager.cells.values()], mock.ANY, 60
         )
 
+    def test_what_is_in_a_cell(self):
+        first, second = CELLS
+        self.assertEqual(
+            {first: {'a', 'b'}, second: {'c'}}, self.manager.nodes_by_cell
+        )
+        self.manager._read_by_cell = {
+            first: mock.Mock(instances={'a': {'1': 0, '2': 0}, 'b': {}}),
+            second: mock.Mock(instances={'c': {'3': 0}}),
+        }
+        self.assertEqual(
+            {'1': first, '2': first, '3': second}, self.manager.cell_of_server
+        )
+        self.manager.limit_cells(5)
+        self.assertEqual(5, self.manager._databases.at_once)
+
     def test_each_request_has_states_of_its_own(self):
         [first] = self.get('a')
         first.free_ram_mb -= 100
