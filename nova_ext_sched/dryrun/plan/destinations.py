@@ -189,12 +189,13 @@ class Destinations:
             # Ask even if no host passed: a host that refuses now may pass once
             # servers have left it.
             answer = self.cloud.providers.get_candidates(self._ctxt, resources)
+            near = self._list_in_cell(judged)
             refused = {
                 uuid: requests
                 for uuid, requests in query.by_provider(
                     answer.requests
                 ).items()
-                if uuid in self.cloud.states and uuid not in offered
+                if uuid in near and uuid not in offered
             }
         return movable.Shared(spec_obj, judged, offered, refused, resources)
 
@@ -618,6 +619,7 @@ class Destinations:
         if not open_fork:
             return shared.requests
         vacated = open_fork.find_openable(shared.requests) - barred
+        vacated &= self._list_in_cell(shared.judged)
         if not vacated:
             return shared.requests
         opened = shared.opened
@@ -625,6 +627,16 @@ class Destinations:
             known = shared.requests | shared.refused
             opened |= open_fork.open(shared.resources, new, known)
         return shared.requests | {uuid: opened[uuid] for uuid in vacated}
+
+    def _list_in_cell(self, spec_obj: typing.Any) -> Set[str]:
+        """Return the UUIDs of the hosts that nova looks at for a request.
+
+        Placement knows no cells: in its answers are hosts of all of them.
+        """
+        cell = snapshot.get_cell(spec_obj)
+        if cell is None:
+            return self.cloud.states.keys()
+        return self.cloud.nodes_by_cell.get(cell, frozenset())
 
     def _find_first(
         self,
