@@ -27,6 +27,14 @@ class NovaExtSchedError(Exception):
         self.__dict__.update(data)
         super().__init__(self.message.format(**data))
 
+    def __reduce__(self) -> tuple[typing.Any, ...]:
+        # A job sends it to the process that started it.
+        return _remake, (type(self), self.args), self.__dict__
+
+
+def _remake(cls: type[Exception], args: tuple[object, ...]) -> Exception:
+    return cls.__new__(cls, *args)
+
 
 class InvalidValue(NovaExtSchedError, ValueError):
     """A value that somebody wrote is not of the form that it must have.

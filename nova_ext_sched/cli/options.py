@@ -298,3 +298,15 @@ def add_not_to(parser: typing.Any) -> None:
         help='move no server to this host, or to the hosts of this aggregate '
         '(name or UUID; repeatable)',
     )
+
+
+def add_jobs(parser: typing.Any) -> None:
+    """Add ``--jobs``, which has cells worked on at once."""
+    parser.add_argument(
+        '--jobs',
+        metavar='N',
+        type=base.read_amount,
+        default=1,
+        help='work on so many cells at once, each in a process of its own '
+        '(default: 1)',
+    )

@@ -18,6 +18,7 @@ from nova_ext_sched.dryrun.audit import auditor
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import groups
+from nova_ext_sched.dryrun.cloud import jobs
 from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import projects
@@ -143,6 +144,17 @@ def resolve_names(
         parsed_args.server = servers.find_id(cloud, server, project)
     if group := getattr(parsed_args, 'server_group', None):
         parsed_args.server_group = groups.find_id(group, project)
+
+
+def choose_jobs(
+    parsed_args: argparse.Namespace, cloud: snapshot.Snapshot
+) -> int:
+    """Return the number of jobs; say before they begin what they take."""
+    number = jobs.limit(cloud, parsed_args.jobs)
+    if parsed_args.jobs > 1:
+        said = 'All hosts are in one cell: one job works on it.'
+        print(jobs.say(number) if number > 1 else said, file=sys.stderr)
+    return number
 
 
 def make_auditor(

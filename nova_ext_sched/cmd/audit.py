@@ -3,6 +3,7 @@
 """The command ``nova-ext-sched audit``."""
 
 import argparse
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import sys
@@ -51,6 +52,7 @@ class Audit(metrics.Command, scheduler.Lister):
             'listing them',
         )
         options.add_selection(parser)
+        options.add_jobs(parser)
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         return (
@@ -120,13 +122,27 @@ def audit(
     from nova_ext_sched.dryrun.cloud import projects
     from nova_ext_sched.dryrun.cloud import topology
 
+    def collect(
+        standing: Iterable[typing.Any],
+    ) -> list[audit_report.Finding]:
+        findings: list[audit_report.Finding] = []
+        for server in standing:
+            if not parsed_args.summary:
+                findings += _make_findings(server)
+        return findings
+
     with arguments.read_cloud(parsed_args) as cloud:
         auditing = arguments.make_auditor(parsed_args, cloud)
         advance(total=auditing.count())
-        findings: list[audit_report.Finding] = []
-        for server in auditing.judge(advance):
-            if not parsed_args.summary:
-                findings += _make_findings(server)
+        number = arguments.choose_jobs(parsed_args, cloud)
+        if number == 1:
+            findings = collect(auditing.judge(advance))
+        else:
+            findings = [
+                finding
+                for some in auditing.judge_in_jobs(number, collect, advance)
+                for finding in some
+            ]
         auditing.judge_hold()
         hosts = topology.make_documents(cloud)
     found = {one.project for one in findings} | auditing.totals.projects

@@ -30,6 +30,7 @@ class Mend(plan_command.Planner):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         options.add_selection(parser)
+        options.add_jobs(parser)
         super().add_arguments(parser)
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
@@ -48,7 +49,10 @@ def plan(
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
         auditing = arguments.make_auditor(parsed_args, cloud)
         made = mend.make(
-            auditing, advance, selection.find_any(cloud, parsed_args.not_to)
+            auditing,
+            advance,
+            selection.find_any(cloud, parsed_args.not_to),
+            arguments.choose_jobs(parsed_args, cloud),
         )
         hosts = topology.make_documents(cloud)
         totals = auditing.totals

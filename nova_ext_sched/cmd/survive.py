@@ -93,6 +93,23 @@ class Survive(metrics.Command, scheduler.Lister):
                 default=[],
                 help=f'{meaning} (repeatable)',
             )
+        self._add_spares(parser)
+        parser.add_argument(
+            '--count',
+            metavar='N',
+            type=base.read_amount,
+            help='with --flavor: how many more servers must fit before a '
+            'failure would strand one (default: 1)',
+        )
+        parser.add_argument(
+            '--project',
+            metavar='PROJECT',
+            help='name or ID of the project the --flavor servers belong to; '
+            'some policies depend on it',
+        )
+        options.add_jobs(parser)
+
+    def _add_spares(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--spare',
             metavar='HOST|AGGREGATE',
@@ -111,19 +128,6 @@ class Survive(metrics.Command, scheduler.Lister):
             'however full it is (=now: with the servers that it has now), and '
             'plan the moves that empty them',
         )
-        parser.add_argument(
-            '--count',
-            metavar='N',
-            type=base.read_amount,
-            help='with --flavor: how many more servers must fit before a '
-            'failure would strand one (default: 1)',
-        )
-        parser.add_argument(
-            '--project',
-            metavar='PROJECT',
-            help='name or ID of the project the --flavor servers belong to; '
-            'some policies depend on it',
-        )
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         if parsed_args.hold:
@@ -140,6 +144,10 @@ class Survive(metrics.Command, scheduler.Lister):
         if parsed_args.count and not parsed_args.flavor:
             raise base.UsageError(
                 'Name a --flavor: --count is a number of its servers.'
+            )
+        if parsed_args.jobs > 1 and (parsed_args.flavor or parsed_args.hold):
+            raise base.UsageError(
+                '--jobs is for failures alone: leave --flavor and --hold out.'
             )
         self._lose = parsed_args.lose
         if parsed_args.hold:
@@ -294,6 +302,7 @@ def suppose_failures(
                 advance,
                 parsed_args.project,
                 spares,
+                arguments.choose_jobs(parsed_args, cloud),
             )
     if down:
         names = messages.first_few(sorted(down, key=messages.in_order))

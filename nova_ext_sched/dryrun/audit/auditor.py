@@ -3,8 +3,11 @@
 """Judges every server of every cell by the enabled policies."""
 
 import collections
+from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
+import functools
 import typing
 
 from nova_ext_sched import exception
@@ -15,11 +18,14 @@ from nova_ext_sched.dryrun.audit import totals
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import holding
+from nova_ext_sched.dryrun.cloud import jobs
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.policy import failover
+
+T = typing.TypeVar('T')
 
 _NO_MOVE = ', and nova cannot move it either'
 _CREDENTIALS = (
@@ -54,7 +60,8 @@ class Auditor:
         judged = self.policies.names
         is_held = failover.DECLARATION.name in judged
         held = self.policies.held if is_held else frozenset[str]()
-        self.totals = totals.Totals(judged, held)
+        self._make_totals = functools.partial(totals.Totals, judged, held)
+        self.totals = self._make_totals()
         self._is_whole = is_held and hosts is None and project is None
         self._reader = servers.Reader(cloud, hosts, project)
         self._counts: dict[str, dict[str, int]] = {}
@@ -69,8 +76,19 @@ class Auditor:
         self._counts = self._reader.count()
         return sum(sum(counts.values()) for counts in self._counts.values())
 
+    def list_cells(self) -> list[str]:
+        """Return the cells with servers to judge; after :meth:`count`.
+
+        By UUID; with the most servers first.
+        """
+        return sorted(
+            self._counts, key=lambda cell: -sum(self._counts[cell].values())
+        )
+
     def judge(
-        self, advance: progress.Advance = progress.silent
+        self,
+        advance: progress.Advance = progress.silent,
+        of_cells: Iterable[str] | None = None,
     ) -> Iterator[policies.Standing]:
         """Yield servers with violations, as they are found; after `count`.
 
@@ -78,15 +96,68 @@ class Auditor:
         follows.
 
         :param advance: called after each server
+        :param of_cells: UUIDs of the cells; None for all
         """
-        for cell, counts in self._counts.items():
+        for cell in self._counts if of_cells is None else of_cells:
             try:
-                for host in counts:
+                for host in self._counts[cell]:
                     for standing in self._judge_host(cell, host):
                         self.totals.add(standing)
                         if standing.violated:
                             yield standing
                         advance()
+            except cells.CellFailed:
+                continue
+
+    def judge_in_jobs(
+        self,
+        number: int,
+        collect: Callable[[Iterable[policies.Standing]], T],
+        advance: progress.Advance = progress.silent,
+    ) -> Iterator[T]:
+        """Judge as :meth:`judge`, each cell in one of several processes.
+
+        :param number: of jobs
+        :param collect: called with what :meth:`judge` yields of a cell
+        :returns: what that returned, in the order of :meth:`judge`
+        :raises .jobs.JobFailed: a job died
+        """
+
+        def work(
+            cell: str, advance: progress.Advance
+        ) -> tuple[T, totals.Totals]:
+            self.totals = self._make_totals()
+            return collect(self.judge(advance, [cell])), self.totals
+
+        parts = self.list_cells()
+        ended = {
+            parts[index]: found
+            for index, found in jobs.run(
+                self.cloud, parts, work, number, advance
+            )
+        }
+        for cell in self._counts:
+            found, counted = ended[cell]
+            self.totals.merge(counted)
+            yield found
+
+    def judge_again(
+        self, wanted: Iterable[tuple[str, str, str]]
+    ) -> Iterator[policies.Standing]:
+        """Yield servers with violations among those that another has judged.
+
+        They are not counted again.
+
+        :param wanted: for each, the UUID of its cell, its host and its UUID
+        """
+        by_host: dict[tuple[str, str], list[str]] = {}
+        for cell, host, uuid in wanted:
+            by_host.setdefault((cell, host), []).append(uuid)
+        for (cell, host), uuids in by_host.items():
+            try:
+                for standing in self._judge_host(cell, host, uuids):
+                    if standing.violated:
+                        yield standing
             except cells.CellFailed:
                 continue
 
@@ -105,10 +176,15 @@ class Auditor:
             if kept is not None:
                 self.totals.lacking, self.totals.kept = kept
 
-    def _judge_host(self, cell: str, host: str) -> Iterator[policies.Standing]:
-        """Yield the servers of one host, without those gone meanwhile."""
+    def _judge_host(
+        self, cell: str, host: str, wanted: Collection[str] | None = None
+    ) -> Iterator[policies.Standing]:
+        """Yield the servers of one host, without those gone meanwhile.
+
+        :param wanted: UUIDs of the only ones; None for all
+        """
         unknown: dict[str, policies.Standing] = {}
-        for standing in self._read(cell, host):
+        for standing in self._read(cell, host, wanted):
             standing.violated = list(self.policies.judge(standing))
             if len(standing.policies) < len(standing.violated):
                 unknown[standing.uuid] = standing
@@ -117,13 +193,16 @@ class Auditor:
         deleted = gone.find(self.cloud, unknown.keys())
         yield from (unknown[uuid] for uuid in unknown if uuid not in deleted)
 
-    def _read(self, cell: str, host: str) -> Iterator[policies.Standing]:
+    def _read(
+        self, cell: str, host: str, wanted: Collection[str] | None = None
+    ) -> Iterator[policies.Standing]:
         """Yield the servers of one host, each with its request.
 
         :raises cells.CellFailed: the database stops answering
         """
         on_host = self._reader.list_on(cell, host)
-        for stored in self._reader.read_on(cell, host, on_host, ['flavor']):
+        there = [uuid for uuid in on_host if wanted is None or uuid in wanted]
+        for stored in self._reader.read_on(cell, host, there, ['flavor']):
             # A HostState as HostManager makes it, but without a compute node,
             # because a host without nova-compute may still hold servers.
             state = self.cloud.host_state_cls(host, host, cell)

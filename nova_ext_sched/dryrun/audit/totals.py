@@ -67,6 +67,21 @@ class Totals:
             self._servers[place] += 1
             self._policies.update((*place, policy) for policy in violated)
 
+    def merge(self, other: 'Totals') -> None:
+        """Count the servers that another has counted, too."""
+        self.servers += other.servers
+        self.violating += other.violating
+        self.several += other.several
+        self.not_judged += other.not_judged
+        for counts, more in (
+            (self.policies, other.policies),
+            (self.in_use, other.in_use),
+        ):
+            for name, number in more.items():
+                counts[name] = counts.get(name, 0) + number
+        self._servers.update(other._servers)
+        self._policies.update(other._policies)
+
     @property
     def by_host(self) -> dict[str, int]:
         """The numbers of servers that violate a policy, by host."""

@@ -47,9 +47,12 @@ class Cells:
     hangs                        it is asked again when its answer has come,
                                  or after :data:`REMEMBERED`
     ===========================  ============================================
+
+    :ivar at_once: how many are asked at once; None for all
     """
 
     def __init__(self) -> None:
+        self.at_once: int | None = None
         # What cells have not answered yet, by the UUID of the cell.
         self._hanging: dict[str, _Hanging] = {}
 
@@ -69,12 +72,34 @@ class Cells:
         :param select: called with a nova RequestContext of the cell, in a
             thread of its own (a green one where nova has those); it must
             change nothing, because nobody ends a thread that hangs
-        :param seconds: the cells have that long, together
+        :param seconds: those that are asked at once have that long, together
         :param context: whose; by default an administrator's
         :returns: what the calls returned, and why the other cells have no
             answer, both by UUID of the cell
         """
-        context = context or nova_context.get_admin_context()
+        mappings = [*mappings]
+        step = self.at_once or len(mappings) or 1
+        returned: dict[str, typing.Any] = {}
+        failed: dict[str, Exception] = {}
+        for start in range(0, len(mappings), step):
+            answers, problems = self._ask(
+                mappings[start : start + step],
+                select,
+                seconds,
+                context or nova_context.get_admin_context(),
+            )
+            returned |= answers
+            failed |= problems
+        return returned, failed
+
+    def _ask(
+        self,
+        mappings: Iterable[typing.Any],
+        select: Callable[[typing.Any], typing.Any],
+        seconds: float,
+        context: typing.Any,
+    ) -> tuple[dict[str, typing.Any], dict[str, Exception]]:
+        """Ask some cells, all at once; see :meth:`ask`."""
         problem = NoAnswerError(f'no answer in {seconds} seconds')
         answers: dict[str, futures.Future[typing.Any]] = {}
         returned: dict[str, typing.Any] = {}

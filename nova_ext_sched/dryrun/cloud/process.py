@@ -12,12 +12,17 @@ import contextlib
 import functools
 import inspect
 import logging
+import time
 import typing
 
 from oslo_config import cfg
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+
+#: Seconds of CPU that whoever started this process had taken by then, where it
+#: goes on with that one's work.
+seconds_before = 0.0
 
 
 class NoConfiguration(exception.InvalidValue):
@@ -93,6 +98,31 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
     from nova_ext_sched.queries import placement
 
     placement.current.seconds = 0
+
+
+def end_threads() -> None:
+    """End nova's idle threads, of which a fork would have none."""
+    try:
+        from nova import thread_pool_factory
+    except ImportError:
+        # nova 33 and before: these are greenlets.
+        return
+    thread_pool_factory.reset_all_executors()
+
+
+def renew_hub() -> None:
+    """Give a fork a hub of its own, if it has greenlets."""
+    from oslo_utils import eventletutils
+
+    if eventletutils.is_monkey_patched('thread'):
+        from eventlet import hubs  # type: ignore[import-not-found]
+
+        hubs.use_hub()
+
+
+def count_seconds() -> float:
+    """Return the seconds of CPU that the work has taken so far."""
+    return seconds_before + time.process_time()
 
 
 def say_cloud() -> str:

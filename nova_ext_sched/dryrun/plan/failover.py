@@ -36,7 +36,7 @@ class Failover:
         self._hosts: list[str] = []
         self._movables: dict[str, movable.Movable] = {}
         self._homes: dict[str, str] = {}
-        for failure, evacuated in survival.fail(failures, advance):
+        for failure, _, evacuated in survival.fail(failures, advance):
             if not failure.without_room:
                 self._hosts.append(failure.failure)
             for uuid, prepared in evacuated.movables.items():

@@ -2,6 +2,7 @@
 
 """Plans the moves of servers that violate a policy."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Set
 import copy
@@ -26,6 +27,7 @@ def make(
     auditing: auditor.Auditor,
     advance: progress.Advance = progress.silent,
     not_to: Set[str] = frozenset(),
+    number: int = 1,
 ) -> plans.Plan:
     """Plan the moves after which the given servers violate no policy.
 
@@ -36,10 +38,12 @@ def make(
     :param auditing: finds the servers
     :param advance: called after each server that is judged, and then planned
     :param not_to: names of hosts that get no server
+    :param number: of jobs that judge servers
     :raises placement.PlacementFailed: placement does not answer
+    :raises .jobs.JobFailed: a job died
     """
     advance(total=auditing.count())
-    violating = [one for one in auditing.judge(advance) if one.policies]
+    violating = _find_violating(auditing, number, advance)
     violating.sort(key=lambda one: -len(one.policies))
     barred = set(not_to)
     if CONF.nova_ext_sched.failover_takes:
@@ -71,6 +75,30 @@ def make(
     advance(label='Planning moves', total=len(violating))
     prepare = functools.partial(departures.prepare, places)
     return planner.plan(places, goal, prepare, advance)
+
+
+def _find_violating(
+    auditing: auditor.Auditor, number: int, advance: progress.Advance
+) -> list[policies.Standing]:
+    """Return the servers that violate a policy, cell by cell."""
+    if number == 1:
+        return [one for one in auditing.judge(advance) if one.policies]
+
+    def collect(
+        standing: Iterable[policies.Standing],
+    ) -> list[tuple[str, str, str]]:
+        return [
+            (one.host_state.cell_uuid, one.host, one.uuid)
+            for one in standing
+            if one.policies
+        ]
+
+    # What nova has of a server would be costly to send; few violate one.
+    return [
+        standing
+        for of_cell in auditing.judge_in_jobs(number, collect, advance)
+        for standing in auditing.judge_again(of_cell)
+    ]
 
 
 def is_mended(

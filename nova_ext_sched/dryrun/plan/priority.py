@@ -90,6 +90,15 @@ class Priorities:
             f'{messages.quoted(next(iter(self._unread.values())))}.'
         ]
 
+    def take_unread(self) -> dict[str, str]:
+        """Return the values that cannot be read, by server; forget them."""
+        taken, self._unread = self._unread, {}
+        return taken
+
+    def add_unread(self, values: Mapping[str, str]) -> None:
+        """Note what another process could not read."""
+        self._unread |= values
+
     def read(self, spec_obj: typing.Any, instance: typing.Any = None) -> int:
         """Return a server's priority.
 

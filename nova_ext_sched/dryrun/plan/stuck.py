@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from collections.abc import Set
 import dataclasses
-import time
 import typing
 
 from nova_ext_sched import fields
@@ -98,7 +97,7 @@ class Adviser:
             self._tries -= 1
             return sum(one.host != here for one in remaining)
 
-        begun = time.process_time()
+        begun = process.count_seconds()
         spent = self.places.seconds_tried
         seconds = min(_MOST_SECONDS, (begun - spent) * _SHARE - spent)
         smaller = ''
@@ -116,7 +115,7 @@ class Adviser:
             advice.Bounds(self._tries, seconds),
             self.never_given_up,
         )
-        self.places.seconds_tried += time.process_time() - begun
+        self.places.seconds_tried += process.count_seconds() - begun
         return acts
 
 

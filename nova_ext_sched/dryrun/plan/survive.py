@@ -4,6 +4,7 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from collections.abc import Set
 import dataclasses
 import gc
 import itertools
+import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
@@ -18,6 +20,7 @@ from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import holding
+from nova_ext_sched.dryrun.cloud import jobs
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -36,12 +39,24 @@ _MOST_TRIED = 200
 _MOST_SHOWN = 3
 
 
+class Failed(typing.NamedTuple):
+    """A failure, and what became of its servers.
+
+    :ivar deleted: the servers that were deleted meanwhile
+    :ivar evacuated: how it was evacuated; without servers if that was in
+        another process
+    """
+
+    failure: plans.Failure
+    deleted: list[plans.Leaving]
+    evacuated: spare.Evacuated
+
+
 class Survival:
     """Lets hosts fail, one failure after the other.
 
     :param places: the destinations of servers
     :param spares: names of hosts that are enabled only if a failure needs them
-    :ivar deleted: the servers that were deleted meanwhile, by UUID
     """
 
     def __init__(
@@ -58,7 +73,6 @@ class Survival:
         for cell, counts in places.reader.count().items():
             for host, count in counts.items():
                 self._counts.setdefault(host, {})[cell] = count
-        self.deleted: dict[str, plans.Leaving] = {}
 
     def find(
         self,
@@ -98,37 +112,95 @@ class Survival:
         self,
         failures: Mapping[str, Set[str]],
         advance: progress.Advance = progress.silent,
-    ) -> Iterator[tuple[plans.Failure, spare.Evacuated]]:
-        """Yield the outcome of each failure, with the servers read for it.
+    ) -> Iterator[Failed]:
+        """Yield the outcome of each failure.
 
         :param failures: the result of :meth:`find`
         :param advance: called after each server
         :raises placement.PlacementFailed: placement does not answer
         """
-        advance(
-            total=sum(
-                count
-                for hosts in failures.values()
-                for host in hosts
-                for count in self._counts.get(host, {}).values()
-            )
-        )
+        advance(total=sum(map(self._count, failures.values())))
         bad: list[str] = []
         for name, hosts in failures.items():
             # A cell that stops answering is in the snapshot's faults.
             try:
-                failure, evacuated = self._fail(name, hosts, advance)
+                failed = self._fail(name, hosts, advance)
             except cells.CellFailed:
                 continue
-            if failure.lost:
-                bad.append(name)
-                shown = messages.first_few(bad, _MOST_SHOWN)
-                advance(steps=0, label=f'{len(bad)} cannot fail: {shown}')
-            yield failure, evacuated
+            _note_bad(failed.failure, bad, advance)
+            yield failed
+
+    def fail_in_jobs(
+        self,
+        failures: Mapping[str, Set[str]],
+        number: int,
+        advance: progress.Advance = progress.silent,
+    ) -> Iterator[Failed]:
+        """Yield the same as :meth:`fail`, found in several processes.
+
+        :param number: of jobs
+        :raises .jobs.JobFailed: a job died
+        """
+        priorities = self._places.priorities
+
+        def work(
+            part: Sequence[str], advance: progress.Advance
+        ) -> list[tuple[Failed, Mapping[str, str]]]:
+            return [
+                (
+                    failed._replace(
+                        evacuated=failed.evacuated._replace(movables={})
+                    ),
+                    priorities.take_unread(),
+                )
+                for failed in self.fail(
+                    {name: failures[name] for name in part}, advance
+                )
+            ]
+
+        advance(total=sum(map(self._count, failures.values())))
+        parts = self._split(failures)
+        bad: list[str] = []
+        ended: dict[str, tuple[Failed, Mapping[str, str]]] = {}
+        for _, found in jobs.run(
+            self._places.cloud, parts, work, number, advance
+        ):
+            for failed, unread in found:
+                _note_bad(failed.failure, bad, advance)
+                ended[failed.failure.failure] = failed, unread
+        for name in failures:
+            if name in ended:
+                failed, unread = ended[name]
+                priorities.add_unread(unread)
+                yield failed
+
+    def _split(self, failures: Mapping[str, Set[str]]) -> list[list[str]]:
+        """Return the names of failures, those of one cell together.
+
+        :returns: the most servers first
+        """
+        parts: dict[object, list[str]] = {}
+        for name, hosts in failures.items():
+            of_cells = {
+                cell for host in hosts for cell in self._counts.get(host, ())
+            }
+            key = tuple(of_cells) if len(of_cells) == 1 else name
+            parts.setdefault(key, []).append(name)
+        return sorted(
+            parts.values(),
+            key=lambda names: (
+                -sum(self._count(failures[one]) for one in names)
+            ),
+        )
+
+    def _count(self, hosts: Iterable[str]) -> int:
+        """Return how many servers hosts have."""
+        counts = self._counts
+        return sum(sum(counts.get(host, {}).values()) for host in hosts)
 
     def _fail(
         self, name: str, hosts: Set[str], advance: Callable[[], object]
-    ) -> tuple[plans.Failure, spare.Evacuated]:
+    ) -> Failed:
         leaving, deleted, movables = self.prepare(hosts)
         enabled = self._find_enabled(leaving, movables, hosts)
         goal = planner.Goal(
@@ -138,7 +210,6 @@ class Survival:
         )
         plan = planner.plan(self._places, goal, lambda *_: movables, advance)
         deleted += plan.deleted_meanwhile
-        self.deleted |= {server.server: server for server in deleted}
         failure = plans.Failure(
             name,
             sorted(hosts),
@@ -151,7 +222,8 @@ class Survival:
             failure, causes=plans.count_causes(failure.lost)
         )
         stuck = {server.server for server in plan.without_place}
-        return failure, spare.Evacuated(name, hosts, movables, stuck)
+        evacuated = spare.Evacuated(name, hosts, movables, stuck)
+        return Failed(failure, deleted, evacuated)
 
     def prepare(
         self, hosts: Set[str]
@@ -221,6 +293,16 @@ class Survival:
         return spares
 
 
+def _note_bad(
+    failure: plans.Failure, bad: list[str], advance: progress.Advance
+) -> None:
+    """Show a failure that strands servers beside those before it."""
+    if failure.lost:
+        bad.append(failure.failure)
+        shown = messages.first_few(bad, _MOST_SHOWN)
+        advance(steps=0, label=f'{len(bad)} cannot fail: {shown}')
+
+
 def make(
     cloud: snapshot.Snapshot,
     flavors: Sequence[str] = (),
@@ -230,6 +312,7 @@ def make(
     advance: progress.Advance = progress.silent,
     project: str | None = None,
     spares: Set[str] = frozenset(),
+    number: int = 1,
 ) -> plans.Outcome:
     """Return the outcome of failures.
 
@@ -238,6 +321,7 @@ def make(
     :param by: see :meth:`Survival.find`; ``hosts`` and ``aggregates`` too
     :param advance: called after each server
     :param spares: see :class:`Survival`
+    :param number: of jobs; one if there are flavors
     :raises exception.InvalidValue: what is named does not exist, or nova-api
         would refuse such a server
     :raises placement.PlacementFailed: placement does not answer
@@ -257,12 +341,18 @@ def make(
         # As capacity does: these objects stay until the process ends.
         gc.freeze()
     with_servers: list[plans.Failure] = []
+    deleted: dict[str, plans.Leaving] = {}
     evacuated: list[spare.Evacuated] = []
-    for failure, known in survival.fail(failures, advance):
-        if failure.servers:
-            with_servers.append(failure)
+    for failed in (
+        survival.fail(failures, advance)
+        if number == 1
+        else survival.fail_in_jobs(failures, number, advance)
+    ):
+        if failed.failure.servers:
+            with_servers.append(failed.failure)
+        deleted |= {one.server: one for one in failed.deleted}
         if rooms:
-            evacuated.append(known)
+            evacuated.append(failed.evacuated)
     for counted in rooms:
         counted.check(evacuated)
     kept = None
@@ -272,7 +362,7 @@ def make(
     return plans.Outcome(
         with_servers,
         [counted.make_room() for counted in rooms],
-        [*survival.deleted.values()],
+        [*deleted.values()],
         [f'{remark}.'] * bool(remark) + places.priorities.remarks,
         cloud.faults,
         cloud.services_of(plans.name_hosts(with_servers)),

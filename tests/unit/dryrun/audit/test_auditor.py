@@ -5,6 +5,7 @@ from unittest import mock
 
 import ddt
 from nova import objects
+from oslo_utils import eventletutils
 import testtools
 
 from nova_ext_sched import exception
@@ -46,8 +47,10 @@ class AuditorTestCase(testtools.TestCase):
         self.read = []
         silent = {n: why for n, why in cells.items() if isinstance(why, str)}
 
-        def read(cell, host):
+        def read(cell, host, wanted):
             for one in cells[cell]:
+                if wanted is not None and one.uuid not in wanted:
+                    continue
                 if isinstance(one, Exception):
                     # As a Snapshot does.
                     silent[cell] = one.cause
@@ -98,6 +101,41 @@ class AuditorTestCase(testtools.TestCase):
         self.assertEqual(['1', '3'], found)
         totals = auditing.totals
         self.assertEqual((3, 1), (totals.servers, totals.not_judged))
+
+    def test_jobs(self):
+        """As of one process, with the numbers and in the order."""
+        if eventletutils.is_monkey_patched('thread'):
+            self.skipTest('another test has patched multiprocessing too late')
+        of_cells = {
+            'a': [server('1')],
+            'b': [server('2'), server('3'), server('5')],
+            'c': [server('7'), server('4')],
+        }
+        alone = self.make(**of_cells)
+        self.assertEqual(6, alone.count())
+        expected = [one.uuid for one in alone.judge()]
+        auditing = self.make(**of_cells)
+        auditing.cloud.cells = of_cells
+        auditing.count()
+        self.assertEqual(['b', 'c', 'a'], auditing.list_cells())
+        found = [
+            uuid
+            for some in auditing.judge_in_jobs(
+                2, lambda standing: [one.uuid for one in standing]
+            )
+            for uuid in some
+        ]
+        self.assertEqual(expected, found)
+        self.assertEqual([], self.read)
+        self.assertEqual(vars(alone.totals), vars(auditing.totals))
+        wanted = [
+            ('b', 'host1', '3'),
+            ('b', 'host1', '2'),
+            ('c', 'host1', '7'),
+        ]
+        again = [one.uuid for one in auditing.judge_again(wanted)]
+        self.assertEqual(['3', '7'], again)
+        self.assertEqual(6, auditing.totals.servers)
 
     def test_stream(self):
         """A finding is there before the next server is read."""

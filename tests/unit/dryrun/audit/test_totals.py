@@ -49,6 +49,19 @@ class TotalsTestCase(testtools.TestCase):
         self.assertEqual(expected, lines)
         self.assertEqual(['a', 'c'], list(lines[0][3]))
 
+    def test_merge(self):
+        """As if one had counted all; a policy with a suffix comes in turn."""
+        expected = totals.Totals(['a', 'b'], {'host1'})
+        merged = totals.Totals(['a', 'b'], {'host1'})
+        for found in (['b'], [], ['a', 'b-by-hint'], [policies.NOT_JUDGED]):
+            part = totals.Totals(['a', 'b'], {'host1'})
+            for one in (expected, part):
+                one.add(make_server(found, ['rack1']))
+            merged.merge(part)
+        self.assertEqual(vars(expected), vars(merged))
+        self.assertEqual([*expected.policies], [*merged.policies])
+        self.assertEqual([*expected.lines()], [*merged.lines()])
+
     def test_hosts_that_are_to_be_free(self):
         self.totals = totals.Totals(['a'], {'host1', 'host2'})
         self.add([], 'spare')

@@ -49,6 +49,19 @@ class AskTestCase(testtools.TestCase):
         expected = ({uuid: uuid for uuid in (uuids.first, uuids.second)}, {})
         self.assertEqual(expected, self.ask())
 
+    def test_some_at_once(self):
+        busy = threading.Lock()
+
+        def work():
+            self.assertTrue(busy.acquire(blocking=False))
+            time.sleep(0.1)
+            busy.release()
+
+        self.instead = dict.fromkeys((uuids.first, uuids.second), work)
+        self.cells.at_once = 1
+        expected = ({uuid: uuid for uuid in (uuids.first, uuids.second)}, {})
+        self.assertEqual(expected, self.ask())
+
     def test_nobody(self):
         self.mappings = []
         self.assertEqual(({}, {}), self.ask())

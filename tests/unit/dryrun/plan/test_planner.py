@@ -16,6 +16,7 @@ from nova import exception as nova_exception
 from nova import objects
 
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.plan import stuck
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
@@ -163,7 +164,7 @@ class PlannerTestCase(PlanTestCase):
 
         with (
             mock.patch.object(stuck.advice, 'find', find),
-            mock.patch.object(stuck.time, 'process_time', lambda: now[0]),
+            mock.patch.object(process, 'count_seconds', lambda: now[0]),
         ):
             self.small.drain('h1=30 a=5 b=6 c=7 d=8; h2=4', 'h1')
         # Of a hundred seconds eight: three times three are more.

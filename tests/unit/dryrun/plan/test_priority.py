@@ -73,6 +73,11 @@ class PrioritiesTestCase(testtools.TestCase):
         self.assertEqual(750, self.read('HA_Enabled', 'maybe\n', None, 'yes'))
         [remark] = self.priorities.remarks
         self.assertIn("yes or no in HA_Enabled, got 'maybe\\n'.", remark)
+        # Of another process.
+        unread = self.priorities.take_unread()
+        self.assertEqual([], self.priorities.remarks)
+        self.priorities.add_unread(unread)
+        self.assertEqual([remark], self.priorities.remarks)
         self.assertEqual(500, self.read('HA_Enabled'))
         self.assertEqual([], self.priorities.remarks)
         # One that is yet to come has nothing but its flavor.

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Several jobs answer as one does, on cells that groups and storage join."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+
+from tests.benchmarks import many_hosts
+from tests.benchmarks import process
+from tests.functional import base
+from tests.functional import sharing
+
+HOSTS = [f'host{number}' for number in range(1, 9)]
+#: After it, servers of every cell violate a policy.
+ISOLATED = ('--aggregate-property', 'odd', 'trait:CUSTOM_A=required')
+
+
+class JobsTestCase(sharing.StorageMixin, base.CloudTestCase):
+    NUMBER_OF_CELLS = 4
+    weights = {host: 900 - 100 * number for number, host in enumerate(HOSTS)}
+    cells = {
+        host: f'cell{number % 4 + 1}' for number, host in enumerate(HOSTS)
+    }
+    hosts = len(HOSTS)
+    engine = many_hosts.ManyHostsTestCase.engine
+
+    def setUp(self):
+        super().setUp()
+        self.share(60, *HOSTS[:6])
+        # Each rack has hosts of several cells.
+        for rack in range(3):
+            name = f'rack{rack}'
+            self.aggregate(name, HOSTS[rack::3], failure_domain=name)
+        self.aggregate('odd', HOSTS[::2])
+        disk = self.flavor(vcpu=2, disk=10)
+        spread = self.create_group()
+        hint = {'different_failure_domain': ['true']}
+        for host in HOSTS[1:4]:
+            self.boot(host=host, hints={'group': spread, **hint})
+        pair = self.create_group(policy='affinity')
+        for _ in range(2):
+            self.boot(host='host5', hints={'group': pair})
+        # A request that names a host gets nothing of what hosts share.
+        for _ in range(3):
+            self.boot(flavor=disk)
+        # host1 has more than the other one of its cell takes.
+        large = self.flavor(vcpu=4)
+        for host in HOSTS:
+            self.boot(host=host, flavor=large)
+        self.processes = self.useFixture(process.Processes(self))
+
+    def ask(self, *words):
+        answer = self.processes.run(*words, '-f', 'json')
+        self.assertIn(answer.status, (0, 3), answer.err)
+        document = json.loads(answer.out)
+        self.assertEqual([], document['faults'])
+        for name in ('time', 'command'):
+            del document[name]
+        return answer, document
+
+    def test_documents_are_equal(self):
+        for words in (
+            ('survive',),
+            ('survive', '--lose', 'domain'),
+            ('survive', '--spare', 'host8'),
+            ('audit', *ISOLATED),
+            ('audit', '--summary', *ISOLATED),
+            ('mend', *ISOLATED),
+        ):
+            one, expected = self.ask(*words)
+            for number in (2, 4) if words != ('survive',) else (2, 4, 9):
+                answer, document = self.ask(*words, '--jobs', str(number))
+                self.assertEqual(expected, document)
+                self.assertEqual(one.status, answer.status)
+                said = f'{min(number, 4)} jobs take at most '
+                self.assertIn(said, answer.err)
+            if words[0] == 'survive':
+                # There is something to say of both kinds.
+                failures = expected['failures']
+                self.assertTrue(any(f['causes'] for f in failures))
+                self.assertTrue(any(f['moves'] for f in failures))
+            else:
+                self.assertEqual(3, answer.status)
+
+    def test_interrupted(self):
+        """However it ends, no job is left."""
+        command = subprocess.Popen(
+            [
+                *(sys.executable, '-m', 'nova_ext_sched.cli.main', 'survive'),
+                *('--config-file', self.processes.folder / 'nova.conf'),
+                *('--jobs', '2', '-f', 'json'),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        seen = psutil.Process(command.pid)
+        while len(started := seen.children()) < 2:
+            self.assertIsNone(command.poll())
+            time.sleep(0.01)
+        command.send_signal(signal.SIGINT)
+        _, err = command.communicate()
+        self.assertEqual(130, command.returncode)
+        self.assertTrue(err.endswith('interrupted\n'), err)
+        self.assertNotIn('Traceback', err)
+        self.assertEqual([], [one for one in started if one.is_running()])
