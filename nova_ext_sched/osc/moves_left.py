@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads the servers on the hosts to be empty, after the moves."""
+"""Reads the servers on the hosts to be emptied, after the moves."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -17,7 +17,7 @@ from nova_ext_sched.osc import moves_words
 
 @dataclasses.dataclass(frozen=True)
 class Left:
-    """A server on a host that is to be empty, and that no move names.
+    """A server still on a host to be emptied, and not in the report so far.
 
     :ivar why: if it is being deleted, a text that says so, and what to do;
         else empty: it came there after the plan was made

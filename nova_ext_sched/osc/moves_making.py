@@ -59,7 +59,7 @@ class Making(moves_seen.Seen):
     """A move in progress.
 
     :ivar refused: the step whose request nova refused, and the exception
-    :ivar again: decides whether a "No valid host" is worth another request
+    :ivar again: the further requests after "No valid host was found"
     :ivar asked_as: the server's status and host when nova was last asked for
         the move
     """
@@ -140,7 +140,7 @@ class Making(moves_seen.Seen):
         self.move.actual = moves_step.BEGINNINGS[step] or self.move.method
 
     def _is_request_due(self) -> bool:
-        """Return whether to send the request now."""
+        """Return whether a request may be sent now."""
         sent = self.unanswered
         is_quiet = sent is None or self.now - sent >= QUIET
         return not self.is_dry and is_quiet and self.again.is_due(self.now)
@@ -150,6 +150,7 @@ class Making(moves_seen.Seen):
 
         :returns: None if nova refused the request
         """
+        # Between two requests after a "No valid host", nothing is sent.
         if not self.again.is_due(self.now):
             return (
                 'nova found no host for it, and is asked again within a minute'

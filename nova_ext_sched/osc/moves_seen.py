@@ -116,7 +116,7 @@ class Seen:
         )
 
     def _has_stalled(self) -> bool:
-        """Return whether nova has lost the own migration for long.
+        """Return whether nova has lost the move's migration for long.
 
         An unheard request never counts: nothing shows whether it is lost, or
         nova-conductor is only slow.
