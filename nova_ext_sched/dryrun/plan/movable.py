@@ -223,7 +223,10 @@ class Migration:
         states = self._cloud.states
         source = states[self.node]
         differing: dict[str, list[str]] = {}
-        for state in map(states.__getitem__, nodes):
+        for state in sorted(
+            map(states.__getitem__, nodes),
+            key=lambda state: messages.in_order(state.host),
+        ):
             attr = self._compare(state)
             if attr is None:
                 return ''
