@@ -293,10 +293,10 @@ class Holding:
             if not lacking:
                 name = messages.clean(other)
                 if other in full:
-                    return f'{name} would, and cannot be emptied'
+                    return f'{name} could, but cannot be emptied'
                 if other not in self.shapes.open:
-                    return f'{name} would, and is not enabled and up'
-                return f'{name} would, and is needed for another'
+                    return f'{name} could, but is not enabled and up'
+                return f'{name} could, but is needed for another'
             if nearest is None or len(lacking) < nearest[0]:
                 nearest = len(lacking), [other, *lacking]
         if nearest is None:

@@ -70,6 +70,8 @@ class DrainTestCase(small.TestCase):
         (('qemu', 4),
          'of another type than qemu (h3: xen) or older than 5 (h2: 4)',
          ('xen', 5)),
+        (('xen', 4), 'of another type than qemu (h2: xen, h3: xen)',
+         ('xen', 5)),
     )  # fmt: skip
     @ddt.unpack
     def test_hypervisors(self, second, said, third=None):
