@@ -39,7 +39,7 @@ class MendTestCase(testtools.TestCase):
         configure.assert_called_once()
         read.assert_called_once_with(None, True)
         make.assert_called_once_with(read.return_value, [], [], [], None)
-        planned.assert_called_once_with(judged, mock.ANY, set())
+        planned.assert_called_once_with(judged, mock.ANY, set(), 1)
         return status
 
     @ddt.data(
