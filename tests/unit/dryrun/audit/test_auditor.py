@@ -105,7 +105,7 @@ class AuditorTestCase(testtools.TestCase):
     def test_jobs(self):
         """As of one process, with the numbers and in the order."""
         if eventletutils.is_monkey_patched('thread'):
-            self.skipTest('another test has patched multiprocessing too late')
+            self.skipTest('AloneTestCase of test_jobs runs it')
         of_cells = {
             'a': [server('1')],
             'b': [server('2'), server('3'), server('5')],

@@ -4,6 +4,8 @@ import collections
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 import types
 from unittest import mock
@@ -26,11 +28,33 @@ class LocalError(Exception):
         super().__init__(f'{first} and {second}')
 
 
+class AloneTestCase(testtools.TestCase):
+    """The tests of jobs in a process that no other test has patched.
+
+    eventlet patches a process for good, and multiprocessing only if that was
+    not imported before.
+    """
+
+    def test_jobs(self):
+        if not eventletutils.is_monkey_patched('thread'):
+            self.skipTest('they run in this process')
+        done = subprocess.run(
+            [
+                *(sys.executable, '-W', 'ignore', '-m', 'testtools.run'),
+                'tests.unit.dryrun.cloud.test_jobs.JobsTestCase',
+                'tests.unit.dryrun.audit.test_auditor.AuditorTestCase',
+            ],
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+
+
 class JobsTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         if eventletutils.is_monkey_patched('thread'):
-            self.skipTest('another test has patched multiprocessing too late')
+            self.skipTest('AloneTestCase runs it')
         self.cloud = types.SimpleNamespace(
             cells=dict.fromkeys('abcdefgh'),
             silent_cells={},
