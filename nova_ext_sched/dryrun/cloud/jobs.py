@@ -120,6 +120,8 @@ def run(
     :raises JobFailed: a job died
     :raises Exception: what ``work`` raised
     """
+    if not parts:
+        return
     _close_connections()
     process.end_threads()
     # What is there is shared with all jobs, until one writes there.

@@ -75,6 +75,10 @@ class JobsTestCase(testtools.TestCase):
         self.assertEqual(str(expected), str(failed))
         return failed
 
+    def test_no_part(self):
+        """Such as the failures of hosts without servers."""
+        self.assertEqual({}, self.run_jobs(mock.Mock(), ''))
+
     def test_each_part_once(self):
         def work(part, advance):
             for _ in range(5):
