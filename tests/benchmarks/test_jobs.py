@@ -9,6 +9,8 @@ the times are those of a clock.
 import json
 import sys
 
+import fixtures
+
 from tests.benchmarks import mixed
 from tests.benchmarks import split
 from tests.benchmarks import test_mixed
@@ -20,6 +22,8 @@ TIME, CPU = 0.6, 1.05
 
 class JobsBenchmark(mixed.MixedTestCase):
     def _start_processes(self):
+        # As many of placement's as there are jobs: else they wait for it.
+        self.useFixture(fixtures.EnvironmentVariable('WEB_CONCURRENCY', '2'))
         processes = super()._start_processes()
         split.split(processes.folder, CELLS)
         return processes
