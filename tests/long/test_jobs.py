@@ -2,6 +2,7 @@
 
 """Several jobs answer as one does, on cells that groups and storage join."""
 
+from concurrent import futures
 import json
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 
 import psutil
+import sqlalchemy as sa
 
 from tests.benchmarks import many_hosts
 from tests.benchmarks import process
@@ -54,8 +56,8 @@ class JobsTestCase(sharing.StorageMixin, base.CloudTestCase):
             self.boot(host=host, flavor=large)
         self.processes = self.useFixture(process.Processes(self))
 
-    def ask(self, *words):
-        answer = self.processes.run(*words, '-f', 'json')
+    def ask(self, *words, run=None):
+        answer = (run or self.processes.run)(*words, '-f', 'json')
         self.assertIn(answer.status, (0, 3), answer.err)
         document = json.loads(answer.out)
         self.assertEqual([], document['faults'])
@@ -86,6 +88,47 @@ class JobsTestCase(sharing.StorageMixin, base.CloudTestCase):
                 self.assertTrue(any(f['moves'] for f in failures))
             else:
                 self.assertEqual(3, answer.status)
+
+    def test_a_cloud_in_a_file(self):
+        """placement's tables are in the process, and go with each job."""
+        path = self.processes.folder / 'cloud.json.gz'
+        saved = self.processes.run('save', path)
+        self.assertEqual(0, saved.status, saved.err)
+        (_, one), (_, several) = (
+            self.ask('survive', '--from', path, *words, run=process.run)
+            for words in ((), ('--jobs', '2'))
+        )
+        self.assertEqual(one, several)
+
+    def test_connections(self):
+        """One to each cell, as of one job, and two more for each job."""
+        self.processes = self.useFixture(
+            process.Processes(self, backend='mysql')
+        )
+        one, several = (
+            self.count_connections('survive', *words)
+            for words in ((), ('--jobs', '4'))
+        )
+        self.assertLess(0, one)
+        self.assertLessEqual(several, one + 2 * 4)
+
+    def count_connections(self, *words):
+        """Return the most connections to MariaDB while a command runs."""
+        engine = self.processes.engines['nova_api']
+        names = [one.url.database for one in self.processes.engines.values()]
+        query = sa.select(sa.func.count()).select_from(
+            sa.text('information_schema.processlist')
+        )
+        query = query.where(sa.column('db').in_(names))
+        most = 0
+        with futures.ThreadPoolExecutor() as pool, engine.connect() as asking:
+            done = pool.submit(self.ask, *words)
+            while not done.done():
+                # One is this.
+                most = max(most, asking.execute(query).scalar() - 1)
+                time.sleep(0.005)
+            done.result()
+        return most
 
     def test_interrupted(self):
         """However it ends, no job is left."""
