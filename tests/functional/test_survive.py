@@ -216,7 +216,7 @@ class CommandTestCase(SurviveTestCase):
             places = destinations.Destinations(cloud)
             for text in 'abcbca':
                 key = likeness.Key(text, is_whole=True)
-                places.find_like(key, functools.partial(make, text))
+                places.answers.find(key, functools.partial(make, text))
         self.assertEqual([*'abca'], made)
 
     def before_a_change(self):

@@ -19,10 +19,10 @@ from nova_ext_sched.cmd import survive
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.decision import stray
-from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import planner
+from nova_ext_sched.dryrun.plan import shared_answers
 from nova_ext_sched.dryrun.plan import stuck
 from tests.functional import base
 from tests.functional import explain
@@ -282,7 +282,7 @@ class DeletedTestCase(test_drain.DrainTestCase):
             (explain_server.Server, '__init__', 'active'),
             (movable, '_find_method', 'active'),
             # PortNotFound, of nova's remote_managed_ports_filter.
-            (destinations.Destinations, 'find_like', 'active'),
+            (shared_answers.SharedAnswers, 'find', 'active'),
             (stuck.StuckExplainer, '_explain', 'error'),
             (ending, 'settle', 'active'),
         ):

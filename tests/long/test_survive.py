@@ -7,8 +7,8 @@ from nova.tests import fixtures as nova_fixtures
 from nova_ext_sched.cmd import survive as survive_command
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import server as explain_server
-from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import ending
+from nova_ext_sched.dryrun.plan import shared_answers
 from tests.functional import explain
 from tests.functional import keystone
 from tests.functional import plans
@@ -122,7 +122,7 @@ class DeletedTestCase(test_survive.SurviveTestCase):
         for target, name, archives in (
             (admission, 'ask', True),
             (explain_server.Server, '__init__', False),
-            (destinations.Destinations, 'make_shared', False),
+            (shared_answers.SharedAnswers, 'make', False),
             (ending, 'settle', False),
         ):
             first, *others = sorted(alike, key=lambda one: one['id'])

@@ -167,7 +167,7 @@ class _Migrations:
         prepared, key_of_request = movable.migrate(
             self._places.reader, server.server, self._barred, stored
         )
-        prepared.like = self._places.find_like(
+        prepared.like = self._places.answers.find(
             key_of_request, lambda: prepared.spec_obj.obj_clone()
         )
         if prepared.like and prepared.like.is_whole:
@@ -306,7 +306,7 @@ class Evacuations:
             server.evacuate()
             return server.spec_obj
 
-        like = self._places.find_like(key, make)
+        like = self._places.answers.find(key, make)
         if like and like.is_whole:
             spec_obj = like.shared.spec_obj
         else:

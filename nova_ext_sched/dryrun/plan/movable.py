@@ -46,7 +46,7 @@ class Shared:
 
     :ivar spec_obj: one of the requests, a nova RequestSpec without server
         group, hints and ignored hosts
-    :ivar judged: the request after the request filters
+    :ivar filtered: the request after the request filters
     :ivar requests: by UUID of each host that passed, the best first,
         placement's allocation requests
     :ivar refused: the same, of hosts that a filter refuses
@@ -60,7 +60,7 @@ class Shared:
     """
 
     spec_obj: typing.Any
-    judged: typing.Any
+    filtered: typing.Any
     requests: dict[str, list[claims.Request]]
     refused: dict[str, list[claims.Request]]
     resources: list[typing.Any]

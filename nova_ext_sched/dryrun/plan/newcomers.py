@@ -43,7 +43,7 @@ class Newcomers:
         self._has_own = bool(
             spec_obj.instance_group or spec_obj.scheduler_hints
         )
-        self.shared = places.make_shared(
+        self.shared = places.answers.make(
             spec_obj.obj_clone() if self._has_own else spec_obj
         )
         self._is_known = likeness.are_known(

@@ -23,6 +23,8 @@ import testtools
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import own_queries
+from nova_ext_sched.dryrun.plan import proposals
 from nova_ext_sched.queries import sources
 from tests import documentation
 from tests.unit.dryrun.cloud import clouds
@@ -236,7 +238,7 @@ class AskedTestCase(DestinationsTestCase):
         self.small.host_filters = (one,)
         self.assertEqual('', self.drain([1], ['a', *hosts], 'part'))
         # Two for how many hosts there are, about.
-        some = destinations.PROPOSED + 2 * destinations.WEIGHED
+        some = proposals.PROPOSED + 2 * proposals.WEIGHED
         self.assertEqual(61 + some + 60 + 61, len(one.asked))
 
     def test_its_own_filters_are_asked_about_some(self):
@@ -247,7 +249,7 @@ class AskedTestCase(DestinationsTestCase):
         )
         self.assertEqual('h000', self.drain([1], ['a', *hosts], 'part'))
         # All for those that are alike, and of what is left for the last one.
-        most = 101 + 100 + 2 * destinations.WEIGHED + destinations.PROPOSED
+        most = 101 + 100 + 2 * proposals.WEIGHED + proposals.PROPOSED
         self.assertLessEqual(len(self.small.filter.asked), most)
 
     def test_all_are_ordered_once(self):
@@ -279,8 +281,8 @@ class AskedTestCase(DestinationsTestCase):
                 cloud.states[host].free_ram_mb = 9000
 
         self.small.change = change
-        expected = ''.join(hosts[: destinations.WEIGHED + 2])
-        number = destinations.WEIGHED + 2
+        expected = ''.join(hosts[: proposals.WEIGHED + 2])
+        number = proposals.WEIGHED + 2
         self.assertEqual(expected, self.drain([1] * number, ['a', *hosts]))
 
     @ddt.data('part', 'group')
@@ -372,7 +374,7 @@ class UsesOnlyTestCase(testtools.TestCase):
             given = dict.fromkeys(providers, {'VCPU': 1})
             found = clouds.make_request(**given), host, cloud
             self.assertIs(
-                expected, destinations.uses_own_providers(*found), providers
+                expected, own_queries.uses_own_providers(*found), providers
             )
 
 
@@ -381,7 +383,7 @@ class SharedTestCase(testtools.TestCase):
         """What is shared holds for the cloud as it is."""
         cloud = clouds.Cloud()
         places = destinations.Destinations(cloud)
-        asked = places.find_like, likeness.Key('x', True), clouds.make_spec
+        asked = places.answers.find, likeness.Key('x', True), clouds.make_spec
         with cloud.fork():
             error = self.assertRaises(RuntimeError, *asked)
         self.assertIn('expected the cloud as it is, got a fork', str(error))
@@ -393,7 +395,7 @@ class FilteredTestCase(small.TestCase):
         made, asked = self.small, []
         cloud = made.build('a=4 s=1+g; b=4')
         places, spec = destinations.Destinations(cloud), made.make_spec('s')
-        like = places.find_like(likeness.Key('x', False), spec.obj_clone)
+        like = places.answers.find(likeness.Key('x', False), spec.obj_clone)
         made.request_filters.append(lambda *_: asked.append(1))
         for number in (1, 2):
             spec.ignore_hosts = ['a'] * number
@@ -405,8 +407,8 @@ class FilteredTestCase(small.TestCase):
 class PageTestCase(testtools.TestCase):
     def test_survive_says_how_many_hosts_are_weighed(self):
         page = documentation.ROOT / 'doc/source/cli/limits.rst'
-        text, most = ' '.join(page.read_text().split()), destinations.PROPOSED
-        best = f'only the {destinations.WEIGHED} hosts that were the best'
+        text, most = ' '.join(page.read_text().split()), proposals.PROPOSED
+        best = f'only the {proposals.WEIGHED} hosts that were the best'
         self.assertIn(best, text)
         some = f'for a server with hints or in a group up to {most}.'
         self.assertIn(some, text)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Proposes hosts of a shared answer, as they are in the open fork.
+
+Say that the shared answer contains cmp-01 to cmp-99. Since then servers came
+to cmp-01 and cmp-02, and servers left cmp-03: these three and the best of
+cmp-04 to cmp-99 are proposed. When thousands of hosts have changed, the
+weighers order only those that changed since the last ordering; the others keep
+their order.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Set
+import itertools
+
+from nova_ext_sched.dryrun.cloud import claims
+from nova_ext_sched.dryrun.cloud import process
+from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import shared_answers
+from nova_ext_sched.dryrun.plan import verdicts
+
+#: Number of untouched hosts that the weighers order together with the touched
+#: ones, taken in the order of the shared answer. An untouched host passes the
+#: filters if its allocation request still fits.
+WEIGHED = 4
+#: The same, where the shared answer only proposes. A group's server is offered
+#: this many hosts at once, because the weighers spread a group over more than
+#: one rack. Any other server is offered _AT_ONCE hosts at a time, up to this
+#: many.
+PROPOSED = 50
+_AT_ONCE = 10
+
+
+class Proposals:
+    """The hosts that shared answers propose.
+
+    :param said: the verdicts of hosts
+    """
+
+    def __init__(
+        self, cloud: snapshot.Snapshot, said: verdicts.Verdicts
+    ) -> None:
+        self._cloud, self._said = cloud, said
+
+    def propose(
+        self,
+        prepared: movable.Movable,
+        like: movable.Like,
+        barred: Set[str],
+    ) -> Iterator[dict[str, list[claims.Request]]]:
+        """Yield hosts of the shared answer, chunk by chunk.
+
+        :returns: for each chunk, the allocation requests that fit, by the
+            hosts' UUIDs
+        """
+        shared, most = like.shared, _AT_ONCE
+        if like.is_whole:
+            most = WEIGHED
+        elif prepared.spec_obj.instance_group:
+            most = PROPOSED
+        requests = self.find_requests(shared, barred)
+        touched = self._said.touched
+
+        def offer(
+            uuids: Iterable[str],
+        ) -> Iterator[tuple[str, list[claims.Request]]]:
+            unbarred = (uuid for uuid in uuids if uuid not in barred)
+            return self._offer(prepared, shared, requests, unbarred)
+
+        changed, ranked = self._split_touched(shared, requests, touched)
+        # Generators, so that each host is checked only when its turn comes: a
+        # full provider may be shared by any number of hosts.
+        best = offer(ranked)
+        fresh = offer(uuid for uuid in requests if uuid not in touched)
+        first = dict(offer(changed)) | dict(itertools.islice(best, most))
+        if not like.is_whole:
+            first = self._keep_best(shared, first)
+        yield first | dict(itertools.islice(fresh, most))
+        rest = itertools.chain(best, fresh)
+        while more := dict(itertools.islice(rest, most)):
+            yield more
+
+    def _offer(
+        self,
+        prepared: movable.Movable,
+        shared: movable.Shared,
+        requests: Mapping[str, list[claims.Request]],
+        uuids: Iterable[str],
+    ) -> Iterator[tuple[str, list[claims.Request]]]:
+        """Yield hosts with their fitting requests.
+
+        Hosts without one are left out, and those that are known to refuse
+        the request, or to which nova-conductor does not let the server go.
+        """
+        for uuid in uuids:
+            fit = self._said.fit(requests[uuid])
+            if (
+                fit
+                and not self._said.is_refused(shared, uuid, fit)
+                and prepared.may_move_to(self._cloud.states[uuid])
+            ):
+                yield uuid, fit
+
+    def _keep_best(
+        self,
+        shared: movable.Shared,
+        offered: dict[str, list[claims.Request]],
+    ) -> dict[str, list[claims.Request]]:
+        """Keep the PROPOSED best hosts, by the weighers' order for all."""
+        if len(offered) <= PROPOSED:
+            return offered
+        states = self._said.read_states(shared.filtered, offered)
+        order = self._said.weigh(states, shared.filtered)
+        return {
+            one.uuid: offered[one.uuid]
+            for one in itertools.islice(order, PROPOSED)
+        }
+
+    def _split_touched(
+        self,
+        shared: movable.Shared,
+        requests: Mapping[str, list[claims.Request]],
+        touched: Mapping[str, None],
+    ) -> tuple[list[str], list[str]]:
+        """Split touched hosts into those that changed, and the others.
+
+        Changed ones changed since the last ordering. The weighers order all
+        touched hosts again only when many have changed.
+
+        :returns: UUIDs of the changed hosts, unsorted, and of the others, the
+            best first
+        """
+        versions, before = self._cloud.versions, shared.ranked
+        known = [uuid for uuid in touched if uuid in requests]
+        changed = [one for one in known if before.get(one) != versions[one]]
+        if len(changed) > max(PROPOSED, len(known) // 5):
+            states = self._cloud.get_host_states_by_uuids(
+                process.context(), known, shared.filtered
+            )
+            order = self._said.weigh(states, shared.filtered)
+            before = {one.uuid: versions[one.uuid] for one in order}
+            shared.ranked = before
+            changed = []
+        ranked = [
+            uuid
+            for uuid, version in before.items()
+            if versions.get(uuid) == version and uuid in touched
+        ]
+        return changed, ranked
+
+    def find_requests(
+        self, shared: movable.Shared, barred: Set[str]
+    ) -> Mapping[str, list[claims.Request]]:
+        """Return a shared answer's requests, and those of hosts vacated since.
+
+        The caller checks whether the requests fit and the hosts pass the
+        filters.
+
+        :param barred: UUIDs of hosts of which a caller wants no request
+        """
+        open_fork = self._cloud.open_fork
+        if not open_fork:
+            return shared.requests
+        vacated = open_fork.find_openable(shared.requests) - barred
+        vacated &= shared_answers.list_in_cell(self._cloud, shared.filtered)
+        if not vacated:
+            return shared.requests
+        opened = shared.opened
+        if new := vacated - opened.keys():
+            known = shared.requests | shared.refused
+            opened |= open_fork.open(shared.resources, new, known)
+        return shared.requests | {uuid: opened[uuid] for uuid in vacated}
