@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import types
+import typing
 
 from cliff import command
 from oslo_config import cfg
@@ -26,6 +27,12 @@ FINE = 0
 FAULT = 1
 USAGE = 2
 SOME_FOUND = 3
+
+#: Options and arguments by name, each with what argparse is told about it.
+Arguments = Mapping[str, Mapping[str, typing.Any]]
+
+#: What argparse is told about an option that can be given several times.
+REPEATABLE: Mapping[str, typing.Any] = {'action': 'append', 'default': []}
 
 
 class UsageError(exception.NovaExtSchedError, ValueError):
@@ -59,6 +66,9 @@ class Command(command.Command):
     #: Its purpose; one of :data:`.help.PURPOSES`.
     purpose = cli_help.OTHERS
 
+    #: Its own arguments, in the order of the help.
+    arguments: Arguments = types.MappingProxyType({})
+
     #: Command lines at the end of its help, without the program and its name.
     examples: Sequence[str] = ()
 
@@ -86,6 +96,7 @@ class Command(command.Command):
             f'{prog_name} {one}'.rstrip() for one in self.examples
         ]
         parser.hints = self.hints
+        add(parser, self.arguments)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -148,6 +159,15 @@ def _say_fault(exc: Exception) -> str:
     if isinstance(exc, BrokenPipeError):
         return 'the output was closed before its end'
     return messages.say_option(exc).strip() or type(exc).__name__
+
+
+def add(parser: typing.Any, arguments: Arguments) -> None:
+    """Add arguments.
+
+    :param parser: argparse's, or a group of it
+    """
+    for name, described in arguments.items():
+        parser.add_argument(name, **described)
 
 
 def read_amount(text: str) -> int:

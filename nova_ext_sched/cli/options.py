@@ -9,6 +9,7 @@ change (what if).
 import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import functools
 import re
 import typing
@@ -17,17 +18,15 @@ from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
 
-_REPEATABLE = {'action': 'append', 'default': []}
-
-# The options that describe a new server, except its flavor.
-_OF_SERVER: dict[str, dict[str, typing.Any]] = {
+#: The options that describe a new server, except its flavor.
+OF_SERVER: base.Arguments = {
     '--image': {
         'metavar': 'IMAGE',
         'help': 'name or UUID of an image. Glance is asked with the '
         'credentials in OS_CLOUD or other OS_* variables',
     },
     '--image-property': {
-        **_REPEATABLE,
+        **base.REPEATABLE,
         'metavar': 'KEY=VALUE',
         'type': base.read_pair,
         'help': 'an image property, added to those of --image or replacing '
@@ -52,7 +51,7 @@ _OF_SERVER: dict[str, dict[str, typing.Any]] = {
         'help': 'name or UUID of the group',
     },
     '--hint': {
-        **_REPEATABLE,
+        **base.REPEATABLE,
         'metavar': 'KEY=VALUE',
         'type': base.read_pair,
         'help': 'a scheduler hint (repeatable)',
@@ -66,64 +65,64 @@ def _list_names(options: Iterable[str]) -> tuple[str, ...]:
 
 
 #: The attribute names of the options of a new server in parsed arguments.
-NAMES = _list_names(_OF_SERVER)
+NAMES = _list_names(OF_SERVER)
 
+#: Keeps a plan's moves off hosts: one, or those of an aggregate.
+NOT_TO: base.Arguments = {
+    '--not-to': {
+        **base.REPEATABLE,
+        'metavar': 'HOST',
+        'help': 'move no server to this host, or to the hosts of this '
+        'aggregate (name or UUID; repeatable)',
+    }
+}
 
-def add_server(group: typing.Any) -> None:
-    """Add the options of a new server, except its flavor.
+#: Has cells worked on at once.
+JOBS: base.Arguments = {
+    '--jobs': {
+        'metavar': 'N',
+        'type': base.read_amount,
+        'default': 1,
+        'help': 'work on so many cells at once, each in a process of its own '
+        '(default: 1)',
+    }
+}
 
-    :param group: argparse's parser, or a group of it
-    """
-    for option, how in _OF_SERVER.items():
-        group.add_argument(option, **how)
+#: Takes options of nova.conf; its help is added where it is used.
+OPTION: Mapping[str, typing.Any] = {
+    **base.REPEATABLE,
+    'metavar': '[GROUP.]NAME=VALUE',
+    'type': functools.partial(base.read_pair, form='[group.]name=value'),
+}
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose servers, and policies to judge them by."""
-    which = parser.add_argument_group('servers and policies')
-    which.add_argument(
-        '--aggregate',
-        metavar='AGGREGATE',
-        action='append',
-        default=[],
-        help='only servers on hosts of this aggregate (name, UUID or ID) or '
-        'on a --host (repeatable)',
-    )
-    which.add_argument(
-        '--host',
-        metavar='HOST',
-        action='append',
-        default=[],
-        help='only servers on this host or on hosts of an --aggregate '
-        '(repeatable)',
-    )
-    which.add_argument(
-        '--project',
-        metavar='PROJECT',
-        help='only servers of this project (name or ID)',
-    )
-    which.add_argument(
-        '--policy',
-        metavar='POLICY',
-        action='append',
-        default=[],
-        help='check this policy only; it must be on (repeatable)',
-    )
-
-
-def add_option(parser: typing.Any, meaning: str) -> None:
-    """Add ``--option``, which takes options of nova.conf.
-
-    :param parser: argparse's, or a group of it
-    :param meaning: its help
-    """
-    parser.add_argument(
-        '--option',
-        metavar='[GROUP.]NAME=VALUE',
-        action='append',
-        default=[],
-        type=functools.partial(base.read_pair, form='[group.]name=value'),
-        help=meaning,
+    base.add(
+        parser.add_argument_group('servers and policies'),
+        {
+            '--aggregate': {
+                **base.REPEATABLE,
+                'metavar': 'AGGREGATE',
+                'help': 'only servers on hosts of this aggregate (name, UUID '
+                'or ID) or on a --host (repeatable)',
+            },
+            '--host': {
+                **base.REPEATABLE,
+                'metavar': 'HOST',
+                'help': 'only servers on this host or on hosts of an '
+                '--aggregate (repeatable)',
+            },
+            '--project': {
+                'metavar': 'PROJECT',
+                'help': 'only servers of this project (name or ID)',
+            },
+            '--policy': {
+                **base.REPEATABLE,
+                'metavar': 'POLICY',
+                'help': 'check this policy only; it must be on (repeatable)',
+            },
+        },
     )
 
 
@@ -168,24 +167,25 @@ def add_change(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         'what if', 'answer as if a change were made (repeatable)'
     )
-    add_option(group, 'as if nova.conf had this')
-    for option, (form, what) in _OF_HOSTS.items():
-        group.add_argument(
-            option,
-            metavar=form,
-            action='append',
-            default=[],
-            help=f'as if {what.format(form.partition("[")[0])}',
-        )
-    for option, (form, verb, what) in _OF_AGGREGATES.items():
-        group.add_argument(
-            option,
-            metavar=('AGGREGATE', form),
-            nargs=2,
-            action='append',
-            default=[],
-            help=f'as if the aggregate {verb} {what}',
-        )
+    of_hosts = {
+        option: {
+            **base.REPEATABLE,
+            'metavar': form,
+            'help': f'as if {what.format(form.partition("[")[0])}',
+        }
+        for option, (form, what) in _OF_HOSTS.items()
+    }
+    of_aggregates = {
+        option: {
+            **base.REPEATABLE,
+            'metavar': ('AGGREGATE', form),
+            'nargs': 2,
+            'help': f'as if the aggregate {verb} {what}',
+        }
+        for option, (form, verb, what) in _OF_AGGREGATES.items()
+    }
+    option = {'--option': {**OPTION, 'help': 'as if nova.conf had this'}}
+    base.add(group, {**option, **of_hosts, **of_aggregates})
 
 
 def list_supposed(
@@ -258,55 +258,24 @@ def mask(name: str, value: str) -> str:
     return messages.without_secrets(value)
 
 
-def add_named(
-    parser: typing.Any, name: str, help_: str, dest: str = ''
-) -> None:
-    """Add a repeatable option, and a positional argument that means the same.
+def name_several(name: str, help_: str, dest: str = '') -> base.Arguments:
+    """Return a repeatable option, and a positional argument that is the same.
 
-    :param parser: argparse's, or a group of it
     :param name: the option's, without dashes
     :param dest: the attribute name of both; by default that of the option
     """
-    parser.add_argument(
-        f'--{name}',
-        metavar=name.upper(),
-        dest=dest or name,
-        action='append',
-        default=[],
-        help=f'{help_} (repeatable)',
-    )
-    parser.add_argument(
-        dest or name,
-        metavar=name.upper(),
-        nargs='*',
-        action='extend',
-        default=[],
-        help=f'the same as --{name}',
-    )
-
-
-def add_not_to(parser: typing.Any) -> None:
-    """Add ``--not-to``, which keeps a plan's moves off hosts.
-
-    It takes a host, or an aggregate for all of its hosts.
-    """
-    parser.add_argument(
-        '--not-to',
-        metavar='HOST',
-        action='append',
-        default=[],
-        help='move no server to this host, or to the hosts of this aggregate '
-        '(name or UUID; repeatable)',
-    )
-
-
-def add_jobs(parser: typing.Any) -> None:
-    """Add ``--jobs``, which has cells worked on at once."""
-    parser.add_argument(
-        '--jobs',
-        metavar='N',
-        type=base.read_amount,
-        default=1,
-        help='work on so many cells at once, each in a process of its own '
-        '(default: 1)',
-    )
+    return {
+        f'--{name}': {
+            **base.REPEATABLE,
+            'metavar': name.upper(),
+            'dest': dest or name,
+            'help': f'{help_} (repeatable)',
+        },
+        dest or name: {
+            'metavar': name.upper(),
+            'nargs': '*',
+            'action': 'extend',
+            'default': [],
+            'help': f'the same as --{name}',
+        },
+    }

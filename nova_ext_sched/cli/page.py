@@ -49,24 +49,19 @@ _NARROW_COLUMNS = 4
 _HERE = '<!--here-->\n'
 
 
-def add_options(group: typing.Any) -> None:
-    """Add ``--html`` and ``--html-add``.
-
-    :param group: argparse's parser, or a group of it
-    """
-    either = group.add_mutually_exclusive_group()
-    either.add_argument(
-        '--html',
-        metavar='FILE',
-        type=pathlib.Path,
-        help='also write the answer to this file, as a web page',
-    )
-    either.add_argument(
-        '--html-add',
-        metavar='FILE',
-        type=pathlib.Path,
-        help='the same, added to the page if there is one',
-    )
+#: The options that name a page; a command takes one of them.
+OPTIONS: base.Arguments = {
+    '--html': {
+        'metavar': 'FILE',
+        'type': pathlib.Path,
+        'help': 'also write the answer to this file, as a web page',
+    },
+    '--html-add': {
+        'metavar': 'FILE',
+        'type': pathlib.Path,
+        'help': 'the same, added to the page if there is one',
+    },
+}
 
 
 def is_wanted(parsed_args: argparse.Namespace) -> bool:

@@ -209,17 +209,6 @@ def _say_file(origin: plan_format.Origin | None) -> list[str]:
     return [f'The cloud as saved in {name} at {saved} UTC.', *origin.notes]
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add ``--output``."""
-    cli_help.share(parser, cli_help.OUTPUT).add_argument(
-        '--output',
-        metavar='FILE',
-        type=pathlib.Path,
-        help='also write the answer to this file, as JSON; a command that '
-        'fails leaves the file as it is',
-    )
-
-
 class Cell(cliff_columns.FormattableColumn):
     """A cell of several values: a text for people, a value for programs.
 
@@ -270,6 +259,9 @@ class Lister(base.Command, lister.Lister):
     #: The help of ``--all``.
     all_means = 'show everything; shorten no list'
 
+    #: Whether it has ``--output``.
+    has_output = False
+
     #: The saved cloud, or the changed copy, that the answer is for; None for
     #: the cloud itself.
     origin: plan_format.Origin | None = None
@@ -282,8 +274,16 @@ class Lister(base.Command, lister.Lister):
         parser = super().get_parser(prog_name)
         group = cli_help.share(parser, cli_help.OUTPUT)
         group.add_argument('--all', action='store_true', help=self.all_means)
-        terminal.add_option(group)
-        page.add_options(group)
+        base.add(group, terminal.OPTION)
+        base.add(group.add_mutually_exclusive_group(), page.OPTIONS)
+        if self.has_output:
+            group.add_argument(
+                '--output',
+                metavar='FILE',
+                type=pathlib.Path,
+                help='also write the answer to this file, as JSON; a command '
+                'that fails leaves the file as it is',
+            )
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

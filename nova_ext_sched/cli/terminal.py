@@ -35,18 +35,15 @@ _ANSWERS = {
 }
 
 
-def add_option(group: typing.Any) -> None:
-    """Add ``--color``.
-
-    :param group: argparse's parser, or a group of it
-    """
-    group.add_argument(
-        '--color',
-        choices=CHOICES,
-        default=AUTO,
-        help='colour text output; by default on a terminal whose TERM is not '
-        'dumb. FORCE_COLOR turns colour on, NO_COLOR turns it off',
-    )
+#: ``--color``.
+OPTION: base.Arguments = {
+    '--color': {
+        'choices': CHOICES,
+        'default': AUTO,
+        'help': 'colour text output; by default on a terminal whose TERM is '
+        'not dumb. FORCE_COLOR turns colour on, NO_COLOR turns it off',
+    }
+}
 
 
 def make(

@@ -136,18 +136,18 @@ def say_levels(most: int, noun: str = '') -> str:
     return f'1{noun}' if most == 1 else f'1 to {most}{noun}'
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--map`` and ``--map-by``."""
-    group = parser.add_argument_group('a map of the hosts')
-    group.add_argument(
-        '--map', action='store_true', help='draw one sign for each host'
-    )
-    group.add_argument(
-        '--map-by',
-        choices=GROUPS,
-        help='rows of the map (default: failure domains, or zones where there '
-        'are none)',
-    )
+#: The options of a map.
+OPTIONS: Mapping[str, Mapping[str, typing.Any]] = {
+    '--map': {
+        'action': 'store_true',
+        'help': 'draw one sign for each host',
+    },
+    '--map-by': {
+        'choices': GROUPS,
+        'help': 'rows of the map (default: failure domains, or zones where '
+        'there are none)',
+    },
+}
 
 
 def is_wanted(parsed_args: argparse.Namespace) -> bool:

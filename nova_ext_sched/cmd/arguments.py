@@ -176,7 +176,7 @@ def make_auditor(
 def make_question(
     parsed_args: argparse.Namespace, **others: typing.Any
 ) -> question.Question:
-    """Return a question from :func:`nova_ext_sched.cli.options.add_server`.
+    """Return a question from :data:`nova_ext_sched.cli.options.OF_SERVER`.
 
     :param others: fields of the question that these options do not fill
     """

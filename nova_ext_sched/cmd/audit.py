@@ -41,18 +41,19 @@ class Audit(metrics.Command, scheduler.Lister):
         '--aggregate windows --policy isolation',
         '--aggregate-property windows trait:CUSTOM_A=required',
     )
+    arguments = {
+        '--summary': {
+            'action': 'store_true',
+            'help': 'count servers by aggregate, project and host instead of '
+            'listing them',
+        },
+        **options.JOBS,
+    }
     label = 'Judging servers'
     _totals: typing.Any
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            '--summary',
-            action='store_true',
-            help='count servers by aggregate, project and host instead of '
-            'listing them',
-        )
+    def add_groups(self, parser: argparse.ArgumentParser) -> None:
         options.add_selection(parser)
-        options.add_jobs(parser)
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         return (

@@ -43,6 +43,13 @@ class Capacity(metrics.Command, scheduler.Lister):
         'm1.small --by zone',
         'm1.small --aggregate-host windows cmp-0101',
     )
+    arguments = {
+        **options.name_several(
+            'flavor',
+            'name or ID of a flavor; by default each that is not disabled',
+        ),
+        **options.OF_SERVER,
+    }
     label = 'Counting servers of flavors'
 
     # The flavors counted so far: an answer.Tally.
@@ -50,22 +57,20 @@ class Capacity(metrics.Command, scheduler.Lister):
     _hosts: capacity_report.Hosts
     _is_complete: bool
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        options.add_named(
-            parser,
-            'flavor',
-            'name or ID of a flavor; by default each that is not disabled',
-        )
-        options.add_server(parser)
-        listed = parser.add_mutually_exclusive_group()
-        listed.add_argument(
-            '--hosts', action='store_true', help='list the room on each host'
-        )
-        listed.add_argument(
-            '--by',
-            choices=list(capacity_report.GROUPS),
-            help='list the room in each availability zone, aggregate or '
-            'failure domain',
+    def add_groups(self, parser: argparse.ArgumentParser) -> None:
+        base.add(
+            parser.add_mutually_exclusive_group(),
+            {
+                '--hosts': {
+                    'action': 'store_true',
+                    'help': 'list the room on each host',
+                },
+                '--by': {
+                    'choices': list(capacity_report.GROUPS),
+                    'help': 'list the room in each availability zone, '
+                    'aggregate or failure domain',
+                },
+            },
         )
         parser.add_argument(
             '--long',

@@ -55,42 +55,28 @@ class Compare(report.Lister):
         'cloud.json.gz --config-file new.conf',
         'cloud.json.gz --config-file a.conf --config-file b.conf',
     )
+    arguments = {
+        'file': {
+            'metavar': 'FILE',
+            'type': pathlib.Path,
+            'help': 'file that save wrote',
+        },
+        '--python': {
+            **base.REPEATABLE,
+            'metavar': 'PYTHON',
+            'help': 'the Python of another environment with this package and '
+            'its extra "offline" (twice: two others)',
+        },
+        '--config-file': {
+            **base.REPEATABLE,
+            'metavar': 'FILE',
+            'help': 'nova.conf whose options take the place of those in the '
+            'file (twice: two of them)',
+        },
+        **scheduler.WITHOUT,
+        '--answers': {'action': 'store_true', 'help': argparse.SUPPRESS},
+    }
     columns = ('Question', 'First', 'Second')
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'file',
-            metavar='FILE',
-            type=pathlib.Path,
-            help='file that save wrote',
-        )
-        for name, metavar, text in (
-            (
-                'python',
-                'PYTHON',
-                'the Python of another environment with this package and its '
-                'extra "offline" (twice: two others)',
-            ),
-            (
-                'config-file',
-                'FILE',
-                'nova.conf whose options take the place of those in the file '
-                '(twice: two of them)',
-            ),
-        ):
-            parser.add_argument(
-                f'--{name}',
-                metavar=metavar,
-                action='append',
-                default=[],
-                help=text,
-            )
-        scheduler.add_without(parser)
-        parser.add_argument(
-            '--answers', action='store_true', help=argparse.SUPPRESS
-        )
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> typing.Any:
         """Compare two sides; with ``--answers`` write the answers of one.

@@ -5,6 +5,7 @@
 import argparse
 
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import plan_command
 from nova_ext_sched.cmd import plan_map
@@ -26,11 +27,8 @@ class Drain(plan_command.Planner):
         '--aggregate old-hardware --map',
     )
 
+    arguments = {**plan_command.HOSTS, **options.NOT_TO}
     label = 'Planning moves'
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        plan_command.add_hosts(parser)
-        super().add_arguments(parser)
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         if not (

@@ -37,6 +37,43 @@ _OF_OPERATIONS: dict[str, tuple[str, ...]] = {
 }
 
 
+# The arguments that name a server, or a recorded refusal.
+_WHAT: base.Arguments = {
+    '--server': {
+        'metavar': 'SERVER',
+        'help': 'name or UUID of an existing server, including one that was '
+        'never scheduled',
+    },
+    'server': {
+        'metavar': 'SERVER',
+        'nargs': '?',
+        # None would take the place of the option's value.
+        'default': argparse.SUPPRESS,
+        'help': 'the same as --server',
+    },
+    '--recorded': {
+        'metavar': 'REQUEST_OR_SERVER',
+        'help': 'explain a recorded refusal, by request ID (req-...) or '
+        'server UUID',
+    },
+}
+_NEW_SERVER: base.Arguments = {
+    '--flavor': {'metavar': 'FLAVOR', 'help': 'name or ID'},
+    **options.OF_SERVER,
+    '--num-instances': {
+        'metavar': 'NUMBER',
+        'type': base.read_amount,
+        'help': 'servers created by one request (default: 1)',
+    },
+    '--try': {
+        'dest': 'tries',
+        'action': 'store_true',
+        'help': 'if no host is left, also plan moves that make room, as '
+        'make-room does',
+    },
+}
+
+
 class Explain(scheduler.Lister):
     """Explain why a request has no valid host, or where it would go.
 
@@ -65,57 +102,48 @@ class Explain(scheduler.Lister):
     # The report of --try.
     _tried: Sequence[report.Section] = ()
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_what(parser)
-        parser.add_argument(
-            '--operation',
-            choices=tuple(_OF_OPERATIONS),
-            default='boot',
-            help='what to do with the server (default: boot)',
-        )
-        parser.add_argument(
-            '--destination',
-            metavar='HOST[:NODE]',
-            help='request this host, as the API does with "host"; filters run',
-        )
-        parser.add_argument(
-            '--records',
-            metavar='FILE',
-            type=pathlib.Path,
-            default=records.PATH,
-            help='file that watch writes (default: %(default)s)',
+    def add_groups(self, parser: argparse.ArgumentParser) -> None:
+        base.add(parser.add_mutually_exclusive_group(), _WHAT)
+        base.add(
+            parser,
+            {
+                '--operation': {
+                    'choices': tuple(_OF_OPERATIONS),
+                    'default': 'boot',
+                    'help': 'what to do with the server (default: boot)',
+                },
+                '--destination': {
+                    'metavar': 'HOST[:NODE]',
+                    'help': 'request this host, as the API does with "host"; '
+                    'filters run',
+                },
+                '--records': {
+                    'metavar': 'FILE',
+                    'type': pathlib.Path,
+                    'default': records.PATH,
+                    'help': 'file that watch writes (default: %(default)s)',
+                },
+            },
         )
         request = parser.add_argument_group(
             'a new server',
             '--flavor also goes with resize, --image with rebuild',
         )
-        request.add_argument('--flavor', metavar='FLAVOR', help='name or ID')
-        options.add_server(request)
-        request.add_argument(
-            '--num-instances',
-            metavar='NUMBER',
-            type=base.read_amount,
-            help='servers created by one request (default: 1)',
-        )
-        request.add_argument(
-            '--try',
-            dest='tries',
-            action='store_true',
-            help='if no host is left, also plan moves that make room, as '
-            'make-room does',
-        )
-        shown = parser.add_mutually_exclusive_group()
-        shown.add_argument(
-            '--host',
-            metavar='HOST',
-            action='append',
-            default=[],
-            help='show what refuses this host, and why (repeatable)',
-        )
-        shown.add_argument(
-            '--hosts',
-            action='store_true',
-            help='show what refuses each host',
+        base.add(request, _NEW_SERVER)
+        base.add(
+            parser.add_mutually_exclusive_group(),
+            {
+                '--host': {
+                    **base.REPEATABLE,
+                    'metavar': 'HOST',
+                    'help': 'show what refuses this host, and why '
+                    '(repeatable)',
+                },
+                '--hosts': {
+                    'action': 'store_true',
+                    'help': 'show what refuses each host',
+                },
+            },
         )
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
@@ -146,31 +174,6 @@ class Explain(scheduler.Lister):
     ) -> explain_report.Document:
         document, self._tried = explain(parsed_args, advance)
         return document
-
-
-def _add_what(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a server, or a recorded refusal."""
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        '--server',
-        metavar='SERVER',
-        help='name or UUID of an existing server, including one that was '
-        'never scheduled',
-    )
-    what.add_argument(
-        'server',
-        metavar='SERVER',
-        nargs='?',
-        # None would take the place of the option's value.
-        default=argparse.SUPPRESS,
-        help='the same as --server',
-    )
-    what.add_argument(
-        '--recorded',
-        metavar='REQUEST_OR_SERVER',
-        help='explain a recorded refusal, by request ID (req-...) or server '
-        'UUID',
-    )
 
 
 def explain(

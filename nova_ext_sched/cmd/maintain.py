@@ -6,11 +6,23 @@ import argparse
 from collections.abc import Sequence
 
 from nova_ext_sched.cli import base
+from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
 from nova_ext_sched.cmd import maintain_report
 from nova_ext_sched.cmd import plan_command
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun import progress
+
+
+def _read_size(text: str) -> int | None:
+    """Return a number of hosts; None for as many as possible."""
+    if text == 'max':
+        return None
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(
+            f'expected a number of hosts, at least 1, or max, got: {text}'
+        )
+    return int(text)
 
 
 class Maintain(plan_command.Planner):
@@ -33,46 +45,41 @@ class Maintain(plan_command.Planner):
         '--done cmp-0101 --round 1 --output round.json',
     )
 
-    label = 'Planning rounds'
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        plan_command.add_hosts(parser)
-        parser.add_argument(
-            '--done',
-            metavar='HOST',
-            action='append',
-            default=[],
-            help='this host, or the hosts of this aggregate (name or UUID), '
-            'are already done (repeatable)',
-        )
-        parser.add_argument(
-            '--round-size',
-            metavar='N',
-            type=_read_size,
-            default=1,
-            help='the most hosts of a round, or max for as many as can be '
+    arguments = {
+        **plan_command.HOSTS,
+        '--done': {
+            **base.REPEATABLE,
+            'metavar': 'HOST',
+            'help': 'this host, or the hosts of this aggregate (name or '
+            'UUID), are already done (repeatable)',
+        },
+        '--round-size': {
+            'metavar': 'N',
+            'type': _read_size,
+            'default': 1,
+            'help': 'the most hosts of a round, or max for as many as can be '
             'empty together (default: 1)',
-        )
-        parser.add_argument(
-            '--round-within',
-            choices=('domain', 'zone'),
-            help='keep the hosts of a round within one failure domain or '
+        },
+        '--round-within': {
+            'choices': ('domain', 'zone'),
+            'help': 'keep the hosts of a round within one failure domain or '
             'availability zone',
-        )
-        parser.add_argument(
-            '--keep-failover',
-            action='store_true',
-            help='limit each round so that every host that survive calls safe '
-            'today stays safe during the round; takes longer',
-        )
-        parser.add_argument(
-            '--round',
-            metavar='K',
-            type=base.read_amount,
-            help='show the moves of this round alone, as drain does, and plan '
-            'no further',
-        )
-        super().add_arguments(parser)
+        },
+        '--keep-failover': {
+            'action': 'store_true',
+            'help': 'limit each round so that every host that survive calls '
+            'safe today stays safe during the round; takes longer',
+        },
+        '--round': {
+            'metavar': 'K',
+            'type': base.read_amount,
+            'help': 'show the moves of this round alone, as drain does, and '
+            'plan no further',
+        },
+        **options.NOT_TO,
+    }
+
+    label = 'Planning rounds'
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         return (
@@ -156,14 +163,3 @@ def plan(
             parsed_args,
             lambda by: maintain_report.draw(planned, hosts, by),
         )
-
-
-def _read_size(text: str) -> int | None:
-    """Return a number of hosts; None for as many as possible."""
-    if text == 'max':
-        return None
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(
-            f'expected a number of hosts, at least 1, or max, got: {text}'
-        )
-    return int(text)

@@ -42,38 +42,47 @@ class MakeRoom(plan_command.Planner):
         '--flavor m1.huge --aggregate windows --cold',
     )
 
+    arguments = {
+        '--cold': {
+            'action': 'store_true',
+            'help': 'allow cold migration of running servers that cannot be '
+            'live-migrated',
+        },
+        **options.NOT_TO,
+    }
+
     label = 'Making room'
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        group = parser.add_argument_group('the new servers')
-        group.add_argument(
-            '--flavor', metavar='FLAVOR', required=True, help='name or ID'
+    def add_groups(self, parser: argparse.ArgumentParser) -> None:
+        base.add(
+            parser.add_argument_group('the new servers'),
+            {
+                '--flavor': {
+                    'metavar': 'FLAVOR',
+                    'required': True,
+                    'help': 'name or ID',
+                },
+                '--count': {
+                    'metavar': 'N',
+                    'type': base.read_amount,
+                    'default': 1,
+                    'help': 'how many must fit (default: 1)',
+                },
+                **options.OF_SERVER,
+            },
         )
-        group.add_argument(
-            '--count',
-            metavar='N',
-            type=base.read_amount,
-            default=1,
-            help='how many must fit (default: 1)',
+        base.add(
+            parser.add_argument_group('where they can go'),
+            {
+                '--host': {
+                    **base.REPEATABLE,
+                    'metavar': 'HOST',
+                    'dest': 'hosts',
+                    'help': 'only to this host (repeatable)',
+                },
+                **plan_command.choose('only to hosts'),
+            },
         )
-        options.add_server(group)
-        where = parser.add_argument_group('where they can go')
-        where.add_argument(
-            '--host',
-            metavar='HOST',
-            dest='hosts',
-            action='append',
-            default=[],
-            help='only to this host (repeatable)',
-        )
-        plan_command.add_choice(where, 'only to hosts')
-        parser.add_argument(
-            '--cold',
-            action='store_true',
-            help='allow cold migration of running servers that cannot be '
-            'live-migrated',
-        )
-        super().add_arguments(parser)
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         return self.ask(plan, parsed_args)

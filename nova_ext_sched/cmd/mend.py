@@ -25,13 +25,12 @@ class Mend(plan_command.Planner):
         '--not-to cmp-0101 --map',
     )
 
+    arguments = {**options.JOBS, **options.NOT_TO}
     label = 'Judging servers'
     apply_with = ()
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_groups(self, parser: argparse.ArgumentParser) -> None:
         options.add_selection(parser)
-        options.add_jobs(parser)
-        super().add_arguments(parser)
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         return self.ask(plan, parsed_args)

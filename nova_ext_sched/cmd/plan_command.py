@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 import pathlib
 import shlex
-import typing
 
+from nova_ext_sched.cli import base
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
@@ -26,14 +26,10 @@ class Planner(scheduler.Lister):
 
     purpose = cli_help.PLAN
     columns = plan_report.COLUMNS
+    has_output = True
 
     #: The options of openstack move plan apply for such a plan.
     apply_with: Sequence[str] = ('--disable',)
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options that all commands of this kind have."""
-        report.add_output(parser)
-        options.add_not_to(parser)
 
     def say_next(
         self, parsed_args: argparse.Namespace, made: report.Report
@@ -68,28 +64,28 @@ def say_how_to_apply(path: pathlib.Path, *options: str) -> str:
     return f'Where the OpenStackClient runs:\n  {shlex.join(command)}'
 
 
-def add_hosts(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name hosts to empty."""
-    options.add_named(parser, 'host', 'a host to empty', 'hosts')
-    add_choice(parser, 'all hosts')
+def choose(which: str) -> base.Arguments:
+    """Return the options that choose hosts by aggregate or failure domain.
 
-
-def add_choice(parser: typing.Any, which: str) -> None:
-    """Add the options that choose hosts by aggregate or failure domain.
-
-    :param parser: argparse's, or a group of it
+    :param which: the hosts, for the help
     """
-    parser.add_argument(
-        '--aggregate',
-        metavar='AGGREGATE',
-        action='append',
-        default=[],
-        help=f'{which} of this aggregate (name, UUID or ID; repeatable)',
-    )
-    parser.add_argument(
-        '--domain',
-        metavar='VALUE',
-        action='append',
-        default=[],
-        help=f'{which} of this failure domain (repeatable)',
-    )
+    return {
+        '--aggregate': {
+            **base.REPEATABLE,
+            'metavar': 'AGGREGATE',
+            'help': f'{which} of this aggregate (name, UUID or ID; '
+            'repeatable)',
+        },
+        '--domain': {
+            **base.REPEATABLE,
+            'metavar': 'VALUE',
+            'help': f'{which} of this failure domain (repeatable)',
+        },
+    }
+
+
+#: The arguments that name hosts to empty.
+HOSTS: base.Arguments = {
+    **options.name_several('host', 'a host to empty', 'hosts'),
+    **choose('all hosts'),
+}

@@ -37,45 +37,42 @@ class Save(scheduler.Command):
         'cloud.json.gz --anonymous --placement-config p.conf',
     )
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'file', metavar='FILE', type=pathlib.Path, help='file to write'
-        )
-        parser.add_argument(
-            '--cell', metavar='CELL', help='only this cell (name or UUID)'
-        )
-        parser.add_argument(
-            '--aggregate',
-            metavar='AGGREGATE',
-            action='append',
-            default=[],
-            help='only hosts of this aggregate (name, UUID or ID; repeatable)',
-        )
-        parser.add_argument(
-            '--image',
-            metavar='IMAGE',
-            action='append',
-            default=[],
-            help='also this image (name or UUID; repeatable); those of '
+    arguments = {
+        'file': {
+            'metavar': 'FILE',
+            'type': pathlib.Path,
+            'help': 'file to write',
+        },
+        '--cell': {
+            'metavar': 'CELL',
+            'help': 'only this cell (name or UUID)',
+        },
+        '--aggregate': {
+            **base.REPEATABLE,
+            'metavar': 'AGGREGATE',
+            'help': 'only hosts of this aggregate (name, UUID or ID; '
+            'repeatable)',
+        },
+        '--image': {
+            **base.REPEATABLE,
+            'metavar': 'IMAGE',
+            'help': 'also this image (name or UUID; repeatable); those of '
             'servers are saved anyway',
-        )
-        parser.add_argument(
-            '--placement-config',
-            metavar='FILE',
-            type=pathlib.Path,
-            help="placement's own configuration; without it, answers from the "
-            'file assume its defaults',
-        )
-        parser.add_argument(
-            '--anonymous',
-            action='store_true',
-            help='replace names, UUIDs, addresses, metadata and free text by '
-            'other words; the answers from the file have the same numbers '
+        },
+        '--placement-config': {
+            'metavar': 'FILE',
+            'type': pathlib.Path,
+            'help': "placement's own configuration; without it, answers from "
+            'the file assume its defaults',
+        },
+        '--anonymous': {
+            'action': 'store_true',
+            'help': 'replace names, UUIDs, addresses, metadata and free text '
+            'by other words; the answers from the file have the same numbers '
             'and causes',
-        )
-        terminal.add_option(parser)
-        return parser
+        },
+        **terminal.OPTION,
+    }
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Save the cloud, and describe the file."""

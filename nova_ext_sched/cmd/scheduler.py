@@ -36,6 +36,16 @@ _STARTING = ('nova_ext_sched.filters', 'nova_ext_sched.weighers')
 # The entry of the cache with the warnings that were reported last.
 _WARNED = 'warned'
 
+#: Leaves filters and weighers of a saved cloud out that are not installed.
+WITHOUT: base.Arguments = {
+    '--without': {
+        **base.REPEATABLE,
+        'metavar': 'FILTER',
+        'help': 'of a saved cloud: answer without this filter or weigher, '
+        'which is not installed here (repeatable)',
+    }
+}
+
 
 class Command(base.Command):
     """A command that uses nova-scheduler's code, with its nova.conf.
@@ -55,20 +65,21 @@ class Command(base.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         group = cli_help.share(parser, cli_help.NOVA_CONF)
-        group.add_argument(
-            '--config-file',
-            metavar='FILE',
-            action='append',
-            default=[],
-            help="nova-scheduler's nova.conf; by default where nova-scheduler "
-            'finds it (repeatable)',
-        )
-        group.add_argument(
-            '--config-dir',
-            metavar='DIRECTORY',
-            action='append',
-            default=[],
-            help='a directory of .conf files (repeatable)',
+        base.add(
+            group,
+            {
+                '--config-file': {
+                    **base.REPEATABLE,
+                    'metavar': 'FILE',
+                    'help': "nova-scheduler's nova.conf; by default where "
+                    'nova-scheduler finds it (repeatable)',
+                },
+                '--config-dir': {
+                    **base.REPEATABLE,
+                    'metavar': 'DIRECTORY',
+                    'help': 'a directory of .conf files (repeatable)',
+                },
+            },
         )
         return parser
 
@@ -132,21 +143,6 @@ def prepare(is_debugging: bool = False) -> None:
         logging.getLogger('nova.context').setLevel(logging.CRITICAL)
 
 
-def add_without(parser: typing.Any) -> None:
-    """Add ``--without``, which leaves filters and weighers out.
-
-    For a saved cloud whose filters or weighers are not all installed here.
-    """
-    parser.add_argument(
-        '--without',
-        metavar='FILTER',
-        action='append',
-        default=[],
-        help='of a saved cloud: answer without this filter or weigher, which '
-        'is not installed here (repeatable)',
-    )
-
-
 class Lister(Command, report.Lister):
     """A command that asks nova-scheduler's code and answers with a report.
 
@@ -178,16 +174,16 @@ class Lister(Command, report.Lister):
             help='answer for the cloud as save wrote it to this file, instead '
             'of the cloud of nova.conf',
         )
-        add_without(group)
-        self.add_arguments(parser)
+        base.add(group, WITHOUT)
+        self.add_groups(parser)
         options.add_change(parser)
         if self.has_map:
-            topology.add_options(parser)
+            group = parser.add_argument_group('a map of the hosts')
+            base.add(group, topology.OPTIONS)
         return parser
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own options."""
-        raise NotImplementedError
+    def add_groups(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own groups of options, after its arguments."""
 
     def read_configuration(self, parsed_args: argparse.Namespace) -> None:
         """Read nova.conf, a saved cloud, or a changed copy of the cloud.

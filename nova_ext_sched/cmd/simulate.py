@@ -51,38 +51,46 @@ class Simulate(report.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """See cliff."""
         parser = super().get_parser(prog_name)
-        what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument(
-            'scenario',
-            metavar='SCENARIO',
-            nargs='?',
-            help='a file, or the name of a scenario listed by --list',
+        base.add(
+            parser.add_mutually_exclusive_group(required=True),
+            {
+                'scenario': {
+                    'metavar': 'SCENARIO',
+                    'nargs': '?',
+                    'help': 'a file, or the name of a scenario listed by '
+                    '--list',
+                },
+                '--list': {
+                    'action': 'store_true',
+                    'help': 'list the scenarios that come with the package',
+                },
+            },
         )
-        what.add_argument(
-            '--list',
-            action='store_true',
-            help='list the scenarios that come with the package',
-        )
-        options.add_option(
+        base.add(
             parser,
-            'as if nova_conf in the scenario had this (repeatable)',
-        )
-        parser.add_argument(
-            '--compare',
-            action='store_true',
-            help='run the same steps on plain nova too, and compare',
-        )
-        parser.add_argument(
-            '--reasons',
-            action='store_true',
-            help='show why hosts were refused in every step, not only where '
-            'there was no valid host',
-        )
-        parser.add_argument(
-            '--nova-log',
-            metavar='FILE',
-            help="append nova's log to this file, or - for standard error; "
-            'with "nova-ext-sched -v simulate", at level DEBUG',
+            {
+                '--option': {
+                    **options.OPTION,
+                    'help': 'as if nova_conf in the scenario had this '
+                    '(repeatable)',
+                },
+                '--compare': {
+                    'action': 'store_true',
+                    'help': 'run the same steps on plain nova too, and '
+                    'compare',
+                },
+                '--reasons': {
+                    'action': 'store_true',
+                    'help': 'show why hosts were refused in every step, not '
+                    'only where there was no valid host',
+                },
+                '--nova-log': {
+                    'metavar': 'FILE',
+                    'help': "append nova's log to this file, or - for "
+                    'standard error; with "nova-ext-sched -v simulate", at '
+                    'level DEBUG',
+                },
+            },
         )
         return parser
 

@@ -61,73 +61,59 @@ class Survive(metrics.Command, scheduler.Lister):
         '--hold --output plan.json',
     )
 
-    label = 'Evacuating servers'
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        report.add_output(parser)
-        parser.add_argument(
-            '--lose',
-            choices=('host', 'domain'),
-            default='host',
-            help='what fails as a whole: a host or a failure domain (default: '
-            'host)',
-        )
-        options.add_named(
-            parser, 'host', 'lose only this host, or its failure domains'
-        )
-        for name, meaning in (
-            (
-                'aggregate',
-                'lose only hosts of this aggregate (name, UUID or ID)',
-            ),
-            (
-                'flavor',
-                'count how many more servers of this flavor (name or ID) fit '
-                'before a failure would strand one',
-            ),
-        ):
-            parser.add_argument(
-                f'--{name}',
-                metavar=name.upper(),
-                action='append',
-                default=[],
-                help=f'{meaning} (repeatable)',
-            )
-        self._add_spares(parser)
-        parser.add_argument(
-            '--count',
-            metavar='N',
-            type=base.read_amount,
-            help='with --flavor: how many more servers must fit before a '
-            'failure would strand one (default: 1)',
-        )
-        parser.add_argument(
-            '--project',
-            metavar='PROJECT',
-            help='name or ID of the project the --flavor servers belong to; '
-            'some policies depend on it',
-        )
-        options.add_jobs(parser)
-
-    def _add_spares(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            '--spare',
-            metavar='HOST|AGGREGATE',
-            action='append',
-            default=[],
-            help='a disabled host, or an aggregate with such hosts, that may '
-            'be enabled after a failure, as masakari does; the answer names '
-            'the fewest needed (repeatable)',
-        )
-        parser.add_argument(
-            '--hold',
-            nargs='?',
-            choices=('full', 'now'),
-            const='full',
-            help='say which hosts to keep free so that any other can fail, '
+    arguments = {
+        '--lose': {
+            'choices': ('host', 'domain'),
+            'default': 'host',
+            'help': 'what fails as a whole: a host or a failure domain '
+            '(default: host)',
+        },
+        **options.name_several(
+            'host', 'lose only this host, or its failure domains'
+        ),
+        '--aggregate': {
+            **base.REPEATABLE,
+            'metavar': 'AGGREGATE',
+            'help': 'lose only hosts of this aggregate (name, UUID or ID) '
+            '(repeatable)',
+        },
+        '--flavor': {
+            **base.REPEATABLE,
+            'metavar': 'FLAVOR',
+            'help': 'count how many more servers of this flavor (name or ID) '
+            'fit before a failure would strand one (repeatable)',
+        },
+        '--spare': {
+            **base.REPEATABLE,
+            'metavar': 'HOST|AGGREGATE',
+            'help': 'a disabled host, or an aggregate with such hosts, that '
+            'may be enabled after a failure, as masakari does; the answer '
+            'names the fewest needed (repeatable)',
+        },
+        '--hold': {
+            'nargs': '?',
+            'choices': ('full', 'now'),
+            'const': 'full',
+            'help': 'say which hosts to keep free so that any other can fail, '
             'however full it is (=now: with the servers that it has now), and '
             'plan the moves that empty them',
-        )
+        },
+        '--count': {
+            'metavar': 'N',
+            'type': base.read_amount,
+            'help': 'with --flavor: how many more servers must fit before a '
+            'failure would strand one (default: 1)',
+        },
+        '--project': {
+            'metavar': 'PROJECT',
+            'help': 'name or ID of the project the --flavor servers belong '
+            'to; some policies depend on it',
+        },
+        **options.JOBS,
+    }
+    has_output = True
+
+    label = 'Evacuating servers'
 
     def get_columns(self, parsed_args: argparse.Namespace) -> Sequence[str]:
         if parsed_args.hold:

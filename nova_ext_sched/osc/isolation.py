@@ -76,18 +76,16 @@ class ListIsolation(Command):
     )
     columns = isolation_report.COLUMNS
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of the command line."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--forbid-by-trait',
-            metavar='<traits>',
-            default='',
-            help='the value of [nova_ext_sched] forbid_by_trait in nova.conf; '
-            'also lists hosts that have one of these traits outside the '
-            'aggregates that require it (traits of devices do not count)',
-        )
-        return parser
+    arguments = {
+        '--forbid-by-trait': {
+            'metavar': '<traits>',
+            'default': '',
+            'help': 'the value of [nova_ext_sched] forbid_by_trait in '
+            'nova.conf; also lists hosts that have one of these traits '
+            'outside the aggregates that require it (traits of devices do not '
+            'count)',
+        }
+    }
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """See the base."""
@@ -115,28 +113,23 @@ class SyncIsolation(Command):
     examples = ('--dry-run', 'windows', '--prune')
     columns = isolation_report.STEP_COLUMNS
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of the command line."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'aggregates',
-            metavar='<aggregate>',
-            nargs='*',
-            help='name, ID or UUID of an aggregate to set up (default: all '
+    arguments = {
+        'aggregates': {
+            'metavar': '<aggregate>',
+            'nargs': '*',
+            'help': 'name, ID or UUID of an aggregate to set up (default: all '
             'isolated aggregates)',
-        )
-        parser.add_argument(
-            '--dry-run',
-            action='store_true',
-            help='list the changes without making them',
-        )
-        parser.add_argument(
-            '--prune',
-            action='store_true',
-            help='also remove traits that an earlier sync gave to hosts and '
-            'that no isolated aggregate requires of them any more',
-        )
-        return parser
+        },
+        '--dry-run': {
+            'action': 'store_true',
+            'help': 'list the changes without making them',
+        },
+        '--prune': {
+            'action': 'store_true',
+            'help': 'also remove traits that an earlier sync gave to hosts '
+            'and that no isolated aggregate requires of them any more',
+        },
+    }
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         """Make the changes, and report them."""

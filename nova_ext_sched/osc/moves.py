@@ -53,63 +53,60 @@ class ApplyPlan(report.Lister, command.Lister):
         'plan.json --yes --at-once 4',
         'plan.json --disable --keep-going',
     )
+    arguments = {
+        'plan': {
+            'metavar': '<plan>',
+            'help': 'file that mend, drain, make-room, maintain --round or '
+            'survive wrote with --output or -f json; - reads standard input '
+            '(needs --yes)',
+        },
+        '--at-once': {
+            'metavar': '<number>',
+            'type': base.read_amount,
+            'default': 1,
+            'help': 'make up to this many independent moves at the same time '
+            '(default: 1)',
+        },
+        '--yes': {
+            'action': 'store_true',
+            'help': 'do not ask for confirmation (without a terminal the '
+            'command never asks)',
+        },
+        '--keep-going': {
+            'action': 'store_true',
+            'help': 'after a move fails, continue with those that do not '
+            'depend on it, until three servers are in ERROR',
+        },
+        '--skip': {
+            **base.REPEATABLE,
+            'metavar': '<server>',
+            'help': 'leave out this server (name or UUID), and the moves that '
+            'depend on it (repeatable)',
+        },
+        '--dry-run': {
+            'action': 'store_true',
+            'help': 'list what is left to do without doing it',
+        },
+    }
     columns = moves_report.COLUMNS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'plan',
-            metavar='<plan>',
-            help='file that mend, drain, make-room, maintain --round or '
-            'survive wrote with --output or -f json; - reads standard input '
-            '(needs --yes)',
-        )
-        parser.add_argument(
-            '--at-once',
-            metavar='<number>',
-            type=base.read_amount,
-            default=1,
-            help='make up to this many independent moves at the same time '
-            '(default: 1)',
-        )
-        parser.add_argument(
-            '--yes',
-            action='store_true',
-            help='do not ask for confirmation (without a terminal the command '
-            'never asks)',
-        )
-        parser.add_argument(
-            '--keep-going',
-            action='store_true',
-            help='after a move fails, continue with those that do not depend '
-            'on it, until three servers are in ERROR',
-        )
-        parser.add_argument(
-            '--skip',
-            metavar='<server>',
-            action='append',
-            default=[],
-            help='leave out this server (name or UUID), and the moves that '
-            'depend on it (repeatable)',
-        )
-        parser.add_argument(
-            '--dry-run',
-            action='store_true',
-            help='list what is left to do without doing it',
-        )
-        group = parser.add_mutually_exclusive_group()
-        group.add_argument(
-            '--disable',
-            action='store_true',
-            help='first disable the hosts to be emptied, or with a plan of '
-            'make-room those where it makes room',
-        )
-        group.add_argument(
-            '--enable',
-            action='store_true',
-            help='enable the hosts that --disable disabled for this plan or '
-            'an earlier one; move nothing',
+        base.add(
+            parser.add_mutually_exclusive_group(),
+            {
+                '--disable': {
+                    'action': 'store_true',
+                    'help': 'first disable the hosts to be emptied, or with a '
+                    'plan of make-room those where it makes room',
+                },
+                '--enable': {
+                    'action': 'store_true',
+                    'help': 'enable the hosts that --disable disabled for '
+                    'this plan or an earlier one; move nothing',
+                },
+            },
         )
         return parser
 

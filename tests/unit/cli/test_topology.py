@@ -7,6 +7,7 @@ import re
 import ddt
 import testtools
 
+from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
@@ -164,6 +165,6 @@ class MapTestCase(testtools.TestCase):
     @ddt.unpack
     def test_options(self, argv, expected):
         parser = argparse.ArgumentParser()
-        topology.add_options(parser)
+        base.add(parser, topology.OPTIONS)
         parsed = parser.parse_args(argv)
         self.assertEqual(expected, topology.is_wanted(parsed))

@@ -12,6 +12,7 @@ import testtools
 
 from nova_ext_sched import conf
 from nova_ext_sched import exception
+from nova_ext_sched.cli import base
 from nova_ext_sched.cli import completion
 from nova_ext_sched.cli import options
 from nova_ext_sched.cmd import arguments
@@ -113,7 +114,7 @@ class NamesTestCase(testtools.TestCase):
 class QuestionTestCase(testtools.TestCase):
     def make(self, *argv, **others):
         parser = argparse.ArgumentParser()
-        options.add_server(parser)
+        base.add(parser, options.OF_SERVER)
         return arguments.make_question(parser.parse_args(argv), **others)
 
     def test_nothing_is_named(self):
