@@ -13,6 +13,7 @@ import types
 import typing
 
 from nova_ext_sched import document
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
@@ -266,9 +267,9 @@ def _tell_groups(
     The policy with the most servers comes first. Within a policy the most
     frequent reason comes first. Servers that could not be judged come last.
     """
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for one in findings:
-        groups.setdefault((one.policy, one.reason), []).append(one)
+    groups = grouping.by_key(
+        ((one.policy, one.reason), one) for one in findings
+    )
     place = {policy: n for n, (policy, _) in enumerate(totals.ranked)}
     ranked = sorted(
         groups,

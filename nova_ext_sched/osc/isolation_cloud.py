@@ -18,11 +18,10 @@ import dataclasses
 import functools
 import typing
 
+from nova_ext_sched import grouping
 from nova_ext_sched import objects
 from nova_ext_sched import placement
 from nova_ext_sched.policy import isolation
-
-T = typing.TypeVar('T')
 
 # The trait of a provider that shares its inventory in its aggregates.
 _SHARES = 'MISC_SHARES_VIA_AGGREGATE'
@@ -124,12 +123,12 @@ class Cloud:
     @functools.cached_property
     def nodes_by_host(self) -> Mapping[str, list[Node]]:
         """The nodes of each host."""
-        return index((node.host, node) for node in self.nodes)
+        return grouping.by_key((node.host, node) for node in self.nodes)
 
     @functools.cached_property
     def isolated_by_host(self) -> Mapping[str, list[Aggregate]]:
         """The isolated aggregates of each host that is in one."""
-        return index(
+        return grouping.by_key(
             (host, agg)
             for agg in self.aggregates
             if agg.traits
@@ -328,11 +327,3 @@ def get_records(traits: Iterable[str]) -> set[str]:
     """Return the records of traits, of names that are not too long for one."""
     records = {isolation.RECORD + trait for trait in traits}
     return {record for record in records if len(record) <= _LONGEST_TRAIT}
-
-
-def index(pairs: Iterable[tuple[str, T]]) -> Mapping[str, list[T]]:
-    """Return the values of each key."""
-    found: dict[str, list[T]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import itertools
 
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import report
@@ -45,7 +46,7 @@ def make(
         (one for one in judged if one[1]),
         key=lambda one: _rank([one], isolation_findings.FAULTS),
     )
-    by_fault = isolation_cloud.index(
+    by_fault = grouping.by_key(
         (fault, one)
         for one in faulty
         for fault in dict.fromkeys(finding.fault for finding in one[1])

@@ -7,7 +7,6 @@ aggregates of 20 hosts they cost half a second for each request. The policies
 need only a few columns.
 """
 
-import collections
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from nova.db.api import api as api_db
 from nova.db.api import models
 import sqlalchemy as sa
 
+from nova_ext_sched import grouping
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import sources
 
@@ -193,11 +193,9 @@ def get_hosts(context: typing.Any) -> Mapping[str, Collection[str]]:
         version = session.execute(_version_of_hosts).one()
         known, hosts = _hosts.get(engine, (None, {}))
         if known != version:
-            found = collections.defaultdict(list)
             query = _select_hosts(_MEMBERS.c.host)
-            for uuid, host in session.execute(query):
-                found[uuid].append(host)
-            _hosts[engine] = version, hosts = version, found
+            hosts = grouping.by_key(session.execute(query))
+            _hosts[engine] = version, hosts
     return hosts
 
 

@@ -9,7 +9,6 @@ deleted, or that failed and have no host: here they are *former* members.
 A cell is asked only where nova has members in it.
 """
 
-import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ import typing
 import cachetools
 
 from nova_ext_sched import fields
+from nova_ext_sched import grouping
 from nova_ext_sched.policy import memo
 from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import cells
@@ -224,9 +224,7 @@ def _look_up(
         return mapped
 
     def ask(wanted: Collection[str]) -> None:
-        by_cell = collections.defaultdict(list)
-        for uuid in wanted:
-            by_cell[cell_of[uuid]].append(uuid)
+        by_cell = grouping.by_key((cell_of[uuid], uuid) for uuid in wanted)
         answers = cells.current.ask(ctxt, servers.select_places, by_cell)
         _tell(answers.faults.values(), on_fault)
         for cell in answers.faults:

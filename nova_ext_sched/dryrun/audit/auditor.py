@@ -11,6 +11,7 @@ import functools
 import typing
 
 from nova_ext_sched import exception
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
@@ -150,9 +151,9 @@ class Auditor:
 
         :param wanted: for each, the UUID of its cell, its host and its UUID
         """
-        by_host: dict[tuple[str, str], list[str]] = {}
-        for cell, host, uuid in wanted:
-            by_host.setdefault((cell, host), []).append(uuid)
+        by_host = grouping.by_key(
+            ((cell, host), uuid) for cell, host, uuid in wanted
+        )
         for (cell, host), uuids in by_host.items():
             try:
                 for standing in self._judge_host(cell, host, uuids):

@@ -39,6 +39,7 @@ from nova.db.main import models
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
+from nova_ext_sched import grouping
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.queries import servers
 
@@ -113,10 +114,11 @@ def look(
                 if not is_gone(row, softly):
                     there[row.uuid] = row
 
-    by_cell: dict[str, list[str]] = {}
-    for uuid in uuids:
-        if cell := cloud.cell_of_server.get(uuid):
-            by_cell.setdefault(cell, []).append(uuid)
+    by_cell = grouping.by_key(
+        (cell, uuid)
+        for uuid in uuids
+        if (cell := cloud.cell_of_server.get(uuid))
+    )
     read(
         cloud.ask_cells(
             lambda cctxt: _select(cctxt, by_cell[cctxt.cell_uuid]),

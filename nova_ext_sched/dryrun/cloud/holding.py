@@ -6,7 +6,6 @@ A failure is survived, however full the other hosts get, if each of its hosts
 is replaced by an empty one that is kept for failures (:mod:`.shapes`).
 """
 
-import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import typing
 
 import nova.conf
 
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import shapes
@@ -107,9 +107,10 @@ class Holding:
     def _replacing(self) -> dict[int, set[int]]:
         """The kinds that replace each kind, itself among them."""
         examples = {kind: host for host, kind in self._kinds.items()}
-        by_cell = collections.defaultdict[object, list[int]](list)
-        for kind, host in examples.items():
-            by_cell[self.shapes.get(host).same].append(kind)
+        by_cell = grouping.by_key(
+            (self.shapes.get(host).same, kind)
+            for kind, host in examples.items()
+        )
         return {
             kind: {
                 other
@@ -154,9 +155,9 @@ class Holding:
 
         :param held: names of hosts that are free for failures
         """
-        by_kind = collections.defaultdict[int, list[str]](list)
-        for host in sorted(held):
-            by_kind[self._kinds[host]].append(host)
+        by_kind = grouping.by_key(
+            (self._kinds[host], host) for host in sorted(held)
+        )
         uncovered = {}
         for name, hosts in failures.items():
             if left := self._match(hosts, held, by_kind):
@@ -230,10 +231,9 @@ class Holding:
             that with its own; whether it is marked; the negative number of
             its servers; its name
         """
-        domains = collections.defaultdict[str, set[str]](set)
-        for name, hosts in uncovered.items():
-            for host in hosts:
-                domains[host].add(name)
+        domains = grouping.by_key(
+            (host, name) for name, hosts in uncovered.items() for host in hosts
+        )
         seen: set[tuple[int, object]] = set()
         for host in self._list_candidates(held, never):
             own = frozenset(domains.get(host, ()))

@@ -20,6 +20,7 @@ from nova import objects
 import nova.conf
 from oslo_utils import uuidutils
 
+from nova_ext_sched import grouping
 from nova_ext_sched.dryrun.cloud import change
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import mirror
@@ -220,15 +221,16 @@ def _change_aggregates(
             by_uuid[uuid] = aggregate
     for uuid, key, value in supposed.metadata:
         by_uuid[uuid] = copy_with_item(by_uuid[uuid], key, value)
-    host_map = collections.defaultdict[str, set[int]](set)
-    for aggregate in by_uuid.values():
-        for host in aggregate.hosts:
-            host_map[host].add(aggregate.id)
+    ids_by_host = grouping.by_key(
+        (host, aggregate.id)
+        for aggregate in by_uuid.values()
+        for host in aggregate.hosts
+    )
     return {
         'aggs_by_id': {
             aggregate.id: aggregate for aggregate in by_uuid.values()
         },
-        'host_aggregates_map': host_map,
+        'host_aggregates_map': collections.defaultdict(list, ids_by_host),
         'aggregates_copy': change.copy_aggregates(
             by_uuid.values(), change.find_dialect()
         ),

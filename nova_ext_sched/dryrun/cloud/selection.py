@@ -11,6 +11,7 @@ from nova import servicegroup
 import nova.conf
 
 from nova_ext_sched import exception
+from nova_ext_sched import grouping
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -105,15 +106,16 @@ def find_nodes(
     if not names:
         return None
     hosts = cloud.hosts
-    by_name: dict[str, set[str]] = collections.defaultdict(set)
-    for uuid, host in hosts.items():
-        for name in (host.host, host.node, host.name, uuid):
-            by_name[name].add(uuid)
+    by_name = grouping.by_key(
+        (name, uuid)
+        for uuid, host in hosts.items()
+        for name in (host.host, host.node, host.name, uuid)
+    )
     of_hosts = {host.host for host in hosts.values()}
     chosen: set[str] = set()
     for name in names:
         known = name if name in by_name else named.find_host(name, of_hosts)
-        chosen |= by_name[known]
+        chosen.update(by_name[known])
     return [uuid for uuid in hosts if uuid in chosen]
 
 

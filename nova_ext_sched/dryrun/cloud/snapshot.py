@@ -26,6 +26,7 @@ from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from nova_ext_sched import fields
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import change
@@ -190,9 +191,9 @@ class Snapshot(host_manager.HostManager):
     @functools.cached_property
     def nodes_by_cell(self) -> dict[str, frozenset[str]]:
         """The UUIDs of the compute nodes with a state, by that of the cell."""
-        found: dict[str, set[str]] = {}
-        for uuid, state in self.states.items():
-            found.setdefault(state.cell_uuid, set()).add(uuid)
+        found = grouping.by_key(
+            (state.cell_uuid, uuid) for uuid, state in self.states.items()
+        )
         return {cell: frozenset(nodes) for cell, nodes in found.items()}
 
     @functools.cached_property
@@ -240,10 +241,9 @@ class Snapshot(host_manager.HostManager):
 
     @functools.cached_property
     def _uuids_by_host(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for uuid, host in self.hosts.items():
-            found.setdefault(host.host, []).append(uuid)
-        return found
+        return grouping.by_key(
+            (host.host, uuid) for uuid, host in self.hosts.items()
+        )
 
     @functools.cached_property
     def hosts(self) -> dict[str, Node]:
@@ -293,13 +293,11 @@ class Snapshot(host_manager.HostManager):
         By the host's name in lower case, because a plan looks up one host at
         a time.
         """
-        computes: dict[str, list[tuple[str, typing.Any]]] = {}
-        for cell, one in self._read_by_cell.items():
-            for compute in one.computes:
-                computes.setdefault(compute.host.lower(), []).append(
-                    (cell, compute)
-                )
-        return computes
+        return grouping.by_key(
+            (compute.host.lower(), (cell, compute))
+            for cell, hosts in self._read_by_cell.items()
+            for compute in hosts.computes
+        )
 
     @functools.cached_property
     def _order(self) -> dict[str, int]:

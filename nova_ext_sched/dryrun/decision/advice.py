@@ -33,6 +33,7 @@ import itertools
 import logging
 import time
 
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.decision import command
 from nova_ext_sched.dryrun.decision import conclusion
@@ -280,28 +281,32 @@ def _list_refused(
     The hosts of a group have identical refusals: a full cloud has many of
     them, and a plan asks again for each of its servers.
     """
-    refused_by_host: dict[str, list[tuple[refusals.Refusal, ...]]] = {}
-    fixed = set()
-    for column in judged.columns:
-        for uuid, refused in column.refused.items():
-            refused_by_host.setdefault(uuid, []).append(refused)
-            if not (refused[0].lifts or refused[0].acts):
-                fixed.add(uuid)
+    refused_by_host = grouping.by_key(
+        pair for column in judged.columns for pair in column.refused.items()
+    )
+    fixed = {
+        uuid
+        for uuid, refused in refused_by_host.items()
+        if not all(first.lifts or first.acts for first, *_ in refused)
+    }
     # By identity, which is cheap: the matrix gives equal refusals of hosts as
     # one tuple, as a rule (its cache is bounded).
-    alike: dict[tuple[int, ...], list[str]] = {}
-    for uuid in sorted(
-        refused_by_host.keys() - fixed, key=judged.names.__getitem__
-    ):
-        key = tuple(map(id, refused_by_host[uuid]))
-        alike.setdefault(key, []).append(uuid)
+    alike = grouping.by_key(
+        (tuple(map(id, refused_by_host[uuid])), uuid)
+        for uuid in sorted(
+            refused_by_host.keys() - fixed, key=judged.names.__getitem__
+        )
+    )
     for uuids in alike.values():
-        causes: _Causes = {}
-        for one in itertools.chain(*refused_by_host[uuids[0]]):
-            is_room = one.is_full or refusals.SMALLER in one.acts
-            cause = _FULL if is_room else one.cause
-            causes.setdefault(cause, []).append(one)
+        causes = grouping.by_key(
+            (_FULL if _is_of_room(refusal) else refusal.cause, refusal)
+            for refusal in itertools.chain(*refused_by_host[uuids[0]])
+        )
         yield causes, uuids
+
+
+def _is_of_room(refusal: refusals.Refusal) -> bool:
+    return refusal.is_full or refusals.SMALLER in refusal.acts
 
 
 def _part(
@@ -316,11 +321,9 @@ def _part(
         return {(): uuids}
     classes = set[str]().union(*(one.lacking for one in refused))
     unmeasured = dict.fromkeys(sorted(classes), 0)
-    parts: dict[_Lack, list[str]] = {}
-    for uuid in uuids:
-        lack = tuple(lacking.get(uuid, unmeasured).items())
-        parts.setdefault(lack, []).append(uuid)
-    return parts
+    return grouping.by_key(
+        (tuple(lacking.get(uuid, unmeasured).items()), uuid) for uuid in uuids
+    )
 
 
 def _find_least(

@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from nova_ext_sched import document
+from nova_ext_sched import grouping
 from nova_ext_sched.policy import act
 
 #: Ranks of refusals. Listed first are hosts that refuse any request, such as
@@ -196,9 +197,7 @@ def group(
     :param causes: causes to list first, in this order
     """
     order = {cause: place for place, cause in enumerate(causes)}
-    kinds: dict[str, list[tuple[Refusal, int]]] = {}
-    for refusal, number in refusals:
-        kinds.setdefault(refusal.phrase, []).append((refusal, number))
+    kinds = grouping.by_key((one[0].phrase, one) for one in refusals)
     reasons = [
         Reason(
             kind,

@@ -22,6 +22,7 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_ext_sched import exception
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import selection
@@ -75,9 +76,7 @@ def build(
     :raises BadRequest: nova-api would refuse the request
     """
     image_meta = objects.ImageMeta.from_dict(boot_meta)
-    hints: dict[str, list[str]] = {}
-    for key, value in wanted.hints:
-        hints.setdefault(key, []).append(value)
+    hints = grouping.by_key(wanted.hints)
     if wanted.server_group:
         hints['group'] = [wanted.server_group]
     group = _get_group(ctxt, hints['group'][0]) if 'group' in hints else None

@@ -30,6 +30,7 @@ import enum
 import itertools
 import typing
 
+from nova_ext_sched import grouping
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import conclusion
@@ -248,12 +249,11 @@ def _read_units(
 
     :param capacities: capacities of the providers, by UUID
     """
-    kinds: dict[int, list[str]] = collections.defaultdict(list)
     # Capacities that are large enough come first.
-    for uuid, capacity in sorted(
-        capacities.items(), key=lambda one: (one[1] < amount, one[0])
-    ):
-        kinds[capacity].append(uuid)
+    ranked = sorted(
+        capacities, key=lambda uuid: (capacities[uuid] < amount, uuid)
+    )
+    kinds = grouping.by_key((capacities[uuid], uuid) for uuid in ranked)
     # The first provider of each capacity, then the second of each.
     order = itertools.chain(*itertools.zip_longest(*kinds.values()))
     units: dict[str, _Units | None] = {}

@@ -49,6 +49,7 @@ from nova.objects import fields
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import conclusion
@@ -176,10 +177,10 @@ def _find_migrations(
     cloud: snapshot.Snapshot, uuids: Iterable[str]
 ) -> dict[str, list[_Migration]]:
     """Return the migrations of servers, the newest last."""
-    found: dict[str, list[_Migration]] = {}
-    for one in _ask(cloud, _select_migrations, {*uuids}):
-        found.setdefault(one.server, []).append(one)
-    return found
+    return grouping.by_key(
+        (migration.server, migration)
+        for migration in _ask(cloud, _select_migrations, {*uuids})
+    )
 
 
 def _stands(cloud: snapshot.Snapshot, server: _Server, uuid: str) -> bool:

@@ -28,6 +28,7 @@ import typing
 
 from nova import exception as nova_exception
 
+from nova_ext_sched import grouping
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
@@ -129,9 +130,9 @@ class _Migrations:
         self._shares = _Shares(places.cloud)
         self._barred = barred
         self._prepared: dict[object, movable.Migration] = {}
-        self._wanted: dict[str, list[str]] = {}
-        for one in leaving:
-            self._wanted.setdefault(one.host, []).append(one.server)
+        self._wanted = grouping.by_key(
+            (one.host, one.server) for one in leaving
+        )
         # The host that was read last.
         self._host: str | None = None
         # Its servers by UUID, each with its key.

@@ -24,6 +24,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 import sqlalchemy as sa
 
+from nova_ext_sched import grouping
 from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import plans
@@ -52,10 +53,9 @@ def estimate(
     # Of evacuations nobody knows; survive plans hundreds.
     if not counts or counts.keys() - {*_METHODS.values()}:
         return None
-    taken: dict[str, list[float]] = collections.defaultdict(list)
-    for found in cloud.ask_cells(select).values():
-        for method, seconds in found:
-            taken[method].append(seconds)
+    taken = grouping.by_key(
+        row for rows in cloud.ask_cells(select).values() for row in rows
+    )
     if not counts.keys() <= taken.keys():
         return None
     return round(

@@ -31,6 +31,7 @@ import itertools
 import math
 import typing
 
+from nova_ext_sched import grouping
 from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import claims
@@ -171,10 +172,12 @@ class Openings:
             leave
         """
         cloud = self._cloud
-        for sizes in cloud.ask_cells(servers.select_sizes).values():
-            for size in sizes:
-                if node := cloud.find_node(size.host, size.node):
-                    self._on.setdefault(node, []).append(size)
+        self._on = grouping.by_key(
+            (node, size)
+            for sizes in cloud.ask_cells(servers.select_sizes).values()
+            for size in sizes
+            if (node := cloud.find_node(size.host, size.node))
+        )
         self._requests = self._read_requests(future)
         resources = self.coming.shared.resources
         if any(one.get_num_of_suffixed_groups() for one in resources):
