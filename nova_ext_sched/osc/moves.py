@@ -3,7 +3,6 @@
 """``openstack move plan apply``."""
 
 import argparse
-from collections.abc import Callable
 from collections.abc import Sequence
 import datetime
 import pathlib
@@ -17,6 +16,7 @@ from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
+from nova_ext_sched.osc import moves_agreement
 from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_hosts
 from nova_ext_sched.osc import moves_left
@@ -27,10 +27,6 @@ from nova_ext_sched.osc import moves_run
 from nova_ext_sched.osc import moves_words
 
 STDIN = '-'
-
-
-class _NotAgreed(Exception):
-    """The user did not agree to carry out the plan."""
 
 
 class ApplyPlan(report.Lister, command.Lister):
@@ -134,12 +130,13 @@ class ApplyPlan(report.Lister, command.Lister):
         plan.check_saved(
             uuids, lambda one: cloud.read_server(one) is not None, now
         )
-        for line in moves_report.warn(plan, now):
+        for line in moves_agreement.warn(plan, now):
             _say(line)
         if not moves_nothing:
-            _ask(
-                moves_report.say_plan(plan, _name(connection)),
+            moves_agreement.ask(
+                moves_agreement.say_plan(plan, _name(connection)),
                 parsed_args.yes,
+                _say,
             )
         said = []
         if parsed_args.disable:
@@ -199,28 +196,6 @@ def _name(connection: typing.Any) -> str:
     region = config.get_region_name(None) or ''
     more = ', '.join(filter(None, (url, region)))
     return messages.clean(config.name) + f' ({more})' * bool(more)
-
-
-def _ask(
-    described: Sequence[str],
-    is_agreed: bool,
-    read: Callable[[str], str] = input,
-) -> None:
-    """Show a plan, and ask whether to carry it out.
-
-    :raises _NotAgreed: the user said no
-    """
-    for line in described:
-        _say(line)
-    if is_agreed or not sys.stdin.isatty():
-        return
-    _say('Carry it out? [y/N]')
-    try:
-        answer = read('')
-    except EOFError:
-        answer = ''
-    if answer.strip().lower() not in ('y', 'yes'):
-        raise _NotAgreed('nothing was done')
 
 
 def _find_skipped(plan: moves_plan.Plan, names: Sequence[str]) -> list[str]:

@@ -209,3 +209,19 @@ def name_host(host: str, service: typing.Any) -> str:
     if service.state == 'down':
         return f'nova-compute of {shown} is down'
     return ''
+
+
+def say_about(move: moves_plan.Move, text: str, what: str = '') -> str:
+    """Word a sentence on a move, with its turn and its server.
+
+    :param what: the verb, if the text is its reason
+    """
+    return f'Move {move.turn} ({move.shown}){what}: {clean(text)}.'
+
+
+def clean(text: str) -> str:
+    """Return a text from a plan or from nova as one line, for a terminal.
+
+    It has no full stop: the caller adds one, or continues the sentence.
+    """
+    return messages.clean(' '.join(text.split()).rstrip('.'), 1000)

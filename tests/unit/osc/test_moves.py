@@ -9,6 +9,7 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.osc import moves
+from nova_ext_sched.osc import moves_agreement
 from tests.unit.osc import test_moves_report
 
 
@@ -27,16 +28,16 @@ class AskTestCase(testtools.TestCase):
     @ddt.unpack
     def test_table(self, agreed, is_terminal, answer, asks, goes_on):
         read = mock.Mock(side_effect=[answer])
-        with (
-            mock.patch.object(moves, '_say') as say,
-            mock.patch.object(moves.sys, 'stdin') as stdin,
-        ):
+        say = mock.Mock()
+        with mock.patch('sys.stdin') as stdin:
             stdin.isatty.return_value = is_terminal
-            args = ['The plan.'], agreed, read
+            args = ['The plan.'], agreed, say, read
             if goes_on:
-                moves._ask(*args)
+                moves_agreement.ask(*args)
             else:
-                exc = self.assertRaises(moves._NotAgreed, moves._ask, *args)
+                exc = self.assertRaises(
+                    moves_agreement.NotAgreed, moves_agreement.ask, *args
+                )
                 self.assertEqual('nothing was done', str(exc))
         self.assertEqual(asks, read.called)
         said = [call.args[0] for call in say.call_args_list]

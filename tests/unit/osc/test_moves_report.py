@@ -9,6 +9,7 @@ import testtools
 
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import report as cli_report
+from nova_ext_sched.osc import moves_agreement
 from nova_ext_sched.osc import moves_left
 from nova_ext_sched.osc import moves_plan
 from nova_ext_sched.osc import moves_report
@@ -305,7 +306,7 @@ class PlanTestCase(testtools.TestCase):
                 'disks are shared, they come back from their image.',
                 'Planned 2026-11-27T01:00:00Z, for lab.',
             ],
-            moves_report.say_plan(make_plan(moves), 'lab'),
+            moves_agreement.say_plan(make_plan(moves), 'lab'),
         )
 
     def test_what_may_not_be_so(self):
@@ -324,4 +325,4 @@ class PlanTestCase(testtools.TestCase):
         ):
             now = made + datetime.timedelta(hours=hours)
             plan = make_plan([], supposed=supposed)
-            self.assertEqual(said, moves_report.warn(plan, now))
+            self.assertEqual(said, moves_agreement.warn(plan, now))
