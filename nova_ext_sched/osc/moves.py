@@ -171,10 +171,10 @@ class ApplyPlan(report.Lister, command.Lister):
                 run = moves_run.Run(
                     plan,
                     cloud,
-                    is_dry,
                     shown,
-                    parsed_args.keep_going,
-                    skipped,
+                    is_dry=is_dry,
+                    keeps_going=parsed_args.keep_going,
+                    skipped=skipped,
                 )
                 run.carry_out(parsed_args.at_once)
         except KeyboardInterrupt:

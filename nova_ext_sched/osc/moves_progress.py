@@ -8,7 +8,6 @@ import time
 
 from nova_ext_sched import messages
 from nova_ext_sched.osc import moves_plan
-from nova_ext_sched.osc import moves_run
 from nova_ext_sched.osc.moves_plan import Result
 
 #: Seconds after which a wait is first reported; then each time after it has
@@ -16,7 +15,7 @@ from nova_ext_sched.osc.moves_plan import Result
 WAITS = 60
 
 
-class Progress(moves_run.Progress):
+class Progress:
     """Writes a line for each finished move, and for each wait.
 
     :param moves: all of the plan
@@ -39,7 +38,7 @@ class Progress(moves_run.Progress):
         self._waits: dict[int, tuple[float, float, str]] = {}
 
     def end(self, move: moves_plan.Move) -> None:
-        """Report the result of a move, and the time left."""
+        """Report the result of a move that has ended, and the time left."""
         self._ended += 1
         self._made += move.result == Result.MOVED
         self._waits.pop(move.turn, None)
@@ -51,7 +50,10 @@ class Progress(moves_run.Progress):
         self._say(f'{messages.clean(text, 1000)}{left}.')
 
     def wait(self, move: moves_plan.Move, reason: str) -> None:
-        """Report what a move waits for, if it has for a while."""
+        """Report what a move waits for, if it has for a while.
+
+        Called at each look.
+        """
         now = time.monotonic()
         since, then, said = self._waits.setdefault(
             move.turn, (now, now + WAITS, '')

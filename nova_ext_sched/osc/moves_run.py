@@ -13,6 +13,7 @@ from nova_ext_sched import waiting
 from nova_ext_sched.osc import moves_cloud
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_progress
 from nova_ext_sched.osc import moves_words
 from nova_ext_sched.osc.moves_plan import Remedy
 from nova_ext_sched.osc.moves_plan import Result
@@ -27,16 +28,6 @@ MOST_IN_ERROR = 3
 _Making = Generator[None, None, bool]
 
 
-class Progress:
-    """Receives the progress of moves; this one ignores it."""
-
-    def end(self, move: moves_plan.Move) -> None:
-        """Note that a move has ended, with any result."""
-
-    def wait(self, move: moves_plan.Move, reason: str) -> None:
-        """Note what a move waits for; called at each look."""
-
-
 @dataclasses.dataclass
 class Run:
     """Makes moves, and stops at the first that fails.
@@ -45,8 +36,8 @@ class Run:
     of an earlier run by nova's records and keeps no other state, so a run that
     was killed can be continued.
 
-    :param is_dry: whether nothing is changed in nova
     :param progress: reports each move
+    :param is_dry: whether nothing is changed in nova
     :param keeps_going: whether a failed move holds up only the moves that need
         it, until :data:`MOST_IN_ERROR` servers are in ERROR
     :param skipped: UUIDs of servers that are not to be moved
@@ -54,8 +45,8 @@ class Run:
 
     plan: moves_plan.Plan
     cloud: moves_cloud.Cloud
+    progress: moves_progress.Progress
     is_dry: bool = False
-    progress: Progress = dataclasses.field(default_factory=Progress)
     keeps_going: bool = False
     skipped: Collection[str] = ()
 

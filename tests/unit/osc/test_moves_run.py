@@ -12,6 +12,7 @@ import testtools
 from nova_ext_sched.osc import moves_again
 from nova_ext_sched.osc import moves_making
 from nova_ext_sched.osc import moves_plan
+from nova_ext_sched.osc import moves_progress
 from nova_ext_sched.osc import moves_run
 from nova_ext_sched.osc.moves_making import HELD
 from nova_ext_sched.osc.moves_making import LOST
@@ -110,7 +111,7 @@ class RunTestCase(testtools.TestCase):
         for move in self.moves:
             vars(move).update(fields)
         plan = moves_plan.Plan(TIME, {}, empty, self.moves)
-        self.progress = mock.Mock(spec=moves_run.Progress)
+        self.progress = mock.Mock(spec=moves_progress.Progress)
         run = moves_run.Run(plan, cloud, progress=self.progress, **dict(how))
         is_fine = run.carry_out(at_once)
         return ', '.join(one.result for one in self.moves), is_fine
