@@ -150,8 +150,7 @@ class ApplyPlan(report.Lister, command.Lister):
                 'What is on the hosts that are to be empty could not be read '
                 f'({moves_words.say_fault(exc)}): run the command again.'
             )
-        status = moves_report.find_status(plan, left)
-        return moves_report.make(plan, status, *said, left=left or ())
+        return moves_report.make(plan, left, *said)
 
     def _carry_out(
         self,

@@ -51,19 +51,18 @@ _STYLES = {
 
 def make(
     plan: moves_plan.Plan,
-    status: int,
+    left: Sequence[moves_left.Left] | None,
     *remarks: str,
-    left: Sequence[moves_left.Left] = (),
 ) -> report.Report:
     """Return the report of moves, with a section for each result.
 
-    :param status: the exit status
+    :param left: servers that are still on hosts to be emptied, and that the
+        report names for no other reason; None if these hosts could not be read
     :param remarks: sentences on hosts that were disabled, or whose servers
         could not be read
-    :param left: servers that are still on hosts to be emptied, and that the
-        report names for no other reason
     """
-    moves = plan.moves
+    moves, status = plan.moves, _find_status(plan, left)
+    left = left or ()
     said = [
         *(
             moves_words.say_about(one, one.reason)
@@ -135,8 +134,8 @@ def sum_up(moves: Sequence[moves_plan.Move]) -> str:
     return text
 
 
-def find_status(
-    plan: moves_plan.Plan, left: Sequence[moves_left.Left] | None = ()
+def _find_status(
+    plan: moves_plan.Plan, left: Sequence[moves_left.Left] | None
 ) -> int:
     """Return the exit status.
 
@@ -149,9 +148,6 @@ def find_status(
     3       a move is not done, or still holds room on its old host; a
             server is stranded; or a host to be emptied is not empty
     ======  ===============================================================
-
-    :param left: as :func:`make`; None if the hosts to be emptied could not be
-        read
     """
     failed = any(one.result == Result.FAILED for one in plan.moves)
     if failed or left is None:

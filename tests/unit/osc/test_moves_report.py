@@ -37,7 +37,7 @@ def make_moves(number):
 @ddt.ddt
 class ReportTestCase(testtools.TestCase):
     def tell(self, plan, *remarks):
-        made = moves_report.make(plan, 1, *remarks)
+        made = moves_report.make(plan, [], *remarks)
         stream = io.StringIO()
         cli_report.write(stream, made.sections, 80)
         self.rows = made.rows
@@ -159,7 +159,7 @@ Moved:
             moves_left.Left('new', 'app\n', 'a'),
             moves_left.Left('old', '', 'a', 'its task is deleting'),
         ]
-        made = moves_report.make(make_plan([]), 3, left=left)
+        made = moves_report.make(make_plan([]), left)
         stream = io.StringIO()
         cli_report.write(stream, made.sections, 200)
         text = stream.getvalue()
@@ -233,7 +233,7 @@ Moved:
         moves[-1].name = ''
         stream = io.StringIO()
         cli_report.write(
-            stream, moves_report.make(plan, 1).sections, 80, 'always', 1
+            stream, moves_report.make(plan, []).sections, 80, 'always', 1
         )
         text = stream.getvalue()
         self.assertIn('\x1b[31m1  \x1b[0mfailed\n', text)
@@ -253,10 +253,10 @@ Moved:
         for move in moves[:number]:
             move.held = 'x'
         plan = make_plan(moves, *[Result.MOVED] * 3)
-        sentence = moves_report.make(plan, 0).sentence
+        made = moves_report.make(plan, [])
         start = f'3 of 3 moves are done{said}: moved 3.'
-        self.assertEqual(start, sentence[: len(start)])
-        self.assertEqual(3 if number else 0, moves_report.find_status(plan))
+        self.assertEqual(start, made.sentence[: len(start)])
+        self.assertEqual(3 if number else 0, made.status)
 
     def test_no_move(self):
         self.assertEqual('0 of 0 moves are done.\n', self.tell(make_plan([])))
@@ -279,13 +279,13 @@ Moved:
         for move in moves:
             move.held = held
         plan = make_plan(moves, *results, stranded=stranded)
-        self.assertEqual(status, moves_report.find_status(plan))
+        self.assertEqual(status, moves_report.make(plan, []).status)
 
     def test_exit_status_by_what_is_left(self):
         one = moves_left.Left('new', 'app', 'a')
         for status, left in ((0, []), (3, [one]), (1, None)):
-            found = moves_report.find_status(make_plan([]), left)
-            self.assertEqual(status, found)
+            made = moves_report.make(make_plan([]), left)
+            self.assertEqual(status, made.status)
 
 
 class PlanTestCase(testtools.TestCase):
