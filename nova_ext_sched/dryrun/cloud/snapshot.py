@@ -146,6 +146,16 @@ class Snapshot(host_manager.HostManager):
         finally:
             self.open_fork = before
 
+    @property
+    def future(self) -> _Fork:
+        """The innermost open fork, for whoever changes it: one must be open.
+
+        :raises RuntimeError: none is
+        """
+        if self.open_fork is None:
+            raise RuntimeError('expected an open fork, got the cloud as it is')
+        return self.open_fork
+
     def nodes_of(self, host: str) -> Sequence[str]:
         """Return the UUIDs of the compute nodes of a host's nova-compute."""
         return self._uuids_by_host.get(host, ())

@@ -34,7 +34,6 @@ from nova import exception as nova_exception
 
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import claims
-from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -173,13 +172,11 @@ class Destinations:
     def send(
         self,
         prepared: movable.Movable,
-        future: fork.Fork,
         barred: Set[str] = frozenset(),
         note: Callable[[typing.Any], object] = lambda target: None,
     ) -> typing.Any:
-        """Move a server to its destination now.
+        """Move a server to its destination now, in the open fork.
 
-        :param future: the open fork
         :param barred: UUIDs of hosts that are no destinations
         :param note: called with the destination before the server moves
         :returns: the destination, a nova HostState; None if there is none, or
@@ -190,7 +187,7 @@ class Destinations:
             target = self.find(prepared, barred)
             if target is not None:
                 note(target)
-                if prepared.go(future, target):
+                if prepared.go(self.cloud.future, target):
                     return target
         except placement.PlacementFailed:
             raise

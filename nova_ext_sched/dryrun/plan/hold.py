@@ -366,15 +366,13 @@ class _Trial:
                 prepared = prepared.then
             if prepared and not isinstance(prepared, Exception):
                 movable.stand_on(prepared, *sorted(hosts))
-        with places.cloud.fork() as trial:
+        with places.cloud.fork():
             ordered = planner.put_hardest_first(
                 leaving,
                 movables,
                 lambda one: places.estimate(one, barred),
             )
-            _, remaining = planner.try_(
-                places, trial, ordered, movables, barred
-            )
+            _, remaining = planner.try_(places, ordered, movables, barred)
             return stuck.StuckExplainer(
                 places, movables, self.planner.policies, barred
             ).explain(remaining)

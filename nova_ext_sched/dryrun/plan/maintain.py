@@ -42,7 +42,6 @@ import typing
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
-from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -349,7 +348,7 @@ class Maintenance:
         :param mates: those of hosts that are no destinations either
         """
         with self.cloud.fork() as trial:
-            moves, remaining = self._move(trial, host, {*empty, *mates})
+            moves, remaining = self._move(host, {*empty, *mates})
             if remaining:
                 return None
             if self._failover:
@@ -370,9 +369,12 @@ class Maintenance:
         return moves
 
     def _move(
-        self, trial: fork.Fork, host: str, barred: Set[str]
+        self, host: str, barred: Set[str]
     ) -> tuple[list[plans.Move], list[plans.Leaving]]:
-        """Move a host's servers; return the moves, and those that remain."""
+        """Move a host's servers in the open fork.
+
+        :returns: the moves, and those that remain
+        """
         places = self._places
         remaining = [*self._on.get(host, {}).values()]
         moves: list[plans.Move] = []
@@ -389,11 +391,7 @@ class Maintenance:
             going = [one for one in remaining if one not in staying]
             if going and len(nodes) < len(self.cloud.states):
                 made, going = planner.try_(
-                    places,
-                    trial,
-                    self._order(going, nodes),
-                    self._movables,
-                    nodes,
+                    places, self._order(going, nodes), self._movables, nodes
                 )
                 moves += _go_on(moves, batches.number(made, self._movables))
             remaining = [*going, *staying]
@@ -418,8 +416,8 @@ class Maintenance:
     def _explain(self, host: str) -> list[plans.Stuck]:
         """Return why a host cannot be emptied, after all rounds."""
         barred = self._places.nodes_of({host} | self._not_to)
-        with self.cloud.fork() as trial:
-            _, remaining = self._move(trial, host, {host})
+        with self.cloud.fork():
+            _, remaining = self._move(host, {host})
             explainer = stuck.StuckExplainer(
                 self._places, self._movables, self._policies, barred
             )

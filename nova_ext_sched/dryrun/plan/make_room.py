@@ -30,7 +30,6 @@ from nova import exception as nova_exception
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
-from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -193,8 +192,8 @@ def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
     moves: list[plans.Move] = []
     in_the_way: list[str] = []
     would_help = ''
-    with finder.begin() as future:
-        before = planner.copy_states(cloud, future)
+    with finder.begin():
+        before = planner.copy_states(cloud)
         for opening in opened:
             moves += _make_moves(finder, opening)
         if len(promises) < room.count:
@@ -319,15 +318,11 @@ def _make_moves(
     cloud, moves = finder.places.cloud, list[plans.Move]()
     for size, node in opening.leaving:
         prepared, target = _ask(finder, size.uuid, node)
-        if target is None or not prepared.go(_get_fork(cloud), target):
+        if target is None or not prepared.go(cloud.future, target):
             break
         leaving = plans.make_leaving(size, size.host)
         moves.append(planner.make_move(cloud, leaving, prepared, target))
     return moves
-
-
-def _get_fork(cloud: snapshot.Snapshot) -> fork.Fork:
-    return typing.cast(fork.Fork, cloud.open_fork)
 
 
 def _blame(finder: openings.Openings, opening: openings.Opening) -> None:

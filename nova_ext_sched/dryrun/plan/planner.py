@@ -97,10 +97,8 @@ def plan(
         )
     with cloud.fork() as future:
         future.count_under_way()
-        before = copy_states(cloud, future)
-        rounds = _Rounds(
-            places, movables, future, barred, goal.may_stay, advance
-        )
+        before = copy_states(cloud)
+        rounds = _Rounds(places, movables, barred, goal.may_stay, advance)
         made = rounds.make(leaving)
         at_end(future)
         numbered = batches.number(made.moves, movables)
@@ -127,33 +125,30 @@ def plan(
     )
 
 
-def copy_states(
-    cloud: snapshot.Snapshot, future: fork.Fork
-) -> list[typing.Any]:
-    """Copy the nova HostStates before the moves of an open fork.
+def copy_states(cloud: snapshot.Snapshot) -> list[typing.Any]:
+    """Copy the nova HostStates before the moves of the open fork.
 
     Moves change the states that the fork already owns, so these are copied.
     """
     return [
-        claims.copy_state(state) if uuid in future.touched else state
+        claims.copy_state(state) if uuid in cloud.future.touched else state
         for uuid, state in cloud.states.items()
     ]
 
 
 def try_(
     places: destinations.Destinations,
-    future: fork.Fork,
     leaving: Sequence[plans.Leaving],
     movables: movable.Movables,
     barred: Set[str],
 ) -> tuple[list[plans.Move], list[plans.Leaving]]:
-    """Move servers in an open fork, in this order.
+    """Move servers in the open fork, in this order.
 
     :param barred: UUIDs of hosts that are no destinations
     :returns: the moves, all of one batch, and servers that cannot be placed
     :raises placement.PlacementFailed: placement does not answer
     """
-    made = _Rounds(places, movables, future, barred).make(leaving)
+    made = _Rounds(places, movables, barred).make(leaving)
     return made.moves, made.remaining
 
 
@@ -171,11 +166,11 @@ def find_remaining(
         barred hosts, too; by default :meth:`.destinations.Destinations.count`
     """
     count = count or places.count
-    with places.cloud.fork() as trial:
+    with places.cloud.fork():
         ordered = put_hardest_first(
             leaving, movables, lambda one: count(one, barred)
         )
-        _, remaining = try_(places, trial, ordered, movables, barred)
+        _, remaining = try_(places, ordered, movables, barred)
     return remaining
 
 
@@ -259,7 +254,7 @@ class _Made:
 
 @dataclasses.dataclass(frozen=True)
 class _Rounds:
-    """Moves servers in an open fork, round after round.
+    """Moves servers in the open fork, round after round.
 
     :param barred: UUIDs of hosts that are no destinations
     :param may_stay: see :class:`Goal`
@@ -268,7 +263,6 @@ class _Rounds:
 
     places: destinations.Destinations
     movables: movable.Movables
-    future: fork.Fork
     barred: Set[str]
     may_stay: Mapping[str, Callable[[Mapping[str, str]], bool]] = (
         dataclasses.field(default_factory=dict)
@@ -299,7 +293,7 @@ class _Rounds:
 
     def _may_stay(self, server: plans.Leaving) -> bool:
         ask = self.may_stay.get(server.server)
-        return ask is not None and ask(self.future.moved)
+        return ask is not None and ask(self.places.cloud.future.moved)
 
     def _go_round(
         self, leaving: Sequence[plans.Leaving], made: _Made, last: str
@@ -317,7 +311,7 @@ class _Rounds:
             if server.server == last:
                 made.room_for_last = self._count(prepared)
             note = functools.partial(made.crowding.note, prepared)
-            target = self.places.send(prepared, self.future, self.barred, note)
+            target = self.places.send(prepared, self.barred, note)
             if target is not None:
                 self.advance()
                 moves.append(

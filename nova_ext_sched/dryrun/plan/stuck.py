@@ -12,7 +12,6 @@ import typing
 from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
-from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import admission
@@ -146,7 +145,6 @@ class StuckExplainer:
     barred: Set[str]
 
     def __post_init__(self) -> None:
-        self._future = typing.cast(fork.Fork, self.places.cloud.open_fork)
         # The matrix of equivalent servers, by their shared answer.
         self._explained: dict[movable.Shared, matrix.Matrix] = {}
         # Acts that help servers with equivalent requests.
@@ -178,7 +176,7 @@ class StuckExplainer:
             reason = f'nova refuses it in every state: {refused}'
         then = refused.then
         if isinstance(then, Exception) or (
-            then and self.places.send(then, self._future, self.barred) is None
+            then and self.places.send(then, self.barred) is None
         ):
             why = self._ask(server.server, then)
             reason += f'. Even then: {why.reason}'
@@ -209,7 +207,7 @@ class StuckExplainer:
         # Hosts pass nova-scheduler, and nova-conductor refuses them.
         if refused:
             return _Why(refused, _HYPERVISOR, would_help=why.would_help)
-        if violated := self._future.ledger.find_violated(uuid):
+        if violated := self.places.cloud.future.ledger.find_violated(uuid):
             cause, reason = explanation.say_violated(violated)
             helps = f'{explanation.UNITS} of {cause}'
             return _Why(reason, cause, would_help=helps)

@@ -75,7 +75,7 @@ class ForkTestCase(testtools.TestCase):
                     done = self.go(opened[-1][0], *words)
                     self.assertIsNot(step.startswith('not '), done, step)
             future, _ = opened[-1]
-            self.assertIs(future, self.cloud.open_fork)
+            self.assertIs(future, self.cloud.future)
             yield future
         self.assertEqual(before, self.describe(), text)
 
