@@ -44,6 +44,8 @@ from nova_ext_sched.saved import trees
 
 CONF = nova.conf.CONF
 
+# The database that nova.conf names: of cell0, as deployments have it.
+_MAIN = 'main.sqlite'
 # What was opened.
 _origins: dict[pathlib.Path, plan_format.Origin] = {}
 # The databases of the cloud that is open, by cell; that of the API is ''.
@@ -133,7 +135,7 @@ def _configure(folder: pathlib.Path) -> None:
     file.write_text(
         f'[DEFAULT]\ntransport_url = fake://\nstate_path = {folder}\n'
         f'[api_database]\nconnection = sqlite:///{folder}/api.sqlite\n'
-        f'[database]\nconnection = sqlite:///{folder}/none.sqlite\n'
+        f'[database]\nconnection = sqlite:///{folder}/{_MAIN}\n'
     )
     process.configure([str(file)], [str(directory)])
 
@@ -180,8 +182,12 @@ class _Loading:
         self._nova = header.versions.get('nova', '')
         self.notes: list[str] = []
         self._add('', folder / 'api.sqlite', header, header.schema)
+        # Where nova looks without a cell: for the hosts of a server group.
+        self._create(folder / _MAIN, header, _find_tables('main'))
         for number, cell in enumerate(header.cells):
             file = folder / f'cell{number}.sqlite'
+            if cell['uuid'] == objects.CellMapping.CELL0_UUID:
+                file = folder / _MAIN
             self._add(cell['uuid'], file, header, cell.pop('schema'))
             self._connections[''].execute(
                 sa.insert(api_models.CellMapping.__table__).values(
@@ -227,10 +233,7 @@ class _Loading:
         revision: str,
     ) -> None:
         """Make the tables of a cell or, without one, of the API."""
-        engine = sa.create_engine(f'sqlite:///{file}', future=True)
-        change.create_tables(
-            engine, _find_tables(cell).values(), header.dialect, header.binary
-        )
+        engine = self._create(file, header, _find_tables(cell))
         self._connections[cell] = engine.connect()
         _engines[cell] = engine
         database = migrations.CELL if cell else migrations.API
@@ -247,6 +250,19 @@ class _Loading:
             self._older[cell] = migrations.OlderTables(
                 file.with_suffix('.older'), database, revision
             )
+
+    @staticmethod
+    def _create(
+        file: pathlib.Path,
+        header: headers.Header,
+        made: Mapping[str, sa.Table],
+    ) -> sa.engine.Engine:
+        """Make a database with tables, unless it has them."""
+        engine = sa.create_engine(f'sqlite:///{file}', future=True)
+        change.create_tables(
+            engine, made.values(), header.dialect, header.binary
+        )
+        return engine
 
     def take(self, record: typing.Any) -> None:
         """Put one line of the file where it belongs.

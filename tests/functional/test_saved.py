@@ -98,8 +98,9 @@ class SavedTestCase(EqualMixin, base.CloudTestCase):
         self.isolate('windows', ['host1'], 'CUSTOM_WINDOWS')
         plain = self.boot()
         group = self.create_group()
-        for _ in range(2):
-            self.boot(hints={'group': group})
+        [member, _] = [
+            self.boot(hints={'group': group})['id'] for _ in range(2)
+        ]
         self.set_metadata('windows', {'trait:CUSTOM_OTHER': 'required'})
         # A project whose servers are all gone.
         gone = self.boot()
@@ -115,6 +116,8 @@ class SavedTestCase(EqualMixin, base.CloudTestCase):
                 *('--project', uuids.project),
             ],
             ['explain', '--server', plain['id'], '--operation', 'migrate'],
+            # nova asks the database of nova.conf for the hosts of its group.
+            ['explain', '--server', member, '--operation', 'migrate'],
             ['explain', '--flavor', self.plain_flavor],
             ['audit'],
             ['mend'],
