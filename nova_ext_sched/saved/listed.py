@@ -70,9 +70,13 @@ CELL = {
     'numa_node parent_addr' + _WHEN,
     'services': 'id uuid host binary topic report_count disabled '
     'disabled_reason last_seen_up forced_down version' + _WHEN,
-    'share_mapping': 'id uuid instance_uuid share_id status created_at '
+    'share_mapping': 'id uuid instance_uuid share_id status tag created_at '
     'updated_at',
 }
+
+#: Columns that stay out and that nova's objects cannot be without, with what
+#: they have when the file is read.
+FILLED = {'share_mapping': {'export_location': '', 'share_proto': 'NFS'}}
 
 #: The keys of a server's system metadata that are kept, as they begin. nova
 #: keeps passwords there, too.

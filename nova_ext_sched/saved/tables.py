@@ -62,6 +62,9 @@ class Filler:
             for name in names
         ]
         kept = [name for name in names if name in table.c]
+        filled = listed.FILLED.get(table.name, {})
+        self._filled = tuple(filled.values())
+        kept += filled
         columns = ', '.join(f'"{name}"' for name in kept)
         marks = ', '.join('?' * len(kept))
         self._statement = (
@@ -81,6 +84,7 @@ class Filler:
                 for check, value in zip(self._checks, row, strict=True)
                 if check is not None
             )
+            + self._filled
         )
         if len(self._rows) >= _PAGE:
             self.flush()

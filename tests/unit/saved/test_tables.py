@@ -95,6 +95,17 @@ class FillerTestCase(TablesTestCase):
             (ValueError, TypeError), self.fill, models.Instance, columns
         )
 
+    def test_columns_that_are_filled(self):
+        """They stay out of the file, and nova's object needs a value."""
+        row = (1, 'u', 's', 'x', 'inactive', 'tag')
+        self.fill(
+            models.ShareMapping,
+            ('id', 'uuid', 'instance_uuid', 'share_id', 'status', 'tag'),
+            row,
+        )
+        query = 'SELECT tag, export_location, share_proto FROM share_mapping'
+        self.assertEqual([('tag', '', 'NFS')], self.select(query))
+
     def test_rows_of_another_length(self):
         self.assertRaises(
             ValueError, self.fill, models.Instance, ['id'], [1, 2]
