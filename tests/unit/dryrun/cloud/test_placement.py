@@ -270,6 +270,7 @@ class CandidatesTestCase(testtools.TestCase):
     def test_answers_that_are_kept(self):
         """Equal queries are asked once, unless too much is kept."""
         self.enterContext(mock.patch.object(placement, '_MOST_REQUESTS', 6))
+        self.enterContext(mock.patch.object(placement, '_MOST_PACKED', 0))
         # The hosts of each answer; how many are kept.
         for hosts, kept in (('a', 6), ('abc', 2), ('abcd', 2), ('abcdef', 1)):
             for number in (kept, kept + 1):
@@ -280,6 +281,29 @@ class CandidatesTestCase(testtools.TestCase):
                 before = len(self.asked)
                 self.ask(1, 10)
                 self.assertEqual(number > kept, len(self.asked) > before)
+
+    def test_answers_that_are_packed(self):
+        """What is kept no more is not asked again, and is what it was."""
+        self.enterContext(mock.patch.object(placement, '_MOST_REQUESTS', 1))
+        self.build('abc')
+        first = [vars(self.ask(1, 10 + limit)) for limit in range(5)]
+        before = len(self.asked)
+        again = [vars(self.ask(1, 10 + limit)) for limit in range(5)]
+        self.assertEqual(first, again)
+        self.assertEqual(before, len(self.asked))
+
+    def test_the_oldest_packed_answer_goes_first(self):
+        self.build('abc')
+        size = len(self.ask(1, 10).pack()) + 9
+        for name, value in ('_MOST_REQUESTS', 1), ('_MOST_PACKED', 2 * size):
+            self.enterContext(mock.patch.object(placement, name, value))
+        self.build('abc')
+        for limit in (10, 11, 12, 13):
+            self.ask(1, limit)
+        for limit, more in ((12, 0), (13, 0), (11, 1), (10, 1)):
+            before = len(self.asked)
+            self.ask(1, limit)
+            self.assertEqual(more, len(self.asked) - before, limit)
 
     def test_as_many_as_the_limit_may_be_cut(self):
         for limit, expected in ((1, True), (2, True), (3, False)):
