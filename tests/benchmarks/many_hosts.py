@@ -38,6 +38,7 @@ class ManyHostsTestCase(base.CloudTestCase):
     :cvar racks: how many aggregates
     :cvar weight_classes: of nova.conf
     :ivar uuids: of the copies, in order
+    :ivar first: the UUID of the server of host0
     :ivar servers: UUIDs; the first of copy0, of copy1 and so on, then the
         second ones
     """
@@ -50,7 +51,7 @@ class ManyHostsTestCase(base.CloudTestCase):
 
     def setUp(self):
         super().setUp()
-        self.boot()
+        self.first = self.boot()['id']
         # The copies' services report nothing.
         self.flags(service_down_time=86400)
         self.flags(
