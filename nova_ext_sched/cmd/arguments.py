@@ -118,7 +118,7 @@ def _keep_names(cloud: snapshot.Snapshot) -> None:
     kept = completion.read_kept()
     aggregates = cloud.aggs_by_id.values()
     names = {
-        'HOST': sorted({node.host for node in cloud.hosts.values()}),
+        'HOST': sorted({node.host for node in cloud.nodes.values()}),
         'AGGREGATE': sorted({one.name for one in aggregates}),
         'VALUE': sorted(selection.group(cloud)),
         'POLICY': sorted(policies.Policies(cloud).on),

@@ -123,7 +123,7 @@ def plan(
         emptied = (
             selection.find(cloud, *chosen)
             if any(chosen)
-            else {one.host for one in cloud.hosts.values()}
+            else {node.host for node in cloud.nodes.values()}
         )
         emptied -= selection.find_any(cloud, parsed_args.done)
         if number is not None and number > len(emptied) > 0:

@@ -126,7 +126,7 @@ class Removal:
         for cell in filter(None, connections):
             connection = connections[cell]
             for uuid, (node, taken, _) in self._servers.items():
-                if self._cloud.hosts[node].cell_uuid == cell:
+                if self._cloud.nodes[node].cell_uuid == cell:
                     self._move(connection, uuid, node, taken)
             for uuid, changed in self._changed.items():
                 _change(connection, uuid, changed)
@@ -140,7 +140,7 @@ class Removal:
         taken: claims.Taken,
     ) -> None:
         """Put a server onto a compute node."""
-        host = self._cloud.hosts[node]
+        host = self._cloud.nodes[node]
         key = connection.scalar(
             sa.select(_NODES.c.id).where(_NODES.c.uuid == node)
         )

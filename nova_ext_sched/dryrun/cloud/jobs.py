@@ -79,7 +79,7 @@ def limit(cloud: snapshot.Snapshot, wanted: int) -> int:
     """
     if wanted > 1:
         _read_common(cloud)
-    cells = {one.cell_uuid for one in cloud.hosts.values()}
+    cells = {node.cell_uuid for node in cloud.nodes.values()}
     return max(1, min(wanted, len(cells)))
 
 

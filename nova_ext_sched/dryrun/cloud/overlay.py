@@ -282,7 +282,7 @@ def _change_states(
     for one in by_id.values():
         if one.uuid in with_items:
             changed.update(one.hosts)
-    changed.update(cloud.hosts[uuid].host for _, uuid, _ in supposed.amounts)
+    changed.update(cloud.nodes[uuid].host for _, uuid, _ in supposed.amounts)
     for host in changed.union(supposed.running):
         for node in cloud.nodes_of(host):
             if node not in states:

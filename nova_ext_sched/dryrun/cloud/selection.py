@@ -33,7 +33,7 @@ def find(
     :param domains: values of ``failure_domain_key``
     :raises exception.UnknownName: it does not exist
     """
-    known = {host.host for host in cloud.hosts.values()}
+    known = {node.host for node in cloud.nodes.values()}
     if not {*names} <= known:
         # A host of servers may have no compute node any more.
         known = known.union(*servers.Reader(cloud).count().values())
@@ -70,7 +70,7 @@ def find_any(cloud: snapshot.Snapshot, names: Iterable[str]) -> set[str]:
 
     :raises exception.UnknownName: there is neither of a name
     """
-    hosts = {host.host for host in cloud.hosts.values()}
+    hosts = {node.host for node in cloud.nodes.values()}
     known = {one.name for one in cloud.aggs_by_id.values()}
     known |= {one.uuid for one in cloud.aggs_by_id.values()}
     aggregates = {*names} & (known - hosts)
@@ -105,18 +105,17 @@ def find_nodes(
     """
     if not names:
         return None
-    hosts = cloud.hosts
     by_name = grouping.by_key(
         (name, uuid)
-        for uuid, host in hosts.items()
-        for name in (host.host, host.node, host.name, uuid)
+        for uuid, node in cloud.nodes.items()
+        for name in (node.host, node.node, node.name, uuid)
     )
-    of_hosts = {host.host for host in hosts.values()}
+    of_hosts = {node.host for node in cloud.nodes.values()}
     chosen: set[str] = set()
     for name in names:
         known = name if name in by_name else named.find_host(name, of_hosts)
         chosen.update(by_name[known])
-    return [uuid for uuid in hosts if uuid in chosen]
+    return [uuid for uuid in cloud.nodes if uuid in chosen]
 
 
 def group(cloud: snapshot.Snapshot) -> dict[str, set[str]]:

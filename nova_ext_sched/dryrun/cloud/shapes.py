@@ -98,7 +98,7 @@ class Shapes:
         self.names = [
             host
             for host in sorted(
-                {one.host for one in cloud.hosts.values()},
+                {node.host for node in cloud.nodes.values()},
                 key=messages.in_order,
             )
             if len(cloud.nodes_of(host)) == 1

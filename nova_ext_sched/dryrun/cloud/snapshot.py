@@ -178,7 +178,7 @@ class Snapshot(host_manager.HostManager):
     def find_node(self, host: str | None, node: str | None) -> str | None:
         """Return the UUID of a compute node; None if there is none."""
         for uuid in self.nodes_of(host) if host else ():
-            if self.hosts[uuid].node == node:
+            if self.nodes[uuid].node == node:
                 return uuid
         return None
 
@@ -252,11 +252,11 @@ class Snapshot(host_manager.HostManager):
     @functools.cached_property
     def _uuids_by_host(self) -> dict[str, list[str]]:
         return grouping.by_key(
-            (host.host, uuid) for uuid, host in self.hosts.items()
+            (node.host, uuid) for uuid, node in self.nodes.items()
         )
 
     @functools.cached_property
-    def hosts(self) -> dict[str, Node]:
+    def nodes(self) -> dict[str, Node]:
         """All compute nodes of all cells, by UUID.
 
         The UUID is also that of the node's resource provider. Those of
@@ -423,7 +423,7 @@ class Snapshot(host_manager.HostManager):
             if aggregate.hosts and aggregate.availability_zone
         ]
         zones = {aggregate.availability_zone for aggregate in zoned}
-        hosts = {host.host for host in self.hosts.values()}
+        hosts = {node.host for node in self.nodes.values()}
         # A host of a silent cell may be in no aggregate with a zone.
         if self.silent_cells or hosts.difference(*(a.hosts for a in zoned)):
             zones.add(CONF.default_availability_zone)

@@ -32,7 +32,7 @@ def make_documents(cloud: snapshot.Snapshot) -> list[dict[str, typing.Any]]:
     services = {state.host: state.service for state in states}
     group = servicegroup.API()
     hosts = {}
-    for node in cloud.hosts.values():
+    for node in cloud.nodes.values():
         service = services.get(node.host)
         if service is None or service['disabled']:
             # nova-scheduler asks no disabled cell.

@@ -35,7 +35,7 @@ def start(
     :param with_reasons: see :class:`.matrix.Matrix`; ``advance`` too
     """
     judged = matrix.Matrix(
-        {uuid: host.name for uuid, host in cloud.hosts.items()},
+        {uuid: node.name for uuid, node in cloud.nodes.items()},
         with_reasons,
         advance,
     )

@@ -111,7 +111,7 @@ def _lift_bound(
         group = form.get_request_group(None)
         if group.in_tree:
             continue
-        missing = cloud.hosts.keys() - lifted.summaries.keys()
+        missing = cloud.nodes.keys() - lifted.summaries.keys()
         missing = missing and missing & providers.roots()
         for part in query.merge(query.split(form.to_querystring())):
             if missing:

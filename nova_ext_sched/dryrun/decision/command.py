@@ -67,7 +67,7 @@ def _safe(word: str) -> str:
 
 
 def _hosts(step: trial.Step, trials: trial.Trials) -> list[str]:
-    hosts = (trials.cloud.hosts[uuid].host for uuid in step.hosts)
+    hosts = (trials.cloud.nodes[uuid].host for uuid in step.hosts)
     return [_safe(one) for one in dict.fromkeys(hosts)]
 
 

@@ -182,7 +182,7 @@ class Hosts:
     def _read_states(self) -> None:
         """Read the HostStates, and add the hosts that cells leave out."""
         cloud, answer = self._cloud, self.candidates
-        hosts, ctxt = cloud.hosts, self.asked.ctxt.elevated()
+        hosts, ctxt = cloud.nodes, self.asked.ctxt.elevated()
         uuids, offered = None, hosts.keys()
         if answer is not None:
             uuids, offered = list(answer.summaries), answer.summaries.keys()

@@ -133,7 +133,7 @@ def find(
                 missing <= sums[name]
                 for name, missing in lacking[uuid].items()
             )
-            host = messages.clean(cloud.hosts[uuid].name)
+            host = messages.clean(cloud.nodes[uuid].name)
             hosts.append(conclusion.LeakingHost(host, uuid, freed, here))
     if not hosts:
         return None, elsewhere

@@ -224,8 +224,8 @@ class Reasons:
         return '; '.join(map(self._say, query.merge(parts)))
 
     def _say(self, part: query.Part) -> str:
-        if part.key == 'in_tree' and part.value in self.cloud.hosts:
-            return f'in_tree={self.cloud.hosts[part.value].name}'
+        if part.key == 'in_tree' and part.value in self.cloud.nodes:
+            return f'in_tree={self.cloud.nodes[part.value].name}'
         if part.key != 'member_of':
             return messages.clean(str(part))
         verb = 'not in' if part.forbids else 'in one of'
@@ -337,7 +337,7 @@ class Reasons:
         They are sorted by name.
         """
         named = {one.lower() for one in part.aggregates}
-        host = self.cloud.hosts[uuid].host
+        host = self.cloud.nodes[uuid].host
         mine = self.cloud.aggregates_of(host)
         return sorted(
             (one for one in mine if one.uuid.lower() in named),

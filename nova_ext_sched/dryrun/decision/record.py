@@ -90,7 +90,7 @@ def _judge_missing(
 ) -> Iterator[tuple[str, refusals.Refusal]]:
     zone = fields.get_field(words.spec_obj, 'availability_zone')
     for uuid in uuids:
-        host = words.cloud.hosts[uuid].host
+        host = words.cloud.nodes[uuid].host
         if mine := words.find_aggregates(uuid, part):
             names = tuple(map(fields.aggregate_name, mine))
             name = messages.clean(names[0])

@@ -268,7 +268,7 @@ def _check_host(
 
     :raises exception.UnknownName: there is none, or it has no such node
     """
-    hosts = cloud.hosts.values()
+    hosts = cloud.nodes.values()
     if host:
         host = selection.find_host(cloud, host, {one.host for one in hosts})
     if node and not cloud.silent_cells:

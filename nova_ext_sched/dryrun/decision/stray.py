@@ -139,7 +139,7 @@ def _tell_idle(
     cloud: snapshot.Snapshot, uuid: str, server: _Server
 ) -> conclusion.Stray:
     """Return how to end what a server holds that is kept and does not run."""
-    host = messages.clean(cloud.hosts[uuid].name)
+    host = messages.clean(cloud.nodes[uuid].name)
     remedy = f'{_IDLE[server.vm_state]} {server.uuid}'
     sentence = (
         f'{host}: server {server.uuid} is kept there and does not run '
@@ -189,7 +189,7 @@ def _stands(cloud: snapshot.Snapshot, server: _Server, uuid: str) -> bool:
     A node of bare metal may have gone to another nova-compute; the name that
     nova-compute gives a node may change.
     """
-    node = cloud.hosts[uuid]
+    node = cloud.nodes[uuid]
     return bool(server.host) and (
         server.node == node.node
         or (server.host == node.host and len(cloud.nodes_of(node.host)) == 1)
@@ -225,7 +225,7 @@ def _find_at(
 
     :returns: None where nova may still work on it
     """
-    host = cloud.hosts[uuid]
+    host = cloud.nodes[uuid]
     of_it = {mine.uuid: mine for mine in migrations}
     of_host = [mine for mine in migrations if host.host in mine.hosts]
     last = of_it.get(server.consumer) or (of_host[-1] if of_host else None)

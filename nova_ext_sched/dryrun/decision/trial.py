@@ -129,7 +129,7 @@ class Trials:
     def _suppose(self, step: Step) -> overlay.Overlay:
         """Return the overlay of a step, besides its changes in a fork."""
         cloud, the_act, nodes = self.cloud, step.act, step.hosts
-        hosts = sorted({cloud.hosts[uuid].host for uuid in nodes})
+        hosts = sorted({cloud.nodes[uuid].host for uuid in nodes})
         uuids = [
             one.uuid
             for one in cloud.aggs_by_id.values()
@@ -154,7 +154,7 @@ class Trials:
                     )
                 )
             case act.DOMAIN:
-                return overlay.Overlay(domains=(cloud.hosts[nodes[0]].host,))
+                return overlay.Overlay(domains=(cloud.nodes[nodes[0]].host,))
             case act.AMOUNT:
                 option, value = the_act.names
                 return overlay.Overlay(
@@ -217,7 +217,7 @@ class Trials:
             return True
         known = self.cloud.aggs_by_id.values()
         named = [one for one in known if one.name in the_act.names]
-        mine = self.cloud.aggregates_of(self.cloud.hosts[node].host)
+        mine = self.cloud.aggregates_of(self.cloud.nodes[node].host)
         kept = [one for one in mine if one not in named]
         before = {one.availability_zone for one in mine} - {None}
         after = kept + named if the_act.supposes == act.JOINS else kept
@@ -365,7 +365,7 @@ class Trials:
         offered = candidates.ask(asked)
         if offered is None:
             return False
-        home = self.cloud.hosts[node].host
+        home = self.cloud.nodes[node].host
         for target in hosts_step.Hosts(asked, offered).judge():
             if target.host != home and target.allocation_candidates:
                 taken = claims.read_taken(stored.instance)
@@ -380,7 +380,7 @@ class Trials:
         )
 
     def _read_on(self, node: str) -> list[servers.Stored]:
-        host = self.cloud.hosts[node]
+        host = self.cloud.nodes[node]
         return [
             one
             for one in self._reader.read_on(host.cell_uuid, host.host)

@@ -68,7 +68,7 @@ def count_all(
     """
     survey = Survey(wanted, cloud, by_host, by)
     counted = survey.get_flavors(flavors)
-    hosts = len(cloud.hosts)
+    hosts = len(cloud.nodes)
     if counted and cloud.states:
         # These objects stay until the process ends. Python's garbage collector
         # would still look through them for a tenth of the time.
@@ -168,7 +168,7 @@ class Survey:
         except reasons.FilterFailed as exc:
             counted = tally.Counted(flavor, fault=str(exc))
         return tally.make_document(
-            counted, self.cloud.hosts if self.by_host else None, self._groups
+            counted, self.cloud.nodes if self.by_host else None, self._groups
         )
 
     @functools.cached_property
@@ -177,7 +177,7 @@ class Survey:
         if not self.by:
             return None
         uuids_by_name: dict[str, set[str]] = collections.defaultdict(set)
-        for uuid, host in self.cloud.hosts.items():
+        for uuid, host in self.cloud.nodes.items():
             aggregates = self.cloud.aggregates_of(host.host)
             names: Collection[str] = [one.name for one in aggregates]
             if self.by == 'zone':

@@ -86,7 +86,7 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Occupants:
     :param hosts: names
     """
     nodes = {
-        uuid: one for uuid, one in cloud.hosts.items() if one.host in hosts
+        uuid: one for uuid, one in cloud.nodes.items() if one.host in hosts
     }
     leaving: list[plans.Leaving] = []
     under_way: list[holders.UnderWay] = []
@@ -133,7 +133,7 @@ def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
     :param hosts: names
     """
     silent = cloud.silent_cells
-    nodes = cloud.hosts.values()
+    nodes = cloud.nodes.values()
     read = {one.host for one in nodes if one.cell_uuid not in silent}
     return hosts - read if silent else frozenset()
 

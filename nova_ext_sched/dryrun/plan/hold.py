@@ -106,7 +106,7 @@ class Planner:
 
     def bar_all_but(self, hosts: Set[str]) -> Set[str]:
         """Return the compute nodes of all other hosts."""
-        every = {one.host for one in self.cloud.hosts.values()}
+        every = {node.host for node in self.cloud.nodes.values()}
         return self.places.nodes_of(every - hosts)
 
     def plan(self, hold: str) -> plans.Hold:

@@ -166,13 +166,13 @@ def _name_own(cloud: snapshot.Snapshot, stuck: plans.Stuck) -> plans.Stuck:
     holds = cloud.providers.get_consumer(stuck.server).get('allocations', {})
     away = {
         uuid: {stuck.server: holds[uuid]}
-        for uuid in holds.keys() & cloud.hosts.keys()
-        if cloud.hosts[uuid].host != stuck.host
+        for uuid in holds.keys() & cloud.nodes.keys()
+        if cloud.nodes[uuid].host != stuck.host
     }
     if not away:
         return stuck
     names = messages.first_few(
-        sorted({cloud.hosts[uuid].host for uuid in away})
+        sorted({cloud.nodes[uuid].host for uuid in away})
     )
     remedies = dict.fromkeys(found.remedy for found in stray.find(cloud, away))
     return dataclasses.replace(

@@ -87,7 +87,7 @@ def make(
     coming = newcomers.Newcomers(places, spec_obj)
     closed_to_new = frozenset(
         uuid
-        for uuid, node in cloud.hosts.items()
+        for uuid, node in cloud.nodes.items()
         if where is not None and node.host not in where
     )
     find = functools.partial(
@@ -130,7 +130,7 @@ def _choose(
     finder = find(closed_to_new=closed_to_new)
     anchors = finder.list_roomiest(room.count)[:_MOST_TOGETHER]
     finder.advance(total=room.count * len(anchors))
-    everywhere = frozenset(finder.places.cloud.hosts)
+    everywhere = frozenset(finder.places.cloud.nodes)
     rooms = [
         _plan(find(closed_to_new=everywhere - {uuid}), room)
         for uuid in anchors

@@ -211,11 +211,11 @@ class Migration:
     def arrive(self, node: str) -> None:
         """Prepare it for another move, from the compute node of this UUID."""
         self.node = node
-        stand_on(self, self._cloud.hosts[node].host)
+        stand_on(self, self._cloud.nodes[node].host)
 
     def may_move_to(self, target: typing.Any) -> bool:
         """See :class:`Movable`; never to the host where it is."""
-        here = self._cloud.hosts[self.node].host
+        here = self._cloud.nodes[self.node].host
         return target.host != here and self._compare(target) is None
 
     def tell_refused(self, nodes: Iterable[str]) -> str:

@@ -242,7 +242,7 @@ class Openings:
             for size in self._on[node]
         ]
         not_to = {
-            self._cloud.hosts[uuid].host for uuid in self.closed_to_moves
+            self._cloud.nodes[uuid].host for uuid in self.closed_to_moves
         }
         for uuid, prepared in departures.prepare(
             self.places, leaving, not_to

@@ -249,7 +249,7 @@ class StuckExplainer:
             judged = self.places.explain(prepared)
             if key:
                 self._explained[key] = judged
-        here = cloud.hosts[prepared.node].host if prepared.node else ''
+        here = cloud.nodes[prepared.node].host if prepared.node else ''
         # Barred hosts count as ignored, whatever else refuses them. Only a
         # disabled one counts as disabled, as for any other server.
         barred = self.barred | {*cloud.nodes_of(here)}
@@ -291,7 +291,7 @@ class StuckExplainer:
                 judged,
                 stored,
                 prepared.uuid,
-                cloud.hosts[prepared.node].host if prepared.node else None,
+                cloud.nodes[prepared.node].host if prepared.node else None,
             )
         return self._advised[key]
 

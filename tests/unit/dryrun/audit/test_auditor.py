@@ -14,6 +14,7 @@ from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
+from tests.unit.dryrun.cloud import clouds
 
 AGGREGATE = types.SimpleNamespace(name='rack1')
 HOST = types.SimpleNamespace(host='host1', aggregates=[AGGREGATE])
@@ -217,9 +218,8 @@ class MakeTestCase(testtools.TestCase):
         super().setUp()
         names = {'id': 1, 'uuid': 'uuid1', 'name': 'rack1'}
         rack = types.SimpleNamespace(hosts=['a', 'b'], metadata={}, **names)
-        nodes = {f'node {n}': types.SimpleNamespace(host=n) for n in 'abc'}
-        self.cloud = mock.Mock(aggs_by_id={1: rack}, hosts=nodes)
-        self.cloud.silent_cells = {}
+        hosts = {f'node {name}': name for name in 'abc'}
+        self.cloud = clouds.stub(hosts, aggs_by_id={1: rack})
         # A host of servers, without a compute node.
         self.cloud.ask_cells.return_value = {'cell': {'d': 2}}
 

@@ -5,6 +5,7 @@
 import collections
 import dataclasses
 import types
+from unittest import mock
 from urllib import parse
 
 from nova import context
@@ -248,7 +249,7 @@ class Cloud(snapshot.Snapshot):
         self.client._client = self.server
         self.providers = placement.Providers(self.client)
         self.aggregates_copy = change.copy_aggregates(())
-        self.states, self.hosts = {}, {}
+        self.states, self.nodes = {}, {}
         self._contexts = {'cell1': CCTXT}
         self.read_at = test_snapshot.timeutils.utcnow()
         self._read_by_cell = {'cell1': snapshot._CellHosts([], [], {})}
@@ -267,7 +268,7 @@ class Cloud(snapshot.Snapshot):
         state.host = host or state.host
         self.states[uuid] = state
         names = state.host, state.nodename
-        self.hosts[uuid] = snapshot.Node(*names, state.cell_uuid)
+        self.nodes[uuid] = snapshot.Node(*names, state.cell_uuid)
         node = objects.ComputeNode(uuid=uuid)
         node.host, node.hypervisor_hostname = names
         self._read_by_cell['cell1'].computes.append(node)
@@ -309,6 +310,16 @@ class Cloud(snapshot.Snapshot):
             )
             for uuid, state in self.states.items()
         }
+
+
+def stub(hosts, **known):
+    """Return what stands for a snapshot where a test says what is known of it.
+
+    :param hosts: their names, by the UUIDs of their nodes
+    """
+    nodes = {n: snapshot.Node(one, one, 'cell') for n, one in hosts.items()}
+    known = {'nodes': nodes, 'silent_cells': {}, **known}
+    return mock.Mock(spec=snapshot.Snapshot, **known)
 
 
 def make_spec(vcpus=1, **fields):

@@ -111,7 +111,7 @@ class JobsTestCase(testtools.TestCase):
             ('', 2, 1),
         ):
             nodes = [types.SimpleNamespace(cell_uuid=one) for one in hosts]
-            cloud.hosts = dict(enumerate(nodes))
+            cloud.nodes = dict(enumerate(nodes))
             self.assertEqual(number, jobs.limit(cloud, wanted))
 
     def test_faults_come_back(self):

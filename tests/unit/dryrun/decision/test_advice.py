@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import types
 from unittest import mock
 
 import ddt
@@ -12,6 +11,7 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import trial
 from nova_ext_sched.policy import act
+from tests.unit.dryrun.cloud import clouds
 
 START = act.Act(act.REPAIR, 'start {hosts}', act.RUNS, by_command=False)
 TAKE = act.Act(
@@ -45,7 +45,7 @@ class Trials:
 
     def __init__(self, answers):
         self.answers, self.tried, self.moved = answers, [], {}
-        self.cloud = types.SimpleNamespace(aggs_by_id={}, hosts={})
+        self.cloud = clouds.stub({}, aggs_by_id={})
         self.described, self.smaller = (), 'tiny'
 
     def allows(self, made, uuid):

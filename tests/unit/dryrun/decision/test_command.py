@@ -11,6 +11,7 @@ import testtools
 from nova_ext_sched.dryrun.decision import command
 from nova_ext_sched.dryrun.decision import trial
 from nova_ext_sched.policy import act
+from tests.unit.dryrun.cloud import clouds
 
 UUID = '8d1f52c6-6b3a-4d0c-9c39-0f4c1c9a7e55'
 # nova takes each of these as a name.
@@ -24,8 +25,8 @@ def make(supposes, names=('agg',), host='host1', most=9, **trials):
     made = act.Act(act.REPAIR, 'do {hosts}', supposes, names)
     aggregate = types.SimpleNamespace(id=7, name='agg', hosts=[host])
     other = types.SimpleNamespace(id=8, name='other', hosts=[])
-    known = types.SimpleNamespace(
-        hosts={UUID: types.SimpleNamespace(host=host)},
+    known = clouds.stub(
+        {UUID: host},
         aggs_by_id={8: other, 7: aggregate},
         providers=types.SimpleNamespace(
             find_known=lambda names: names - {'CUSTOM_NEW'},

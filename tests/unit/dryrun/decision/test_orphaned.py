@@ -7,7 +7,6 @@ from unittest import mock
 import fixtures
 import testtools
 
-from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import orphaned
@@ -25,11 +24,7 @@ class UnheldTestCase(testtools.TestCase):
         super().setUp()
         name = 'nova_ext_sched.queries.servers.select_build_requests'
         self.useFixture(fixtures.MonkeyPatch(name, lambda ctxt, uuids: []))
-        hosts = {
-            uuid: snapshot.Node(name, name, 'cell')
-            for uuid, name in HOSTS.items()
-        }
-        self.cloud = mock.Mock(silent_cells={}, hosts=hosts)
+        self.cloud = clouds.stub(HOSTS, providers=mock.Mock())
         self.cloud.ask_cells.return_value = {}
         self.cloud.providers.get_shared.return_value = {}
         self.hold(lambda uuid: {f'consumer{uuid}': {uuid: 2}})

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import types
-from unittest import mock
 
 import ddt
 from nova import objects
@@ -22,6 +21,7 @@ from nova_ext_sched.policy import declaration
 from nova_ext_sched.policy import isolation
 from nova_ext_sched.policy import verdict
 from nova_ext_sched.request_filters import isolation as isolation_request
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.filters import base as filters_unit
 from tests.unit.request_filters import base
 
@@ -53,12 +53,14 @@ class ReasonsTestCase(testtools.TestCase):
             group='nova_ext_sched', enable_isolated_aggregate_filtering=True
         )
         classes = {cls.__name__: cls for cls in FILTERS}
-        hosts = {name: mock.Mock(host=name) for name in ('h1', 'h3')}
-        cloud = mock.Mock(filter_cls_map=classes, hosts=hosts)
-        cloud.aggs_by_id = dict(enumerate(AGGREGATES))
-        cloud.aggregates_of = lambda host: [
-            one for one in AGGREGATES if host in one.hosts
-        ]
+        cloud = clouds.stub(
+            {'h1': 'h1', 'h3': 'h3'},
+            filter_cls_map=classes,
+            aggs_by_id=dict(enumerate(AGGREGATES)),
+            aggregates_of=lambda host: [
+                one for one in AGGREGATES if host in one.hosts
+            ],
+        )
         spec = base.request_spec(availability_zone='az1')
         self.reasons = reasons.Reasons(cloud, spec)
 

@@ -9,6 +9,7 @@ from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import record
 from nova_ext_sched.policy import isolation
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
 
 DISABLED = '!COMPUTE_STATUS_DISABLED'
@@ -37,10 +38,10 @@ class RecordTestCase(testtools.TestCase):
         if service_:
             states[uuid] = types.SimpleNamespace(service=service_)
         hosts = {'h1': 'h1', 'h2': 'h2', 'm1': 'metal', 'm2': 'metal'}
-        nodes = {n: types.SimpleNamespace(host=hosts[n]) for n in hosts}
-        aggregates = dict(enumerate(AGGREGATES))
-        cloud = types.SimpleNamespace(
-            **{'states': states, 'hosts': nodes, 'aggs_by_id': aggregates},
+        cloud = clouds.stub(
+            hosts,
+            states=states,
+            aggs_by_id=dict(enumerate(AGGREGATES)),
             aggregates_of=lambda on: [a for a in AGGREGATES if on in a.hosts],
             nodes_of=lambda host: [one for one in hosts if hosts[one] == host],
         )

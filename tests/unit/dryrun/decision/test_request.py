@@ -2,8 +2,6 @@
 
 """The request of a server to be, without nova's database and Glance."""
 
-import types
-
 import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova import context
@@ -20,6 +18,7 @@ from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
+from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
 
 Host = snapshot.Node
@@ -34,11 +33,10 @@ class RequestTestCase(testtools.TestCase):
         super().setUp()
         self.config = self.useFixture(config_fixture.Config(nova.conf.CONF))
         self.ctxt = context.RequestContext('user', 'project', is_admin=True)
-        self.cloud = types.SimpleNamespace(
-            hosts={'1': Host('h', 'n', 'c'), '2': Host('host2', 'host2', 'c')},
-            zones={'z', 'mars-1', 'other'},
-            silent_cells={},
+        self.cloud = clouds.stub(
+            {'2': 'host2'}, zones={'z', 'mars-1', 'other'}
         )
+        self.cloud.nodes['1'] = Host('h', 'n', 'c')
         self.flavor = flavor()
         self.glance = self.patch(request.glance, 'API').return_value.get
         self.by_id = self.patch(objects.Flavor, 'get_by_flavor_id')

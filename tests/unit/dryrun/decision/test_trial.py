@@ -10,6 +10,7 @@ import testtools
 
 from nova_ext_sched.dryrun.decision import trial
 from nova_ext_sched.policy import act
+from tests.unit.dryrun.cloud import clouds
 
 # By name, the zone of aggregates.
 ZONES = {'west': 'west', 'west2': 'west', 'east': 'east', 'plain': None}
@@ -39,9 +40,9 @@ class AllowsTestCase(testtools.TestCase):
             for name, zone in ZONES.items()
         }
         instances = {'server': 'x'} if has_servers else {}
-        cloud = types.SimpleNamespace(
+        cloud = clouds.stub(
+            {'uuid': 'host1'},
             aggs_by_id=known,
-            hosts={'uuid': types.SimpleNamespace(host='host1')},
             states={'uuid': types.SimpleNamespace(instances=instances)},
             aggregates_of=lambda host: [known[one] for one in mine.split()],
         )

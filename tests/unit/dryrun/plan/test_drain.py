@@ -71,7 +71,7 @@ class RowsTestCase(testtools.TestCase):
 
     def move(self, uuid, status, source='a', dest='b', minutes=60, **fields):
         """Let a server migrate between the hosts of two nodes."""
-        hosts = self.cloud.hosts
+        hosts = self.cloud.nodes
         known = {'instance_uuid': uuids.server, 'uuid': uuid, 'deleted': 0}
         known |= {'migration_type': 'migration', 'status': status}
         known |= {'created_at': minutes_ago(minutes)}
