@@ -510,6 +510,16 @@ class RunTestCase(testtools.TestCase):
         )
         self.assertEqual(expected, self.progress.wait.call_args_list[0])
 
+    def test_room_that_a_forgotten_migration_holds(self):
+        """It was begun anew since; nova gives that room back to nobody."""
+        cloud = Cloud()
+        cloud.left = {'server 1': None}
+        read, lost = cloud.read_migrations, make_migration(0, uuid='lost')
+        cloud.read_migrations = lambda one: [lost, *read(one)]
+        cloud.holds = lambda one: one.uuid == 'lost'
+        self.assertMoved('moved', cloud, 1)
+        self.assertIn('allocation delete lost', self.moves[0].held)
+
     def test_a_task_that_nova_has_not_ended(self):
         """keystone was away when nova-compute undid the migration."""
         cloud = Cloud(server_1=10**9)

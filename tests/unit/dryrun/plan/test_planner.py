@@ -141,6 +141,17 @@ class PlannerTestCase(PlanTestCase):
         for found in (drained, survived, maintained):
             self.assertEqual(remarks, found.remarks)
 
+    def test_who_comes_first_need_not_have_the_fewest_hosts(self):
+        """One host takes a, and two take the others."""
+        hosts, servers = small.parse('h1=9 a=3 b=1 c=1; h2=3; h3=1')
+        self.small.filter.most = 1
+        for first, left in (('500', 'c'), ('501', 'a')):
+            for name in 'bc':
+                changed = dataclasses.replace(servers[name], first=first)
+                servers[name] = changed
+            made = self.small.drain((hosts, servers), 'h1')
+            self.assertEqual(left, small.name(made.stuck))
+
     def test_nobody_is_asked_to_give_up_a_policy(self):
         cloud = 'h1=4 a=2/1; h2=4'
         for made, helps in (
