@@ -76,3 +76,5 @@ class DescribeTestCase(testtools.TestCase):
             ['full', 'a', 'b', 'any', 'uncounted'],
             [one.name for one in made.flavors],
         )
+        [any_] = [one for one in made.flavors if one.name == 'any']
+        self.assertEqual((None, True), (any_.servers, any_.unlimited))

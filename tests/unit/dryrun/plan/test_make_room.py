@@ -101,6 +101,12 @@ class MakeRoomTestCase(testtools.TestCase):
         made = self.rooms.make('a=5,5 k1= k2=5', 10, 1, rooms, group='a1 k20')
         self.assertEqual('a1:k1 a0:k2', small.say(made.moves))
 
+    def test_of_equal_hosts_the_first(self):
+        """One server of each seems enough, and has no place."""
+        rooms = {'a': 4, 'b': 4, 'k1': 1, 'k2': 1}
+        made = self.rooms.make('a=2,1,1 b=2,1,1 k1= k2=', 2, 1, rooms)
+        self.assertEqual('a1:k1 a2:k2', small.say(made.moves))
+
     @ddt.data(
         # b takes one beside another on a alone: not before that.
         ('b', 'a', True),
