@@ -36,11 +36,11 @@ def make_moves(number):
 
 @ddt.ddt
 class ReportTestCase(testtools.TestCase):
-    def tell(self, plan, *remarks):
-        made = moves_report.make(plan, [], *remarks)
+    def tell(self, plan, *remarks, left=(), width=80, **shown):
+        """Return the text of a report, and keep the report."""
+        self.made = moves_report.make(plan, left, *remarks)
         stream = io.StringIO()
-        cli_report.write(stream, made.sections, 80)
-        self.rows = made.rows
+        cli_report.write(stream, self.made.sections, width, **shown)
         return stream.getvalue()
 
     def test_what_failed_is_first(self):
@@ -79,7 +79,7 @@ Moved:
         self.assertEqual(
             (2, 'server 2', moves[1].name, 'a', 'b', 'live', 'failed')
             + ('No\nhost on b.',),
-            self.rows[1],
+            self.made.rows[1],
         )
 
     @ddt.data(
@@ -159,17 +159,14 @@ Moved:
             moves_left.Left('new', 'app\n', 'a'),
             moves_left.Left('old', '', 'a', 'its task is deleting'),
         ]
-        made = moves_report.make(make_plan([]), left)
-        stream = io.StringIO()
-        cli_report.write(stream, made.sections, 200)
-        text = stream.getvalue()
+        text = self.tell(make_plan([]), left=left, width=200)
         self.assertIn('old: its task is deleting.\n', text)
         self.assertIn(
             '1 server not in the plan is on a host that is to be empty: '
             "'app\\n on a'. Make a new plan: nova-ext-sched drain a.",
             text,
         )
-        self.assertEqual(['new', 'old'], [row[1] for row in made.rows])
+        self.assertEqual(['new', 'old'], [row[1] for row in self.made.rows])
 
     @ddt.data(
         ([Remedy.RUN_AGAIN], 'Run the command again to continue.'),
@@ -231,11 +228,7 @@ Moved:
         results = Result.MOVED, Result.THERE, Result.PLANNED, Result.FAILED
         plan = make_plan(moves, *results)
         moves[-1].name = ''
-        stream = io.StringIO()
-        cli_report.write(
-            stream, moves_report.make(plan, []).sections, 80, 'always', 1
-        )
-        text = stream.getvalue()
+        text = self.tell(plan, color='always', status=1)
         self.assertIn('\x1b[31m1  \x1b[0mfailed\n', text)
         for what in ('moved', 'already there', 'planned'):
             self.assertIn(f'  1  {what}\n', text)
@@ -253,10 +246,10 @@ Moved:
         for move in moves[:number]:
             move.held = 'x'
         plan = make_plan(moves, *[Result.MOVED] * 3)
-        made = moves_report.make(plan, [])
+        self.tell(plan)
         start = f'3 of 3 moves are done{said}: moved 3.'
-        self.assertEqual(start, made.sentence[: len(start)])
-        self.assertEqual(3 if number else 0, made.status)
+        self.assertEqual(start, self.made.sentence[: len(start)])
+        self.assertEqual(3 if number else 0, self.made.status)
 
     def test_no_move(self):
         self.assertEqual('0 of 0 moves are done.\n', self.tell(make_plan([])))
@@ -279,13 +272,14 @@ Moved:
         for move in moves:
             move.held = held
         plan = make_plan(moves, *results, stranded=stranded)
-        self.assertEqual(status, moves_report.make(plan, []).status)
+        self.tell(plan)
+        self.assertEqual(status, self.made.status)
 
     def test_exit_status_by_what_is_left(self):
         one = moves_left.Left('new', 'app', 'a')
         for status, left in ((0, []), (3, [one]), (1, None)):
-            made = moves_report.make(make_plan([]), left)
-            self.assertEqual(status, made.status)
+            self.tell(make_plan([]), left=left)
+            self.assertEqual(status, self.made.status)
 
 
 class PlanTestCase(testtools.TestCase):
