@@ -4,6 +4,7 @@
 
 import types
 
+from nova import objects
 import nova.conf
 from oslo_config import fixture as config_fixture
 
@@ -16,9 +17,10 @@ CONF = nova.conf.CONF
 
 
 class SurveyTestCase(small.TestCase):
-    def count(self, cloud, *sizes):
+    def count(self, cloud, *sizes, **more):
         """Count flavors of these CPUs; return the survey."""
-        made = survey.Survey(question.Question(), self.small.build(cloud))
+        cloud = self.small.build(cloud)
+        made = survey.Survey(question.Question(), cloud, **more)
         for cpus in sizes:
             known = {'vcpus': cpus, 'memory_mb': 64, 'root_gb': 0}
             flavor = types.SimpleNamespace(
@@ -44,3 +46,44 @@ class SurveyTestCase(small.TestCase):
         )
         self.count('a=4 x=4; b=4', 1, 3).look_for_orphaned()
         self.assertEqual([{'a': {'VCPU': 1}}], seen)
+
+    def test_flavors_that_are_disabled_are_not_counted(self):
+        known = [
+            types.SimpleNamespace(name=name, disabled=name == 'old')
+            for name in ('m10', 'm2', 'old')
+        ]
+
+        def get_all(_, filters):
+            """Return flavors as nova does."""
+            return [
+                one
+                for one in known
+                if filters.get('disabled', one.disabled) == one.disabled
+            ]
+
+        self.patch(objects.FlavorList, 'get_all', get_all)
+        found = self.count('a=4').get_flavors(())
+        self.assertEqual(['m2', 'm10'], [one.name for one in found])
+
+    def test_hosts_in_no_group_are_one(self):
+        rack = types.SimpleNamespace(name='rack')
+        self.small.change = lambda cloud: setattr(
+            cloud, 'aggregates_of', lambda host: [rack] * (host == 'a')
+        )
+        self.count('a=4; b=2; c=1', 1, by='aggregate')
+        groups = [(one.name, one.servers) for one in self.found.groups]
+        self.assertEqual([('rack', 4), ('', 3)], groups)
+
+    def test_what_did_not_answer_makes_a_count_partial(self):
+        cell = types.SimpleNamespace(uuid='cell')
+        for doubts, silent, is_whole in (
+            ([], {}, True),
+            ([], {'disabled': 'no answer'}, True),
+            ([], {'cell': 'no answer'}, False),
+            (['The zones are not known.'], {}, False),
+        ):
+            cloud = self.small.build('a=4')
+            cloud.enabled_cells = [cell]
+            cloud.doubts, cloud.silent_cells = doubts, silent
+            *_, last = survey.count_all(cloud, question.Question())
+            self.assertIs(is_whole, last[-1])
