@@ -4,10 +4,13 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
 import datetime
 import json
 import typing
 
+from nova.compute import task_states
 from nova.compute import vm_states
 import nova.conf
 from nova.db.api import api as api_db
@@ -95,6 +98,7 @@ class Rows:
         self,
         context: typing.Any,
         cells: Collection[int],
+        leaving: Collection[str],
         wanted: Collection[str] | None = None,
     ) -> None:
         """Write the requests and mappings of servers.
@@ -102,11 +106,14 @@ class Rows:
         Those of deleted ones, which nova keeps, stay out, but for the last
         mapping of each project: nova knows a project by its servers.
 
+        :param leaving: the result of :func:`find_leaving`
         :param wanted: UUIDs of the only ones
         """
         mapped = api_models.InstanceMapping.__table__
         in_cells = mapped.c.cell_id.is_(None) | mapped.c.cell_id.in_(cells)
-        is_living = mapped.c.queued_for_delete.is_not(sa.true())
+        is_living = mapped.c.queued_for_delete.is_not(
+            sa.true()
+        ) | mapped.c.instance_uuid.in_(leaving)
         last = sa.select(sa.func.max(mapped.c.id)).group_by(
             mapped.c.project_id
         )
@@ -410,6 +417,21 @@ def read_standing(
             moves=stands.moves | {(move.uuid, move.status)}
         )
     return standing
+
+
+def find_leaving(standing: Iterable[Mapping[str, Standing]]) -> list[str]:
+    """Return the servers that stand, and that nova's API calls deleted.
+
+    So it does when somebody asks for it: before nova-compute has deleted the
+    server, and as long as a soft-deleted one can come back.
+    """
+    return sorted(
+        uuid
+        for found in standing
+        for uuid, one in found.items()
+        if one.vm_state == vm_states.SOFT_DELETED
+        or one.task_state in (task_states.DELETING, task_states.SOFT_DELETING)
+    )
 
 
 def find_changed(

@@ -130,7 +130,7 @@ class _Saving:
         wanted = None
         if self._hosts is not None:
             wanted = {uuid for found in standing.values() for uuid in found}
-        self._rows.write_api_servers(self._context, cell_ids, wanted)
+        self._write_api_servers(cell_ids, standing, wanted)
         read = providers.Providers(
             self._write, self._advance, self._find_roots()
         )
@@ -178,8 +178,17 @@ class _Saving:
         if moved:
             again = {'cell': '', 'servers': sorted(moved)}
             self._write({'again': again})
-            self._rows.write_api_servers(self._context, cell_ids, moved)
+            self._write_api_servers(cell_ids, standing, moved)
         return moved
+
+    def _write_api_servers(
+        self,
+        cell_ids: Sequence[int],
+        standing: dict[str, dict[str, rows.Standing]],
+        wanted: Collection[str] | None,
+    ) -> None:
+        leaving = rows.find_leaving(standing.values())
+        self._rows.write_api_servers(self._context, cell_ids, leaving, wanted)
 
     def _in_cell(
         self,

@@ -141,6 +141,14 @@ class SavedTestCase(EqualMixin, base.CloudTestCase):
             ]
         )
 
+    def test_a_soft_deleted_server(self):
+        """nova's API calls it deleted; it can come back."""
+        self.flags(reclaim_instance_interval=3600)
+        server = self.boot(host='host1')
+        self.api.delete_server(server['id'])
+        self._wait_for_state_change(server, 'SOFT_DELETED')
+        self.assertSame(['drain', 'host1'], ['survive', '--host', 'host1'])
+
     def test_what_changes_meanwhile_is_read_again(self):
         server = self.boot(az='nova:host1')
         gone = self.boot(az='nova:host1')
