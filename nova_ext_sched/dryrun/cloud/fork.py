@@ -39,6 +39,7 @@ one on none.
 """
 
 import collections
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -93,6 +94,10 @@ class Cloud(typing.Protocol):
     @property
     def versions(self) -> dict[str, int]:
         """See :class:`.snapshot.Snapshot`."""
+
+    @property
+    def nodes_by_server(self) -> Mapping[str, Collection[str]]:
+        """The compute nodes that have a server without a fork."""
 
     @property
     def under_way(self) -> dict[str, set[str]]:
@@ -551,11 +556,26 @@ class Fork:
         """
         if not self.has_moved(group):
             return
-        group.hosts = [
-            state.host
-            for state in self._cloud.states.values()
-            if not state.instances.keys().isdisjoint(group.members)
-        ]
+        states = self._cloud.states
+        group.hosts = sorted(
+            states[node].host
+            for node in self.find_nodes(group.members)
+            if not states[node].instances.keys().isdisjoint(group.members)
+        )
+
+    def find_nodes(self, servers: Iterable[str]) -> set[str]:
+        """Return all compute nodes that may have some servers, and a few more.
+
+        Of a large cloud, few: those that have them without a fork, and all
+        that changed.
+        """
+        nodes: set[str] = set()
+        fork: Fork | None = self
+        while fork is not None:
+            nodes.update(fork.touched)
+            fork = fork.before
+        known = self._cloud.nodes_by_server
+        return nodes.union(*(known.get(one, ()) for one in servers))
 
     def open(
         self,

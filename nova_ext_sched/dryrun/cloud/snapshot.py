@@ -139,6 +139,9 @@ class Snapshot(host_manager.HostManager):
     def fork(self) -> Iterator[_Fork]:
         """Open a fork while the block runs."""
         before = self.open_fork
+        if before is None:
+            # Before a fork changes the states.
+            _ = self.nodes_by_server
         self.open_fork = _Fork(self, before)
         try:
             with self.open_fork.used() as future:
@@ -155,6 +158,18 @@ class Snapshot(host_manager.HostManager):
         if self.open_fork is None:
             raise RuntimeError('expected an open fork, got the cloud as it is')
         return self.open_fork
+
+    @functools.cached_property
+    def nodes_by_server(self) -> dict[str, tuple[str, ...]]:
+        """The UUIDs of the compute nodes whose states have a server, by its.
+
+        As they are without a fork.
+        """
+        nodes: dict[str, tuple[str, ...]] = {}
+        for uuid, state in self.states.items():
+            for server in state.instances:
+                nodes[server] = (*nodes.get(server, ()), uuid)
+        return nodes
 
     def nodes_of(self, host: str) -> Sequence[str]:
         """Return the UUIDs of the compute nodes of a host's nova-compute."""

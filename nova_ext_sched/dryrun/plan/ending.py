@@ -3,6 +3,7 @@
 """Finishes every plan: servers that left, deletions, redundancy."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import dataclasses
@@ -37,7 +38,7 @@ class Settled(typing.NamedTuple):
 
 def settle(
     cloud: snapshot.Snapshot,
-    before: Sequence[typing.Any],
+    before: Mapping[str, typing.Any],
     moves: Sequence[plans.Move],
     movables: movable.Movables,
 ) -> Settled:
@@ -45,13 +46,12 @@ def settle(
 
     In the fork in which they are made.
 
-    :param before: the nova HostStates before them
+    :param before: the nova HostStates before them, by UUID
     :param moves: with the numbers of their batches
     """
-    after = [*cloud.states.values()]
     return Settled(
         batches.link(moves, movables),
-        _compare_groups(before, after, movables, moves),
+        _compare_groups(cloud, before, movables, moves),
     )
 
 
@@ -180,14 +180,14 @@ def make_deleting(server: plans.Leaving, is_stuck: bool) -> plans.Stuck:
 
 
 def _compare_groups(
-    before: Sequence[typing.Any],
-    after: Sequence[typing.Any],
+    cloud: snapshot.Snapshot,
+    before: Mapping[str, typing.Any],
     movables: movable.Movables,
     moves: Iterable[plans.Move],
 ) -> list[plans.Group]:
     """Return the server groups of moved servers that lost redundancy.
 
-    :param before: the nova HostStates before the moves; ``after``, those then
+    :param before: see :func:`settle`
     """
     groups = {}
     for move in moves:
@@ -197,13 +197,15 @@ def _compare_groups(
             groups[group.uuid] = group
     closer = []
     for uuid, group in groups.items():
+        members = group.members
+        nodes = cloud.future.find_nodes(members)
         hosts, hosts_before = (
             {
                 state.host: selection.domains_of(state.aggregates)
-                for state in states
-                if not state.instances.keys().isdisjoint(group.members)
+                for state in map(states.__getitem__, nodes)
+                if not state.instances.keys().isdisjoint(members)
             }
-            for states in (after, before)
+            for states in (cloud.states, before)
         )
         numbers = (
             len(hosts),

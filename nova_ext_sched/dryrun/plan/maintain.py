@@ -290,7 +290,7 @@ class Maintenance:
         :returns: None where none can be; and the hosts that cannot be emptied
             even alone
         """
-        before = [*self.cloud.states.values()]
+        before = dict(self.cloud.states)
         empty: list[str] = []
         moves: list[plans.Move] = []
         in_vain: set[str] = set()

@@ -125,15 +125,16 @@ def plan(
     )
 
 
-def copy_states(cloud: snapshot.Snapshot) -> list[typing.Any]:
-    """Copy the nova HostStates before the moves of the open fork.
+def copy_states(cloud: snapshot.Snapshot) -> dict[str, typing.Any]:
+    """Copy the nova HostStates, by UUID, before the moves of the open fork.
 
     Moves change the states that the fork already owns, so these are copied.
     """
-    return [
-        claims.copy_state(state) if uuid in cloud.future.touched else state
-        for uuid, state in cloud.states.items()
-    ]
+    copied = {
+        uuid: claims.copy_state(cloud.states[uuid])
+        for uuid in cloud.future.touched
+    }
+    return {**cloud.states, **copied}
 
 
 def try_(
