@@ -8,9 +8,11 @@ NOVA_EXT_SCHED_TEST_SAVED is their number, 4 by default.
 
 import json
 import os
+import pathlib
 import re
 
 import ddt
+import fixtures
 
 from nova_ext_sched.saved import words
 from tests.functional import base
@@ -38,6 +40,8 @@ MODULES = (
 )
 #: A cell that does not answer is not saved.
 SILENT = 'SilentCellRow'
+#: Which hosts placement's own limit leaves out differs from process to process.
+BOUNDED = 'BoundedRow'
 
 
 class AllMixin(test_saved.EqualMixin):
@@ -75,6 +79,9 @@ def _make(row):
         def test_saved(self):
             self.useFixture(keystone.Projects(self.api.project_id, 'other'))
             self.build()
+            if row.__name__ == BOUNDED:
+                self.assertBounded()
+                return
             if row.__name__ != SILENT:
                 self.assertAllSame()
                 return
@@ -84,6 +91,29 @@ def _make(row):
             self.assertIn('expected an answer', file.said.err)
             self.assertFalse(file.path.exists())
             self.assertAnswersAlone('cell1')
+
+        def assertBounded(self):
+            """Check that as many hosts are left out, by the option alone."""
+            section = self.placement.fixture.conf_fixture.conf.placement
+            number = section.max_allocation_candidates
+            path = pathlib.Path(
+                self.useFixture(fixtures.TempDir()).path, 'placement.conf'
+            )
+            path.write_text(
+                f'[placement]\nmax_allocation_candidates = {number}\n'
+            )
+            argv = ['explain', '--flavor', self.plain_flavor, '-f', 'json']
+            [live] = self.call([argv])
+            left = json.loads(live.out)['answer']['left']
+            self.assertEqual(number, left)
+            for args, expected in (
+                (['--placement-config', str(path)], number),
+                ([], 4),
+            ):
+                file = self.useFixture(saved.Saved(*args))
+                [answer] = file.ask(argv)
+                left = json.loads(answer.out)['answer']['left']
+                self.assertEqual(expected, left, args)
 
         def assertAnswersAlone(self, cell):
             """Let a cell be saved without the others, and be asked."""
