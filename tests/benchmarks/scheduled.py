@@ -34,6 +34,10 @@ def main(path, nova_conf, server):
     ):
         scheduler = manager.SchedulerManager()
     ctxt = context.get_admin_context()
+    # As each nova-compute says every two minutes; else it asks for each host.
+    told = [*scheduler.host_manager._instance_info.items()]
+    for host, known in told:
+        scheduler.sync_instance_info(ctxt, host, [*known['instances']])
     start, _ = _measure()
     spec = objects.RequestSpec.get_by_instance_uuid(ctxt, server)
     spec.instance_uuid = uuidutils.generate_uuid()
