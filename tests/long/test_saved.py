@@ -40,7 +40,7 @@ MODULES = (
 )
 #: A cell that does not answer is not saved.
 SILENT = 'SilentCellRow'
-#: Which hosts placement's own limit leaves out differs from process to process.
+#: Placement's own limit leaves out other hosts in each of its processes.
 BOUNDED = 'BoundedRow'
 
 
