@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is asked before a plan is carried out."""
+"""What is asked before a plan is carried out, and what options change."""
 
+import contextlib
+import io
+import types
 from unittest import mock
 
 import ddt
@@ -10,7 +13,10 @@ import testtools
 from nova_ext_sched import exception
 from nova_ext_sched.osc import moves
 from nova_ext_sched.osc import moves_agreement
+from nova_ext_sched.osc import moves_plan
+from tests import clock
 from tests.unit.osc import test_moves_report
+from tests.unit.osc import test_moves_run
 
 
 @ddt.ddt
@@ -72,3 +78,48 @@ class SkippedTestCase(testtools.TestCase):
         args = moves._find_skipped, self.plan, [name]
         exc = self.assertRaises(exception.InvalidValue, *args)
         self.assertIn(said, str(exc))
+
+
+@ddt.ddt
+class OptionsTestCase(testtools.TestCase):
+    """Each option of apply changes what becomes of two moves."""
+
+    def apply(self, cloud, *argv):
+        """Return the results of the moves."""
+        self.useFixture(clock.Clock())
+        plan = test_moves_report.make_plan(test_moves_report.make_moves(2))
+        plan.services['a'] = 'uuid'
+        cloud.read_services = lambda: {'a': types.SimpleNamespace(id='uuid')}
+        app = mock.Mock()
+        config = app.client_manager.sdk_connection.config
+        config.get_auth_args.return_value = {}
+        config.get_region_name.return_value = config.name = 'lab'
+        command = moves.ApplyPlan(app, None)
+        command.color = 'never'
+        parsed = command.get_parser('').parse_args(['-', '--yes', *argv])
+        with (
+            mock.patch.object(moves_plan, 'read', return_value=plan),
+            mock.patch.object(moves.moves_cloud, 'Cloud', return_value=cloud),
+            mock.patch('sys.stdin', io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            command.make_report(parsed)
+        return [str(one.result) for one in plan.moves]
+
+    @ddt.data(
+        (['failed', 'not tried'], ()),
+        (['failed', 'moved'], ('--keep-going',)),
+        (['left out', 'moved'], ('--skip', 'server 1')),
+        (['planned', 'planned'], ('--dry-run',)),
+    )
+    @ddt.unpack
+    def test_nova_refuses_the_first(self, expected, argv):
+        cloud = test_moves_run.Cloud(server_1=test_moves_run.REFUSED)
+        self.assertEqual(expected, self.apply(cloud, *argv))
+
+    @ddt.data((1, ()), (2, ('--at-once', '2')))
+    @ddt.unpack
+    def test_how_many_are_under_way(self, expected, argv):
+        cloud = test_moves_run.Cloud(server_1=3, server_2=3)
+        self.assertEqual(['moved', 'moved'], self.apply(cloud, *argv))
+        self.assertEqual(expected, cloud.most)
