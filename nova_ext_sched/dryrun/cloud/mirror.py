@@ -8,10 +8,10 @@ change, placement is asked without that parameter, and hosts are taken out of
 its answer here.
 """
 
-from collections.abc import Callable
-from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Set
 import contextlib
 import re
 import types
@@ -32,9 +32,36 @@ Traits = dict[str, dict[str, bool]]
 _PROVIDERS = '/resource_providers'
 # The parameters of a query that name traits, with the suffix of their group.
 _TRAITS = re.compile(r'(root_)?required(.*)')
+# The beginnings of a list of traits of which one is enough, or none may be.
+_ANY = ('in:', '!in:')
 
-# A parameter, whether it forbids the trait, and the trait.
-_Wanted = tuple[re.Match[str], bool, str]
+
+class _Condition(typing.NamedTuple):
+    """A part of a query that some providers would satisfy after the change.
+
+    :ivar providers: UUIDs of all that have what the part names, then
+    """
+
+    part: query.Part
+    providers: set[str]
+
+    def admits(self, uuids: Set[str]) -> bool:
+        """Return whether providers, together, are as the part asks."""
+        if self.part.key == 'member_of' and not self.part.forbids:
+            return uuids <= self.providers
+        return self.providers.isdisjoint(uuids) == self.part.forbids
+
+    def select(
+        self, request: Mapping[str, typing.Any], roots: Mapping[str, str]
+    ) -> set[str]:
+        """Return the providers of an allocation request that count for it.
+
+        Of a group, those that it takes something of; of a tree, its root.
+        """
+        match = _TRAITS.fullmatch(self.part.key)
+        if match and not match[1]:
+            return {*request['mappings'].get(match[2], ())}
+        return {roots[uuid] for uuid in request['allocations']}
 
 
 class MirroringClient(placement.ReportClient):
@@ -47,106 +74,64 @@ class MirroringClient(placement.ReportClient):
         self, url: str, *args: typing.Any, **kwargs: typing.Any
     ) -> typing.Any:
         """Ask placement; see the base class."""
-        url, wanted = self._take_traits(url)
-        if not wanted:
-            return self._get_by_aggregates(url, *args, **kwargs)
         path, _, text = url.partition('?')
-        asked = parse.parse_qsl(text)
+        asked, changed = self._take_changed(text)
+        if not changed:
+            return super().get(url, *args, **kwargs)
         limits = [int(value) for key, value in asked if key == 'limit']
         rest = [one for one in asked if one[0] != 'limit']
-        response = self._get_by_aggregates(
+        response = super().get(
             f'{path}?{parse.urlencode(rest)}', *args, **kwargs
         )
         if response.status_code != 200:
             return response
+        conditions = [_Condition(part, self._find(part)) for part in changed]
         body = response.json()
-        having = [
-            (match, forbids, self._find_having(trait))
-            for match, forbids, trait in wanted
-        ]
         if path == _PROVIDERS:
             body['resource_providers'] = [
                 one
                 for one in body['resource_providers']
-                if all(
-                    (one['uuid'] in found) != forbids
-                    for _, forbids, found in having
-                )
+                if all(part.admits({one['uuid']}) for part in conditions)
             ]
         else:
-            _narrow_by_traits(body, having, *limits)
+            _narrow(body, conditions, *limits)
         return types.SimpleNamespace(status_code=200, json=lambda: body)
 
-    def _take_traits(self, url: str) -> tuple[str, list[_Wanted]]:
-        """Return a URL without the traits that would change, and these."""
-        path, _, text = url.partition('?')
-        rest: list[tuple[str, str]] = []
-        wanted: list[_Wanted] = []
-        for key, value in parse.parse_qsl(text) if self.traits else ():
-            match = _TRAITS.fullmatch(key)
-            if match is None or value.startswith(('in:', '!in:')):
-                rest.append((key, value))
-                continue
-            items = value.split(',')
-            same = [one for one in items if one.lstrip('!') not in self.traits]
-            wanted += [
-                (match, one.startswith('!'), one.lstrip('!'))
-                for one in items
-                if one not in same
-            ]
-            rest += [(key, ','.join(same))] * bool(same)
-        if not wanted:
-            return url, wanted
-        return f'{path}?{parse.urlencode(rest)}', wanted
+    def _take_changed(
+        self, text: str
+    ) -> tuple[list[tuple[str, str]], list[query.Part]]:
+        """Return the parameters of a query, and the parts that would change.
 
-    def _find_having(self, trait: str) -> set[str]:
-        """Return the providers that would have a trait, by UUID."""
-        response = super().get(
-            f'{_PROVIDERS}?{parse.urlencode({"required": trait})}',
-            version=report.SAME_SUBTREE_VERSION,
-        )
-        # Placement answers 400 to a trait that it does not know.
-        known = response.json() if response.status_code == 200 else {}
-        providers = {
-            one['uuid'] for one in known.get('resource_providers', ())
-        }
+        The parameters are without these parts.
+        """
+        asked: list[tuple[str, str]] = []
+        changed: list[query.Part] = []
+        for key, value in parse.parse_qsl(text):
+            items = [value]
+            if _TRAITS.fullmatch(key) and not value.startswith(_ANY):
+                items = value.split(',')
+            parts = [query.Part(key, item) for item in items]
+            same = [one for one in parts if not self._would_change(one)]
+            changed += [one for one in parts if one not in same]
+            if same:
+                asked.append((key, ','.join(one.value for one in same)))
+        return asked, changed
+
+    def _would_change(self, part: query.Part) -> bool:
+        if part.key == 'member_of':
+            return not self.changes.keys().isdisjoint(part.aggregates)
+        is_trait = _TRAITS.fullmatch(part.key) is not None
+        return is_trait and part.value.removeprefix('!') in self.traits
+
+    def _find(self, part: query.Part) -> set[str]:
+        """Return the providers that would have what a part names, by UUID."""
+        if part.key == 'member_of':
+            return self._find_members(part)
+        trait = part.value.removeprefix('!')
+        providers = self._ask('required', trait)
         for uuid, has in self.traits[trait].items():
             (providers.add if has else providers.discard)(uuid)
         return providers
-
-    def _get_by_aggregates(
-        self, url: str, *args: typing.Any, **kwargs: typing.Any
-    ) -> typing.Any:
-        path, _, text = url.partition('?')
-        asked = parse.parse_qsl(text)
-        parts = [
-            part
-            for part in (query.Part(*one) for one in asked)
-            if part.key == 'member_of'
-            and not self.changes.keys().isdisjoint(part.aggregates)
-        ]
-        if not parts:
-            return super().get(url, *args, **kwargs)
-        rest = [one for one in asked if one not in parts]
-        limits = [int(value) for key, value in rest if key == 'limit']
-        rest = [one for one in rest if one[0] != 'limit']
-        response = super().get(
-            f'{path}?{parse.urlencode(rest)}', *args, **kwargs
-        )
-        if response.status_code != 200:
-            return response
-        sets = [(part.forbids, self._find_members(part)) for part in parts]
-
-        def fits(uuid: str) -> bool:
-            return all((uuid in found) != forbids for forbids, found in sets)
-
-        body = response.json()
-        if path == _PROVIDERS:
-            key = 'resource_providers'
-            body[key] = [one for one in body[key] if fits(one['uuid'])]
-        else:
-            _narrow(body, fits, *limits)
-        return types.SimpleNamespace(status_code=200, json=lambda: body)
 
     def _find_members(self, part: query.Part) -> set[str]:
         """Return the providers in any aggregate of a part, by UUID."""
@@ -165,16 +150,18 @@ class MirroringClient(placement.ReportClient):
 
     def _ask(self, key: str, value: str) -> set[str]:
         url = f'{_PROVIDERS}?{parse.urlencode({key: value})}'
-        found = super().get(url, version=report.SAME_SUBTREE_VERSION)
-        return {one['uuid'] for one in found.json()['resource_providers']}
+        response = super().get(url, version=report.SAME_SUBTREE_VERSION)
+        # Placement answers 400 to a trait that it does not know.
+        found = response.json() if response.status_code == 200 else {}
+        return {one['uuid'] for one in found.get('resource_providers', ())}
 
 
 def _narrow(
     body: dict[str, typing.Any],
-    fits: Callable[[str], bool],
+    conditions: Iterable[_Condition],
     limit: int | None = None,
 ) -> None:
-    """Keep the candidates whose trees of providers all fit."""
+    """Keep the candidates that satisfy conditions, and their trees."""
     roots = {
         uuid: summary['root_provider_uuid']
         for uuid, summary in body['provider_summaries'].items()
@@ -182,17 +169,8 @@ def _narrow(
     requests = [
         request
         for request in body['allocation_requests']
-        if all(fits(roots[uuid]) for uuid in request['allocations'])
+        if all(one.admits(one.select(request, roots)) for one in conditions)
     ][:limit]
-    _keep(body, requests, roots)
-
-
-def _keep(
-    body: dict[str, typing.Any],
-    requests: list[typing.Any],
-    roots: Mapping[str, str],
-) -> None:
-    """Keep some requests of candidates, and their trees of providers."""
     kept = {roots[uuid] for one in requests for uuid in one['allocations']}
     body['allocation_requests'] = requests
     body['provider_summaries'] = {
@@ -200,34 +178,6 @@ def _keep(
         for uuid, summary in body['provider_summaries'].items()
         if roots[uuid] in kept
     }
-
-
-def _narrow_by_traits(
-    body: dict[str, typing.Any],
-    having: Collection[tuple[re.Match[str], bool, set[str]]],
-    limit: int | None = None,
-) -> None:
-    """Keep the candidates whose providers have, or lack, traits.
-
-    Of a group, the providers that it takes something of; of a tree, its root.
-    """
-    roots = {
-        uuid: summary['root_provider_uuid']
-        for uuid, summary in body['provider_summaries'].items()
-    }
-
-    def fits(request: typing.Any) -> bool:
-        for match, forbids, providers in having:
-            if match[1]:
-                named = {roots[uuid] for uuid in request['allocations']}
-            else:
-                named = {*request['mappings'].get(match[2], ())}
-            if named.isdisjoint(providers) != forbids:
-                return False
-        return True
-
-    requests = [one for one in body['allocation_requests'] if fits(one)]
-    _keep(body, requests[:limit], roots)
 
 
 @contextlib.contextmanager
