@@ -21,37 +21,13 @@ others                          is too small
 
 from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Mapping
-import enum
-import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
-
-# The most hosts that are asked about, one by one.
-_MOST = 32
-
-
-class _Device(enum.IntEnum):
-    """The best provider of a host for a group."""
-
-    WITHOUT = enum.auto()
-    UNLIKE = enum.auto()
-    TOO_SMALL = enum.auto()
-    RESERVED = enum.auto()
-    FULL = enum.auto()
-
-
-_SAID = {
-    _Device.WITHOUT: 'have no {}',
-    _Device.UNLIKE: 'have no {}',
-    _Device.TOO_SMALL: 'are too small ({})',
-    _Device.RESERVED: 'have {} reserved',
-    _Device.FULL: 'are full ({})',
-}
+from nova_ext_sched.dryrun.decision import shortage
 
 
 def explain(
@@ -84,19 +60,23 @@ def explain(
     # The type of a vGPU is a trait; an alias says it.
     kind = f'{shown} with {wanted}' if wanted and not name else shown
     refusal_of = {}
-    for uuid in sorted(refused)[:_MOST]:
+    for uuid in sorted(refused)[: shortage.MOST]:
         device = max(
             _classify(providers, uuid, resource, amount, alike),
-            default=_Device.WITHOUT,
+            default=shortage.Supply.WITHOUT,
         )
         # What another constraint of the group is, nobody says.
-        if device is _Device.UNLIKE and not wanted:
+        if device is shortage.Supply.UNLIKE and not wanted:
             continue
-        acts = refusals.free(resource) if device is _Device.FULL else ()
+        acts = (
+            refusals.free(resource) if device is shortage.Supply.FULL else ()
+        )
         refusal_of[uuid] = reasons.refusal_by_resource(
-            _SAID[device].format(shown if device is _Device.WITHOUT else kind),
+            shortage.WORDS[device].format(
+                shown if device is shortage.Supply.WITHOUT else kind
+            ),
             resource,
-            lifts=device in (_Device.FULL, _Device.RESERVED),
+            lifts=device in (shortage.Supply.FULL, shortage.Supply.RESERVED),
             acts=acts,
             is_full=bool(acts),
         )
@@ -119,23 +99,21 @@ def _classify(
     resource: str,
     amount: int,
     alike: Collection[str] | None,
-) -> Iterator[_Device]:
+) -> Iterator[shortage.Supply]:
     """Yield the judgement of each provider of a host for an amount.
 
     :param alike: UUIDs of those that are as asked; None for all
     """
     for uuid in providers.get_tree(host):
-        inventory: Mapping[str, typing.Any] | None = providers.get_inventories(
-            uuid
-        ).get(resource)
+        inventory = providers.get_inventories(uuid).get(resource)
         if inventory is None:
             continue
-        whole = int(inventory['total'] * inventory['allocation_ratio'])
         if alike is not None and uuid not in alike:
-            yield _Device.UNLIKE
-        elif amount > min(whole, inventory['max_unit']):
-            yield _Device.TOO_SMALL
-        elif amount > inventory['capacity']:
-            yield _Device.RESERVED
-        else:
-            yield _Device.FULL
+            yield shortage.Supply.UNLIKE
+            continue
+        whole = int(inventory['total'] * inventory['allocation_ratio'])
+        capacity = inventory['capacity']
+        units = shortage.Units(
+            inventory['max_unit'], reserved=whole - capacity
+        )
+        yield shortage.classify(amount, capacity, units)

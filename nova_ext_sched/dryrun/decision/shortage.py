@@ -37,15 +37,19 @@ from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 
-# The most hosts that are asked one by one, and inventories that are read.
-_MOST = 32
+#: The most hosts that are asked one by one, and inventories that are read.
+MOST = 32
 
 
-class _Supply(enum.IntEnum):
-    """The room of a provider for an amount; a host counts by its best one."""
+class Supply(enum.IntEnum):
+    """The room of a provider for an amount; a host counts by its best one.
+
+    Unlike is one that lacks what else a numbered group asks for.
+    """
 
     UNKNOWN = enum.auto()
     WITHOUT = enum.auto()
+    UNLIKE = enum.auto()
     TOO_SMALL = enum.auto()
     OTHER_UNITS = enum.auto()
     RESERVED = enum.auto()
@@ -53,18 +57,20 @@ class _Supply(enum.IntEnum):
     FULL = enum.auto()
 
 
-_WORDS = {
-    _Supply.FULL: 'are full ({})',
-    _Supply.UNSURE: 'lack {}',
-    _Supply.OTHER_UNITS: 'cannot give one server such an amount ({})',
-    _Supply.RESERVED: 'have {} reserved',
-    _Supply.TOO_SMALL: 'are too small ({})',
-    _Supply.WITHOUT: 'have no {}',
-    _Supply.UNKNOWN: 'lack {}',
+#: What is said of hosts; in braces the resource class.
+WORDS = {
+    Supply.FULL: 'are full ({})',
+    Supply.UNSURE: 'lack {}',
+    Supply.OTHER_UNITS: 'cannot give one server such an amount ({})',
+    Supply.RESERVED: 'have {} reserved',
+    Supply.TOO_SMALL: 'are too small ({})',
+    Supply.WITHOUT: 'have no {}',
+    Supply.UNLIKE: 'have no {}',
+    Supply.UNKNOWN: 'lack {}',
 }
 
 # Hosts that a smaller flavor helps.
-_SMALL = (_Supply.RESERVED, _Supply.TOO_SMALL)
+_SMALL = (Supply.RESERVED, Supply.TOO_SMALL)
 
 # nova-compute's options that reserve resources. Of bare metal nodes, ironic's
 # driver reserves them.
@@ -79,7 +85,7 @@ _RESERVED_NODE = (
 )
 
 
-class _Units(typing.NamedTuple):
+class Units(typing.NamedTuple):
     """The limits of an inventory for one server, by placement's names.
 
     :ivar reserved: the reserved amount if the capacity is too small, else 0
@@ -110,7 +116,7 @@ def explain(
     """
     resource, _, number = part.value.partition(':')
     amount = int(number)
-    rooms = dict.fromkeys(refused, _Supply.UNKNOWN)
+    rooms = dict.fromkeys(refused, Supply.UNKNOWN)
     free: dict[str, int] = {}
     read = list(_read(providers, resource, classes, refused))
     units = _read_units(
@@ -125,10 +131,10 @@ def explain(
     )
     details: dict[str, str] = {}
     for uuid, provider, inventory in read:
-        room = _Supply.WITHOUT
+        room = Supply.WITHOUT
         if inventory is not None:
             given = units[provider]
-            room = _classify(amount, inventory['capacity'], given)
+            room = classify(amount, inventory['capacity'], given)
             if given is not None:
                 largest = _find_largest(inventory, given)
                 free[uuid] = max(free.get(uuid, 0), largest)
@@ -157,7 +163,7 @@ def find_without(
     return {uuid for uuid, one in has.items() if not one}
 
 
-def _find_largest(inventory: Mapping[str, int], units: _Units) -> int:
+def _find_largest(inventory: Mapping[str, int], units: Units) -> int:
     """Return the largest amount that an inventory can give one server now."""
     most = min(units.max_unit, inventory['capacity'] - inventory['used'])
     most -= most % units.step_size
@@ -165,7 +171,7 @@ def _find_largest(inventory: Mapping[str, int], units: _Units) -> int:
 
 
 def _count(
-    resource: str, amount: int, rooms: Collection[_Supply], hosts: int
+    resource: str, amount: int, rooms: Collection[Supply], hosts: int
 ) -> conclusion.Capacity:
     """Count the hosts that are full, and those that never give the amount.
 
@@ -176,18 +182,18 @@ def _count(
     return conclusion.Capacity(
         resource,
         amount,
-        large_enough=hosts - len(rooms) + counts[_Supply.FULL],
-        full=counts[_Supply.FULL],
-        too_small=counts[_Supply.TOO_SMALL]
-        + counts[_Supply.OTHER_UNITS]
-        + counts[_Supply.RESERVED],
-        without=counts[_Supply.WITHOUT],
-        unknown=counts[_Supply.UNKNOWN] + counts[_Supply.UNSURE],
+        large_enough=hosts - len(rooms) + counts[Supply.FULL],
+        full=counts[Supply.FULL],
+        too_small=counts[Supply.TOO_SMALL]
+        + counts[Supply.OTHER_UNITS]
+        + counts[Supply.RESERVED],
+        without=counts[Supply.WITHOUT],
+        unknown=counts[Supply.UNKNOWN] + counts[Supply.UNSURE],
     )
 
 
 def _refuse(
-    resource: str, rooms: Mapping[str, _Supply], details: Mapping[str, str]
+    resource: str, rooms: Mapping[str, Supply], details: Mapping[str, str]
 ) -> dict[str, refusals.Refusal]:
     """Return the refusals of hosts that lack an amount, by UUID.
 
@@ -199,22 +205,22 @@ def _refuse(
         room: reasons.refusal_by_resource(
             text.format(resource),
             resource,
-            lifts=room in (_Supply.FULL, _Supply.UNKNOWN),
+            lifts=room in (Supply.FULL, Supply.UNKNOWN),
             acts=refusals.free(resource)
-            if room == _Supply.FULL
+            if room == Supply.FULL
             else (refusals.SMALLER,) * (room in _SMALL),
-            is_full=room == _Supply.FULL,
+            is_full=room == Supply.FULL,
         )
-        for room, text in _WORDS.items()
+        for room, text in WORDS.items()
     }
-    phrase = words[_Supply.RESERVED].phrase
+    phrase = words[Supply.RESERVED].phrase
     if option := _RESERVED_BY.get(resource):
         phrase = f'are too small by what {option} keeps back'
     elif resource.startswith('CUSTOM_'):
         phrase += _RESERVED_NODE
     refusal_of = {uuid: words[room] for uuid, room in rooms.items()}
     for uuid, room in rooms.items():
-        if room == _Supply.RESERVED:
+        if room == Supply.RESERVED:
             detail = details[uuid]
             refusal_of[uuid] = words[room]._replace(
                 phrase=phrase, detail=detail
@@ -222,18 +228,18 @@ def _refuse(
     return refusal_of
 
 
-def _classify(amount: int, capacity: int, units: _Units | None) -> _Supply:
+def classify(amount: int, capacity: int, units: Units | None) -> Supply:
     """Classify the room of a provider for an amount that is not free.
 
     :param units: the limits of the provider; None if unknown
     """
     if units is None:
-        return _Supply.UNSURE
+        return Supply.UNSURE
     if amount > min(capacity + units.reserved, units.max_unit):
-        return _Supply.TOO_SMALL
+        return Supply.TOO_SMALL
     if amount < units.min_unit or amount % units.step_size:
-        return _Supply.OTHER_UNITS
-    return _Supply.FULL if amount <= capacity else _Supply.RESERVED
+        return Supply.OTHER_UNITS
+    return Supply.FULL if amount <= capacity else Supply.RESERVED
 
 
 def _read_units(
@@ -241,7 +247,7 @@ def _read_units(
     resource: str,
     amount: int,
     capacities: dict[str, int],
-) -> dict[str, _Units | None]:
+) -> dict[str, Units | None]:
     """Read the limits of providers for one server; None if unknown.
 
     If no inventory of a capacity is read that is too small, nothing of it
@@ -256,8 +262,8 @@ def _read_units(
     kinds = grouping.by_key((capacities[uuid], uuid) for uuid in ranked)
     # The first provider of each capacity, then the second of each.
     order = itertools.chain(*itertools.zip_longest(*kinds.values()))
-    units: dict[str, _Units | None] = {}
-    for uuid in itertools.islice(filter(None, order), _MOST):
+    units: dict[str, Units | None] = {}
+    for uuid in itertools.islice(filter(None, order), MOST):
         stored = providers.get_stored(uuid).get(resource, {})
         capacity = capacities[uuid]
         reserved = 0
@@ -266,7 +272,7 @@ def _read_units(
                 stored.get('total', 0) * stored.get('allocation_ratio', 1)
             )
             reserved = max(0, whole - capacity)
-        units[uuid] = _Units(
+        units[uuid] = Units(
             stored.get('max_unit', capacity),
             stored.get('min_unit', 1),
             stored.get('step_size', 1),
@@ -275,7 +281,7 @@ def _read_units(
     for capacity, uuids in kinds.items():
         asked = {units[uuid] for uuid in uuids if uuid in units}
         if not asked and capacity < amount:
-            asked = {_Units(capacity)}
+            asked = {Units(capacity)}
         agreed = asked.pop() if len(asked) == 1 else None
         for uuid in uuids:
             units.setdefault(uuid, agreed)
@@ -311,6 +317,6 @@ def _read(
                 known.add(root)
                 yield root, uuid, summary['resources'].get(resource)
         missing -= known
-    for host in sorted(missing)[:_MOST]:
+    for host in sorted(missing)[:MOST]:
         for uuid in {host, *providers.get_tree(host)}:
             yield host, uuid, providers.get_inventories(uuid).get(resource)
