@@ -14,6 +14,8 @@ from nova_ext_sched import messages
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import process
 
+_GROUP = api_models.InstanceGroup
+
 
 def read_names(uuids: Collection[str]) -> dict[str, str]:
     """Return the names of existing server groups.
@@ -22,20 +24,10 @@ def read_names(uuids: Collection[str]) -> dict[str, str]:
         not asked
     :raises Exception: what the API database or its driver raises
     """
-    return _select_names(process.context(), uuids) if uuids else {}
-
-
-@api_db.context_manager.reader
-def _select_names(
-    context: typing.Any, uuids: Collection[str]
-) -> dict[str, str]:
-    groups = api_models.InstanceGroup
-    query = sa.select(groups.uuid, groups.name).where(groups.uuid.in_(uuids))
-    return {
-        uuid: messages.clean(name)
-        for uuid, name in context.session.execute(query)
-        if name
-    }
+    if not uuids:
+        return {}
+    names = _select_names(process.context(), _GROUP.uuid.in_(uuids))
+    return {uuid: messages.clean(name) for uuid, name in names.items() if name}
 
 
 def find_id(wanted: str, project: str | None) -> str:
@@ -48,14 +40,14 @@ def find_id(wanted: str, project: str | None) -> str:
     """
     if uuidutils.is_uuid_like(wanted):
         return wanted
-    names = _select_named(process.context(), project)
+    is_meant = sa.true() if project is None else _GROUP.project_id == project
+    names = _select_names(process.context(), is_meant)
     return named.find('server group', wanted, names)
 
 
 @api_db.context_manager.reader
-def _select_named(context: typing.Any, project: str | None) -> dict[str, str]:
-    groups = api_models.InstanceGroup
-    query = sa.select(groups.uuid, groups.name)
-    if project is not None:
-        query = query.where(groups.project_id == project)
+def _select_names(
+    context: typing.Any, is_meant: sa.ColumnElement[bool]
+) -> dict[str, str]:
+    query = sa.select(_GROUP.uuid, _GROUP.name).where(is_meant)
     return {uuid: name or '' for uuid, name in context.session.execute(query)}

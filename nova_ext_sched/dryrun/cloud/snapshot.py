@@ -549,22 +549,14 @@ def read(
     :raises exception.InvalidValue: the change names something that does not
         exist or is malformed
     """
-    with change.made(supposed), _caching_answers():
-        yield Snapshot(databases, settled)
-
-
-@contextlib.contextmanager
-def _caching_answers() -> Iterator[None]:
-    """Cache answers to request filters within a snapshot.
-
-    For each request, nova's filters ask for the version of the oldest
-    nova-compute of all cells, and ours for the metadata of the aggregates.
-    """
+    # For each request, nova's filters ask for the version of the oldest
+    # nova-compute of all cells, and ours for the metadata of the aggregates.
     with (
+        change.made(supposed),
         _cached(nova_service, 'get_minimum_version_all_cells'),
         _cached(aggregates, 'get_metadata'),
     ):
-        yield
+        yield Snapshot(databases, settled)
 
 
 @contextlib.contextmanager
