@@ -121,7 +121,7 @@ def audit(
     """
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import projects
-    from nova_ext_sched.dryrun.cloud import topology
+    from nova_ext_sched.dryrun.cloud import selection
 
     def collect(
         standing: Iterable[typing.Any],
@@ -145,7 +145,7 @@ def audit(
                 for finding in some
             ]
         auditing.judge_hold()
-        hosts = topology.make_documents(cloud)
+        hosts = selection.make_documents(cloud)
     found = {one.project for one in findings} | auditing.totals.projects
     # A reason may name another project than that of the server.
     found |= names.find_ids({one.reason for one in findings})

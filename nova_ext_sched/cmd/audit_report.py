@@ -165,7 +165,7 @@ def make(
 
     :param auditing: an :class:`.auditor.Auditor` that has judged all servers
     :param summary: whether to list numbers of servers in place of servers
-    :param hosts: the result of :func:`.topology.make_documents`
+    :param hosts: the result of :func:`.selection.make_documents`
     :param projects: the names of projects by ID, as far as they are known
     """
     totals = auditing.totals

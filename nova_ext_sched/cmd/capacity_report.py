@@ -74,7 +74,7 @@ def make(
 ) -> report.Report:
     """Return the report of a tally.
 
-    :param hosts: the result of :func:`.topology.make_documents`
+    :param hosts: the result of :func:`.selection.make_documents`
     :param by_host: whether to list the room of each host
     :param is_long: whether to list every limit of a flavor
     :param is_part: whether flavors were not counted, after an interrupt

@@ -87,7 +87,7 @@ class Draft:
     :ivar head: as of :func:`..cli.report.begin`; so is ``counts``
     :ivar remarks: sentences that belong to the answer
     :ivar details: the sections after the answer
-    :ivar topology: the result of :func:`.topology.make_documents`
+    :ivar topology: the result of :func:`.selection.make_documents`
     :ivar faults: sentences on what could not be read
     :ivar status: the exit status if everything could be read
     :ivar first: a section that replaces the head in the text

@@ -46,7 +46,6 @@ def plan(
     """Return the report of a plan after which hosts are empty."""
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import selection
-    from nova_ext_sched.dryrun.cloud import topology
     from nova_ext_sched.dryrun.plan import drain
 
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
@@ -58,7 +57,7 @@ def plan(
         # Of a cell that answered at first, some servers are known.
         unread = drain.find_unread(cloud, emptied) - made.sources
         made = drain.judge_hosts(cloud, made, unread)
-        hosts = topology.make_documents(cloud)
+        hosts = selection.make_documents(cloud)
         return report.add_map(
             plan_report.make(
                 made,

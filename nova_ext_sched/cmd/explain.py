@@ -182,7 +182,6 @@ def explain(
     """Return the document of an explanation, and what ``--try`` found."""
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import selection
-    from nova_ext_sched.dryrun.cloud import topology
     from nova_ext_sched.dryrun.decision import explanation
     from nova_ext_sched.dryrun.plan import make_room
 
@@ -198,7 +197,7 @@ def explain(
         detailed = selection.find_nodes(cloud, parsed_args.host)
         found = explanation.explain(cloud, asked, advance)
         document = found.make_document(
-            detailed, topology.make_documents(cloud)
+            detailed, selection.make_documents(cloud)
         )
         if not parsed_args.tries or document['answer']['finds_host']:
             return document, ()

@@ -35,7 +35,7 @@ def make(
     :param lose: what fails as a whole: ``host`` or ``domain``
     :param names: names of the server groups in the servers' reasons
     :param faults: sentences on what could not be read
-    :param hosts: the result of :func:`.topology.make_documents`
+    :param hosts: the result of :func:`.selection.make_documents`
     """
     noun = 'failure domain' if lose == 'domain' else 'host'
     made = plan_report.make(

@@ -113,7 +113,6 @@ def plan(
     """Return the report of rounds in which each host is empty once."""
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import selection
-    from nova_ext_sched.dryrun.cloud import topology
     from nova_ext_sched.dryrun.plan import drain
     from nova_ext_sched.dryrun.plan import maintain
 
@@ -149,7 +148,7 @@ def plan(
             ),
             *drain.say_unread(unread),
         ]
-        hosts = topology.make_documents(cloud)
+        hosts = selection.make_documents(cloud)
         names = plan_report.name_groups(
             stuck for one in planned.not_emptied for stuck in one.without_place
         )

@@ -43,7 +43,7 @@ def make_rounds(
 
     :param remarks: sentences
     :param faults: sentences on what could not be read
-    :param hosts: the result of :func:`.topology.make_documents`
+    :param hosts: the result of :func:`.selection.make_documents`
     :param names: of server groups
     """
     rounds = planned.rounds

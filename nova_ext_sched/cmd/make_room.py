@@ -94,7 +94,6 @@ def plan(
     """Plan moves after which new servers fit; return the report."""
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import selection
-    from nova_ext_sched.dryrun.cloud import topology as hosts_of
     from nova_ext_sched.dryrun.plan import make_room
 
     chosen = parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
@@ -108,7 +107,7 @@ def plan(
             selection.find_any(cloud, parsed_args.not_to),
             advance,
         )
-        hosts = hosts_of.make_documents(cloud)
+        hosts = selection.make_documents(cloud)
         made = tell(room, cloud.faults, hosts)
         if room.never:
             return made
@@ -125,7 +124,7 @@ def tell(
     """Return the report of moves after which new servers fit.
 
     :param faults: sentences on what could not be read
-    :param hosts: the result of :func:`.topology.make_documents`
+    :param hosts: the result of :func:`.selection.make_documents`
     """
     now, made = room.fit_now, len(room.room_on) - room.fit_now
     rest = room.count - len(room.room_on)

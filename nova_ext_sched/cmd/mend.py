@@ -42,7 +42,6 @@ def plan(
     """Return the report of a plan after which no policy is violated."""
     from nova_ext_sched.cmd import arguments
     from nova_ext_sched.dryrun.cloud import selection
-    from nova_ext_sched.dryrun.cloud import topology
     from nova_ext_sched.dryrun.plan import mend
 
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
@@ -53,7 +52,7 @@ def plan(
             selection.find_any(cloud, parsed_args.not_to),
             arguments.choose_jobs(parsed_args, cloud),
         )
-        hosts = topology.make_documents(cloud)
+        hosts = selection.make_documents(cloud)
         totals = auditing.totals
         said, _ = report.begin(
             totals.head, *totals.remarks, counts=totals.counts

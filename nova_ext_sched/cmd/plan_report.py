@@ -126,7 +126,7 @@ def make(
     :param faults: sentences on what could not be read
     :param not_judged: whether some servers could not be judged, so that the
         plan may lack moves
-    :param hosts: the result of :func:`.topology.make_documents`
+    :param hosts: the result of :func:`.selection.make_documents`
     :param names: the names of the server groups in the servers' reasons
     :param head: the first sentence, in place of the number of servers that can
         be moved

@@ -246,7 +246,7 @@ def plan_hosts_to_keep(
 ) -> tuple[plans.Hold, list[str], list[dict[str, typing.Any]]]:
     """Return the hosts to keep free, the faults, and all hosts."""
     from nova_ext_sched.cmd import arguments
-    from nova_ext_sched.dryrun.cloud import topology
+    from nova_ext_sched.dryrun.cloud import selection
     from nova_ext_sched.dryrun.plan import hold
 
     with arguments.read_cloud(parsed_args, patient=True) as cloud:
@@ -258,7 +258,7 @@ def plan_hosts_to_keep(
             advance,
             parsed_args.project,
         )
-        return planned, cloud.faults, topology.make_documents(cloud)
+        return planned, cloud.faults, selection.make_documents(cloud)
 
 
 def suppose_failures(

@@ -96,7 +96,7 @@ def build(
     :param judged: all constraints are in
     :param request: the result of :func:`make_request`
     :param detailed: UUIDs of the hosts to list; None for all
-    :param topology: the result of :func:`..cloud.topology.make_documents`
+    :param topology: the result of :func:`..cloud.selection.make_documents`
     """
     answer = make_answer(judged)
     return {

@@ -79,7 +79,7 @@ class Explanation:
         """Return everything as one document, of ``schemas/explain.json``.
 
         :param detailed: UUIDs of the hosts to list; None for all
-        :param topology: the result of :func:`..cloud.topology.make_documents`
+        :param topology: the result of :func:`..cloud.selection.make_documents`
         """
         return document.build(self.matrix, self.request, detailed, topology)
 

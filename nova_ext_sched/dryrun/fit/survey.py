@@ -22,7 +22,6 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import conclusion
@@ -61,7 +60,7 @@ def count_all(
     :param wanted: see :class:`Survey`; ``by_host`` and ``by`` too
     :param flavors: names or IDs; empty for every one that is not disabled
     :param advance: called after each flavor
-    :returns: each with what :func:`..cloud.topology.make_documents` returned,
+    :returns: each with what :func:`..cloud.selection.make_documents` returned,
         and whether every enabled cell answered
     :raises exception.InvalidValue: what is named does not exist
     :raises placement.PlacementFailed: placement does not answer
@@ -75,7 +74,7 @@ def count_all(
         gc.freeze()
     described: list[answer.RoomForFlavor] = []
 
-    described_hosts = topology.make_documents(cloud)
+    described_hosts = selection.make_documents(cloud)
 
     def build() -> tuple[answer.Tally, Hosts, bool]:
         found = tally.build(wanted, by, described, hosts, survey.remarks)

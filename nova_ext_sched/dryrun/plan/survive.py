@@ -24,7 +24,6 @@ from nova_ext_sched.dryrun.cloud import jobs
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.cloud import topology
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
@@ -366,6 +365,6 @@ def make(
         [f'{remark}.'] * bool(remark) + places.priorities.remarks,
         cloud.faults,
         cloud.services_of(plans.name_hosts(with_servers)),
-        topology.make_documents(cloud),
+        selection.make_documents(cloud),
         kept and kept.lacking,
     )
