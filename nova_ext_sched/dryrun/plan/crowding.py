@@ -11,11 +11,11 @@ the way, with each doubling of the number that it has got.
 import collections
 from collections.abc import Sequence
 from collections.abc import Set
+import functools
 import statistics
 import typing
 
 from nova_ext_sched import messages
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
@@ -51,11 +51,12 @@ class Crowding:
         # 1, 2, 4, 8 have one bit.
         if rest or doubled.bit_count() != 1:
             return
-        try:
-            weigher = self._places.find_weigher(prepared, target, self._barred)
-        except placement.PlacementFailed:
-            raise
-        except Exception:
+        weigher = movable.attempt(
+            functools.partial(
+                self._places.find_weigher, prepared, target, self._barred
+            )
+        )
+        if isinstance(weigher, Exception):
             # The server goes there all the same.
             return
         preferred = self._weighers.setdefault(

@@ -30,7 +30,6 @@ from nova import exception as nova_exception
 
 from nova_ext_sched import grouping
 from nova_ext_sched.dryrun.cloud import cells
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -80,13 +79,8 @@ def prepare_each(
     """
     made: dict[str, movable.Movable | Exception] = {}
     for server in leaving:
-        try:
-            made[server.server] = make(server)
-        except placement.PlacementFailed:
-            raise
-        except Exception as exc:
-            # The plan reports the server as stuck, with this reason.
-            made[server.server] = exc
+        # The plan reports one with an exception as stuck, for that reason.
+        made[server.server] = movable.attempt(functools.partial(make, server))
         advance()
     return made
 
@@ -281,14 +275,8 @@ class Evacuations:
         if problem.cause != plans.STATE:
             # Nothing lifts this refusal, so no destination is looked for.
             raise problem
-        then: movable.Movable | Exception
-        try:
-            then = self._make(stored, key)
-        except placement.PlacementFailed:
-            raise
-        except Exception as exc:
-            # nova-api's refusal is known all the same.
-            then = exc
+        # If that fails, nova-api's refusal is known all the same.
+        then = movable.attempt(functools.partial(self._make, stored, key))
         # A new exception: equivalent servers share ``problem``, and ``then``
         # is this server's.
         raise admission.NotMovable(str(problem), problem.first, then)

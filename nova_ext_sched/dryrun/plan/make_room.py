@@ -30,7 +30,6 @@ from nova import exception as nova_exception
 from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
@@ -345,14 +344,14 @@ def _ask(
 ) -> tuple[movable.Movable, typing.Any]:
     """Return a server, and the HostState of a host that takes it, or None."""
     prepared = typing.cast(movable.Movable, finder.movables[uuid])
-    try:
-        target = finder.places.find_on(prepared, node)
-    except placement.PlacementFailed:
-        raise
-    except Exception:
+    find = functools.partial(finder.places.find_on, prepared, node)
+    target = movable.attempt(find)
+    if (
+        target is None
+        or isinstance(target, Exception)
+        or not prepared.may_move_to(target)
+    ):
         return prepared, None
-    if target is not None and not prepared.may_move_to(target):
-        target = None
     return prepared, target
 
 

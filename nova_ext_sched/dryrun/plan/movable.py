@@ -2,6 +2,7 @@
 
 """Prepares a server's move: method, request and refusals."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
+from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
@@ -86,8 +88,10 @@ class Like:
     is_whole: bool
 
 
-class Movable(typing.Protocol):
+class Movable:
     """A server that a plan may move.
+
+    An attribute is what most of nova's ways to move a server have.
 
     :ivar uuid: UUID of the server
     :ivar spec_obj: the nova RequestSpec of its move
@@ -96,26 +100,26 @@ class Movable(typing.Protocol):
     :ivar is_paused: whether nova moves it live while its guest is paused
     :ivar like: the answer shared with equivalent requests; None if none
     :ivar priority: see :mod:`.priority`
+    :ivar node: UUID of the compute node where it is; None if it has none
     """
 
     uuid: str
     spec_obj: typing.Any
     method: str
-    why_cold: str
-    is_paused: bool
-    like: Like | None
-    priority: int
+    why_cold: str = plan_format.NOT_COLD
+    is_paused: bool = False
+    like: Like | None = None
+    priority: int = priority.MIDDLE
+    node: str | None = None
 
     @property
     def processor(self) -> processors.Processor | None:
         """The CPU that nova compares; None if it compares none."""
-
-    @property
-    def node(self) -> str | None:
-        """UUID of the compute node where it is; None if it has none."""
+        return None
 
     def may_move_to(self, target: typing.Any) -> bool:
         """Return whether nova-conductor lets it go to a nova HostState."""
+        return True
 
     def tell_refused(self, nodes: Iterable[str]) -> str:
         """Return why nova-conductor refuses compute nodes.
@@ -124,9 +128,11 @@ class Movable(typing.Protocol):
         :returns: a sentence with what the server needs and what each host
             offers; empty if it may go to one of them
         """
+        return ''
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """Move it to a nova HostState; False if the claim fails."""
+        raise NotImplementedError
 
 
 def stand_on(prepared: Movable, *hosts: str) -> None:
@@ -141,8 +147,26 @@ def stand_on(prepared: Movable, *hosts: str) -> None:
 #: Servers that are prepared, or why nova cannot move them, by UUID.
 Movables = Mapping[str, Movable | Exception]
 
+_Answer = typing.TypeVar('_Answer')
 
-class Migration:
+
+def attempt(ask: Callable[[], _Answer]) -> _Answer | Exception:
+    """Return an answer about one server, or the exception that there was.
+
+    nova's code, and filters of others, may raise anything for a server; a plan
+    goes on with the others.
+
+    :raises placement.PlacementFailed: placement does not answer, about any
+    """
+    try:
+        return ask()
+    except placement.PlacementFailed:
+        raise
+    except Exception as exc:
+        return exc
+
+
+class Migration(Movable):
     """A server, prepared for its migration; :func:`migrate` makes it.
 
     A plan may have tens of thousands, so it holds no nova Instance.
@@ -156,9 +180,6 @@ class Migration:
     :ivar priority: see :class:`Movable`
     :raises admission.NotMovable: nova has no compute node of its host
     """
-
-    like: Like | None = None
-    priority = priority.MIDDLE
 
     def __init__(
         self,
@@ -268,8 +289,10 @@ class Migration:
         future.leave(self.uuid, self.spec_obj, *self._at_first)
 
 
-class Evacuation:
+class Evacuation(Movable):
     """A server of a host that fails, prepared for its evacuation.
+
+    nova starts it anew, on any hypervisor.
 
     :param spec_obj: the nova RequestSpec
     :param like: see :class:`Movable`
@@ -277,10 +300,6 @@ class Evacuation:
     """
 
     method = EVACUATE
-    why_cold = plan_format.NOT_COLD
-    is_paused = False
-    processor = None
-    priority = priority.MIDDLE
 
     def __init__(
         self,
@@ -293,14 +312,6 @@ class Evacuation:
         self.spec_obj = spec_obj
         self.like = like
         self.node = node
-
-    def may_move_to(self, target: typing.Any) -> bool:
-        """See :class:`Movable`; nova starts it anew, on any hypervisor."""
-        return True
-
-    def tell_refused(self, nodes: Iterable[str]) -> str:
-        """See :class:`Movable`."""
-        return ''
 
     def go(self, future: fork.Fork, target: typing.Any) -> bool:
         """See :class:`Movable`."""

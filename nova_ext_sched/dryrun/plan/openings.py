@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 import typing
@@ -37,7 +38,6 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import ledger
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import departures
@@ -463,11 +463,10 @@ class Openings:
         prepared = typing.cast(movable.Movable, self.movables[size.uuid])
         refused = self.refused.get(size.uuid, set())
         for barred in barred_sets:
-            try:
-                target = self.places.find(prepared, barred | refused)
-            except placement.PlacementFailed:
-                raise
-            except Exception:
+            target = movable.attempt(
+                functools.partial(self.places.find, prepared, barred | refused)
+            )
+            if isinstance(target, Exception):
                 # The server stays where it is.
                 return None
             if target is not None and destinations.can_be_named(

@@ -27,7 +27,6 @@ import typing
 from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import batches
@@ -222,13 +221,10 @@ def put_hardest_first(
         number, size, first = math.inf, None, 0
         if prepared is not None and not isinstance(prepared, Exception):
             first = prepared.priority
-            try:
-                number, size = count(prepared), prepared.spec_obj.flavor
-            except placement.PlacementFailed:
-                raise
-            except Exception:
-                # It fails again when its turn comes, and says why.
-                pass
+            counted = movable.attempt(functools.partial(count, prepared))
+            # If that fails, it fails again when its turn comes, and says why.
+            if not isinstance(counted, Exception):
+                number, size = counted, prepared.spec_obj.flavor
         sizes = (-size.memory_mb, -size.vcpus) if size else ()
         return is_refused, -first, number, *sizes
 
@@ -321,13 +317,9 @@ class _Rounds:
         return moves
 
     def _count(self, prepared: movable.Movable) -> int:
-        try:
-            return self.places.count(prepared, self.barred)
-        except placement.PlacementFailed:
-            raise
-        except Exception:
-            # It fails again when its turn comes, and says why.
-            return 0
+        count = functools.partial(self.places.count, prepared, self.barred)
+        number = movable.attempt(count)
+        return 0 if isinstance(number, Exception) else number
 
 
 def _find_last(

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from collections.abc import Set
 import dataclasses
+import functools
 import typing
 
 from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
-from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import advice
@@ -191,12 +191,10 @@ class StuckExplainer:
 
     def _ask(self, uuid: str, prepared: movable.Movable | Exception) -> _Why:
         """Return why all hosts refuse a server, or the fault."""
-        try:
-            judged, remaining, refused = self._judge(prepared)
-        except placement.PlacementFailed:
-            raise
-        except Exception as exc:
-            return _Why(messages.say_error(exc), plans.FAULT)
+        judgement = movable.attempt(functools.partial(self._judge, prepared))
+        if isinstance(judgement, Exception):
+            return _Why(messages.say_error(judgement), plans.FAULT)
+        judged, remaining, refused = judgement
         why = self._read(judged, prepared)
         if not remaining:
             if not judged.unknown:
