@@ -25,7 +25,7 @@ from nova_ext_sched.dryrun.cloud import projects
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 
 # The fields of a question that repeatable options fill, by the option.
 _SEVERAL = {'image_property': 'image_properties', 'hint': 'hints'}
@@ -175,7 +175,7 @@ def make_auditor(
 
 def make_question(
     parsed_args: argparse.Namespace, **others: typing.Any
-) -> question.Question:
+) -> request.Question:
     """Return a question from :data:`nova_ext_sched.cli.options.OF_SERVER`.
 
     :param others: fields of the question that these options do not fill
@@ -184,4 +184,4 @@ def make_question(
         _SEVERAL.get(name, name): getattr(parsed_args, name)
         for name in options.NAMES
     }
-    return question.Question(**described, **others)
+    return request.Question(**described, **others)

@@ -24,9 +24,9 @@ import cachetools
 from nova_ext_sched import fields
 from nova_ext_sched import grouping
 from nova_ext_sched.policy import memo
-from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import cells
 from nova_ext_sched.queries import compute_hosts
+from nova_ext_sched.queries import placement
 from nova_ext_sched.queries import servers
 from nova_ext_sched.queries import sources
 
@@ -185,7 +185,7 @@ def get_members(
     """
     places, cell_of = _look_up(ctxt, group, uuids, on_fault)
     unclaimed = [uuid for uuid in uuids if None in places.get(uuid, ())]
-    providers = allocations.get_providers(ctxt, unclaimed[-MOST_UNCLAIMED:])
+    providers = placement.get_providers(ctxt, unclaimed[-MOST_UNCLAIMED:])
     near = {cell for uuid in providers if (cell := cell_of.get(uuid))}
     hosts, faults = compute_hosts.find(ctxt, providers, near)
     _tell(faults, on_fault)

@@ -117,3 +117,20 @@ def get_aggregates_of_node(ctxt: typing.Any, node: str) -> frozenset[str]:
         for answer in get(ctxt, urls).values()
         for aggregate in answer['aggregates']
     )
+
+
+def get_providers(
+    ctxt: typing.Any, servers: Collection[str]
+) -> dict[str, frozenset[str]]:
+    """Return the resource providers that each server has allocations on.
+
+    :param servers: UUIDs
+    :returns: UUIDs of providers, by server; empty where it has no allocation
+    :raises Exception: as :func:`get`
+    """
+    urls = {uuid: f'/allocations/{uuid}' for uuid in servers}
+    answers = get(ctxt, urls.values())
+    return {
+        uuid: frozenset(answers[url]['allocations'])
+        for uuid, url in urls.items()
+    }

@@ -31,7 +31,7 @@ from nova_ext_sched.dryrun.decision import advice
 from nova_ext_sched.dryrun.decision import build
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import explanation
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.policy import act
 from nova_ext_sched.watch import bound
 from nova_ext_sched.watch import interrupt
@@ -366,7 +366,7 @@ def _explain_refusal(
         given['flavor'] = _read_new_flavor(ctxt, refusal)
     elif refusal.operation == 'rebuild':
         given['image'] = _describe_image(spec_obj.image)
-    wanted = question.Question(
+    wanted = request.Question(
         server=refusal.server,
         operation=refusal.operation,
         stored=spec_obj,
@@ -377,7 +377,7 @@ def _explain_refusal(
             explained = explanation.explain(
                 cloud, wanted, closely=False, bounds=bounds
             )
-        except question.InvalidQuestion as exc:
+        except request.InvalidQuestion as exc:
             raise _Gone(str(exc)) from exc
         # A service that is away now may have been there when nova refused.
         if isinstance(explained.matrix.failure, AWAY):

@@ -18,7 +18,7 @@ from oslo_utils import fixture as utils_fixture
 from nova_ext_sched.cmd import capacity as capacity_command
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import explanation
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.fit import survey
 from nova_ext_sched.queries import aggregates
 from tests.functional import capacity
@@ -180,9 +180,9 @@ class CommandTestCase(capacity.CapacityTestCase):
         self.assertIn('at most 1 allocation candidate ', remark)
 
     def explain_in_the_same_snapshot(self):
-        asked = question.Question(flavor='large')
+        asked = request.Question(flavor='large')
         with snapshot.read(settled=True) as cloud:
-            [*survey.count_all(cloud, question.Question())]
+            [*survey.count_all(cloud, request.Question())]
             found = explanation.explain(cloud, asked).make_document()
         self.assertEqual(
             ['host1', 'host2', 'host3'],

@@ -5,7 +5,7 @@
 from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import explanation
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 from tests.functional import base
 
 TRAIT = 'CUSTOM_WINDOWS'
@@ -25,7 +25,7 @@ class MetadataTestCase(base.CloudTestCase):
 
     def order(self, cloud, **asked):
         """Return the hosts that take a server, the best first."""
-        wanted = question.Question(
+        wanted = request.Question(
             flavor=self.wanted, project=self.api.project_id, **asked
         )
         found = explanation.explain(cloud, wanted).make_document()

@@ -6,7 +6,7 @@ A script asks as the commands do, once nova has nova-scheduler's nova.conf
 (:mod:`..cloud.process`)::
 
     with snapshot.read() as cloud:
-        wanted = question.Question(flavor='m1.small', project=project)
+        wanted = request.Question(flavor='m1.small', project=project)
         found = explanation.explain(cloud, wanted)
         print(found.make_document()['answer']['sentence'])
 """
@@ -39,7 +39,6 @@ from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import nearest_flavor
 from nova_ext_sched.dryrun.decision import orphaned
-from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
@@ -86,7 +85,7 @@ class Explanation:
 
 def explain(
     cloud: snapshot.Snapshot,
-    wanted: question.Question,
+    wanted: request.Question,
     advance: progress.Advance = progress.silent,
     closely: bool = True,
     bounds: advice.Bounds | None = advice.DEFAULT,
@@ -98,7 +97,7 @@ def explain(
         allocations, and for reasons why nova-scheduler may have decided
         otherwise
     :param bounds: how long acts that help are tried; None for not at all
-    :raises question.InvalidQuestion: the question names something that does
+    :raises request.InvalidQuestion: the question names something that does
         not exist, or contradicts itself
     :raises reasons.FilterFailed: a filter raised what nova does not expect
     :raises placement.PlacementFailed: placement does not answer
@@ -173,7 +172,7 @@ def advise(
 
 
 def _describe(
-    wanted: question.Question, asked: asking.Asking
+    wanted: request.Question, asked: asking.Asking
 ) -> tuple[str, ...]:
     """Return the options of make-room that describe a new server.
 
@@ -231,7 +230,7 @@ def schedule(asked: asking.Asking) -> None:
 
 def _prepare(
     cloud: snapshot.Snapshot,
-    wanted: question.Question,
+    wanted: request.Question,
     judged: matrix.Matrix,
     closely: bool,
 ) -> tuple[asking.Asking, server.Server | None]:
@@ -306,7 +305,7 @@ def _ask_api(
 
 
 def _check_held(
-    cloud: snapshot.Snapshot, wanted: question.Question, judged: matrix.Matrix
+    cloud: snapshot.Snapshot, wanted: request.Question, judged: matrix.Matrix
 ) -> None:
     """End a request if placement no longer accepts a server's allocations.
 

@@ -30,7 +30,7 @@ def add(
     """Add remarks on why the scheduler may have decided otherwise.
 
     :param asked: the request, after it was judged
-    :param operation: of :class:`.question.Question`
+    :param operation: of :class:`.request.Question`
     :param existing: the server, if it exists
     """
     asked.matrix.remarks += _say_of_request(asked, existing is None)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Builds the request spec of a new server.
+"""Takes a question, and builds the request spec of a new server.
 
 As nova.compute.api.API.create makes it and nova.conductor sends it to the
 scheduler, out of the same functions of nova. Networks are not among it: nova
 learns what ports ask for when they are made.
 """
 
+from collections.abc import Collection
 from collections.abc import Mapping
+import dataclasses
 import typing
 
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -27,7 +29,6 @@ from nova_ext_sched import messages
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.decision import question
 
 # The filters or weighers that nova needs for each policy of server groups.
 _READS_GROUPS = {
@@ -42,7 +43,69 @@ _READS_GROUPS = {
 }
 
 
-class BadRequest(question.InvalidQuestion):
+class InvalidQuestion(exception.InvalidValue):
+    """A question that names something missing, or contradicts itself.
+
+    :param sentence: in place of what was expected and got, if it says more
+    """
+
+    def __init__(
+        self, *, where: str, expected: str, got: object, sentence: str = ''
+    ) -> None:
+        super().__init__(where=where, expected=expected, got=got)
+        if sentence:
+            self.args = (sentence,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A new server, or an operation on an existing one.
+
+    =================  ======================================================
+    ``server``         what of the other fields counts
+    =================  ======================================================
+    none               all but ``operation`` and ``stored``
+    boot               ``instances``
+    resize             ``flavor``, the new one
+    rebuild            ``image`` and ``image_properties``, the new one's
+    migrate,           ``destination``
+    live-migrate,
+    evacuate,
+    unshelve
+    =================  ======================================================
+
+    :ivar flavor: its ID or name, or a nova Flavor
+    :ivar image: the UUID of one of Glance, or an image as nova.image.glance
+        gives it
+    :ivar image_properties: set on top of those that the image has
+    :ivar boot_from_volume: whether the root disk is a volume
+    :ivar availability_zone: ``ZONE[:HOST[:NODE]]``
+    :ivar project: the ID of the one that asks
+    :ivar server_group: its UUID
+    :ivar hints: scheduler hints; a key may be there several times
+    :ivar instances: number of servers that one call creates
+    :ivar destination: ``HOST[:NODE]``
+    :ivar server: the UUID of one that exists
+    :ivar operation: ``boot`` schedules it as nova would do now
+    :ivar stored: its nova RequestSpec, where that was read before; it changes
+    """
+
+    flavor: typing.Any = None
+    image: str | Mapping[str, typing.Any] | None = None
+    image_properties: Collection[tuple[str, str]] = ()
+    boot_from_volume: bool = False
+    availability_zone: str | None = None
+    project: str | None = None
+    server_group: str | None = None
+    hints: Collection[tuple[str, str]] = ()
+    instances: int = 1
+    destination: str | None = None
+    server: str | None = None
+    operation: str = 'boot'
+    stored: typing.Any = None
+
+
+class BadRequest(InvalidQuestion):
     """nova-api would answer 400.
 
     :param got: its reason
@@ -64,7 +127,7 @@ class GlanceFailed(exception.NovaExtSchedError):
 def build(
     ctxt: typing.Any,
     cloud: snapshot.Snapshot,
-    wanted: question.Question,
+    wanted: Question,
     flavor: typing.Any,
     boot_meta: dict[str, typing.Any],
 ) -> typing.Any:
@@ -72,7 +135,7 @@ def build(
 
     :param flavor: a nova Flavor
     :param boot_meta: the result of :func:`get_image`
-    :raises question.InvalidQuestion: something that is named does not exist
+    :raises InvalidQuestion: something that is named does not exist
     :raises BadRequest: nova-api would refuse the request
     """
     image_meta = objects.ImageMeta.from_dict(boot_meta)
@@ -170,13 +233,11 @@ def get_flavor(ctxt: typing.Any, wanted: typing.Any) -> typing.Any:
     raise exception.UnknownName('flavor', wanted, [one.name for one in known])
 
 
-def get_image(
-    ctxt: typing.Any, wanted: question.Question
-) -> dict[str, typing.Any]:
+def get_image(ctxt: typing.Any, wanted: Question) -> dict[str, typing.Any]:
     """Return an image as nova.image.glance gives it.
 
     :param ctxt: a nova RequestContext
-    :raises question.InvalidQuestion: Glance does not show the image, or nova
+    :raises InvalidQuestion: Glance does not show the image, or nova
         does not take a property
     :raises GlanceFailed: it does not answer
     """
@@ -187,7 +248,7 @@ def get_image(
         try:
             image = find_image(ctxt, wanted.image)
         except nova_exception.ImageNotFound as exc:
-            raise question.InvalidQuestion(
+            raise InvalidQuestion(
                 where='--image',
                 expected='an image that Glance shows these credentials',
                 got=wanted.image,
@@ -286,7 +347,7 @@ def _check_property(option: str, key: str, value: typing.Any) -> None:
         expected = f'what nova takes ({exc})'
         if valid := getattr(field, 'valid_values', None):
             expected = f'one of {messages.nearest(str(value), valid)}'
-        raise question.InvalidQuestion(
+        raise InvalidQuestion(
             where=f'{option}: {key}', expected=expected, got=value
         ) from exc
 
@@ -295,7 +356,7 @@ def _get_group(ctxt: typing.Any, uuid: str) -> typing.Any:
     try:
         return objects.InstanceGroup.get_by_uuid(ctxt, uuid)
     except nova_exception.InstanceGroupNotFound as exc:
-        raise question.InvalidQuestion(
+        raise InvalidQuestion(
             where='--server-group',
             expected='the UUID of an existing server group',
             got=uuid,

@@ -36,7 +36,6 @@ from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import build
-from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.policy import failover
 from nova_ext_sched.queries import reservation
@@ -57,7 +56,7 @@ class Server:
     :param spec_obj: its RequestSpec, if it was read before
     :ivar spec_obj: nova's RequestSpec
     :ivar ctxt: a nova RequestContext of the server's project
-    :raises question.InvalidQuestion: nova has no request of it
+    :raises request.InvalidQuestion: nova has no request of it
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Server:
         self.uuid = uuid
         stored = stored or reader.find(uuid)
         if stored is None or (spec_obj is None and stored.text is None):
-            raise question.InvalidQuestion(
+            raise request.InvalidQuestion(
                 where='--server',
                 expected='the UUID of an existing server',
                 got=uuid,
@@ -298,7 +297,7 @@ class Server:
         :param on_host: it must be on a host
         """
         if self._mapping is None:
-            raise question.InvalidQuestion(
+            raise request.InvalidQuestion(
                 where='--operation',
                 expected='boot for a server that is not in a cell yet',
                 got=self.uuid,
@@ -307,7 +306,7 @@ class Server:
             )
         instance = self._instance
         if on_host and not instance.host:
-            raise question.InvalidQuestion(
+            raise request.InvalidQuestion(
                 where='--operation',
                 expected='boot or unshelve for a server that is on no host',
                 got=self.uuid,

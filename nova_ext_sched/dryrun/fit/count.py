@@ -34,6 +34,7 @@ from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import dataclasses
+import enum
 import itertools
 import typing
 
@@ -50,12 +51,43 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
-from nova_ext_sched.dryrun.fit import number
 from nova_ext_sched.dryrun.fit import swap
 from nova_ext_sched.policy import failure_domain
 
 #: No hypervisor runs as many servers. A host that takes them takes any number.
 MOST = 20_000
+
+
+class State(enum.IntEnum):
+    """The meaning of a number of servers; in a sum the last one decides."""
+
+    #: So many fit, and no more.
+    COUNTED = enum.auto()
+    #: So many fit. Nobody has counted further.
+    OR_MORE = enum.auto()
+    #: Any number fits.
+    UNLIMITED = enum.auto()
+    #: How many fit is not known.
+    UNKNOWN = enum.auto()
+
+
+class Fit(typing.NamedTuple):
+    """A number of servers that fit.
+
+    :ivar servers: the number counted
+    """
+
+    servers: int = 0
+    state: State = State.COUNTED
+
+
+def add_up(fits: Iterable[Fit]) -> Fit:
+    """Return how many servers fit on hosts together."""
+    servers, state = 0, State.COUNTED
+    for one in fits:
+        servers += one.servers
+        state = max(state, one.state)
+    return Fit(servers, state)
 
 
 def fill(
@@ -100,13 +132,13 @@ class HostCount:
     end: refusals.Refusal | None = None
 
     @property
-    def fit(self) -> number.Fit:
+    def fit(self) -> Fit:
         """The number of servers that each host takes."""
         if self.end:
-            return number.Fit(self.servers)
+            return Fit(self.servers)
         if self.servers < MOST:
-            return number.Fit(self.servers, number.State.OR_MORE)
-        return number.Fit(self.servers, number.State.UNLIMITED)
+            return Fit(self.servers, State.OR_MORE)
+        return Fit(self.servers, State.UNLIMITED)
 
 
 class _Turns:

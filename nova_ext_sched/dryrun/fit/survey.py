@@ -29,7 +29,6 @@ from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import orphaned
-from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
@@ -47,7 +46,7 @@ Hosts = Sequence[dict[str, typing.Any]]
 
 def count_all(
     cloud: snapshot.Snapshot,
-    wanted: question.Question,
+    wanted: request.Question,
     flavors: Sequence[str] = (),
     by_host: bool = False,
     by: str | None = None,
@@ -107,7 +106,7 @@ class Survey:
     :raises request.GlanceFailed: it does not answer
     """
 
-    wanted: question.Question
+    wanted: request.Question
     cloud: snapshot.Snapshot
     by_host: bool = False
     by: str | None = None

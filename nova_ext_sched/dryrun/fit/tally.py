@@ -14,17 +14,16 @@ import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.fit import answer
 from nova_ext_sched.dryrun.fit import count
-from nova_ext_sched.dryrun.fit import number
 
 _Ranked = typing.TypeVar('_Ranked', answer.RoomOnHost, answer.RoomInGroup)
 
 
 def build(
-    wanted: question.Question,
+    wanted: request.Question,
     by: str | None,
     flavors: Iterable[answer.RoomForFlavor],
     hosts: int,
@@ -71,9 +70,9 @@ class Counted:
     end: str = ''
     fault: str = ''
 
-    def add_up(self, uuids: Set[str]) -> number.Fit:
+    def add_up(self, uuids: Set[str]) -> count.Fit:
         """Sum the servers that fit on some hosts."""
-        fit = number.add_up(
+        fit = count.add_up(
             self.rooms[uuid].fit for uuid in uuids if uuid in self.rooms
         )
         # Where only some of tied hosts are among these, how many servers these
@@ -81,7 +80,7 @@ class Counted:
         is_known = not self.fault and all(
             one.isdisjoint(uuids) or one <= uuids for one in self.tied
         )
-        return fit if is_known else fit._replace(state=number.State.UNKNOWN)
+        return fit if is_known else fit._replace(state=count.State.UNKNOWN)
 
     def count_hosts(self, uuids: Set[str]) -> int | None:
         """Count the hosts that take servers.
@@ -184,12 +183,12 @@ def _count_ends(ends: Iterable[str]) -> list[answer.RoomEnd]:
     return sorted(found, key=lambda one: (-one.hosts, one.ends))
 
 
-def _say(fit: number.Fit) -> tuple[int | None, bool]:
+def _say(fit: count.Fit) -> tuple[int | None, bool]:
     """Return a document's number of servers, and whether it is unlimited."""
-    is_known = fit.state in (number.State.COUNTED, number.State.OR_MORE)
+    is_known = fit.state in (count.State.COUNTED, count.State.OR_MORE)
     return (
         fit.servers if is_known else None,
-        fit.state is number.State.UNLIMITED,
+        fit.state is count.State.UNLIMITED,
     )
 
 

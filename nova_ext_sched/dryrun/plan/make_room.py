@@ -35,7 +35,6 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import batches
 from nova_ext_sched.dryrun.plan import destinations
@@ -63,7 +62,7 @@ _DEEPEST = 20
 
 def make(
     cloud: snapshot.Snapshot,
-    wanted: question.Question,
+    wanted: request.Question,
     count: int,
     where: Set[str] | None = None,
     is_cold: bool = False,
@@ -142,7 +141,7 @@ def _choose(
 
 
 def _make_request(
-    cloud: snapshot.Snapshot, wanted: question.Question
+    cloud: snapshot.Snapshot, wanted: request.Question
 ) -> typing.Any:
     """Return the nova RequestSpec of a new server.
 

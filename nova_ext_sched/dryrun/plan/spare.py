@@ -21,9 +21,8 @@ from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import document
-from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.dryrun.fit import number
+from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import newcomers
@@ -70,12 +69,12 @@ class Spare:
     _newcomers: newcomers.Newcomers
 
     @property
-    def fit(self) -> number.Fit:
+    def fit(self) -> count.Fit:
         """The number that fits, whatever fails."""
         is_more = len(self.came) >= MOST
-        return number.Fit(
+        return count.Fit(
             len(self.came),
-            number.State.OR_MORE if is_more else number.State.COUNTED,
+            count.State.OR_MORE if is_more else count.State.COUNTED,
         )
 
     def check(self, failures: Sequence[Evacuated]) -> None:
@@ -140,7 +139,7 @@ class Spare:
             id=self.flavor.flavorid,
             name=messages.clean(self.flavor.name),
             fit=self.fit.servers,
-            or_more=self.fit.state is number.State.OR_MORE,
+            or_more=self.fit.state is count.State.OR_MORE,
             spare=self.servers,
             failure=messages.clean(self.failure),
             reason=self.reason,
@@ -183,7 +182,7 @@ def make_newcomers(
     The parameters, and what is raised, are those of :func:`count_spare`.
     """
     ctxt = process.context(project)
-    wanted = question.Question(project=project)
+    wanted = request.Question(project=project)
     image = request.get_image(ctxt, wanted)
     return newcomers.Newcomers(
         places, request.build(ctxt, places.cloud, wanted, flavor, image)

@@ -16,7 +16,6 @@ from nova.scheduler.client import report
 from oslo_utils import uuidutils
 import testtools
 
-from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import gets
 from nova_ext_sched.queries import placement
 from tests.benchmarks import placement_burst
@@ -64,7 +63,7 @@ class GetsTestCase(testtools.TestCase):
 
     def ask(self, members):
         ctxt = context.get_admin_context()
-        return allocations.get_providers(ctxt, members)
+        return placement.get_providers(ctxt, members)
 
     @ddt.data([502], [503, 504], [None, None, None], [None, 503] * 5)
     def test_away_for_a_moment(self, statuses):

@@ -17,7 +17,7 @@ from nova_ext_sched.cli import completion
 from nova_ext_sched.cli import options
 from nova_ext_sched.cmd import arguments
 from nova_ext_sched.dryrun.cloud import change
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 from tests.unit.dryrun.cloud import clouds
 
 
@@ -118,12 +118,12 @@ class QuestionTestCase(testtools.TestCase):
         return arguments.make_question(parser.parse_args(argv), **others)
 
     def test_nothing_is_named(self):
-        none = question.Question(image_properties=[], hints=[])
+        none = request.Question(image_properties=[], hints=[])
         self.assertEqual(none, self.make())
 
     def test_each_option(self):
         self.assertEqual(
-            question.Question(
+            request.Question(
                 image='i',
                 image_properties=[('a', 'b'), ('a', 'c')],
                 boot_from_volume=True,

@@ -11,7 +11,6 @@ from keystoneauth1 import token_endpoint
 from nova import exception as nova_exception
 from nova.scheduler.client import report
 
-from nova_ext_sched.queries import allocations
 from nova_ext_sched.queries import gets
 from nova_ext_sched.queries import placement
 from tests.unit.placement import fault_server
@@ -91,11 +90,11 @@ class AnswerTestCase(test_base.RequestFilterTestCase):
         self.server.answer([200, 'application/json', body])
         self.replace('queries.placement.current', gets.Gets(self.send))
         self.sent = []
-        found = allocations.get_providers(self.ctxt, ['a', 'b'])
+        found = placement.get_providers(self.ctxt, ['a', 'b'])
         self.assertEqual({'a': {'p'}, 'b': {'p'}}, found)
         urls = ['/allocations/a', '/allocations/b']
         self.assertEqual(urls, sorted(self.sent))
-        self.assertEqual({}, allocations.get_providers(self.ctxt, []))
+        self.assertEqual({}, placement.get_providers(self.ctxt, []))
 
     def send(self, ctxt, url):
         self.sent.append(url)

@@ -25,7 +25,7 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.watch import explainer
 from nova_ext_sched.watch import interrupt
 from nova_ext_sched.watch import metrics
@@ -459,7 +459,7 @@ class AskTestCase(testtools.TestCase):
     def test_what_is_gone(self):
         """What else is invalid is of nova.conf."""
         for kind, expected in (
-            (question.InvalidQuestion, explainer._Gone),
+            (request.InvalidQuestion, explainer._Gone),
             (exception.InvalidValue, exception.InvalidValue),
         ):
             self.problem = kind(where='x', expected='', got='')

@@ -16,7 +16,7 @@ import testtools
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 
 ADMISSION = 'nova_ext_sched.dryrun.decision.admission'
 # Of the decision, what no answer here depends on.
@@ -87,7 +87,7 @@ class ExplainTestCase(testtools.TestCase):
 
     def explain(self, closely=False, **asked):
         self.matrix = matrix.Matrix({})
-        asked = self.cloud, question.Question(**asked)
+        asked = self.cloud, request.Question(**asked)
         found = explanation.explain(*asked, closely=closely, bounds=None)
         self.assertIs(self.matrix, found.matrix)
 

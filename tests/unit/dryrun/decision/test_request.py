@@ -16,7 +16,6 @@ import testtools
 from nova_ext_sched import exception
 from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import request
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.request_filters import base
@@ -51,7 +50,7 @@ class RequestTestCase(testtools.TestCase):
         return self.useFixture(fixtures.MockPatchObject(place, name)).mock
 
     def wanted(self, **arguments):
-        return question.Question(project=uuids.project, **arguments)
+        return request.Question(project=uuids.project, **arguments)
 
     def build(self, **arguments):
         wanted = self.wanted(**arguments)

@@ -12,11 +12,10 @@ from nova.scheduler.filters import affinity_filter
 import testtools
 
 from nova_ext_sched.dryrun.fit import count
-from nova_ext_sched.dryrun.fit import number
 from tests.unit.dryrun.cloud import clouds
 
-Fit = number.Fit
-OR_MORE, UNLIMITED = number.State.OR_MORE, number.State.UNLIMITED
+Fit = count.Fit
+OR_MORE, UNLIMITED = count.State.OR_MORE, count.State.UNLIMITED
 
 
 @ddt.ddt
@@ -187,4 +186,4 @@ class FitTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_sum(self, fits, expected):
-        self.assertEqual(expected, number.add_up(fits))
+        self.assertEqual(expected, count.add_up(fits))

@@ -9,7 +9,7 @@ import nova.conf
 from oslo_config import fixture as config_fixture
 
 from nova_ext_sched.dryrun.decision import orphaned
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.fit import survey
 from tests.unit.dryrun.plan import small
 
@@ -20,7 +20,7 @@ class SurveyTestCase(small.TestCase):
     def count(self, cloud, *sizes, **more):
         """Count flavors of these CPUs; return the survey."""
         cloud = self.small.build(cloud)
-        made = survey.Survey(question.Question(), cloud, **more)
+        made = survey.Survey(request.Question(), cloud, **more)
         for cpus in sizes:
             known = {'vcpus': cpus, 'memory_mb': 64, 'root_gb': 0}
             flavor = types.SimpleNamespace(
@@ -85,5 +85,5 @@ class SurveyTestCase(small.TestCase):
             cloud = self.small.build('a=4')
             cloud.enabled_cells = [cell]
             cloud.doubts, cloud.silent_cells = doubts, silent
-            *_, last = survey.count_all(cloud, question.Question())
+            *_, last = survey.count_all(cloud, request.Question())
             self.assertIs(is_whole, last[-1])

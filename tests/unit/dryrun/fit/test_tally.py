@@ -6,8 +6,8 @@ import types
 
 import testtools
 
-from nova_ext_sched.dryrun.decision import question
 from nova_ext_sched.dryrun.decision import refusals
+from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.fit import answer
 from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.fit import tally
@@ -71,7 +71,7 @@ class DescribeTestCase(testtools.TestCase):
             flavor = types.SimpleNamespace(**fields)
             known = tally.Counted(flavor, **known)
             flavors.append(tally.make_document(known))
-        made = tally.build(question.Question(None), None, flavors, 1, [])
+        made = tally.build(request.Question(None), None, flavors, 1, [])
         self.assertEqual(
             ['full', 'a', 'b', 'any', 'uncounted'],
             [one.name for one in made.flavors],

@@ -11,7 +11,7 @@ import testtools
 
 from nova_ext_sched import exception
 from nova_ext_sched.dryrun.decision import admission
-from nova_ext_sched.dryrun.decision import question
+from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import make_room
 from nova_ext_sched.dryrun.plan import newcomers
@@ -77,7 +77,7 @@ class Rooms(small.Small):
                 found[uuid] = small.Server(host, int(cpus), kind=kind, **known)
         cloud = self.build((rooms, found))
         before = cloud.describe()
-        made = make_room.make(cloud, question.Question(), count, **more)
+        made = make_room.make(cloud, request.Question(), count, **more)
         self.is_left = before == cloud.describe()
         return small.read(made)
 

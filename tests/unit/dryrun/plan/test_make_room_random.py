@@ -191,7 +191,7 @@ class Rooms(test_make_room.Rooms):
         cloud = self.build((rooms, found))
         return small.read(
             test_make_room.make_room.make(
-                cloud, test_make_room.question.Question(), drawn.count, **more
+                cloud, test_make_room.request.Question(), drawn.count, **more
             )
         )
 
