@@ -43,7 +43,8 @@ from nova_ext_sched import grouping
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.queries import servers
 
-#: Seconds without a sign after which a deletion has not just begun.
+#: Seconds without a sign after which nova may have lost a task, or a deletion.
+#: No sooner: no hypervisor writes a server's record while it copies a disk.
 LONG = 3600
 
 _DELETING = (task_states.DELETING, task_states.SOFT_DELETING)
@@ -73,11 +74,15 @@ def is_gone(row: typing.Any, softly: bool = True) -> bool:
     if row.deleted or row.vm_state == vm_states.DELETED:
         return True
     if row.task_state in _DELETING:
-        return softly and not _is_stuck(row)
+        return softly and not is_stuck(row)
     return softly and bool(row.vm_state == vm_states.SOFT_DELETED)
 
 
-def _is_stuck(row: typing.Any) -> bool:
+def is_stuck(row: typing.Any) -> bool:
+    """Return whether nova has not updated a server for long.
+
+    :param row: as in :func:`is_gone`
+    """
     written = row.updated_at or row.created_at
     return bool(timeutils.is_older_than(written, LONG))
 
@@ -135,7 +140,7 @@ def look(
             if uuid not in there and (uuid in seen or not unknown)
         },
         {
-            uuid: _is_stuck(row)
+            uuid: is_stuck(row)
             for uuid, row in there.items()
             if row.task_state in _DELETING
         },

@@ -255,6 +255,12 @@ def fits_units(inventory: Mapping[str, int], amount: int) -> bool:
     )
 
 
+def count_capacity(inventory: Mapping[str, float]) -> int:
+    """Return how much of a resource class servers get at most, together."""
+    usable = inventory['total'] - inventory['reserved']
+    return int(usable * inventory['allocation_ratio'])
+
+
 def amounts(allocations: Allocations) -> Iterator[tuple[Key, int]]:
     """Yield provider, resource class and amount of allocations."""
     for provider, one in allocations.items():

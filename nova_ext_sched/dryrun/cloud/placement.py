@@ -401,11 +401,12 @@ class Providers:
             inventories = self._rooms[uuid]
         for name, changed in self._supposed.get(uuid, {}).items():
             stored = {**self.get_stored(uuid)[name], **changed}
-            usable = stored['total'] - stored['reserved']
-            capacity = int(usable * stored['allocation_ratio'])
             inventories = {
                 **inventories,
-                name: {**inventories[name], 'capacity': capacity},
+                name: {
+                    **inventories[name],
+                    'capacity': ledger.count_capacity(stored),
+                },
             }
         return inventories
 
@@ -529,8 +530,7 @@ class Providers:
         """Return whether placement knows the trait that a part requires."""
         if part.forbids or part.key not in ('required', 'root_required'):
             return True
-        url = f'/traits?name=in:{parse.quote(part.value)}'
-        return bool(self._get(url)['traits'])
+        return bool(self.find_known([part.value]))
 
     @functools.cached_property
     def served(self) -> dict[str, set[str]]:
@@ -618,10 +618,7 @@ class Providers:
         return {
             name: {
                 **inventory,
-                'capacity': int(
-                    (inventory['total'] - inventory['reserved'])
-                    * inventory['allocation_ratio']
-                ),
+                'capacity': ledger.count_capacity(inventory),
                 'used': used.get(name, 0),
             }
             for name, inventory in inventories.items()

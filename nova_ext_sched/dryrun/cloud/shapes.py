@@ -32,6 +32,7 @@ from nova.db.main import models
 import sqlalchemy as sa
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -197,10 +198,7 @@ def _read_amounts(
     """Return the amounts that a provider gives of each resource class."""
     amounts: dict[typing.Hashable, float] = {}
     for name, inventory in inventories.items():
-        usable = inventory['total'] - inventory['reserved']
-        amounts['class', name, 'all'] = int(
-            usable * inventory['allocation_ratio']
-        )
+        amounts['class', name, 'all'] = ledger.count_capacity(inventory)
         # A multiple of the steps of both is a multiple of the same.
         amounts['class', name, 'step', inventory['step_size']] = 1
         amounts['class', name, 'most'] = min(

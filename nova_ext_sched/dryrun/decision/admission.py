@@ -33,6 +33,7 @@ from nova.conductor.tasks import live_migrate
 from oslo_utils import timeutils
 
 from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.decision import refusals
 
 # Methods of nova-api, with what follows the server. A resize is asked as a
@@ -47,10 +48,6 @@ _METHODS = {
 # The client of nova 31's day does not know the option.
 _ASKS = 'newer clients ask first unless --auto-approve'
 _SET_STATE = f'set its state (openstack server set --state active; {_ASKS})'
-
-# Seconds after which nova may have lost a task: no sooner, because no
-# hypervisor writes a server's record while it copies a disk.
-_LONG = 3600
 
 # What has to be done first, by the state that keeps nova from a move.
 _BEFORE_MOVE = {
@@ -160,7 +157,7 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
             f'its {attr} is {state}',
             say(instance, attr, state),
             is_being_built=state == vm_states.BUILDING
-            and not _is_long(instance),
+            and not gone.is_stuck(instance),
             may_run=attr == 'power_state' and instance.power_state not in _OFF,
         ) from exc
     except nova_exception.ComputeHostNotFound as exc:
@@ -250,7 +247,7 @@ def _say_before_move(instance: typing.Any, attr: str, state: str) -> str:
     """Describe what to do before nova migrates a server."""
     if attr == 'power_state':
         return _START if instance.power_state in _OFF else _SYNC
-    long = _is_long(instance)
+    long = gone.is_stuck(instance)
     if attr == 'task_state':
         if state in (task_states.DELETING, task_states.SOFT_DELETING):
             return say_how_to_delete(instance.uuid, long)
@@ -270,12 +267,6 @@ def _say_before_evacuation(_: typing.Any, attr: str, state: str) -> str:
     if attr == 'launched_at':
         return 'delete it and create it again: it has never run'
     return _BEFORE_EVACUATION.get(state, _SET_ANY_STATE)
-
-
-def _is_long(instance: typing.Any) -> bool:
-    """Return whether nova has not updated a server for long."""
-    written = instance.updated_at or instance.created_at
-    return bool(timeutils.is_older_than(written, _LONG))
 
 
 def _say_first_of_down(ctxt: typing.Any, instance: typing.Any) -> str:

@@ -452,10 +452,8 @@ class _Attribution:
                 )
                 if constraint.stage == 'placement' and not refusal.cause:
                     # Metric labels contain no text that users have written.
-                    refusal = refusal._replace(
-                        cause=reasons.cause_of(part),
-                        label=reasons.label_of(part),
-                    )
+                    cause, label = reasons.name_part(part)
+                    refusal = refusal._replace(cause=cause, label=label)
                 refused |= dict.fromkeys(lacking, refusal)
         return refused
 

@@ -728,19 +728,15 @@ def refusal_by_resource(
     )
 
 
-def cause_of(part: query.Part) -> str:
-    """Return the cause of refusals by a part that is about a trait.
+def name_part(part: query.Part) -> tuple[str, str]:
+    """Return the cause of refusals by a part, and its label for metrics.
 
-    It is empty for all other parts: their constraint is the cause.
+    The cause is empty for parts about no trait: their constraint is it.
     """
     if part.key not in ('required', 'root_required'):
-        return ''
+        return '', refusals.OTHER
     value = messages.clean(part.value)
-    return f'forbidden trait {value[1:]}' if part.forbids else f'trait {value}'
-
-
-def label_of(part: query.Part) -> str:
-    """Return the label of a part of the query for metrics."""
-    if part.key in ('required', 'root_required'):
-        return 'required traits'
-    return refusals.OTHER
+    cause = (
+        f'forbidden trait {value[1:]}' if part.forbids else f'trait {value}'
+    )
+    return cause, 'required traits'

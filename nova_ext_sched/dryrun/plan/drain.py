@@ -27,6 +27,7 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import holders
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.queries import servers as queries
 
 # A cell has nova's time for each question: the servers of thousands of hosts
 # take longer.
@@ -90,7 +91,7 @@ def read(cloud: snapshot.Snapshot, hosts: Set[str]) -> Occupants:
     }
     leaving: list[plans.Leaving] = []
     under_way: list[holders.UnderWay] = []
-    for names in _in_parts(hosts):
+    for names in queries.in_chunks(hosts, _HOSTS_AT_ONCE):
         nodes_of = {
             uuid: nodes[uuid]
             for host in names
@@ -115,16 +116,10 @@ def read_standing(
     """
     return [
         plans.make_leaving(one, one.host)
-        for some in _in_parts(hosts)
+        for some in queries.in_chunks(hosts, _HOSTS_AT_ONCE)
         for sizes in cloud.ask_cells(servers.select_sizes, some).values()
         for one in sizes
     ]
-
-
-def _in_parts(hosts: Set[str]) -> Iterator[list[str]]:
-    names = sorted(hosts)
-    for start in range(0, len(names), _HOSTS_AT_ONCE):
-        yield names[start : start + _HOSTS_AT_ONCE]
 
 
 def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from collections.abc import Set
 import typing
 
+from nova_ext_sched.dryrun.cloud import ledger
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
@@ -64,8 +65,7 @@ def _find_most(
     inventory = providers.get_stored(provider).get(name)
     if inventory is None:
         return 0
-    free = inventory['total'] - inventory['reserved']
-    capacity = int(free * inventory['allocation_ratio'])
+    capacity = ledger.count_capacity(inventory)
     return min(capacity, int(inventory['max_unit']))
 
 

@@ -102,8 +102,7 @@ class ReasonsTestCase(testtools.TestCase):
             ('member_of', 'in:u1', '', 'other'),
         ):
             part = query.Part(key, value)
-            found = reasons.cause_of(part), reasons.label_of(part)
-            self.assertEqual((cause, label), found)
+            self.assertEqual((cause, label), reasons.name_part(part))
             self.assertIn(cause, self.reasons.refuse_lacking(part).phrase)
 
     def test_forbidding(self):
