@@ -179,16 +179,13 @@ def _select_changing(context: typing.Any, hosts: Collection[str]) -> list[str]:
 def _select(context: typing.Any, uuids: Collection[str]) -> list[typing.Any]:
     """Select the rows of servers in one cell, deleted ones too."""
     instance = models.Instance
-    rows: list[typing.Any] = []
-    for chunk in servers.in_chunks(uuids):
-        query = sa.select(
-            instance.uuid,
-            instance.deleted,
-            instance.vm_state,
-            instance.task_state,
-            instance.host,
-            instance.updated_at,
-            instance.created_at,
-        ).where(instance.uuid.in_(chunk))
-        rows += context.session.execute(query)
-    return rows
+    query = sa.select(
+        instance.uuid,
+        instance.deleted,
+        instance.vm_state,
+        instance.task_state,
+        instance.host,
+        instance.updated_at,
+        instance.created_at,
+    ).where(instance.uuid.in_(servers.UUIDS))
+    return [*servers.execute(context.session, query, uuids)]

@@ -161,22 +161,21 @@ def _select_held(context: typing.Any, consumers: set[str]) -> set[str]:
     instance, migration = models.Instance, models.Migration
     since = timeutils.utcnow() - stray.CLEARING
     lives = instance.deleted == 0
-    known: set[str] = set()
-    for chunk in servers.in_chunks(consumers):
-        standing = sa.select(instance.uuid).where(
-            instance.uuid.in_(chunk), lives | (instance.deleted_at > since)
+    standing = sa.select(instance.uuid).where(
+        instance.uuid.in_(servers.UUIDS),
+        lives | (instance.deleted_at > since),
+    )
+    migrations = (
+        sa.select(migration.uuid)
+        .outerjoin(instance, instance.uuid == migration.instance_uuid)
+        .where(
+            migration.uuid.in_(servers.UUIDS),
+            migration.deleted == 0,
+            migration.status.not_in(servers.ENDED)
+            | (migration.updated_at > since)
+            | (lives & (instance.host == migration.source_compute)),
         )
-        migrations = (
-            sa.select(migration.uuid)
-            .outerjoin(instance, instance.uuid == migration.instance_uuid)
-            .where(
-                migration.uuid.in_(chunk),
-                migration.deleted == 0,
-                migration.status.not_in(servers.ENDED)
-                | (migration.updated_at > since)
-                | (lives & (instance.host == migration.source_compute)),
-            )
-        )
-        rows = context.session.execute(standing.union(migrations))
-        known.update(rows.scalars())
-    return known
+    )
+    query = standing.union(migrations)
+    rows = servers.execute(context.session, query, consumers)
+    return {uuid for (uuid,) in rows}

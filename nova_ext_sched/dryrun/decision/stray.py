@@ -339,26 +339,25 @@ def _select_settled(
         )
         & (_written(instance) <= since)
     )
-    owners: list[_Server] = []
-    for chunk in servers.in_chunks(consumers):
-        own = sa.select(instance.uuid, *columns).where(
-            instance.uuid.in_(chunk), settled
+    own = sa.select(instance.uuid, *columns).where(
+        instance.uuid.in_(servers.UUIDS), settled
+    )
+    of_migration = (
+        sa.select(migration.uuid, *columns)
+        .join(instance, instance.uuid == migration.instance_uuid)
+        .where(
+            migration.uuid.in_(servers.UUIDS),
+            migration.deleted == 0,
+            migration.status.not_in(_ENDED),
+            _written(migration) <= since,
+            settled,
         )
-        of_migration = (
-            sa.select(migration.uuid, *columns)
-            .join(instance, instance.uuid == migration.instance_uuid)
-            .where(
-                migration.uuid.in_(chunk),
-                migration.deleted == 0,
-                migration.status.not_in(_ENDED),
-                _written(migration) <= since,
-                settled,
-            )
-        )
-        for query in (own, of_migration):
-            rows = context.session.execute(query)
-            owners += [_Server(*row) for row in rows]
-    return owners
+    )
+    return [
+        _Server(*row)
+        for query in (own, of_migration)
+        for row in servers.execute(context.session, query, consumers)
+    ]
 
 
 @main_db.pick_context_manager_reader
@@ -367,28 +366,26 @@ def _select_migrations(
 ) -> list[_Migration]:
     """Select the migrations of servers of one cell, the newest last."""
     migration = models.Migration
-    migrations: list[_Migration] = []
-    for chunk in servers.in_chunks(uuids):
-        query = (
-            sa.select(
-                migration.uuid,
-                migration.instance_uuid,
-                migration.migration_type,
-                migration.status,
-                migration.source_compute,
-                migration.dest_compute,
-                _written(migration),
-            )
-            .where(migration.instance_uuid.in_(chunk), migration.deleted == 0)
-            .order_by(migration.id)
+    query = (
+        sa.select(
+            migration.uuid,
+            migration.instance_uuid,
+            migration.migration_type,
+            migration.status,
+            migration.source_compute,
+            migration.dest_compute,
+            _written(migration),
         )
-        for row in context.session.execute(query):
-            uuid, server, kind, status, source, dest, written = row
-            hosts = source, dest
-            migrations.append(
-                _Migration(uuid, server, kind, status, hosts, written)
-            )
-    return migrations
+        .where(
+            migration.instance_uuid.in_(servers.UUIDS), migration.deleted == 0
+        )
+        .order_by(migration.id)
+    )
+    rows = servers.execute(context.session, query, uuids)
+    return [
+        _Migration(uuid, server, kind, status, (source, dest), written)
+        for uuid, server, kind, status, source, dest, written in rows
+    ]
 
 
 def _written(model: typing.Any) -> typing.Any:

@@ -217,25 +217,23 @@ def _select_ended(
     :param consumers: UUIDs
     """
     instance, migration = models.Instance, models.Migration
-    ended: list[_Ended] = []
-    for chunk in servers.in_chunks(consumers):
-        query = (
-            sa.select(
-                migration.uuid,
-                migration.migration_type,
-                migration.status,
-                instance.uuid,
-                instance.display_name,
-                instance.project_id,
-                instance.host,
-            )
-            .join(instance, instance.uuid == migration.instance_uuid)
-            .where(
-                migration.uuid.in_(chunk),
-                migration.deleted == 0,
-                migration.status.in_(servers.ENDED),
-                instance.deleted == 0,
-            )
+    query = (
+        sa.select(
+            migration.uuid,
+            migration.migration_type,
+            migration.status,
+            instance.uuid,
+            instance.display_name,
+            instance.project_id,
+            instance.host,
         )
-        ended += [_Ended(*row) for row in context.session.execute(query)]
-    return ended
+        .join(instance, instance.uuid == migration.instance_uuid)
+        .where(
+            migration.uuid.in_(servers.UUIDS),
+            migration.deleted == 0,
+            migration.status.in_(servers.ENDED),
+            instance.deleted == 0,
+        )
+    )
+    rows = servers.execute(context.session, query, consumers)
+    return [_Ended(*row) for row in rows]
