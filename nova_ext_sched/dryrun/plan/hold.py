@@ -43,9 +43,9 @@ from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import spare
 from nova_ext_sched.dryrun.plan import stuck
 from nova_ext_sched.dryrun.plan import survive
 from nova_ext_sched.policy import failover
@@ -100,8 +100,7 @@ class Planner:
             self.movables |= movables
         # Before anything is supposed.
         self.coming = [
-            (one, spare.make_newcomers(places, one, project))
-            for one in flavors
+            (one, newcomers.make(places, one, project)) for one in flavors
         ]
 
     def bar_all_but(self, hosts: Set[str]) -> Set[str]:
@@ -349,7 +348,7 @@ class _Trial:
         for flavor, coming in one.coming:
             with one.cloud.fork() as trial:
                 fits = coming.fill(trial, barred)
-                number = sum(1 for _ in itertools.islice(fits, spare.MOST))
+                number = sum(1 for _ in itertools.islice(fits, newcomers.MOST))
             name = messages.clean(flavor.name)
             yield plans.Price(flavor.flavorid, name, number)
 

@@ -28,9 +28,9 @@ from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import spare
 
 # The most choices of spares that are tried before fewer are left out.
 _MOST_TRIED = 200
@@ -48,7 +48,7 @@ class Failed(typing.NamedTuple):
 
     failure: plans.Failure
     deleted: list[plans.Leaving]
-    evacuated: spare.Evacuated
+    evacuated: newcomers.Evacuated
 
 
 class Survival:
@@ -221,7 +221,7 @@ class Survival:
             failure, causes=plans.count_causes(failure.lost)
         )
         stuck = {server.server for server in plan.without_place}
-        evacuated = spare.Evacuated(name, hosts, movables, stuck)
+        evacuated = newcomers.Evacuated(name, hosts, movables, stuck)
         return Failed(failure, deleted, evacuated)
 
     def prepare(
@@ -329,7 +329,7 @@ def make(
     survival = Survival(places, spares)
     barred = places.nodes_of(spares)
     rooms = [
-        spare.count_spare(
+        newcomers.count_spare(
             places, request.get_flavor(ctxt, name), project, barred
         )
         for name in dict.fromkeys(flavors)
@@ -341,7 +341,7 @@ def make(
         gc.freeze()
     with_servers: list[plans.Failure] = []
     deleted: dict[str, plans.Leaving] = {}
-    evacuated: list[spare.Evacuated] = []
+    evacuated: list[newcomers.Evacuated] = []
     for failed in (
         survival.fail(failures, advance)
         if number == 1

@@ -9,7 +9,7 @@ from unittest import mock
 
 import ddt
 
-from nova_ext_sched.dryrun.plan import spare
+from nova_ext_sched.dryrun.plan import newcomers
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
 
@@ -94,7 +94,7 @@ class SpareTestCase(small.TestCase):
         self.assertEqual((4, 2), (found.fit, found.may_come))
 
     def test_there_are_no_more_than_are_counted(self):
-        with mock.patch.object(spare, 'MOST', 3):
+        with mock.patch.object(newcomers, 'MOST', 3):
             found = self.spare({'a': 4, 'b': 4}, {}, 1)
         expected = ['1', '1', 3, True, 3, '', '', '']
         self.assertEqual(expected, [*vars(found).values()])
