@@ -16,7 +16,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import asking
 from nova_ext_sched.dryrun.decision import conclusion
 from nova_ext_sched.dryrun.decision import document
-from nova_ext_sched.dryrun.decision import explanation
+from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import reasons
 
 Document = dict[str, typing.Any]
@@ -109,7 +109,7 @@ def _explain(ctxt: typing.Any, spec_obj: typing.Any) -> Document:
         judged = asking.start(cloud)
         request = document.make_request(spec_obj)
         try:
-            explanation.schedule(asking.Asking(cloud, ctxt, spec_obj, judged))
+            hosts.schedule(asking.Asking(cloud, ctxt, spec_obj, judged))
         except placement.PlacementFailed as exc:
             judged.stop('placement', 'placement', f'it answered {exc.cause}')
         except reasons.FilterFailed as exc:

@@ -114,7 +114,7 @@ def explain(
         else '',
     )
     stored = asked.spec_obj.obj_clone() if bounds else None
-    schedule(asked)
+    hosts.schedule(asked)
     if closely:
         full = orphaned.find_full(judged)
         judged.unheld, judged.elsewhere = orphaned.find(cloud, full)
@@ -147,7 +147,7 @@ def advise(
         spec_obj = stored.obj_clone()
         trial.change_request(spec_obj, acts)
         again = asking.start(cloud, with_reasons=False)
-        schedule(asking.Asking(cloud, asked.ctxt, spec_obj, again))
+        hosts.schedule(asking.Asking(cloud, asked.ctxt, spec_obj, again))
         if again.unknown and not again.order:
             raise trial.Untried
         return 0 if again.shortage else len(again.order)
@@ -203,29 +203,6 @@ def _describe(
         *(f'--{name}={key}={value}' for name, (key, value) in pairs),
         *('--boot-from-volume',) * wanted.boot_from_volume,
     )
-
-
-def schedule(asked: asking.Asking) -> None:
-    """Run a request through nova-scheduler's steps; collect the refusals.
-
-    nova's own functions run the steps of nova.scheduler.manager
-    (SchedulerManager.select_destinations, _schedule), unless the request has
-    ended. Only the claim in placement is left out.
-
-    :raises reasons.FilterFailed: a filter raised what nova does not expect
-    :raises placement.PlacementFailed: placement does not answer
-    """
-    if asked.matrix.end is not None:
-        return
-    offered = None
-    if not utils.request_is_rebuild(asked.spec_obj):
-        offered = candidates.ask(asked)
-        if offered is None:
-            return
-    judging = hosts.Hosts(asked, offered)
-    if order := judging.judge():
-        judging.weigh(order)
-        judging.place(order)
 
 
 def _prepare(

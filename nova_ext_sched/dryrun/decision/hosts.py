@@ -18,6 +18,7 @@ from nova import objects
 import nova.conf
 from nova.scheduler import filters
 from nova.scheduler import manager
+from nova.scheduler import utils
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
@@ -27,9 +28,12 @@ from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import asking
+from nova_ext_sched.dryrun.decision import candidates
+from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
 from nova_ext_sched.dryrun.decision import refusals
 
@@ -302,6 +306,51 @@ class Hosts:
             refused=refused,
             judged={state.uuid for state in judged},
         )
+
+
+def schedule(asked: asking.Asking) -> None:
+    """Run a request through nova-scheduler's steps; collect the refusals.
+
+    nova's own functions run the steps of nova.scheduler.manager
+    (SchedulerManager.select_destinations, _schedule), unless the request has
+    ended. Only the claim in placement is left out.
+
+    :raises reasons.FilterFailed: a filter raised what nova does not expect
+    :raises placement.PlacementFailed: placement does not answer
+    """
+    if asked.matrix.end is not None:
+        return
+    offered = None
+    if not utils.request_is_rebuild(asked.spec_obj):
+        offered = candidates.ask(asked)
+        if offered is None:
+            return
+    judging = Hosts(asked, offered)
+    if order := judging.judge():
+        judging.weigh(order)
+        judging.place(order)
+
+
+def judge(
+    cloud: snapshot.Snapshot, spec_obj: typing.Any, with_reasons: bool = False
+) -> tuple[matrix.Matrix, list[typing.Any]]:
+    """Run a request through the scheduler's steps.
+
+    :param spec_obj: a nova RequestSpec; it is changed
+    :param with_reasons: see :class:`.matrix.Matrix`
+    :returns: the matrix, and the nova HostStates that passed, the best first,
+        with the allocation requests that fit
+    :raises Exception: whatever nova or placement raise if the request cannot
+        be judged
+    """
+    judged = asking.start(cloud, with_reasons)
+    asked = asking.Asking(cloud, process.context(), spec_obj, judged)
+    offered = candidates.ask(asked, with_scheduler_limit=False)
+    if offered is None:
+        return judged, []
+    order = Hosts(asked, offered).judge()
+    # A filter may have removed every candidate of a host.
+    return judged, [one for one in order if one.allocation_candidates]
 
 
 def _ask_each(

@@ -284,9 +284,7 @@ class Destinations:
         :raises Exception: whatever nova or placement raise if the request
             cannot be judged
         """
-        return shared_answers.judge(
-            self.cloud, spec_obj.obj_clone(), with_reasons
-        )
+        return hosts.judge(self.cloud, spec_obj.obj_clone(), with_reasons)
 
     def _judge_unbarred(
         self, spec_obj: typing.Any, barred: Set[str]

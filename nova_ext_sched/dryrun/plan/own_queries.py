@@ -47,7 +47,7 @@ class OwnQueries:
         they read is which hosts a group's members are on; so the result is
         kept unless a member has moved.
 
-        :raises Exception: as :func:`.shared_answers.judge`
+        :raises Exception: as :func:`.hosts.judge`
         """
         open_fork = self._cloud.open_fork
         group = prepared.spec_obj.instance_group

@@ -19,8 +19,6 @@ from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.decision import asking
-from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
@@ -28,28 +26,6 @@ from nova_ext_sched.dryrun.plan import movable
 
 # The most hosts in all kept shared answers together: it bounds memory.
 _MOST_KEPT = 300_000
-
-
-def judge(
-    cloud: snapshot.Snapshot, spec_obj: typing.Any, with_reasons: bool = False
-) -> tuple[matrix.Matrix, list[typing.Any]]:
-    """Run a request through the scheduler's steps.
-
-    :param spec_obj: a nova RequestSpec; it is changed
-    :param with_reasons: see :class:`.matrix.Matrix`
-    :returns: the matrix, and the nova HostStates that passed, the best first,
-        with the allocation requests that fit
-    :raises Exception: whatever nova or placement raise if the request cannot
-        be judged
-    """
-    judged = asking.start(cloud, with_reasons)
-    asked = asking.Asking(cloud, process.context(), spec_obj, judged)
-    offered = candidates.ask(asked, with_scheduler_limit=False)
-    if offered is None:
-        return judged, []
-    order = hosts.Hosts(asked, offered).judge()
-    # A filter may have removed every candidate of a host.
-    return judged, [one for one in order if one.allocation_candidates]
 
 
 def judge_existing(
@@ -62,7 +38,7 @@ def judge_existing(
 
     :raises nova.exception.InstanceNotFound: the server was deleted
     """
-    judged, states = judge(cloud, spec_obj, with_reasons)
+    judged, states = hosts.judge(cloud, spec_obj, with_reasons)
     server = spec_obj.instance_uuid
     if judged.end and gone.find(cloud, [server]):
         raise nova_exception.InstanceNotFound(instance_id=server)
@@ -101,7 +77,7 @@ class SharedAnswers:
         :param make: returns a nova RequestSpec, which is changed
         :returns: None if the request has no key, or an enabled filter reads
             unknown fields
-        :raises Exception: as :func:`judge`
+        :raises Exception: as :func:`.hosts.judge`
         """
         if key is None:
             return None
@@ -118,16 +94,18 @@ class SharedAnswers:
     def make(
         self,
         spec_obj: typing.Any,
-        ask: Callable[..., tuple[matrix.Matrix, list[typing.Any]]] = judge,
+        ask: Callable[
+            ..., tuple[matrix.Matrix, list[typing.Any]]
+        ] = hosts.judge,
     ) -> movable.Shared:
         """Make the shared answer for all requests equivalent to one.
 
         :param spec_obj: a nova RequestSpec; it is changed
         :param ask: runs the request through the scheduler's steps; by default
-            :func:`judge`, which does not check whether the server was deleted
+            without a check whether the server was deleted
         :raises RuntimeError: a fork is open, and the answer would hold in that
             fork only
-        :raises Exception: as :func:`judge`
+        :raises Exception: as :func:`.hosts.judge`
         """
         if self._cloud.open_fork:
             raise RuntimeError(

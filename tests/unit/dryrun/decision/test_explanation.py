@@ -67,7 +67,7 @@ class ExplainTestCase(testtools.TestCase):
             'request.build': lambda *_: types.SimpleNamespace(),
             'request.set_up_group': self.set_up_group,
             'asking.start': lambda cloud, advance: self.matrix,
-            'explanation.schedule': self.schedule,
+            'hosts.schedule': self.schedule,
             'orphaned.find': lambda *_: (None, []),
         }
         for name, one in replaced.items():

@@ -15,7 +15,6 @@ import testtools
 from nova_ext_sched import request_state
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import asking
-from nova_ext_sched.dryrun.decision import explanation
 from nova_ext_sched.dryrun.decision import hosts
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.cloud import test_snapshot
@@ -92,7 +91,7 @@ class HostsTestCase(testtools.TestCase):
         self.matrix = found = asking.start(self.cloud, with_reasons)
         ctxt = process.context()
         asked = asking.Asking(self.cloud, ctxt, self.spec, found)
-        explanation.schedule(asked)
+        hosts.schedule(asked)
         stages = 'cell', 'requested host', 'host filter'
         judged = zip(found.constraints, found.columns, strict=True)
         self.columns = [
