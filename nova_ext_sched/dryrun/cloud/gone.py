@@ -111,7 +111,7 @@ def look(
     seen: set[str] = set()
     there: dict[str, typing.Any] = {}
 
-    def read(answers: Mapping[str, list[typing.Any]]) -> None:
+    def note(answers: Mapping[str, list[typing.Any]]) -> None:
         for rows in answers.values():
             for row in rows:
                 seen.add(row.uuid)
@@ -124,14 +124,14 @@ def look(
         for uuid in uuids
         if (cell := cloud.cell_of_server.get(uuid))
     )
-    read(
+    note(
         cloud.ask_cells(
             lambda cctxt: _select(cctxt, by_cell[cctxt.cell_uuid]),
             mappings=[cloud.cells[cell] for cell in by_cell],
         )
     )
     if remaining := [uuid for uuid in uuids if uuid not in there]:
-        read(cloud.ask_cells(_select, remaining))
+        note(cloud.ask_cells(_select, remaining))
     unknown = bool(cloud.silent_cells)
     return Changed(
         {

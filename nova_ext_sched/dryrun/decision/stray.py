@@ -269,12 +269,14 @@ def _find_remedy(
         return f'confirm it (openstack server resize confirm {server.uuid})'
     if not _is_lost(server, migrations):
         return None
-    if server.host and _find_home(cloud, server) is None:
+    home = _find_home(cloud, server)
+    if server.host and home is None:
         # Its host may have another name now.
         return None
-    if server.consumer != server.uuid or not server.host:
+    if server.consumer != server.uuid or home is None:
         return f'{_DELETE} {server.consumer}'
-    remedy = _take_off(cloud, uuid, server, {one.uuid for one in migrations})
+    of_its_own = {one.uuid for one in migrations}
+    remedy = _take_off(cloud, uuid, server, home, of_its_own)
     if (
         last
         and last.kind == fields.MigrationType.EVACUATION
@@ -288,14 +290,15 @@ def _take_off(
     cloud: snapshot.Snapshot,
     uuid: str,
     server: _Server,
+    home: str,
     migrations: Collection[str],
 ) -> str:
     """Return the commands that remove a server's allocation on one host.
 
+    :param home: UUID of the host where it is
     :param migrations: UUIDs of its own
     """
     holds = cloud.providers.get_consumer(server.uuid).get('allocations', {})
-    home = typing.cast(str, _find_home(cloud, server))
     if home in holds:
         tree = cloud.providers.get_tree(uuid)
         here = ' '.join(f'--provider {one}' for one in holds if one in tree)

@@ -2,9 +2,11 @@
 
 """Finds servers that no host takes, even if it were empty."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
+import itertools
 import typing
 
 from nova_ext_sched.dryrun.cloud import ledger
@@ -34,27 +36,38 @@ def say(
     :param resources: the result of :func:`.query.forms`
     :param elsewhere: UUIDs of hosts that it may not come to
     """
-    nodes = cloud.states.keys() - elsewhere
+    providers = cloud.providers
+    givers = {
+        node: providers.get_givers(node)
+        for node in cloud.states.keys() - elsewhere
+    }
     said = ''
     for form in resources:
         amounts = query.get_unnumbered(form)
-        gives = {
-            name: {node for node in nodes if _gives(cloud, node, name, amount)}
+        giving = [
+            {
+                node
+                for node in givers
+                if _give(providers, givers[node], name, amount)
+            }
             for name, amount in amounts.items()
-        }
-        if not gives or set.intersection(*gives.values()):
+        ]
+        if not giving or set.intersection(*giving):
             return ''
-        said = said or _say(cloud, nodes, amounts, gives)
+        said = said or _say(providers, givers, amounts)
     return said
 
 
-def _gives(
-    cloud: snapshot.Snapshot, node: str, name: str, amount: int
+def _give(
+    providers: placement.Providers,
+    givers: Iterable[str],
+    name: str,
+    amount: int,
 ) -> bool:
     return any(
-        _find_most(cloud.providers, giver, name) >= amount
-        and cloud.providers.gives(giver, name, amount)
-        for giver in cloud.providers.get_givers(node)
+        _find_most(providers, giver, name) >= amount
+        and providers.gives(giver, name, amount)
+        for giver in givers
     )
 
 
@@ -70,18 +83,16 @@ def _find_most(
 
 
 def _say(
-    cloud: snapshot.Snapshot,
-    nodes: Set[str],
+    providers: placement.Providers,
+    givers: Mapping[str, Iterable[str]],
     amounts: Mapping[str, int],
-    gives: Mapping[str, Set[str]],
 ) -> str:
     """Word the first amount that is too large, and the largest host's."""
     for name, amount in amounts.items():
         most = max(
             (
-                _find_most(cloud.providers, giver, name)
-                for node in nodes
-                for giver in cloud.providers.get_givers(node)
+                _find_most(providers, giver, name)
+                for giver in itertools.chain(*givers.values())
             ),
             default=0,
         )
