@@ -8,6 +8,7 @@ import typing
 import nova.conf
 
 from nova_ext_sched import fields
+from nova_ext_sched import grouping
 from nova_ext_sched import log_once
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import anti_affinity
@@ -52,12 +53,13 @@ def count_members(
         if hosts
         else []
     )
-    domains: dict[str, frozenset[str]] = {}
-    for item in items:
-        if item.host is not None:
-            domains[item.host] = domains.get(item.host, frozenset()).union(
-                failure_domain.split_value(item.value)
-            )
+    values = grouping.by_key(
+        (item.host, item.value) for item in items if item.host is not None
+    )
+    domains = {
+        host: frozenset().union(*map(failure_domain.split_value, values[host]))
+        for host in values
+    }
     known.spread = failure_domain.Spread(
         fields.get_field(group, 'uuid') or 'n/a',
         limit,

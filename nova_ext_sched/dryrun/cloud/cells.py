@@ -82,51 +82,42 @@ class Cells:
         returned: dict[str, typing.Any] = {}
         failed: dict[str, Exception] = {}
         for start in range(0, len(mappings), step):
-            answers, problems = self._ask(
-                mappings[start : start + step],
-                select,
-                seconds,
-                context or nova_context.get_admin_context(),
-            )
-            returned |= answers
-            failed |= problems
+            sent: dict[str, futures.Future[typing.Any]] = {}
+            for mapping in mappings[start : start + step]:
+                hanging = self._hanging.pop(mapping.uuid, None)
+                if hanging and hanging.lasts:
+                    self._hanging[mapping.uuid] = hanging
+                    failed[mapping.uuid] = hanging.problem
+                else:
+                    sent[mapping.uuid] = _send(mapping, select, context)
+            futures.wait(sent.values(), seconds)
+            for uuid, answer in sent.items():
+                if not answer.done():
+                    problem = NoAnswerError(f'no answer in {seconds} seconds')
+                    self._hanging[uuid] = _Hanging(answer, problem)
+                    failed[uuid] = problem
+                elif (raised := answer.exception()) is not None:
+                    failed[uuid] = typing.cast(Exception, raised)
+                else:
+                    returned[uuid] = answer.result()
         return returned, failed
 
-    def _ask(
-        self,
-        mappings: Iterable[typing.Any],
-        select: Callable[[typing.Any], typing.Any],
-        seconds: float,
-        context: typing.Any,
-    ) -> tuple[dict[str, typing.Any], dict[str, Exception]]:
-        """Ask some cells, all at once; see :meth:`ask`."""
-        problem = NoAnswerError(f'no answer in {seconds} seconds')
-        answers: dict[str, futures.Future[typing.Any]] = {}
-        returned: dict[str, typing.Any] = {}
-        failed: dict[str, Exception] = {}
-        for mapping in mappings:
-            if hanging := self._hanging.get(mapping.uuid):
-                if hanging.lasts:
-                    failed[mapping.uuid] = hanging.problem
-                    continue
-                del self._hanging[mapping.uuid]
-            answer = answers[mapping.uuid] = futures.Future()
-            # The context stays a cell's, as nova itself uses it.
-            with nova_context.target_cell(context, mapping) as cctxt:
-                # A daemon, so that a database that hangs keeps no process.
-                threading.Thread(
-                    target=_ask, args=(answer, select, cctxt), daemon=True
-                ).start()
-        futures.wait(answers.values(), seconds)
-        for uuid, answer in answers.items():
-            if not answer.done():
-                self._hanging[uuid] = _Hanging(answer, problem)
-                failed[uuid] = problem
-            elif (raised := answer.exception()) is not None:
-                failed[uuid] = typing.cast(Exception, raised)
-            else:
-                returned[uuid] = answer.result()
-        return returned, failed
+
+def _send(
+    mapping: typing.Any,
+    select: Callable[[typing.Any], typing.Any],
+    context: typing.Any,
+) -> futures.Future[typing.Any]:
+    """Call a function for a cell, in a thread of its own."""
+    answer = futures.Future[typing.Any]()
+    context = context or nova_context.get_admin_context()
+    # The context stays a cell's, as nova itself uses it.
+    with nova_context.target_cell(context, mapping) as cctxt:
+        # A daemon, so that a database that hangs keeps no process.
+        threading.Thread(
+            target=_ask, args=(answer, select, cctxt), daemon=True
+        ).start()
+    return answer
 
 
 @dataclasses.dataclass

@@ -158,11 +158,11 @@ class Holding:
         by_kind = grouping.by_key(
             (self._kinds[host], host) for host in sorted(held)
         )
-        uncovered = {}
-        for name, hosts in failures.items():
-            if left := self._match(hosts, held, by_kind):
-                uncovered[name] = left
-        return uncovered
+        return {
+            name: left
+            for name, hosts in failures.items()
+            if (left := self._match(hosts, held, by_kind))
+        }
 
     def _match(
         self,
@@ -285,25 +285,23 @@ class Holding:
         :param full: names of hosts that cannot be emptied
         """
         own = self.shapes.get(host)
-        nearest: tuple[int, list[str]] | None = None
-        for other in self.shapes.names:
-            if other == host:
-                continue
-            lacking = own.find_lacking(self.shapes.get(other))
-            if not lacking:
-                name = messages.clean(other)
-                if other in full:
-                    return f'{name} could, but cannot be emptied'
-                if other not in self.shapes.open:
-                    return f'{name} could, but is not enabled and up'
-                return f'{name} could, but is needed for another'
-            if nearest is None or len(lacking) < nearest[0]:
-                nearest = len(lacking), [other, *lacking]
-        if nearest is None:
+        lacking = {
+            other: own.find_lacking(self.shapes.get(other))
+            for other in self.shapes.names
+            if other != host
+        }
+        if not lacking:
             return 'there is no other host'
-        other, *lacking = nearest[1]
-        said = ', '.join(lacking[:_MOST_LACKING])
-        return f'the nearest, {messages.clean(other)}, has {said}'
+        nearest = min(lacking, key=lambda other: len(lacking[other]))
+        name = messages.clean(nearest)
+        if lacking[nearest]:
+            said = ', '.join(lacking[nearest][:_MOST_LACKING])
+            return f'the nearest, {name}, has {said}'
+        if nearest in full:
+            return f'{name} could, but cannot be emptied'
+        if nearest not in self.shapes.open:
+            return f'{name} could, but is not enabled and up'
+        return f'{name} could, but is needed for another'
 
 
 def find_kept(

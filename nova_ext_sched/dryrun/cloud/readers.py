@@ -112,10 +112,8 @@ def find(option: str) -> str:
     :returns: empty where none is known
     """
     option = _shorten(option)
-    for service, patterns in _READ_BY.items():
-        if _matches(option, patterns):
-            return service
-    return ''
+    readers = (one for one in _READ_BY if _matches(option, _READ_BY[one]))
+    return next(readers, '')
 
 
 def check(option: str) -> str:

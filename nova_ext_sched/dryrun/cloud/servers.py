@@ -116,6 +116,16 @@ class Reader:
             functools.partial(reservation.read_image_keys, self._ctxt)
         )
 
+    @functools.cached_property
+    def shares(self) -> dict[str, set[str]]:
+        """UUIDs of the servers with a share, by the cell, if it answers."""
+        return self.cloud.ask_cells(select_shares)
+
+    def has_share(self, cell: str, uuid: str) -> bool:
+        """Return whether a server has a share, or that is unknown."""
+        shares = self.shares.get(cell)
+        return shares is None or uuid in shares
+
     def count(self) -> dict[str, dict[str, int]]:
         """Return the number of servers of each host that has one, by cell.
 
@@ -328,16 +338,18 @@ def find_id(
     if uuidutils.is_uuid_like(wanted):
         return wanted
     mappings = objects.CellMappingList.get_all(process.context())
-    matching: dict[str, str] = {}
-    for names in cloud.ask_cells(
-        _select_named, wanted, project, mappings=mappings
-    ).values():
-        matching |= names
-    if not matching:
-        for names in cloud.ask_cells(
-            _select_named, wanted[:3], project, True, mappings=mappings
-        ).values():
-            matching |= names
+
+    def ask(name: str, is_start: bool) -> dict[str, str]:
+        answers = cloud.ask_cells(
+            _select_named, name, project, is_start, mappings=mappings
+        )
+        return {
+            uuid: shown
+            for names in answers.values()
+            for uuid, shown in names.items()
+        }
+
+    matching = ask(wanted, False) or ask(wanted[:3], True)
     return named.find('server', wanted, matching)
 
 

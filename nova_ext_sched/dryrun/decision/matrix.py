@@ -132,17 +132,21 @@ class Matrix:
         self.remaining -= cells.keys()
         judged = self.names if judged is None else judged
         self.columns.append(Column(cells, judged, free or {}))
-        added = conclusion.Constraint(
-            stage, name, asks, len(judged), len(self.remaining)
-        )
-        if judged:
-            # Otherwise the number stays unknown.
-            added.refused = len(cells)
         counts = collections.Counter(itertools.chain(*cells.values()))
-        added.causes = list(dict.fromkeys(one.cause for one in counts))
-        added.reasons = refusals.group(counts.items())
-        added.capacity = capacity
-        self.constraints.append(added)
+        self.constraints.append(
+            conclusion.Constraint(
+                stage,
+                name,
+                asks,
+                judged=len(judged),
+                left=len(self.remaining),
+                # Otherwise the number is unknown.
+                refused=len(cells) if judged else None,
+                causes=list(dict.fromkeys(one.cause for one in counts)),
+                reasons=refusals.group(counts.items()),
+                capacity=capacity,
+            )
+        )
         self.advance()
 
     def stop(

@@ -32,7 +32,6 @@ from nova_ext_sched import grouping
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
-from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
@@ -85,23 +84,6 @@ def prepare_each(
     return made
 
 
-class _Shares:
-    """The servers with a Manila share, read on first use."""
-
-    def __init__(self, cloud: snapshot.Snapshot) -> None:
-        self._cloud = cloud
-
-    @functools.cached_property
-    def by_cell(self) -> dict[str, set[str]]:
-        """UUIDs of the servers, of each cell that answered."""
-        return self._cloud.ask_cells(servers.select_shares)
-
-    def has(self, cell: str, uuid: str) -> bool:
-        """Return whether a server has a share, or that is unknown."""
-        shares = self.by_cell.get(cell)
-        return shares is None or uuid in shares
-
-
 def _with_chosen(attrs: Sequence[str]) -> Sequence[str]:
     """Add the attributes by which operators choose servers."""
     return [*dict.fromkeys((*attrs, *priority.attrs(), *left_out.attrs()))]
@@ -121,7 +103,6 @@ class _Migrations:
         leaving: Iterable[plans.Leaving],
     ) -> None:
         self._places, self._cloud = places, places.cloud
-        self._shares = _Shares(places.cloud)
         self._barred = barred
         self._prepared: dict[object, movable.Migration] = {}
         self._wanted = grouping.by_key(
@@ -182,7 +163,7 @@ class _Migrations:
         """
         for cell in self._cloud.cells:
             if (
-                cell not in self._shares.by_cell
+                cell not in self._places.reader.shares
                 or cell in self._cloud.silent_cells
             ):
                 continue
@@ -209,7 +190,7 @@ class _Migrations:
                 if (
                     like
                     and like.is_whole
-                    and not self._shares.has(cell, instance.uuid)
+                    and not self._places.reader.has_share(cell, instance.uuid)
                 ):
                     states = (getattr(instance, name) for name in _STATES)
                     is_built = instance.launched_at is not None
@@ -230,7 +211,6 @@ class Evacuations:
 
     def __init__(self, places: destinations.Destinations) -> None:
         self._places, self._cloud = places, places.cloud
-        self._shares = _Shares(places.cloud)
         self._hosts: Set[str] = frozenset()
         self._stored: dict[str, servers.Stored] = {}
         # nova-api's refusal, or None, by everything that its checks read.
@@ -321,7 +301,7 @@ class Evacuations:
         if (
             key is not None
             and key.has_all
-            and not self._shares.has(cell, instance.uuid)
+            and not self._places.reader.has_share(cell, instance.uuid)
         ):
             service = (cell, instance.host) in self._cloud.services
             is_built = instance.launched_at is not None
