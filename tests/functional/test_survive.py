@@ -23,6 +23,7 @@ from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import destinations
+from nova_ext_sched.dryrun.plan import shared_answers
 from tests.functional import audits
 from tests.functional import explain
 from tests.functional import plans
@@ -212,7 +213,7 @@ class CommandTestCase(SurviveTestCase):
             return mine.spec_obj
 
         # Two of four hosts each.
-        with mock.patch.object(destinations, '_MOST_KEPT', 10):
+        with mock.patch.object(shared_answers, '_MOST_KEPT', 10):
             places = destinations.Destinations(cloud)
             for text in 'abcbca':
                 key = likeness.Key(text, is_whole=True)
