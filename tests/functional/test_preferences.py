@@ -16,7 +16,7 @@ from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import make_room
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.cmd.status import special
+from nova_ext_sched.cmd.status import hosts
 from nova_ext_sched.policy import licences as policy
 from nova_ext_sched.queries import licences
 from tests.functional import base
@@ -154,7 +154,7 @@ class SpecialHostsTest(OneTestCase):
         # Two of three hosts are not few.
         self.limit(LAST, 'VGPU', total=1)
         self.add_traits(LAST, 'CUSTOM_FPGA')
-        with mock.patch.object(special, 'FEW', 0.4):
+        with mock.patch.object(hosts, 'FEW', 0.4):
             code, details = test_status.ask_placement(
                 self.placement, 'Special hosts'
             )

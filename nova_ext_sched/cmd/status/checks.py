@@ -25,11 +25,8 @@ from nova_ext_sched import exception
 from nova_ext_sched import fields
 from nova_ext_sched import filters
 from nova_ext_sched import messages
-from nova_ext_sched.cmd.status import leftovers
+from nova_ext_sched.cmd.status import hosts
 from nova_ext_sched.cmd.status import operators_data
-from nova_ext_sched.cmd.status import projects
-from nova_ext_sched.cmd.status import room
-from nova_ext_sched.cmd.status import special
 from nova_ext_sched.policy import relative_room
 from nova_ext_sched.policy import special_hosts
 from nova_ext_sched.queries import tenants
@@ -115,18 +112,23 @@ def _propose(sentences: Iterable[str]) -> upgradecheck.Result:
 
 
 def _ask_placement(
-    find: Callable[[typing.Any, typing.Any], Iterable[str]],
+    find: Callable[[typing.Any, hosts.Get], Iterable[str]],
     conclude: Callable[[Iterable[str]], upgradecheck.Result] = _warnings,
 ) -> upgradecheck.Result:
     """Check placement; return the result.
 
-    :param find: takes a nova RequestContext and an adapter for placement
+    :param find: a function of :mod:`.hosts`
     :param conclude: makes a result of what it yields
     """
     try:
         adapter = nova_utils.get_ksa_adapter('placement')
         adapter.default_microversion = PLACEMENT
-        return conclude(find(nova_context.get_admin_context(), adapter))
+        return conclude(
+            find(
+                nova_context.get_admin_context(),
+                lambda url: adapter.get(url, raise_exc=True).json(),
+            )
+        )
     except (
         ks_exc.ClientException,
         nova_exception.NovaException,
@@ -319,7 +321,7 @@ class Checks(upgradecheck.UpgradeCommands):
         faults = list(self._data.check_aggregates())
         uses = [*self._data.check_uses()]
         if tenants.is_on():
-            uses += projects.find(self._data.aggregates)
+            uses += self._data.check_projects()
         remedy = (
             'Correct the metadata with openstack aggregate set --property.'
         )
@@ -343,15 +345,15 @@ class Checks(upgradecheck.UpgradeCommands):
         if isinstance(self._data, Exception):
             return _NOT_CHECKED
         return _ask_placement(
-            lambda ctxt, adapter: leftovers.find(
-                ctxt, adapter, self._aggregates_read
+            lambda ctxt, get: hosts.find_leftovers(
+                ctxt, get, self._aggregates_read
             )
         )
 
     def _room(self) -> upgradecheck.Result:
         if not relative_room.DECLARATION.is_on(CONF):
             return _SUCCESS
-        return _ask_placement(room.find)
+        return _ask_placement(hosts.find_other_room)
 
     def _special_hosts(self) -> upgradecheck.Result:
         if not special_hosts.DECLARATION.is_on(CONF):
@@ -359,9 +361,9 @@ class Checks(upgradecheck.UpgradeCommands):
         if isinstance(self._data, Exception):
             return _NOT_CHECKED
         return _ask_placement(
-            lambda ctxt, adapter: special.find(
+            lambda ctxt, get: hosts.find_unmarked(
                 ctxt,
-                adapter,
+                get,
                 self._aggregates_read,
                 CONF.nova_ext_sched.special_hosts_key,
             ),

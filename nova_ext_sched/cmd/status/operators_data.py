@@ -21,10 +21,12 @@ from nova_ext_sched.policy import blazar
 from nova_ext_sched.policy import failover
 from nova_ext_sched.policy import force_metadata_check
 from nova_ext_sched.policy import isolation
+from nova_ext_sched.policy import own_hosts
 from nova_ext_sched.policy import preferred_aggregates
 from nova_ext_sched.policy import reservation
 from nova_ext_sched.policy import slips
 from nova_ext_sched.policy import special_hosts
+from nova_ext_sched.queries import tenants
 
 Named = Mapping[str, Mapping[str, str]]
 
@@ -101,6 +103,24 @@ class OperatorsData(typing.NamedTuple):
                 f"aggregate_freepool_name to the name of Blazar's pool of "
                 f'free hosts.'
             )
+
+    def check_projects(self) -> Iterator[str]:
+        """Yield keys of projects that this nova's own filter does not read."""
+        key = own_hosts.TENANTS
+        for name, metadata in sorted(self.aggregates.items()):
+            unread = sorted(
+                one
+                for one in metadata
+                if one.startswith(key) and not tenants.reads(one)
+            )
+            if unread:
+                yield (
+                    f'aggregate {messages.clean(name)}: '
+                    f'{tenants.FILTER.__name__} of this nova does not read '
+                    f'{messages.first_few(unread)}: it neither lets their '
+                    f'projects in nor keeps others out. Write all projects '
+                    f'into {key} too, with commas'
+                )
 
     def check_flavors(self) -> Iterator[str]:
         """Yield the faults in the extra specs of flavors.
