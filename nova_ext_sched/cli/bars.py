@@ -2,6 +2,7 @@
 
 """Bars beside the numbers that they compare."""
 
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import typing
@@ -41,20 +42,28 @@ class Bar:
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> console.RenderResult:
         shown = text.Text(no_wrap=True, overflow='crop')
-        signs = _SIGNS
-        if not can_show(signs, paper.encoding):
-            signs = _PLAIN_SIGNS
-        done, sum_ = 0, 0.0
-        for number, sign, style in zip(
-            self.parts, signs, self.styles, strict=False
+        is_shown = can_show(_SIGNS, paper.encoding)
+        for sign, (begin, end, style) in zip(
+            _SIGNS if is_shown else _PLAIN_SIGNS,
+            self.divide(options.max_width),
+            strict=False,
         ):
+            shown.append(sign * (end - begin), style)
+        yield shown
+
+    def divide(self, width: int) -> Iterator[tuple[int, int, str]]:
+        """Yield beginning, end and style of each part.
+
+        :param width: of the whole
+        """
+        done, sum_ = 0, 0.0
+        for number, style in zip(self.parts, self.styles, strict=False):
             sum_ += number
-            end = round(options.max_width * sum_ / self.whole)
+            end = round(width * sum_ / self.whole)
             if not done and number:
                 end = max(end, 1)
-            shown.append(sign * (end - done), style)
+            yield done, end, style
             done = end
-        yield shown
 
     def __rich_measure__(
         self, paper: console.Console, options: console.ConsoleOptions

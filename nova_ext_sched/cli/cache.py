@@ -12,7 +12,7 @@ import os
 import pathlib
 import time
 
-from nova_ext_sched.cli import files
+from nova_ext_sched import files
 
 #: How long a text is valid, in seconds.
 DAY = 86_400

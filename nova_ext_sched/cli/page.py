@@ -25,10 +25,10 @@ from cliff import columns
 from rich import console
 from rich import text as rich_text
 
+from nova_ext_sched import files
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import base
-from nova_ext_sched.cli import files
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import terminal
 from nova_ext_sched.cli import topology
@@ -266,16 +266,10 @@ def _draw_cell(cell: object) -> str:
 
 
 def _draw_bar(bar: bars.Bar) -> str:
-    parts: list[str] = []
-    sum_ = 0.0
-    for number, style in zip(bar.parts, bar.styles, strict=False):
-        start, sum_ = round(100 * sum_ / bar.whole), sum_ + number
-        width = round(100 * sum_ / bar.whole) - start
-        if not parts and number:
-            width = max(width, 1)
-        parts.append(
-            f'<rect{_class(style)} x="{start}" width="{width}" height="8"/>'
-        )
+    parts = [
+        f'<rect{_class(style)} x="{begin}" width="{end - begin}" height="8"/>'
+        for begin, end, style in bar.divide(100)
+    ]
     return (
         '<svg viewBox="0 0 100 8" preserveAspectRatio="none" '
         f'aria-hidden="true">{"".join(parts)}</svg>'

@@ -33,10 +33,10 @@ import typing
 from cliff import columns as cliff_columns
 from cliff import lister
 
+from nova_ext_sched import files
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.cli import base
-from nova_ext_sched.cli import files
 from nova_ext_sched.cli import help as cli_help
 from nova_ext_sched.cli import layout
 from nova_ext_sched.cli import options
@@ -123,12 +123,6 @@ def add_map(
     place = next(ends, len(sections))
     sections.insert(place, Section(body=draw(parsed_args.map_by)))
     return dataclasses.replace(made, sections=sections)
-
-
-def append(made: Report, *drawn: typing.Any) -> Report:
-    """Append renderables to a report."""
-    bodies = [Section(body=one) for one in drawn]
-    return dataclasses.replace(made, sections=[*made.sections, *bodies])
 
 
 def say_origin(

@@ -5,6 +5,7 @@
 import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 import math
 import sys
 import typing
@@ -105,12 +106,11 @@ class Capacity(metrics.Command, scheduler.Lister):
             status = base.SOME_FOUND
         made = self._tell(parsed_args, status)
         if topology.is_wanted(parsed_args):
-            made = report.append(
-                made,
-                *capacity_report.draw(
-                    self._found, self._hosts, parsed_args.map_by
-                ),
+            drawn = capacity_report.draw(
+                self._found, self._hosts, parsed_args.map_by
             )
+            maps = [report.Section(body=one) for one in drawn]
+            made = dataclasses.replace(made, sections=[*made.sections, *maps])
         return made
 
     def _tell(

@@ -173,15 +173,8 @@ def read_domains(
     return frozenset(
         name
         for metadata in aggregates
-        for name in split_value((metadata or {}).get(key))
+        for name in verdict.split_value((metadata or {}).get(key))
     )
-
-
-def split_value(value: str | None) -> list[str]:
-    """Return the failure domains that one metadata value names."""
-    return [
-        name for part in (value or '').split(',') if (name := part.strip())
-    ]
 
 
 class Spread:
@@ -254,7 +247,7 @@ class Spread:
             forbidden={
                 uuid
                 for uuid, value in values.items()
-                if self.find_full(split_value(value))
+                if self.find_full(verdict.split_value(value))
             }
         )
 
@@ -268,7 +261,7 @@ class Spread:
         domains = {
             domain: name
             for name, metadata in aggregates
-            for domain in split_value(metadata.get(self.key))
+            for domain in verdict.split_value(metadata.get(self.key))
         }
         if not domains:
             return verdict.reject(

@@ -25,7 +25,6 @@ none                                   0
 """
 
 from collections.abc import Iterable
-import typing
 
 from nova_ext_sched.policy import declaration
 
@@ -38,23 +37,12 @@ DECLARATION = declaration.Policy(
 )
 
 
-class Amount(typing.NamedTuple):
-    """An amount of one resource of a host, in any unit.
-
-    :ivar total: all of it, times its allocation ratio
-    :ivar used: by servers, and what is reserved
-    :ivar asked: by the request
-    """
-
-    total: float
-    used: float
-    asked: float
-
-
 def find_share(amounts: Iterable[tuple[float, float, float]]) -> float:
     """Return the smallest free share after the request, from 0 to 1.
 
-    :param amounts: each an :class:`Amount`, or its three numbers
+    :param amounts: of each resource, in any unit: all of it, times its
+        allocation ratio; what servers use, and what is reserved; and what the
+        request asks for
     """
     share = 1.0
     counts = False

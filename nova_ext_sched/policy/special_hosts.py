@@ -30,6 +30,7 @@ import re
 
 from nova_ext_sched import messages
 from nova_ext_sched.policy import declaration
+from nova_ext_sched.policy import verdict
 
 DECLARATION = declaration.Policy(
     name='special-hosts',
@@ -49,13 +50,13 @@ def read_mark(metadata: Mapping[str, str], key: str) -> frozenset[str]:
     """
     if key not in metadata or any(find_faults(metadata, key)):
         return frozenset()
-    return frozenset(_split(metadata[key]))
+    return frozenset(verdict.split_value(metadata[key]))
 
 
 def find_faults(metadata: Mapping[str, str], key: str) -> Iterator[str]:
     """Describe the fault of an aggregate's mark, if it has one."""
     if key in metadata:
-        names = _split(metadata[key])
+        names = verdict.split_value(metadata[key])
         if not names or not all(map(_NAME.fullmatch, names)):
             yield (
                 f'{messages.clean(key)}: expected traits or resource classes '
@@ -75,8 +76,3 @@ def is_last(
     if has_devices and asks_devices or marks & asked:
         return False
     return has_devices or bool(marks)
-
-
-def _split(value: str | None) -> list[str]:
-    names = [one.strip() for one in (value or '').split(',')]
-    return [one for one in names if one]

@@ -84,6 +84,13 @@ class Resolution(typing.NamedTuple):
     by_member: bool = False
 
 
+def split_value(value: str | None) -> list[str]:
+    """Return the names in a metadata value, which nova splits at commas."""
+    return [
+        name for part in (value or '').split(',') if (name := part.strip())
+    ]
+
+
 def group_items(items: Iterable[Item]) -> dict[str, Aggregate]:
     """Group metadata items by the UUID of their aggregate."""
     grouped: dict[str, tuple[str, dict[str, str | None]]] = {}

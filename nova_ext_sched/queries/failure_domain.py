@@ -13,6 +13,7 @@ from nova_ext_sched import log_once
 from nova_ext_sched import request_state
 from nova_ext_sched.policy import anti_affinity
 from nova_ext_sched.policy import failure_domain
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.queries import aggregates
 from nova_ext_sched.queries import group_members
 
@@ -57,7 +58,7 @@ def count_members(
         (item.host, item.value) for item in items if item.host is not None
     )
     domains = {
-        host: frozenset().union(*map(failure_domain.split_value, values[host]))
+        host: frozenset().union(*map(verdict.split_value, values[host]))
         for host in values
     }
     known.spread = failure_domain.Spread(

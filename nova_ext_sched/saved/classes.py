@@ -57,27 +57,26 @@ def check(options: Options, without: Collection[str]) -> list[str]:
     scheduler.setdefault('available_filters', [filters.NOVA_FILTERS])
     dropped: list[str] = []
 
-    def keep(
-        section: dict[str, typing.Any], option: str, known: Iterable[str]
-    ) -> None:
+    known = (
+        (
+            scheduler,
+            'available_filters',
+            {filters.NOVA_FILTERS, filters.ALL_FILTERS, *host_filters},
+        ),
+        (
+            scheduler,
+            'weight_classes',
+            {_NOVA_WEIGHERS, weighers.ALL_WEIGHERS, *weigher_paths},
+        ),
+        (scheduler, 'enabled_filters', {*map(_last, host_filters)}),
+        (ours, 'request_filters', _names(plugins.REQUEST_FILTERS)),
+        (ours, 'weighers', _names(plugins.WEIGHERS)),
+    )
+    for section, option, names in known:
         if option in section:
             section[option] = _keep(
-                option, section[option], {*known}, without, dropped
+                option, section[option], names, without, dropped
             )
-
-    keep(
-        scheduler,
-        'available_filters',
-        [filters.NOVA_FILTERS, filters.ALL_FILTERS, *host_filters],
-    )
-    keep(
-        scheduler,
-        'weight_classes',
-        [_NOVA_WEIGHERS, weighers.ALL_WEIGHERS, *weigher_paths],
-    )
-    keep(scheduler, 'enabled_filters', [*map(_last, host_filters)])
-    keep(ours, 'request_filters', _names(plugins.REQUEST_FILTERS))
-    keep(ours, 'weighers', _names(plugins.WEIGHERS))
     return dropped
 
 

@@ -22,11 +22,11 @@ import gzip
 import json
 import os
 import pathlib
-import tempfile
 import typing
 import zlib
 
 from nova_ext_sched import exception
+from nova_ext_sched import files
 from nova_ext_sched import messages
 
 #: Changes when a reader of the file must change.
@@ -71,20 +71,11 @@ def write(path: pathlib.Path) -> Iterator[Writer]:
 
     :raises OSError: it cannot be written
     """
-    path = path.resolve()
-    # tempfile makes it with mode 0600.
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
-    try:
-        with os.fdopen(number, 'wb') as file:
-            with gzip.GzipFile('', 'wb', 6, file, mtime=0) as stream:
-                yield Writer(stream)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    with (
+        files.replacing(path.resolve()) as file,
+        gzip.GzipFile('', 'wb', 6, file, mtime=0) as stream,
+    ):
+        yield Writer(stream)
 
 
 def read(path: pathlib.Path) -> Iterator[Record]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 import datetime
 import typing
 
@@ -137,20 +138,24 @@ def _write_ports(
     write({'extensions': sorted(one['alias'] for one in extensions)})
 
 
+@dataclasses.dataclass
 class Answers:
-    """The answers of other services when the cloud was saved."""
+    """The answers of other services when the cloud was saved.
 
-    def __init__(self) -> None:
-        self.images: dict[str, _Thing] = {}
-        self.volumes: dict[str, _Thing] = {}
-        self.ports: dict[str, _Thing] = {}
-        self.extensions: list[str] | None = None
-        self.projects: dict[str, str] = {}
+    :ivar images: by UUID; so are volumes and ports, and names of projects
+    :ivar extensions: of Neutron; None if it did not answer
+    """
+
+    images: dict[str, _Thing] = dataclasses.field(default_factory=dict)
+    volumes: dict[str, _Thing] = dataclasses.field(default_factory=dict)
+    ports: dict[str, _Thing] = dataclasses.field(default_factory=dict)
+    extensions: list[str] | None = None
+    projects: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def use(self) -> None:
         """Make nova's code in this process use these answers alone."""
-        glance.API = lambda: _Glance(self)
-        cinder.API = lambda: _Cinder(self)
+        glance.API = lambda: _Glance(self.images)
+        cinder.API = lambda: _Cinder(self.volumes)
         neutron.get_client = lambda *_, **__: _Neutron(self)
         cyborg.get_client = _refuse_cyborg
         projects.list_projects = lambda: [
@@ -162,64 +167,64 @@ def _refuse_cyborg(_: object) -> typing.NoReturn:
     raise NotSaved(what='answers of Cyborg', how='')
 
 
+@dataclasses.dataclass
 class _Glance:
-    def __init__(self, answers: Answers) -> None:
-        self._images = answers.images
+    images: Mapping[str, _Thing]
 
     def get(self, _: object, image: str, **__: object) -> _Thing:
-        if image not in self._images:
+        if image not in self.images:
             raise NotSaved(
                 what=f'image {messages.clean(image)}',
                 how=': save it with --image',
             )
-        found = dict(self._images[image])
+        found = dict(self.images[image])
         for name in _TIMES:
             if isinstance(found.get(name), str):
                 found[name] = datetime.datetime.fromisoformat(found[name])
         return found
 
     def get_all(self, context: object, **_: object) -> list[_Thing]:
-        return [self.get(context, image) for image in self._images]
+        return [self.get(context, image) for image in self.images]
 
 
+@dataclasses.dataclass
 class _Cinder:
-    def __init__(self, answers: Answers) -> None:
-        self._volumes = answers.volumes
+    volumes: Mapping[str, _Thing]
 
     def get(self, _: object, volume: str, **__: object) -> _Thing:
-        if volume not in self._volumes:
+        if volume not in self.volumes:
             raise NotSaved(what=f'volume {messages.clean(volume)}', how='')
-        return self._volumes[volume]
+        return self.volumes[volume]
 
 
+@dataclasses.dataclass
 class _Neutron:
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
+    answers: Answers
 
     def list_ports(self, device_id: str, **_: object) -> _Thing:
         self._check()
         return {
             'ports': [
                 port
-                for port in self._answers.ports.values()
+                for port in self.answers.ports.values()
                 if port.get('device_id') == device_id
             ]
         }
 
     def show_port(self, port: str, **_: object) -> _Thing:
         self._check()
-        if port not in self._answers.ports:
+        if port not in self.answers.ports:
             raise nova_exception.PortNotFound(port_id=port)
-        return {'port': self._answers.ports[port]}
+        return {'port': self.answers.ports[port]}
 
     def list_extensions(self, **_: object) -> _Thing:
         extensions = self._check()
         return {'extensions': [{'alias': alias} for alias in extensions]}
 
     def _check(self) -> list[str]:
-        if self._answers.extensions is None:
+        if self.answers.extensions is None:
             raise NotSaved(what='ports: Neutron did not answer', how='')
-        return self._answers.extensions
+        return self.answers.extensions
 
     def __getattr__(self, name: str) -> typing.NoReturn:
         raise NotSaved(what=f'answers of Neutron to {name}', how='')

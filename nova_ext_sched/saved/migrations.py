@@ -9,6 +9,7 @@ end.
 """
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 import os
 import pathlib
 import re
@@ -39,6 +40,8 @@ class OlderTables:
 
     :param path: of a database of SQLite that is yet to be
     :param database: :data:`API` or :data:`CELL`
+    :ivar tables: by name
+    :ivar connection: for their rows
     """
 
     def __init__(
@@ -47,14 +50,10 @@ class OlderTables:
         self._path, self._database = path, database
         self._engine = sa.create_engine(f'sqlite:///{path}', future=True)
         self._upgrade(revision)
-        self._metadata = sa.MetaData()
-        self._metadata.reflect(self._engine)
+        metadata = sa.MetaData()
+        metadata.reflect(self._engine)
+        self.tables: Mapping[str, sa.Table] = metadata.tables
         self.connection = self._engine.connect()
-
-    @property
-    def tables(self) -> typing.Mapping[str, sa.Table]:
-        """The tables by name."""
-        return self._metadata.tables
 
     def move(
         self, connection: sa.engine.Connection, tables: Iterable[sa.Table]

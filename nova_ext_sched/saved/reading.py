@@ -183,7 +183,7 @@ class _Loading:
         self.notes: list[str] = []
         self._add('', folder / 'api.sqlite', header, header.schema)
         # Where nova looks without a cell: for the hosts of a server group.
-        self._create(folder / _MAIN, header, _find_tables('main'))
+        self._create(folder / _MAIN, header, tables.get_all('main'))
         for number, cell in enumerate(header.cells):
             file = folder / f'cell{number}.sqlite'
             if cell['uuid'] == objects.CellMapping.CELL0_UUID:
@@ -233,7 +233,7 @@ class _Loading:
         revision: str,
     ) -> None:
         """Make the tables of a cell or, without one, of the API."""
-        engine = self._create(file, header, _find_tables(cell))
+        engine = self._create(file, header, tables.get_all(cell))
         self._connections[cell] = engine.connect()
         _engines[cell] = engine
         database = migrations.CELL if cell else migrations.API
@@ -309,7 +309,7 @@ class _Loading:
             names = listed.CELL if cell else listed.API
             older.move(
                 self._connections[cell],
-                [_find_tables(cell)[name] for name in names],
+                [tables.get_all(cell)[name] for name in names],
             )
         supposing = supposed.Supposing(
             self._connections, self._trees, wanted, saved
@@ -331,7 +331,8 @@ class _Loading:
             connection.commit()
             connection.close()
         offline.use(self._app)
-        if self._nova.partition('.')[0] != _find_release():
+        here = importlib.metadata.version('nova').partition('.')[0]
+        if self._nova.partition('.')[0] != here:
             context = process.context()
             migrations.migrate_online(
                 context, objects.CellMappingList.get_all(context)
@@ -343,7 +344,7 @@ class _Loading:
         older = self._older.get(cell)
         return tables.Filler(
             older.connection if older else self._connections[cell],
-            (older.tables if older else _find_tables(cell))[name],
+            (older.tables if older else tables.get_all(cell))[name],
             known,
             record['columns'],
         )
@@ -398,16 +399,6 @@ class _Loading:
                 for uuid, *owner in self._connections[cell].execute(query):
                     owners[uuid] = (owner[0], owner[1])
         return owners
-
-
-def _find_tables(cell: str) -> Mapping[str, sa.Table]:
-    base = models.BASE if cell else api_models.BASE
-    found: Mapping[str, sa.Table] = base.metadata.tables
-    return found
-
-
-def _find_release() -> str:
-    return importlib.metadata.version('nova').partition('.')[0]
 
 
 def _say(exc: Exception) -> str:

@@ -38,6 +38,7 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import drain
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.saved import emptied
+from nova_ext_sched.saved import tables
 
 _Row = typing.Any
 _Connections = Mapping[str, sa.engine.Connection]
@@ -154,14 +155,20 @@ class Removal:
             .where(_EXTRA.c.instance_uuid == uuid)
             .values(numa_topology=taken.topology and _dump(taken.topology))
         )
-        held = _select_devices(connection, _DEVICES.c.instance_uuid == uuid)
-        free = [
-            one
-            for one in _select_devices(
-                connection, _DEVICES.c.compute_node_id == key
-            )
-            if one['status'] == 'available'
-        ]
+        device = _DEVICES.c
+        held = tables.select(
+            connection,
+            _DEVICES,
+            device.instance_uuid == uuid,
+            device.deleted == 0,
+        )
+        free = tables.select(
+            connection,
+            _DEVICES,
+            device.compute_node_id == key,
+            device.status == 'available',
+            device.deleted == 0,
+        )
         for old, new in zip(held, _choose(free, taken.pools), strict=False):
             connection.execute(
                 sa.update(_DEVICES)
@@ -266,33 +273,20 @@ def _change(
 
     :param changed: columns; what is a number is added
     """
-    query = sa.select(_NODES).where(_NODES.c.uuid == uuid)
-    node = connection.execute(query).mappings().one_or_none()
-    if node is None:
-        return
-    stats = json.loads(node['stats'] or '{}')
-    number = int(stats.get('num_instances', 0)) + changed['running_vms']
-    values = {
-        name: value + node[name] if isinstance(value, int) else value
-        for name, value in changed.items()
-        if node[name] is not None
-    }
-    connection.execute(
-        sa.update(_NODES)
-        .where(_NODES.c.uuid == uuid)
-        .values(
-            values
-            | {'stats': json.dumps({**stats, 'num_instances': str(number)})}
+    for node in tables.select(connection, _NODES, _NODES.c.uuid == uuid):
+        stats = json.loads(node['stats'] or '{}')
+        number = int(stats.get('num_instances', 0)) + changed['running_vms']
+        values = {
+            name: value + node[name] if isinstance(value, int) else value
+            for name, value in changed.items()
+            if node[name] is not None
+        }
+        stats['num_instances'] = str(number)
+        connection.execute(
+            sa.update(_NODES)
+            .where(_NODES.c.id == node['id'])
+            .values({**values, 'stats': json.dumps(stats)})
         )
-    )
-
-
-def _select_devices(
-    connection: sa.engine.Connection, wanted: typing.Any
-) -> list[dict[str, typing.Any]]:
-    query = sa.select(_DEVICES).where(wanted, _DEVICES.c.deleted == 0)
-    rows = connection.execute(query.order_by(_DEVICES.c.id)).mappings()
-    return [dict(one) for one in rows]
 
 
 def _choose(

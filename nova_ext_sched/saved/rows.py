@@ -85,14 +85,15 @@ class Rows:
 
     def write_api(self, context: typing.Any, cells: Collection[int]) -> None:
         """Write nova's API database, without rows of servers."""
-        for name in _WHOLE:
-            table = _find('', name)
-            where = []
-            if name == 'host_mappings':
-                where = [table.c.cell_id.in_(cells)]
-                if self.hosts is not None:
-                    where.append(table.c.host.in_(self.hosts))
-            self._write_table(_Api(context), '', table, where)
+        with api_db.context_manager.reader.using(context) as session:
+            for name in _WHOLE:
+                table = tables.get_all('')[name]
+                where = []
+                if name == 'host_mappings':
+                    where = [table.c.cell_id.in_(cells)]
+                    if self.hosts is not None:
+                        where.append(table.c.host.in_(self.hosts))
+                self._write_table(session, '', table, where)
 
     def write_api_servers(
         self,
@@ -117,50 +118,33 @@ class Rows:
         last = sa.select(sa.func.max(mapped.c.id)).group_by(
             mapped.c.project_id
         )
-        for name in tables.OF_REQUESTS:
-            table = _find('', name)
-            where = []
-            if name == 'instance_mappings':
-                where = [in_cells, is_living | mapped.c.id.in_(last)]
-            elif name == 'request_specs':
-                where = [
-                    table.c.instance_uuid.in_(
-                        sa.select(mapped.c.instance_uuid).where(
-                            in_cells, is_living
-                        )
-                    )
-                ]
-            self._write_wanted(_Api(context), '', table, where, wanted)
+        living = sa.select(mapped.c.instance_uuid).where(in_cells, is_living)
+        with api_db.context_manager.reader.using(context) as session:
+            for name in tables.OF_REQUESTS:
+                table = tables.get_all('')[name]
+                where = []
+                if name == 'instance_mappings':
+                    where = [in_cells, is_living | mapped.c.id.in_(last)]
+                elif name == 'request_specs':
+                    where = [table.c.instance_uuid.in_(living)]
+                self._write_wanted(session, '', table, where, wanted)
 
     def write_cell(
-        self, context: typing.Any, cell: str
+        self,
+        context: typing.Any,
+        cell: str,
+        wanted: Collection[str] | None = None,
     ) -> dict[str, Standing]:
         """Write one cell's database; return the hosts of its servers.
 
         :param context: a nova RequestContext of the cell
         :param cell: its UUID
+        :param wanted: UUIDs of servers to write once more, with all hosts
         """
-        return self._write_cell(context, cell, None)
-
-    def write_again(
-        self, context: typing.Any, cell: str, wanted: Collection[str]
-    ) -> dict[str, Standing]:
-        """Write some servers once more, and all hosts; as :meth:`write_cell`.
-
-        :param wanted: the UUIDs of the servers
-        """
-        self._write({'again': {'cell': cell, 'servers': sorted(wanted)}})
-        return self._write_cell(context, cell, wanted)
-
-    def _write_cell(
-        self,
-        context: typing.Any,
-        cell: str,
-        wanted: Collection[str] | None,
-    ) -> dict[str, Standing]:
-        return _call_in_cell(
-            context, lambda session: self._write_rows(session, cell, wanted)
-        )
+        if wanted is not None:
+            self._write({'again': {'cell': cell, 'servers': sorted(wanted)}})
+        with _read_cell(context) as session:
+            return self._write_rows(session, cell, wanted)
 
     def _write_rows(
         self,
@@ -173,9 +157,10 @@ class Rows:
         standing = read_standing(session, self.hosts)
         for name in ('services', *tables.OF_HOSTS):
             if wanted is None or name in tables.OF_HOSTS:
-                self._write_hosts(session, cell, _find(cell, name))
+                table = tables.get_all(cell)[name]
+                self._write_hosts(session, cell, table)
         among = {*standing} if wanted is None else {*wanted} & {*standing}
-        table = _find(cell, 'instances')
+        table = tables.get_all(cell)['instances']
         since = timeutils.utcnow() - _RECENTLY
         if wanted is None:
             recent = sa.select(table.c.uuid).where(
@@ -189,7 +174,7 @@ class Rows:
         self._write_wanted(session, cell, table, where, uuids, 'uuid')
         self.consumers |= uuids
         for name in tables.OF_SERVERS:
-            table = _find(cell, name)
+            table = tables.get_all(cell)[name]
             where = [table.c.deleted == 0] if 'deleted' in table.c else []
             if name == 'instance_metadata':
                 # What members write there stays out, but for what counts.
@@ -219,7 +204,7 @@ class Rows:
     def _write_migrations(
         self, session: typing.Any, cell: str, uuids: Collection[str]
     ) -> None:
-        table = _find(cell, 'migrations')
+        table = tables.get_all(cell)['migrations']
         where = [table.c.deleted == 0]
         rows = self._write_wanted(session, cell, table, where, uuids)
         self.consumers.update(one for one in rows if one)
@@ -243,9 +228,9 @@ class Rows:
                 )
             )
         ]
-        actions = _find(cell, 'instance_actions')
+        actions = tables.get_all(cell)['instance_actions']
         self._write_wanted(session, cell, actions, [], failed)
-        events = _find(cell, 'instance_actions_events')
+        events = tables.get_all(cell)['instance_actions_events']
         for chunk in servers.in_chunks(failed):
             of_servers = sa.select(actions.c.id).where(
                 actions.c.instance_uuid.in_(chunk)
@@ -283,7 +268,7 @@ class Rows:
         known = (listed.CELL if cell else listed.API)[table.name].split()
         # An older nova has fewer columns.
         names = [name for name in known if name in table.c]
-        begun, last = False, 0
+        last = 0
         uuids: list[typing.Any] = []
         while True:
             query = (
@@ -293,11 +278,10 @@ class Rows:
                 .limit(_PAGE)
             )
             rows = session.execute(query).all()
-            if rows and not begun:
+            if rows and not last:
                 self._write(
                     {'table': table.name, 'cell': cell, 'columns': names}
                 )
-                begun = True
             for row in rows:
                 self._write_row(table.name, dict(zip(names, row, strict=True)))
                 uuids.append(getattr(row, 'uuid', None))
@@ -345,27 +329,9 @@ def _encode(table: str, name: str, value: typing.Any) -> typing.Any:
         return tables.NOT_JSON
 
 
-def _find(cell: str, name: str) -> typing.Any:
-    base = models.BASE if cell else api_models.BASE
-    return base.metadata.tables[name]
-
-
-class _Api:
-    """Executes statements, each in a transaction, on the API database."""
-
-    def __init__(self, context: typing.Any) -> None:
-        self._context = context
-
-    def execute(self, query: typing.Any) -> typing.Any:
-        with api_db.context_manager.reader.using(self._context) as session:
-            return session.execute(query).freeze()()
-
-
-@main_db.pick_context_manager_reader
-def _call_in_cell(
-    context: typing.Any, function: Callable[[typing.Any], typing.Any]
-) -> typing.Any:
-    return function(context.session)
+def _read_cell(context: typing.Any) -> typing.Any:
+    """Return the context manager of a session that reads a cell."""
+    return main_db.get_context_manager(context).reader.using(context)
 
 
 def find_standing(
@@ -375,10 +341,8 @@ def find_standing(
 
     :param context: a nova RequestContext of the cell
     """
-    found: dict[str, Standing] = _call_in_cell(
-        context, lambda session: read_standing(session, hosts)
-    )
-    return found
+    with _read_cell(context) as session:
+        return read_standing(session, hosts)
 
 
 def find_binary(context: typing.Any, is_cell: bool) -> set[str]:
@@ -390,11 +354,12 @@ def find_binary(context: typing.Any, is_cell: bool) -> set[str]:
         'SELECT table_name, column_name FROM information_schema.columns '
         "WHERE table_schema = DATABASE() AND collation_name LIKE '%\\_bin'"
     )
+    reading = api_db.context_manager.reader.using(context)
+    known = listed.API
     if is_cell:
-        found = _call_in_cell(context, lambda one: one.execute(query).all())
-    else:
-        found = _Api(context).execute(query).all()
-    known = listed.CELL if is_cell else listed.API
+        reading, known = _read_cell(context), listed.CELL
+    with reading as session:
+        found = session.execute(query).all()
     return {f'{table}.{name}' for table, name in found if table in known}
 
 

@@ -36,8 +36,9 @@ from nova_ext_sched import exception
 from nova_ext_sched import messages
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import readers
-from nova_ext_sched.policy import failure_domain
+from nova_ext_sched.policy import verdict
 from nova_ext_sched.saved import emptied
+from nova_ext_sched.saved import tables
 from nova_ext_sched.saved import trees
 
 CONF = nova.conf.CONF
@@ -154,12 +155,14 @@ class Supposing:
         return found[named.find_host(wanted, found)]
 
     def _list_services(self) -> Iterator[tuple[str, _Row]]:
-        query = sa.select(_SERVICES).where(
-            _SERVICES.c.binary == 'nova-compute', _SERVICES.c.deleted == 0
-        )
         for cell in filter(None, self.connections):
-            for row in self.connections[cell].execute(query).mappings():
-                yield cell, dict(row)
+            for row in tables.select(
+                self.connections[cell],
+                _SERVICES,
+                _SERVICES.c.binary == 'nova-compute',
+                _SERVICES.c.deleted == 0,
+            ):
+                yield cell, row
 
     def _copy(self, cell: str, service: _Row, name: str) -> None:
         """Copy the service and compute nodes of a host, and its providers."""
@@ -177,12 +180,9 @@ class Supposing:
                 'last_seen_up': self.time,
             },
         )
-        nodes = connection.execute(
-            sa.select(_NODES).where(
-                _NODES.c.host == like, _NODES.c.deleted == 0
-            )
-        )
-        for node in [dict(one) for one in nodes.mappings()]:
+        for node in tables.select(
+            connection, _NODES, _NODES.c.host == like, _NODES.c.deleted == 0
+        ):
             shown = node['hypervisor_hostname']
             uuids = self.providers.copy(
                 node['uuid'], lambda old: old.replace(like, name, 1)
@@ -218,10 +218,12 @@ class Supposing:
 
         :returns: those that servers have
         """
-        query = sa.select(_DEVICES).where(
-            _DEVICES.c.compute_node_id == node, _DEVICES.c.deleted == 0
+        devices = tables.select(
+            connection,
+            _DEVICES,
+            _DEVICES.c.compute_node_id == node,
+            _DEVICES.c.deleted == 0,
         )
-        devices = [dict(one) for one in connection.execute(query).mappings()]
         taken = [
             one for one in devices if one['status'] in ('allocated', 'claimed')
         ]
@@ -276,7 +278,7 @@ class Supposing:
         for id_, value in self.connections[''].execute(
             query.where(_METADATA.c.key == key)
         ):
-            yield id_, failure_domain.split_value(value)
+            yield id_, verdict.split_value(value)
 
     def _join(
         self, like: str, name: str, domain: Collection[int] | None
@@ -296,10 +298,7 @@ class Supposing:
             aggregates |= {*domain}
         for id_ in sorted(aggregates):
             self._insert(api, _MEMBERS, {'aggregate_id': id_, 'host': name})
-        mapping = api.execute(
-            sa.select(_MAPPINGS).where(_MAPPINGS.c.host == like)
-        )
-        for row in [dict(one) for one in mapping.mappings()]:
+        for row in tables.select(api, _MAPPINGS, _MAPPINGS.c.host == like):
             self._insert(api, _MAPPINGS, row | {'host': name})
         self._mirror(like, name, aggregates)
 
@@ -364,13 +363,15 @@ class Supposing:
             )
 
     def _list_nodes(self) -> Iterator[tuple[sa.engine.Connection, _Row]]:
-        query = sa.select(_NODES).where(
-            _NODES.c.deleted == 0, _NODES.c.hypervisor_type != 'ironic'
-        )
         for cell in filter(None, self.connections):
             connection = self.connections[cell]
-            for row in connection.execute(query).mappings().all():
-                yield connection, dict(row)
+            for row in tables.select(
+                connection,
+                _NODES,
+                _NODES.c.deleted == 0,
+                _NODES.c.hypervisor_type != 'ironic',
+            ):
+                yield connection, row
 
 
 def _read_amount(name: str, value: str) -> float:

@@ -8,6 +8,8 @@ import datetime
 import json
 import typing
 
+from nova.db.api import models as api_models
+from nova.db.main import models
 import sqlalchemy as sa
 
 from nova_ext_sched.saved import listed
@@ -35,6 +37,20 @@ OF_SERVERS = (
 OF_REQUESTS = ('build_requests', 'instance_mappings', 'request_specs')
 #: Small tables that change with servers.
 OF_HOSTS = ('compute_nodes', 'pci_devices')
+
+
+def get_all(cell: str) -> typing.Any:
+    """Return nova's tables of a cell or, without one, of its API database."""
+    base = models.BASE if cell else api_models.BASE
+    return base.metadata.tables
+
+
+def select(
+    connection: sa.engine.Connection, table: sa.Table, *where: typing.Any
+) -> list[dict[str, typing.Any]]:
+    """Return the rows of a table, in their order."""
+    query = sa.select(table).where(*where).order_by(table.c.id)
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 class Filler:

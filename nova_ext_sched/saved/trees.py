@@ -125,16 +125,19 @@ class Trees:
         :raises ValueError: providers do not make trees
         """
         self._check_trees()
+        providers = [*self._providers.values()]
+        ids = {one['uuid']: id_ for id_, one in enumerate(providers, 1)}
+        consumers = self._consumers | {
+            uuid: {'project': project, 'user': user, 'type': None}
+            for uuid, (project, user) in owners.items()
+        }
+        held = {uuid for one in providers for uuid in one['allocations']}
         with self._engine.begin() as connection:
-            _Filling(connection).fill(
-                self._providers,
-                self._traits,
-                self._classes,
-                self._consumers
-                | {
-                    uuid: {'project': project, 'user': user, 'type': None}
-                    for uuid, (project, user) in owners.items()
-                },
+            _fill_providers(connection, providers, ids, self._traits)
+            _fill_amounts(connection, providers, ids, self._classes)
+            _fill_consumers(
+                connection,
+                {uuid: consumers.get(uuid, {}) for uuid in sorted(held)},
             )
 
     def _check_trees(self) -> None:
@@ -158,169 +161,163 @@ class Trees:
                 raise ValueError(f'provider {uuid}: root {provider["root"]}')
 
 
-class _Filling:
-    """Inserts rows of placement's tables, each table at once."""
-
-    def __init__(self, connection: sa.engine.Connection) -> None:
-        self._connection = connection
-
-    def fill(
-        self,
-        providers: Mapping[str, _Thing],
-        traits: Iterable[str],
-        classes: Iterable[str],
-        consumers: Mapping[str, _Thing],
-    ) -> None:
-        found = [*providers.values()]
-        ids = {one['uuid']: id_ for id_, one in enumerate(found, 1)}
-        self._fill_providers(found, ids, traits)
-        self._fill_amounts(found, ids, classes)
-        held = {uuid for one in found for uuid in one['allocations']}
-        self._fill_consumers(
-            {uuid: consumers.get(uuid, {}) for uuid in sorted(held)}
-        )
-
-    def _fill_providers(
-        self,
-        providers: Sequence[_Thing],
-        ids: Mapping[str, int],
-        traits: Iterable[str],
-    ) -> None:
-        traits_ids = self._extend('traits', 'name', sorted(traits))
-        self._insert(
-            'resource_providers',
-            'id uuid name generation root_provider_id parent_provider_id',
+def _fill_providers(
+    connection: sa.engine.Connection,
+    providers: Sequence[_Thing],
+    ids: Mapping[str, int],
+    traits: Iterable[str],
+) -> None:
+    traits_ids = _extend(connection, 'traits', 'name', sorted(traits))
+    _insert(
+        connection,
+        'resource_providers',
+        'id uuid name generation root_provider_id parent_provider_id',
+        (
             (
-                (
-                    ids[provider['uuid']],
-                    provider['uuid'],
-                    provider['name'],
-                    provider['generation'],
-                    ids[provider['root']],
-                    ids[provider['parent']] if provider['parent'] else None,
-                )
-                for provider in providers
-            ),
-        )
-        self._insert(
-            'resource_provider_traits',
-            'resource_provider_id trait_id',
-            (
-                (ids[provider['uuid']], traits_ids[name])
-                for provider in providers
-                for name in provider['traits']
-            ),
-        )
-        aggregates = {
-            uuid for provider in providers for uuid in provider['aggregates']
-        }
-        aggregate_ids = self._extend(
-            'placement_aggregates', 'uuid', sorted(aggregates)
-        )
-        self._insert(
-            'resource_provider_aggregates',
-            'resource_provider_id aggregate_id',
-            (
-                (ids[provider['uuid']], aggregate_ids[uuid])
-                for provider in providers
-                for uuid in provider['aggregates']
-            ),
-        )
-
-    def _fill_amounts(
-        self,
-        providers: Sequence[_Thing],
-        ids: Mapping[str, int],
-        classes: Iterable[str],
-    ) -> None:
-        class_ids = self._extend('resource_classes', 'name', sorted(classes))
-        self._insert(
-            'inventories',
-            f'resource_provider_id resource_class_id {" ".join(_INVENTORY)}',
-            (
-                (
-                    ids[provider['uuid']],
-                    class_ids[name],
-                    *(inventory[field] for field in _INVENTORY),
-                )
-                for provider in providers
-                for name, inventory in provider['inventories'].items()
-            ),
-        )
-        self._insert(
-            'allocations',
-            'resource_provider_id consumer_id resource_class_id used',
-            (
-                (ids[provider['uuid']], consumer, class_ids[name], amount)
-                for provider in providers
-                for consumer, resources in provider['allocations'].items()
-                for name, amount in resources.items()
-            ),
-        )
-
-    def _fill_consumers(self, consumers: Mapping[str, _Thing]) -> None:
-        projects, users, types = (
-            self._extend(
-                table,
-                column,
-                sorted(
-                    {
-                        *filter(
-                            None, (one.get(key) for one in consumers.values())
-                        ),
-                        *nobody,
-                    }
-                ),
+                ids[provider['uuid']],
+                provider['uuid'],
+                provider['name'],
+                provider['generation'],
+                ids[provider['root']],
+                ids[provider['parent']] if provider['parent'] else None,
             )
-            for table, column, key, nobody in (
-                ('projects', 'external_id', 'project', [_NOBODY]),
-                ('users', 'external_id', 'user', [_NOBODY]),
-                ('consumer_types', 'name', 'type', []),
-            )
-        )
-        self._insert(
-            'consumers',
-            'uuid project_id user_id generation consumer_type_id',
+            for provider in providers
+        ),
+    )
+    _insert(
+        connection,
+        'resource_provider_traits',
+        'resource_provider_id trait_id',
+        (
+            (ids[provider['uuid']], traits_ids[name])
+            for provider in providers
+            for name in provider['traits']
+        ),
+    )
+    aggregates = {
+        uuid for provider in providers for uuid in provider['aggregates']
+    }
+    aggregate_ids = _extend(
+        connection, 'placement_aggregates', 'uuid', sorted(aggregates)
+    )
+    _insert(
+        connection,
+        'resource_provider_aggregates',
+        'resource_provider_id aggregate_id',
+        (
+            (ids[provider['uuid']], aggregate_ids[uuid])
+            for provider in providers
+            for uuid in provider['aggregates']
+        ),
+    )
+
+
+def _fill_amounts(
+    connection: sa.engine.Connection,
+    providers: Sequence[_Thing],
+    ids: Mapping[str, int],
+    classes: Iterable[str],
+) -> None:
+    class_ids = _extend(
+        connection, 'resource_classes', 'name', sorted(classes)
+    )
+    _insert(
+        connection,
+        'inventories',
+        f'resource_provider_id resource_class_id {" ".join(_INVENTORY)}',
+        (
             (
-                (
-                    uuid,
-                    projects[consumer.get('project') or _NOBODY],
-                    users[consumer.get('user') or _NOBODY],
-                    1,
-                    types[consumer['type']] if consumer.get('type') else None,
-                )
-                for uuid, consumer in consumers.items()
+                ids[provider['uuid']],
+                class_ids[name],
+                *(inventory[field] for field in _INVENTORY),
+            )
+            for provider in providers
+            for name, inventory in provider['inventories'].items()
+        ),
+    )
+    _insert(
+        connection,
+        'allocations',
+        'resource_provider_id consumer_id resource_class_id used',
+        (
+            (ids[provider['uuid']], consumer, class_ids[name], amount)
+            for provider in providers
+            for consumer, resources in provider['allocations'].items()
+            for name, amount in resources.items()
+        ),
+    )
+
+
+def _fill_consumers(
+    connection: sa.engine.Connection, consumers: Mapping[str, _Thing]
+) -> None:
+    projects, users, types = (
+        _extend(
+            connection,
+            table,
+            column,
+            sorted(
+                {
+                    *filter(
+                        None, (one.get(key) for one in consumers.values())
+                    ),
+                    *nobody,
+                }
             ),
         )
-
-    def _extend(
-        self, table: str, column: str, names: Iterable[str]
-    ) -> dict[str, int]:
-        """Insert missing names into a table; return all IDs by name."""
-        query = f'SELECT {column}, id FROM {table}'
-        rows = self._connection.exec_driver_sql(query).all()
-        known = {name for name, _ in rows}
-        self._insert(
-            table, column, ((one,) for one in names if one not in known)
+        for table, column, key, nobody in (
+            ('projects', 'external_id', 'project', [_NOBODY]),
+            ('users', 'external_id', 'user', [_NOBODY]),
+            ('consumer_types', 'name', 'type', []),
         )
-        return {
-            name: id_
-            for name, id_ in self._connection.exec_driver_sql(query).all()
-        }
+    )
+    _insert(
+        connection,
+        'consumers',
+        'uuid project_id user_id generation consumer_type_id',
+        (
+            (
+                uuid,
+                projects[consumer.get('project') or _NOBODY],
+                users[consumer.get('user') or _NOBODY],
+                1,
+                types[consumer['type']] if consumer.get('type') else None,
+            )
+            for uuid, consumer in consumers.items()
+        ),
+    )
 
-    def _insert(
-        self,
-        table: str,
-        columns: str,
-        rows: Iterable[tuple[typing.Any, ...]],
-    ) -> None:
-        names = columns.split()
-        marks = ', '.join('?' * len(names))
-        statement = (
-            f'INSERT INTO {table} ({", ".join(names)}) VALUES ({marks})'
-        )
-        if found := [*rows]:
-            self._connection.exec_driver_sql(statement, found)
+
+def _extend(
+    connection: sa.engine.Connection,
+    table: str,
+    column: str,
+    names: Iterable[str],
+) -> dict[str, int]:
+    """Insert missing names into a table; return all IDs by name."""
+    query = f'SELECT {column}, id FROM {table}'
+    rows = connection.exec_driver_sql(query).all()
+    known = {name for name, _ in rows}
+    _insert(
+        connection,
+        table,
+        column,
+        ((one,) for one in names if one not in known),
+    )
+    return {name: id_ for name, id_ in connection.exec_driver_sql(query).all()}
+
+
+def _insert(
+    connection: sa.engine.Connection,
+    table: str,
+    columns: str,
+    rows: Iterable[tuple[typing.Any, ...]],
+) -> None:
+    names = columns.split()
+    marks = ', '.join('?' * len(names))
+    statement = f'INSERT INTO {table} ({", ".join(names)}) VALUES ({marks})'
+    if found := [*rows]:
+        connection.exec_driver_sql(statement, found)
 
 
 def _check_name(name: typing.Any) -> str:

@@ -173,7 +173,7 @@ class _Saving:
             if changed:
                 moved |= changed
                 standing[mapping.uuid] = self._in_cell(
-                    mapping, self._rows.write_again, mapping.uuid, changed
+                    mapping, self._rows.write_cell, mapping.uuid, changed
                 )
         if moved:
             again = {'cell': '', 'servers': sorted(moved)}
@@ -200,9 +200,7 @@ class _Saving:
         try:
             with nova_context.target_cell(self._context, mapping) as cctxt:
                 return read(cctxt, *args)
-        except exception.NovaExtSchedError:
-            raise
-        except OSError:
+        except (exception.NovaExtSchedError, OSError):
             raise
         except Exception as exc:
             raise cells.CellFailed(
@@ -282,7 +280,13 @@ class _Saving:
                     'uuid': mapping.uuid,
                     'name': mapping.name,
                     'disabled': bool(mapping.disabled),
-                    'schema': self._in_cell(mapping, _read_schema),
+                    'schema': self._in_cell(
+                        mapping,
+                        lambda context: migration.db_version(
+                            migrations.CELL, context=context
+                        ),
+                    )
+                    or '',
                 }
                 for mapping in self._cells
             ],
@@ -354,10 +358,6 @@ def _is_set(known: typing.Any, name: str, group: str) -> bool:
     return location is not None and location.location is not (
         cfg.Locations.opt_default
     )
-
-
-def _read_schema(context: typing.Any) -> str:
-    return migration.db_version(migrations.CELL, context=context) or ''
 
 
 def _mask(value: typing.Any) -> typing.Any:

@@ -48,8 +48,7 @@ class RelativeRoomWeigher(base.PolicyWeigher):
 def _read_amounts(
     state: typing.Any, asked: room.Asked, pinned: int
 ) -> Iterator[tuple[float, float, float]]:
-    # As policy.relative_room.Amount, without the cost of making three of them
-    # for each of thousands of hosts.
+    # As policy.relative_room.find_share takes them.
     used = state.vcpus_used
     if state.numa_topology is not None:
         dedicated, taken = _read_dedicated(state.numa_topology)

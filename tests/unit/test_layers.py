@@ -19,15 +19,16 @@ PACKAGE = pathlib.Path(nova_ext_sched.__file__).parent
 # nova-scheduler, the library for placement and the operator's commands stand
 # on the words, the policies and the options.
 WORDS = set(
-    'document exception grouping log_once messages named plan_format plugins '
-    'schema waiting'.split()
+    'document exception files grouping log_once messages named plan_format '
+    'plugins schema waiting'.split()
 )
 BASE = WORDS | {'conf', 'policy'}
 STAGES = set('fields filters queries request_filters request_state'.split())
 SCHEDULER = BASE | STAGES
 ROOMS = {
     # Words that all speak.
-    **dict.fromkeys(('document', 'grouping', 'log_once', 'messages'), set()),
+    **dict.fromkeys(('document', 'files', 'grouping'), set()),
+    **dict.fromkeys(('log_once', 'messages'), set()),
     **dict.fromkeys(('exception', 'schema', 'waiting'), {'messages'}),
     **dict.fromkeys(('named', 'plugins'), {'exception', 'messages'}),
     'plan_format': {'exception', 'messages', 'schema'},

@@ -169,7 +169,7 @@ class DrawTestCase(testtools.TestCase):
         bar = bars.Bar((1, 29), 300)
         read = draw(Section(rows=[('a', bar)], columns=('A', '')))
         self.assertEqual(1, read.count('rect', x='0', width='1'))
-        self.assertEqual(1, read.count('rect', x='0', width='10'))
+        self.assertEqual(1, read.count('rect', x='1', width='9'))
         # A column without any is left out.
         read = draw(Section(rows=[('a', bars.NO_BAR)], columns=('A', '')))
         self.assertEqual(1, read.count('td'))

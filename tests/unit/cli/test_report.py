@@ -261,12 +261,6 @@ class MapTestCase(testtools.TestCase):
         unwanted = argparse.Namespace(map=False, map_by=None)
         self.assertIs(made, report.add_map(made, unwanted, self.fail))
 
-    def test_end(self):
-        made = report.Report('', iter([Section('z')]), [])
-        self.assertEqual(
-            'z\n\na\n\nb\n', write(*report.append(made, 'a', 'b').sections)
-        )
-
 
 class OriginTestCase(testtools.TestCase):
     def say(self, **document):

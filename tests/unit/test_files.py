@@ -8,7 +8,7 @@ from unittest import mock
 import fixtures
 import testtools
 
-from nova_ext_sched.cli import files
+from nova_ext_sched import files
 
 
 class WriteTestCase(testtools.TestCase):

@@ -2,10 +2,12 @@
 
 """Writes files whole or not at all."""
 
+from collections.abc import Iterator
 import contextlib
 import os
 import pathlib
 import tempfile
+import typing
 
 
 def write(path: pathlib.Path, text: str, mode: int | None = None) -> None:
@@ -23,16 +25,29 @@ def write(path: pathlib.Path, text: str, mode: int | None = None) -> None:
         return
     if mode is None and path.exists():
         mode = path.stat().st_mode & 0o777
+    elif mode is None:
+        umask = os.umask(0)
+        os.umask(umask)
+        mode = 0o666 & ~umask
+    with replacing(path, mode) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(
+    path: pathlib.Path, mode: int = 0o600
+) -> Iterator[typing.BinaryIO]:
+    """Yield a file that takes a name when the block ends, if it does not fail.
+
+    :param mode: its permissions; by default it is for its owner alone
+    :raises OSError: it cannot be written
+    """
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
     try:
         with os.fdopen(number, 'wb') as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        if mode is None:
-            umask = os.umask(0)
-            os.umask(umask)
-            mode = 0o666 & ~umask
         os.chmod(name, mode)
         os.replace(name, path)
     except BaseException:
