@@ -14,11 +14,14 @@ import typing
 from nova_ext_sched import exception
 
 
-def find(noun: str, wanted: str, names: Mapping[str, str]) -> str:
+def find(
+    noun: str, wanted: str, names: Mapping[str, str], place: str = ''
+) -> str:
     """Return the ID of an object named by its ID or its name.
 
     :param noun: the kind of object, for messages
     :param names: the names of existing objects by ID
+    :param place: where they exist, for messages, with a blank before it
     :raises exception.UnknownName: nothing is meant, or several things are
     """
     if wanted in names:
@@ -26,7 +29,7 @@ def find(noun: str, wanted: str, names: Mapping[str, str]) -> str:
     found = [id_ for id_, name in names.items() if name == wanted]
     if len(found) == 1:
         return found[0]
-    raise exception.UnknownName(noun, wanted, names.values(), found)
+    raise exception.UnknownName(noun, wanted, names.values(), found, place)
 
 
 def find_host(wanted: str, hosts: Collection[str], place: str = '') -> str:

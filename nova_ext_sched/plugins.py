@@ -11,6 +11,7 @@ that names the plugin, the namespace and the cause.
 import collections
 from collections.abc import Callable
 from collections.abc import Sequence
+import functools
 import inspect
 import typing
 
@@ -83,14 +84,27 @@ def load(
     return plugins
 
 
-def not_a_class(name: str, plugin: typing.Any, base: type) -> str | None:
-    """Check that a plugin is a subclass with the name of its entry point.
+def load_classes(
+    namespace: str, base: type, names: Sequence[str] | None = None
+) -> list[typing.Any]:
+    """Load plugins that are subclasses with the names of their entry points.
 
     nova knows filters and weighers by class name. With two names an operator
     would enable one and read the other in the log.
 
-    :returns: None if it is one, else what it is instead
+    :param names: as of :func:`load`
+    :raises exception.PluginError: as :func:`load`
     """
+    return load(
+        namespace,
+        functools.partial(_not_a_class, base),
+        f'a subclass of {base.__module__}.{base.__name__} whose class name is '
+        "the entry point's name",
+        names,
+    )
+
+
+def _not_a_class(base: type, name: str, plugin: typing.Any) -> str | None:
     if not inspect.isclass(plugin):
         return f'an object of type {type(plugin).__name__}'
     if not issubclass(plugin, base):

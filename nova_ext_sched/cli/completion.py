@@ -125,10 +125,7 @@ def keep(names: Mapping[str, Iterable[str]], cloud: str = '') -> None:
 
 def read_kept(cloud: str = '') -> dict[str, list[str]]:
     """Return the names that were kept at most a day ago, if any."""
-    found: dict[str, list[str]] = json.loads(
-        cache.read(_file_of(cloud)) or '{}'
-    )
-    return found
+    return dict(json.loads(cache.read(_file_of(cloud)) or '{}'))
 
 
 def _file_of(cloud: str) -> str:

@@ -325,15 +325,10 @@ def _cut(name: str, room: int) -> str:
     if rich_cells.cell_len(name) <= room:
         return name
     end = (room - 3) // 3
-    return f'{_take(name, room - 3 - end)}...{_take(name[::-1], end)[::-1]}'
-
-
-def _take(name: str, room: int) -> str:
-    """Return as much of the beginning of a name as fits."""
-    filled = _fill_wide(name)[:room]
-    taken = filled.replace(_SECOND_HALF, '')
-    # Drop a last wide character if only half of it fits.
-    return taken if rich_cells.cell_len(taken) <= room else taken[:-1]
+    # A blank is in place of a wide character of which only half fits.
+    first = rich_cells.set_cell_size(name, room - 3 - end).rstrip()
+    last = rich_cells.set_cell_size(name[::-1], end).rstrip()[::-1]
+    return f'{first}...{last}'
 
 
 @dataclasses.dataclass(frozen=True)

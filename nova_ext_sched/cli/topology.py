@@ -91,8 +91,8 @@ COUNTED = '1-9'
 LEVELLED = f'{_LEVELS[0]}-{_LEVELS[-1]}'
 
 
-def count(number: int) -> Sign:
-    """Return the sign of a host with a number of problems.
+def count_all(numbers: Mapping[str, int]) -> dict[str, Sign]:
+    """Return the sign of each host, from its number of problems.
 
     ======  ====
     number  sign
@@ -101,13 +101,14 @@ def count(number: int) -> Sign:
     more    ``+``
     ======  ====
     """
-    shown = str(number) if number <= _MOST_COUNTED else _MORE
-    return Sign(shown, style=terminal.BAD_COUNT, entry=COUNTED)
-
-
-def count_all(numbers: Mapping[str, int]) -> dict[str, Sign]:
-    """Return the sign of each host, from its number of problems."""
-    return {host: count(number) for host, number in numbers.items()}
+    return {
+        host: Sign(
+            str(number) if number <= _MOST_COUNTED else _MORE,
+            style=terminal.BAD_COUNT,
+            entry=COUNTED,
+        )
+        for host, number in numbers.items()
+    }
 
 
 def say_counted(numbers: Mapping[str, int], what: str) -> str:

@@ -4,7 +4,6 @@
 
 import argparse
 from collections.abc import Iterator
-from collections.abc import Mapping
 import contextlib
 import importlib.metadata
 import io
@@ -26,13 +25,6 @@ from nova_ext_sched.cmd import scheduler
 
 # The plans whose first line is compared; they need no host or flavor.
 _PLANS = ('audit', 'mend', 'survive', 'maintain')
-
-
-class _Side(typing.NamedTuple):
-    """An environment: its name for people, and its answers by question."""
-
-    name: str
-    answers: Mapping[str, str]
 
 
 class Compare(report.Lister):
@@ -109,7 +101,7 @@ class Compare(report.Lister):
                 _ask(python, parsed_args, options, advance)
                 for python, options in sides
             ]
-        first, second = (one.answers for one in asked)
+        (_, first), (_, second) = asked
         questions = [*first, *(one for one in second if one not in first)]
         rows = [
             (one, first.get(one, report.NONE), second.get(one, report.NONE))
@@ -121,7 +113,7 @@ class Compare(report.Lister):
             f'{len(rows)} of {answers} differ'
             if rows
             else f'All {answers} are the same',
-            'First: {}. Second: {}.'.format(*(one.name for one in asked)),
+            'First: {}. Second: {}.'.format(*(name for name, _ in asked)),
         )
         sections += [
             report.Section(f'{question}:', [report.Line(one) for one in said])
@@ -150,9 +142,10 @@ def _ask(
     parsed_args: argparse.Namespace,
     options: tuple[str, ...],
     advance: typing.Any,
-) -> _Side:
+) -> tuple[str, dict[str, str]]:
     """Ask one side in a process of its own.
 
+    :returns: its name for people, and its answers by question
     :raises exception.InvalidValue: the process does not answer
     """
     argv = [python, *main.PROGRAM, 'compare', str(parsed_args.file)]
@@ -184,7 +177,7 @@ def _ask(
             # Of a traceback, the cause.
             got=messages.clean(said.strip().rpartition('\n')[2]),
         )
-    return _Side(_name(python, options, release), answers)
+    return _name(python, options, release), answers
 
 
 def _name(python: str, options: tuple[str, ...], release: str) -> str:

@@ -99,8 +99,6 @@ class Explain(scheduler.Lister):
     )
     label = 'Asking nova and placement'
     has_map = False
-    # The report of --try.
-    _tried: Sequence[report.Section] = ()
 
     def add_groups(self, parser: argparse.ArgumentParser) -> None:
         base.add(parser.add_mutually_exclusive_group(), _WHAT)
@@ -155,25 +153,20 @@ class Explain(scheduler.Lister):
 
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         _check_usage(parsed_args)
+        tried: Sequence[report.Section] = ()
         if parsed_args.recorded is not None:
             document = explain_recorded.read(
                 parsed_args.records, parsed_args.recorded
             )
         else:
-            document = self.ask(self._explain, parsed_args)
+            document, tried = self.ask(explain, parsed_args)
         made = explain_report.make(
             document,
             parsed_args.all,
             by_host=bool(parsed_args.host or parsed_args.hosts),
         )
-        sections = [*made.sections, *self._tried]
+        sections = [*made.sections, *tried]
         return dataclasses.replace(made, sections=sections)
-
-    def _explain(
-        self, parsed_args: argparse.Namespace, advance: progress.Advance
-    ) -> explain_report.Document:
-        document, self._tried = explain(parsed_args, advance)
-        return document
 
 
 def explain(

@@ -5,7 +5,6 @@
 import argparse
 import pathlib
 import sys
-import typing
 
 from nova_ext_sched import messages
 from nova_ext_sched.cli import base
@@ -77,12 +76,21 @@ class Save(scheduler.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Save the cloud, and describe the file."""
         self.configure(parsed_args)
+        from nova_ext_sched.saved import writing
+
         path = parsed_args.file
         with bar.bar(
             sys.stderr, 'Reading', color=parsed_args.color
         ) as advance:
+            wanted = writing.Wanted(
+                parsed_args.cell,
+                parsed_args.aggregate,
+                parsed_args.image,
+                parsed_args.placement_config,
+                parsed_args.anonymous,
+            )
             try:
-                said = save(parsed_args, advance)
+                said = writing.save(path, wanted, advance)
             except OSError as exc:
                 self.status = self._fail_to_write('FILE', path, exc)
                 return
@@ -98,17 +106,3 @@ class Save(scheduler.Command):
         for sentence in said:
             self.app.stdout.write(f'{sentence}\n')
         self.status = base.FINE
-
-
-def save(parsed_args: argparse.Namespace, advance: typing.Any) -> list[str]:
-    """Save a cloud; return a sentence for each part that the file lacks."""
-    from nova_ext_sched.saved import writing
-
-    wanted = writing.Wanted(
-        parsed_args.cell,
-        parsed_args.aggregate,
-        parsed_args.image,
-        parsed_args.placement_config,
-        parsed_args.anonymous,
-    )
-    return writing.save(parsed_args.file, wanted, advance)

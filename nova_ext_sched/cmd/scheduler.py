@@ -204,10 +204,14 @@ class Lister(Command, report.Lister):
         if parsed_args.saved is None:
             if parsed_args.without:
                 raise base.UsageError('--without needs --from FILE.')
-            if self._needs_copy(parsed_args):
+            if (
+                parsed_args.add_host
+                or parsed_args.without_host
+                or readers.choose_counted(parsed_args.option)
+            ):
                 self._use_copy(parsed_args)
-                return
-            super().read_configuration(parsed_args)
+            else:
+                super().read_configuration(parsed_args)
             return
         if parsed_args.config_file or parsed_args.config_dir:
             raise base.UsageError(
@@ -260,14 +264,6 @@ class Lister(Command, report.Lister):
         if self._is_short and self.status == base.FINE:
             self.status = base.SOME_FOUND
         return made
-
-    def _needs_copy(self, parsed_args: argparse.Namespace) -> bool:
-        """Return whether the changes are made in copies of the databases."""
-        return bool(
-            parsed_args.add_host
-            or parsed_args.without_host
-            or readers.choose_counted(parsed_args.option)
-        )
 
     def _use_copy(self, parsed_args: argparse.Namespace) -> None:
         """Make this process answer for a changed copy of nova.conf's cloud.

@@ -185,15 +185,10 @@ class Survive(metrics.Command, scheduler.Lister):
         answer has several, the sentence says how to choose one.
         """
         said = super().say_next(parsed_args, made)
-        if hold := self._hold:
-            if not (parsed_args.output and hold.moves):
-                return said
-            how = plan_command.say_how_to_apply(parsed_args.output)
-            return f'{said} {how}'
-        moving = [one for one in self._outcome.failures if one.moves]
-        if not (parsed_args.output and moving):
+        plans_made = [self._hold] if self._hold else self._outcome.failures
+        if not (parsed_args.output and any(one.moves for one in plans_made)):
             return said
-        if len(self._outcome.failures) > 1:
+        if len(plans_made) > 1:
             return (
                 f'{said} To carry out the evacuation after one failure, add '
                 '--host HOST.'

@@ -56,9 +56,9 @@ _MOVED = {
 # Whose options nobody but nova-scheduler's code registers.
 _OF_THE_SCHEDULER = ('filter_scheduler', 'metrics', 'scheduler')
 
-# The options in each section of one source, and their values: as many as the
+# A section of one source, with its options and their values: as many as the
 # source has lines of the name.
-_Sections = Mapping[str, Mapping[str, Sequence[str]]]
+_Section = tuple[str, Mapping[str, Sequence[str]]]
 
 
 def check(conf: cfg.ConfigOpts, groups: Sequence[str]) -> None:
@@ -82,12 +82,11 @@ def check(conf: cfg.ConfigOpts, groups: Sequence[str]) -> None:
     :raises exception.InvalidValues: one or more such names; each names
         the nearest right one
     """
-    sources = list(_sources(conf))
-    present = {section.lower() for one in sources for section in one}
+    sections = [*_list_sections(conf)]
+    present = {section.lower() for section, _ in sections}
     findings = [
         finding
-        for sections in sources
-        for section, keys in sections.items()
+        for section, keys in sections
         for finding in _check_section(conf, groups, present, section, keys)
     ]
     if findings:
@@ -150,19 +149,18 @@ def find_repeated(
     :param conf: see :func:`check`; ``groups`` too
     :returns: a message for each, with what to do about it
     """
-    for sections in _sources(conf):
-        for section, options in sections.items():
-            name = section.lower()
-            if name not in groups and name not in _OF_NOVA:
-                continue
-            for key, values in options.items():
-                if len(values) > 1 and key in _OF_NOVA.get(name, (key,)):
-                    yield (
-                        f'[{name}] {messages.clean(key)} is written '
-                        f'{len(values)} times in one file of nova.conf. Only '
-                        f'the last line counts: '
-                        f'{messages.quoted(values[-1])}. Keep one line.'
-                    )
+    for section, options in _list_sections(conf):
+        name = section.lower()
+        if name not in groups and name not in _OF_NOVA:
+            continue
+        for key, values in options.items():
+            if len(values) > 1 and key in _OF_NOVA.get(name, (key,)):
+                yield (
+                    f'[{name}] {messages.clean(key)} is written '
+                    f'{len(values)} times in one file of nova.conf. Only '
+                    f'the last line counts: '
+                    f'{messages.quoted(values[-1])}. Keep one line.'
+                )
 
 
 def find_moved(conf: cfg.ConfigOpts) -> Iterator[str]:
@@ -173,8 +171,9 @@ def find_moved(conf: cfg.ConfigOpts) -> Iterator[str]:
     """
     keys = {
         key.lower().replace('-', '_')
-        for sections in _sources(conf)
-        for key in sections.get('DEFAULT', ())
+        for section, keys in _list_sections(conf)
+        if section == 'DEFAULT'
+        for key in keys
     }
     for key in sorted(keys & _MOVED.keys()):
         # Another package may have registered it there.
@@ -197,32 +196,31 @@ def find_unknown(conf: cfg.ConfigOpts) -> Iterator[str]:
         for opt in group._opts.values()
         for old in opt['opt'].deprecated_opts
     }
-    for sections in _sources(conf):
-        for section, keys in sections.items():
-            name = section.lower()
-            if name not in _OF_THE_SCHEDULER or name not in conf:
+    for section, keys in _list_sections(conf):
+        name = section.lower()
+        if name not in _OF_THE_SCHEDULER or name not in conf:
+            continue
+        for key in keys:
+            spelt = key.lower().replace('-', '_')
+            if spelt in conf[name] or (name, spelt) in before:
                 continue
-            for key in keys:
-                spelt = key.lower().replace('-', '_')
-                if spelt in conf[name] or (name, spelt) in before:
-                    continue
-                near = difflib.get_close_matches(spelt, [*conf[name]], 1)
-                meant = f' Is {near[0]} meant?' if near else ''
-                yield (
-                    f'[{name}] {messages.clean(key)} is no option of this '
-                    f'nova, which ignores it.{meant} Correct or remove the '
-                    f'line.'
-                )
+            near = difflib.get_close_matches(spelt, [*conf[name]], 1)
+            meant = f' Is {near[0]} meant?' if near else ''
+            yield (
+                f'[{name}] {messages.clean(key)} is no option of this '
+                f'nova, which ignores it.{meant} Correct or remove the '
+                f'line.'
+            )
 
 
-def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:
+def _list_sections(conf: cfg.ConfigOpts) -> Iterator[_Section]:
     # oslo.config offers the names of sections alone. Each namespace has the
     # files that one source parsed; a driver of [DEFAULT] config_source has a
     # namespace of its own.
     for source in [conf, *conf._sources]:
         namespace = getattr(source, '_namespace', None)
-        if namespace is not None:
-            yield from namespace._parsed
+        for parsed in namespace._parsed if namespace is not None else ():
+            yield from parsed.items()
     environment: dict[str, dict[str, list[str]]] = {}
     for name, value in os.environ.items():
         if match := re.fullmatch(r'OS_([A-Z0-9_:-]+?)__(\w+)', name):
@@ -230,7 +228,7 @@ def _sources(conf: cfg.ConfigOpts) -> Iterator[_Sections]:
             if group != 'DEFAULT':
                 group = group.lower()
             environment.setdefault(group, {})[key.lower()] = [value]
-    yield environment
+    yield from environment.items()
 
 
 def _is_registered(conf: cfg.ConfigOpts, section: str, key: str) -> bool:

@@ -4,7 +4,6 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
-import typing
 
 import nova.conf
 from nova.scheduler import filters as nova_filters
@@ -52,11 +51,8 @@ def all_filters() -> list[type[nova_filters.BaseHostFilter]]:
     global _asking
     host_managers.remember()
     conf.register_opts(CONF)
-    host_filters = plugins.load(
-        plugins.HOST_FILTERS,
-        _not_a_host_filter,
-        'a subclass of nova.scheduler.filters.BaseHostFilter whose class '
-        "name is the entry point's name",
+    host_filters = plugins.load_classes(
+        plugins.HOST_FILTERS, nova_filters.BaseHostFilter
     )
     if not _asking:
         _asking = True
@@ -87,10 +83,6 @@ def classes_in_use() -> Classes:
         CONF.filter_scheduler.available_filters
     )
     return {cls.__name__: cls for cls in classes}
-
-
-def _not_a_host_filter(name: str, plugin: typing.Any) -> str | None:
-    return plugins.not_a_class(name, plugin, nova_filters.BaseHostFilter)
 
 
 def declared_policies(

@@ -11,8 +11,8 @@ import typing
 
 from osc_lib.command import command
 
-from nova_ext_sched import exception
 from nova_ext_sched import messages
+from nova_ext_sched import named
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import progress
 from nova_ext_sched.cli import report
@@ -203,23 +203,8 @@ def _find_skipped(plan: moves_plan.Plan, names: Sequence[str]) -> list[str]:
     :raises exception.UnknownName: the plan moves no server, or several, of a
         name
     """
-    skipped: list[str] = []
-    for name in names:
-        uuids = {
-            one.server for one in plan.moves if name in (one.server, one.name)
-        }
-        if name in uuids:
-            uuids = {name}
-        if len(uuids) != 1:
-            raise exception.UnknownName(
-                'server',
-                name,
-                {one.name for one in plan.moves},
-                uuids,
-                ' in the plan',
-            )
-        skipped += uuids
-    return skipped
+    known = {one.server: one.name for one in plan.moves}
+    return [named.find('server', one, known, ' in the plan') for one in names]
 
 
 def _read(path: str) -> str:

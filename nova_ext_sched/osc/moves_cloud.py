@@ -32,6 +32,8 @@ ERRORS: tuple[type[Exception], ...] = (
 # The instance actions of a move and of its confirmation.
 _ACTIONS = ('live-migration', 'migrate', 'evacuate', 'confirmResize')
 
+T = typing.TypeVar('T')
+
 #: The command that deletes an allocation.
 FREE = 'openstack resource provider allocation delete'
 
@@ -97,10 +99,7 @@ class Cloud:
     def read_server(self, uuid: str) -> server.Server | None:
         """Return a server; None if it does not exist."""
         with contextlib.suppress(exceptions.NotFoundException):
-            found: server.Server = self._ask(
-                'nova', lambda: self._compute.get_server(uuid)
-            )
-            return found
+            return self._ask('nova', lambda: self._compute.get_server(uuid))
         return None
 
     def read_servers_on(self, host: str) -> list[server.Server]:
@@ -201,8 +200,7 @@ class Cloud:
                     return next(said, '')
             return ''
 
-        found: str = self._ask('nova', ask)
-        return found
+        return self._ask('nova', ask)
 
     def begin(self, move: moves_plan.Move) -> None:
         """Request a move, without a retry.
@@ -245,9 +243,7 @@ class Cloud:
         )
         exceptions.raise_from_response(response)
 
-    def _ask(
-        self, name: str, question: Callable[[], typing.Any]
-    ) -> typing.Any:
+    def _ask(self, name: str, question: Callable[[], T]) -> T:
         """Return a service's answer; ask again while it or keystone is away.
 
         An error with keystone's URL, in its text or as its own URL, counts as

@@ -2,8 +2,6 @@
 
 """Stage 3: weighers order the hosts that the filters left."""
 
-import typing
-
 import nova.conf
 from nova.scheduler import weights
 from oslo_log import log as logging
@@ -41,14 +39,8 @@ def all_weighers() -> list[type[weights.BaseHostWeigher]]:
             'change while it fills, because nova does not say which hosts '
             'are full for the group. Add the line.'
         )
-    return plugins.load(
+    return plugins.load_classes(
         plugins.WEIGHERS,
-        _not_a_weigher,
-        'a subclass of nova.scheduler.weights.BaseHostWeigher whose class '
-        "name is the entry point's name",
+        weights.BaseHostWeigher,
         list(dict.fromkeys(options.find_active(CONF))),
     )
-
-
-def _not_a_weigher(name: str, plugin: typing.Any) -> str | None:
-    return plugins.not_a_class(name, plugin, weights.BaseHostWeigher)

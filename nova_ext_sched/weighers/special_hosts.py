@@ -39,7 +39,9 @@ class SpecialHostsWeigher(base.PolicyWeigher):
             lambda metadata: special_hosts.read_mark(metadata, key),
             lambda metadata: special_hosts.find_faults(metadata, key),
         )
-        devices = [_has_devices(state) for state in states]
+        devices = [
+            bool(state.pci_stats and state.pci_stats.pools) for state in states
+        ]
         if not any(devices) and not any(marks):
             return None
         asks_devices = _asks_devices(spec_obj)
@@ -48,10 +50,6 @@ class SpecialHostsWeigher(base.PolicyWeigher):
             -float(special_hosts.is_last(has, mark, asks_devices, asked))
             for has, mark in zip(devices, marks, strict=True)
         ]
-
-
-def _has_devices(state: typing.Any) -> bool:
-    return bool(state.pci_stats and state.pci_stats.pools)
 
 
 def _asks_devices(spec_obj: typing.Any) -> bool:

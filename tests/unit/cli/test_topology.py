@@ -108,8 +108,8 @@ class MapTestCase(testtools.TestCase):
 
     def test_colours_say_nothing_alone(self):
         """Each kind of sign is another character."""
-        kinds = [topology.NOTHING, topology.level(1, 1), topology.count(1)]
-        kinds.append(topology.count(10))
+        kinds = [topology.NOTHING, topology.level(1, 1)]
+        kinds += topology.count_all({'a': 1, 'b': 10}).values()
         kinds += [sign for sign, _ in topology._STATES.values()]
         for shown in ('shown', 'plain'):
             signs = [getattr(one, shown) or one.shown for one in kinds]

@@ -33,7 +33,8 @@ class KindTestCase(testtools.TestCase):
     )
     @ddt.unpack
     def test_kind(self, plugin, got):
-        self.assertEqual(got, filters._not_a_host_filter('Good', plugin))
+        base = nova_filters.BaseHostFilter
+        self.assertEqual(got, plugins._not_a_class(base, 'Good', plugin))
 
 
 class HostFiltersTestCase(testtools.TestCase):
