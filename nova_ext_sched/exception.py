@@ -36,6 +36,15 @@ def _remake(cls: type[Exception], args: tuple[object, ...]) -> Exception:
     return cls.__new__(cls, *args)
 
 
+class UsageError(NovaExtSchedError, ValueError):
+    """Options or files that do not go together; a whole sentence."""
+
+    message = '{sentence}'
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence=sentence)
+
+
 class InvalidValue(NovaExtSchedError, ValueError):
     """A value that somebody wrote is not of the form that it must have.
 

@@ -3,7 +3,9 @@
 """Cleans and quotes people's texts for messages, logs and errors."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import difflib
 import functools
@@ -117,6 +119,27 @@ def without_secrets(text: str) -> str:
     from oslo_utils import strutils
 
     return strutils.mask_password(_URL_PASSWORD.sub(r'\1:***@', text))
+
+
+def change_texts(
+    value: typing.Any,
+    change: Callable[[str], str],
+    kept: Collection[str] = (),
+) -> typing.Any:
+    """Return a value of JSON with each of its texts changed.
+
+    :param kept: keys whose values stay as they are, as all keys do
+    """
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [change_texts(one, change, kept) for one in value]
+    if isinstance(value, Mapping):
+        return {
+            key: one if key in kept else change_texts(one, change, kept)
+            for key, one in value.items()
+        }
+    return value
 
 
 def count(noun: str, number: int) -> str:

@@ -28,20 +28,13 @@ FAULT = 1
 USAGE = 2
 SOME_FOUND = 3
 
+UsageError = exception.UsageError
+
 #: Options and arguments by name, each with what argparse is told about it.
 Arguments = Mapping[str, Mapping[str, typing.Any]]
 
 #: What argparse is told about an option that can be given several times.
 REPEATABLE: Mapping[str, typing.Any] = {'action': 'append', 'default': []}
-
-
-class UsageError(exception.NovaExtSchedError, ValueError):
-    """Options that do not go together; the text is a whole sentence."""
-
-    message = '{sentence}'
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence=sentence)
 
 
 class Command(command.Command):

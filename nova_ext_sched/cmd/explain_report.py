@@ -131,7 +131,7 @@ def make(
     sections += [_tell_query(query) for query in named['query'] if all_]
     answer = explained['answer']
     status = base.FINE if answer['finds_host'] else base.SOME_FOUND
-    if _get_faults(explained):
+    if explained.get('faults'):
         status = base.FAULT
     return report.Report(
         answer['sentence'],
@@ -152,23 +152,14 @@ def _name_group(explained: Document) -> Document:
     id_, name = group.get('id'), messages.clean(group.get('name') or '')
     if not id_ or not name:
         return explained
-
-    def put_into(value: typing.Any) -> typing.Any:
-        if isinstance(value, str):
-            return value.replace(id_, name)
-        if isinstance(value, list):
-            return [put_into(one) for one in value]
-        if isinstance(value, dict):
-            return {
-                # Commands keep the ID: two groups may have the same name.
-                key: one if key == 'commands' else put_into(one)
-                for key, one in value.items()
-            }
-        return value
-
-    return typing.cast(Document, put_into(explained)) | {
-        'request': explained['request']
-    }
+    # Two groups may have the same name.
+    kept = ('commands', 'request')
+    return typing.cast(
+        Document,
+        messages.change_texts(
+            explained, lambda text: text.replace(id_, name), kept
+        ),
+    )
 
 
 def _list(explained: Document, all_: bool) -> list[Sequence[object]]:
@@ -223,7 +214,8 @@ def _tell_answer(explained: Document, all_: bool) -> Iterator[report.Section]:
     # for which time the answer is.
     if late := answer.get('late'):
         yield report.Section(f'{late}.')
-    for fault in _get_faults(explained):
+    # Records of old releases have none.
+    for fault in explained.get('faults', ()):
         yield report.Section(f'{fault.rstrip(".")}.', apart=False)
     yield report.Section(_say_server(explained['request']), apart=False)
     head, why = document.tell(explained)
@@ -275,11 +267,6 @@ def tell_room(
         report.Section(sentence),
         *plan_report.list_moves(room.moves),
     ]
-
-
-def _get_faults(explained: Document) -> Sequence[str]:
-    # Records of old releases have none.
-    return explained.get('faults', ())
 
 
 def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:

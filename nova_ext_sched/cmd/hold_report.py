@@ -142,10 +142,13 @@ def _list_lost(
     because servers cannot leave them, come before the servers.
     """
     if hold.alone:
-        lines = []
-        for one in hold.alone:
-            of = f' of {one.failure}' * (one.failure != one.host)
-            lines.append(report.Line(one.reason, f'{one.host}{of}'))
+        lines = [
+            report.Line(
+                one.reason,
+                one.host + f' of {one.failure}' * (one.failure != one.host),
+            )
+            for one in hold.alone
+        ]
         # With --hold=now there are no such hosts, so that "once they are
         # full" is true.
         yield report.Section(

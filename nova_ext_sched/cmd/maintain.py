@@ -91,20 +91,16 @@ class Maintain(plan_command.Planner):
     def make_report(self, parsed_args: argparse.Namespace) -> report.Report:
         return self.ask(plan, parsed_args)
 
-    def how_to_write(self, parsed_args: argparse.Namespace) -> str:
-        """See the base; ``move plan apply`` takes a single round."""
-        if parsed_args.round is None:
-            return (
-                'To carry out the first round, write it to a file: add '
-                '--round 1 --output FILE.'
-            )
-        return super().how_to_write(parsed_args)
-
     def say_how_to_apply(self, parsed_args: argparse.Namespace) -> str:
         """See the base; ``move plan apply`` takes a single round."""
-        if parsed_args.round is None:
+        if parsed_args.round is not None:
+            return super().say_how_to_apply(parsed_args)
+        if parsed_args.output:
             return 'To carry out the first round, add --round 1.'
-        return super().say_how_to_apply(parsed_args)
+        return (
+            'To carry out the first round, write it to a file: add --round 1 '
+            '--output FILE.'
+        )
 
 
 def plan(

@@ -37,21 +37,16 @@ class Planner(scheduler.Lister):
         """See the base; if there are moves, also how to carry them out."""
         said = super().say_next(parsed_args, made)
         # Servers that stay have rows without a turn.
-        if not any(row[0] for row in made.rows):
-            return said
-        if parsed_args.output:
-            return f'{said} {self.say_how_to_apply(parsed_args)}'
-        if not self.is_text(parsed_args):
-            return said
-        return self.how_to_write(parsed_args)
-
-    def how_to_write(self, parsed_args: argparse.Namespace) -> str:
-        """Return how to write a plan that ``move plan apply`` takes."""
-        return 'To carry it out, write the plan to a file: add --output FILE.'
+        has_moves = any(row[0] for row in made.rows)
+        if has_moves and (parsed_args.output or self.is_text(parsed_args)):
+            said = f'{said} {self.say_how_to_apply(parsed_args)}'.lstrip()
+        return said
 
     def say_how_to_apply(self, parsed_args: argparse.Namespace) -> str:
-        """Return how to carry out the plan that was written."""
-        return say_how_to_apply(parsed_args.output, *self.apply_with)
+        """Return how to carry out the plan; to write it to a file is first."""
+        if parsed_args.output:
+            return say_how_to_apply(parsed_args.output, *self.apply_with)
+        return 'To carry it out, write the plan to a file: add --output FILE.'
 
 
 def say_how_to_apply(path: pathlib.Path, *options: str) -> str:

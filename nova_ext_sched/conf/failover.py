@@ -105,14 +105,14 @@ Related options:
 def contradictions(conf: cfg.ConfigOpts) -> Iterator[str]:
     """Yield the contradictions between options of this topic."""
     is_on = conf.nova_ext_sched.enable_failover_hosts
-    if 'FailoverHostsFilter' in conf.filter_scheduler.enabled_filters:
-        if not is_on:
-            yield (
-                'FailoverHostsFilter is in [filter_scheduler] '
-                'enabled_filters, but [nova_ext_sched] enable_failover_hosts '
-                'is False, so it checks nothing. Set the option to True, or '
-                'remove the filter.'
-            )
+    enabled = conf.filter_scheduler.enabled_filters
+    if 'FailoverHostsFilter' in enabled and not is_on:
+        yield (
+            'FailoverHostsFilter is in [filter_scheduler] '
+            'enabled_filters, but [nova_ext_sched] enable_failover_hosts '
+            'is False, so it checks nothing. Set the option to True, or '
+            'remove the filter.'
+        )
     if is_on and not weighers.is_loaded(conf):
         yield (
             f'[nova_ext_sched] enable_failover_hosts is True, but '

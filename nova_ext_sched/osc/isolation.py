@@ -153,16 +153,15 @@ class SyncIsolation(Command):
                 'Traits of hosts outside these aggregates were not checked: '
                 'run sync --prune without a name for that.'
             ]
-        if parsed_args.dry_run:
-            return isolation_report.make_of_steps(
-                steps, base.SOME_FOUND if steps else base.FINE, *said
-            )
-        said += self._carry_out(steps)
+        fault = base.SOME_FOUND
+        if not parsed_args.dry_run:
+            fault = base.FAULT
+            said += self._carry_out(steps)
         is_done = all(
             step.status == isolation_step.Status.DONE for step in steps
         )
         return isolation_report.make_of_steps(
-            steps, base.FINE if is_done else base.FAULT, *said
+            steps, base.FINE if is_done else fault, *said
         )
 
     def _carry_out(self, steps: Sequence[isolation_step.Step]) -> list[str]:

@@ -26,6 +26,7 @@ What an evacuation is, nova's own record says now (:func:`name_move`).
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 import datetime
 import operator
 import typing
@@ -108,19 +109,16 @@ def read_mark(metadata: verdict.Metadata, key: str) -> bool:
     return strutils.bool_from_string(metadata[key], default=True)
 
 
-def find_faults(metadata: verdict.Metadata, key: str) -> Iterable[str]:
+def find_faults(metadata: verdict.Metadata, key: str) -> Iterator[str]:
     """Describe an aggregate's mark that is neither true nor false."""
-    if key not in metadata:
-        return []
-    value = metadata[key]
     try:
-        strutils.bool_from_string(value, strict=True)
+        strutils.bool_from_string(metadata.get(key, 'false'), strict=True)
     except ValueError:
-        return [
+        yield (
             f'{messages.clean(key)}: expected true or false, got '
-            f'{messages.quoted(value)}; its hosts are kept for failures'
-        ]
-    return []
+            f'{messages.quoted(metadata[key])}; its hosts are kept for '
+            f'failures'
+        )
 
 
 def read(

@@ -26,25 +26,14 @@ Options = dict[str, dict[str, typing.Any]]
 _NOVA_WEIGHERS = 'nova.scheduler.weights.all_weighers'
 
 
-class NotInstalled(exception.InvalidValue):
-    """A file names a filter or weigher that is not installed here."""
-
-    message = (
-        '{option} of the saved cloud names {name}, which is not installed '
-        'here. Install it, or answer without it: --without {name}'
-    )
-
-    def __init__(self, option: str, name: str) -> None:
-        exception.NovaExtSchedError.__init__(self, option=option, name=name)
-
-
 def check(options: Options, without: Collection[str]) -> list[str]:
     """Refuse classes that are not installed; drop those that can be missing.
 
     :param options: of the file; names of ``without`` are taken out
     :param without: names that an operator gives
     :returns: the names that were dropped
-    :raises NotInstalled: a name is neither installed nor in ``without``
+    :raises exception.UsageError: a name is neither installed nor among
+        ``without``
     """
     host_filters = _paths(nova_filters.all_filters()) | _paths_of_plugins(
         plugins.HOST_FILTERS
@@ -94,7 +83,12 @@ def _keep(
         elif name in without or _last(str(name)) in without:
             dropped.append(name)
         else:
-            raise NotInstalled(option=option, name=messages.clean(name))
+            shown = messages.clean(name)
+            raise exception.UsageError(
+                f'{option} of the saved cloud names {shown}, which is not '
+                f'installed here. Install it, or answer without it: --without '
+                f'{shown}'
+            )
     return kept
 
 

@@ -29,33 +29,20 @@ RELEASES = range(13, 17)
 _URL = 'http://placement.invalid'
 
 
-class NoPlacement(exception.InvalidValue):
-    """placement's code is not installed, or not in a release that we know."""
-
-    message = (
-        '--from needs openstack-placement {first} to {last} in this '
-        'environment, got {got}. Install the extra that has it, which can '
-        'upgrade nova, into a virtual environment of its own: {install}'
-    )
-
-    def __init__(self, got: str) -> None:
-        exception.NovaExtSchedError.__init__(
-            self,
-            first=RELEASES[0],
-            last=RELEASES[-1],
-            got=got,
-            install=messages.install_extra('offline'),
-        )
-
-
 def check(release: str | None) -> None:
     """Refuse a release of placement with unknown tables.
 
     :param release: a version; None where there is none
-    :raises NoPlacement: it is none of :data:`RELEASES`
+    :raises exception.UsageError: it is none of :data:`RELEASES`
     """
     if release is None or int(release.partition('.')[0]) not in RELEASES:
-        raise NoPlacement(release or 'none')
+        raise exception.UsageError(
+            f'--from needs openstack-placement {RELEASES[0]} to '
+            f'{RELEASES[-1]} in this environment, got {release or "none"}. '
+            f'Install the extra that has it, which can upgrade nova, into a '
+            f'virtual environment of its own: '
+            f'{messages.install_extra("offline")}'
+        )
 
 
 def create(

@@ -72,8 +72,8 @@ def use(
     :raises exception.InvalidValue: it names what is not there
     :returns: the origin for documents
     :raises container.SavedInvalid: the file is damaged, or is none
-    :raises classes.NotInstalled: a filter or weigher is missing
-    :raises offline.NoPlacement: placement's code is
+    :raises exception.UsageError: a filter or weigher is missing, or
+        placement's code is
     :raises OSError: the file cannot be read
     """
     if path in _origins:

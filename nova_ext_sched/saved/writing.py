@@ -4,7 +4,6 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
@@ -315,7 +314,9 @@ def _read_options(
     """
     options = {
         group: {
-            name: _mask(section[name])
+            name: messages.change_texts(
+                section[name], messages.without_secrets
+            )
             for name in names.split()
             if name in section and _is_set(known, name, group)
         }
@@ -358,16 +359,6 @@ def _is_set(known: typing.Any, name: str, group: str) -> bool:
     return location is not None and location.location is not (
         cfg.Locations.opt_default
     )
-
-
-def _mask(value: typing.Any) -> typing.Any:
-    if isinstance(value, str):
-        return messages.without_secrets(value)
-    if isinstance(value, list):
-        return [*map(_mask, value)]
-    if isinstance(value, Mapping):
-        return {key: _mask(one) for key, one in value.items()}
-    return value
 
 
 def _read_placement(path: pathlib.Path | None) -> dict[str, str] | None:

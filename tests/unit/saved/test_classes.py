@@ -7,6 +7,7 @@ import sys
 import ddt
 import testtools
 
+from nova_ext_sched import exception
 from nova_ext_sched.saved import classes
 from tests import distributions
 
@@ -62,7 +63,7 @@ class ClassesTestCase(testtools.TestCase):
     @ddt.unpack
     def test_what_nobody_has(self, option, names):
         exc = self.assertRaises(
-            classes.NotInstalled, self.check, **{option: names}
+            exception.UsageError, self.check, **{option: names}
         )
         missing = names if isinstance(names, str) else names[-1]
         self.assertIn(f'{option} of the saved cloud names {missing}', str(exc))
@@ -75,6 +76,6 @@ class ClassesTestCase(testtools.TestCase):
     @ddt.data('request_filters', 'weighers')
     def test_plugins(self, option):
         options = {'nova_ext_sched': {option: ['no_such']}}
-        self.assertRaises(classes.NotInstalled, classes.check, options, ())
+        self.assertRaises(exception.UsageError, classes.check, options, ())
         self.assertEqual(['no_such'], classes.check(options, ['no_such']))
         self.assertEqual([], options['nova_ext_sched'][option])

@@ -3,6 +3,7 @@
 import ddt
 import testtools
 
+from nova_ext_sched import exception
 from nova_ext_sched.saved import offline
 
 
@@ -15,6 +16,6 @@ class ReleasesTestCase(testtools.TestCase):
     @ddt.data((None, 'none'), ('12.0.1', '12.0.1'), ('17.0.0', '17.0.0'))
     @ddt.unpack
     def test_others(self, release, said):
-        exc = self.assertRaises(offline.NoPlacement, offline.check, release)
+        exc = self.assertRaises(exception.UsageError, offline.check, release)
         self.assertIn(f'13 to 16 in this environment, got {said}.', str(exc))
         self.assertIn("pip install '.[offline]'", str(exc))
