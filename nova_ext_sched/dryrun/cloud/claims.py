@@ -22,6 +22,8 @@ from nova.pci import stats
 from nova.scheduler import manager
 from nova.virt import hardware
 
+_Kind = typing.TypeVar('_Kind')
+
 # An allocation request of placement's answer, in nova's form.
 Request = Mapping[str, typing.Any]
 
@@ -75,16 +77,26 @@ class _Devices(stats.PciDeviceStats):
 
 
 def _copy_devices(devices: typing.Any) -> _Devices:
-    found = copy.copy(devices)
-    found.__class__ = _Devices
+    found = _copy_flat(devices, _Devices)
     # A flat copy is enough: the values are strings and numbers.
     found.pools = [dict(one) for one in devices.pools]
-    return typing.cast(_Devices, found)
+    return found
+
+
+def _copy_flat(copied: typing.Any, kind: type[_Kind]) -> _Kind:
+    """Return a copy of an object as another class, as of :func:`copy.copy`.
+
+    That takes five times as long, and a plan copies each host for each server
+    that may go there.
+    """
+    found = kind.__new__(kind)
+    vars(found).update(vars(copied))
+    return found
 
 
 def copy_state(state: typing.Any) -> typing.Any:
     """Copy a nova HostState, for claims."""
-    copied = copy.copy(state)
+    copied = _copy_flat(state, type(state))
     copied.instances = dict(state.instances)
     copied.limits = {}
     if state.pci_stats is not None:

@@ -126,6 +126,10 @@ class Fork:
     :ivar placed: by UUID of each server that came or moved, its compute node's
         UUID and the resources that it has there
     :ivar touched: UUIDs of the hosts that changed in this fork
+    :ivar all_touched: UUIDs of those that changed in this fork, or in one
+        before it
+    :ivar version: a number for all states and claims; where it is equal,
+        nothing has changed between. 0 as long as nothing has at all
     :ivar vacated: UUIDs of the hosts that have more room than before
     """
 
@@ -139,6 +143,10 @@ class Fork:
             before.moved.new_child() if before else collections.ChainMap()
         )
         self.vacated: set[str] = set(before.vacated) if before else set()
+        self.all_touched: set[str] = (
+            set(before.all_touched) if before else set()
+        )
+        self.version: int = before.version if before else 0
         # Vacated hosts with more than one provider that can give resources.
         self._with_several_givers: set[str] = (
             set(before._with_several_givers) if before else set()
@@ -194,6 +202,7 @@ class Fork:
         assert before is not None, 'expected a fork on top of another'
         self._is_kept = True
         before._states = self._states | before._states
+        before.all_touched, before.version = self.all_touched, self.version
         before.moved.update(self.moved.maps[0])
         before.vacated, before._with_several_givers = (
             self.vacated,
@@ -285,6 +294,7 @@ class Fork:
             request,
             allocation_request_version=report.SAME_SUBTREE_VERSION,
         )
+        self.version = next(_VERSIONS)
         return is_claimed
 
     def _claim(
@@ -569,13 +579,8 @@ class Fork:
         Of a large cloud, few: those that have them without a fork, and all
         that changed.
         """
-        nodes: set[str] = set()
-        fork: Fork | None = self
-        while fork is not None:
-            nodes.update(fork.touched)
-            fork = fork.before
         known = self._cloud.nodes_by_server
-        return nodes.union(*(known.get(one, ()) for one in servers))
+        return self.all_touched.union(*(known.get(one, ()) for one in servers))
 
     def open(
         self,
@@ -625,7 +630,8 @@ class Fork:
         if uuid not in self._states:
             self._states[uuid] = states[uuid], versions.get(uuid, 0)
             states[uuid] = claims.copy_state(states[uuid])
-        versions[uuid] = next(_VERSIONS)
+            self.all_touched.add(uuid)
+        self.version = versions[uuid] = next(_VERSIONS)
         return states[uuid]
 
     def _read(self, consumer: str) -> ledger.Body:

@@ -210,6 +210,14 @@ class Ledger:
             }
         )
 
+    def fits(self, request: Mapping[str, typing.Any]) -> bool:
+        """Return whether an allocation request could be claimed."""
+        return all(
+            amount <= self.get_free(provider, name)
+            for provider, one in request['allocations'].items()
+            for name, amount in one['resources'].items()
+        )
+
     def count_fitting(
         self, request: Mapping[str, typing.Any], most: int
     ) -> int:

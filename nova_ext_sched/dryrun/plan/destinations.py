@@ -90,16 +90,15 @@ class Destinations:
         if like is None:
             return len(self._judge_unbarred(prepared.spec_obj, barred))
         requests, touched = like.shared.requests, self._verdicts.touched
-        unbarred = [one for one in requests if one not in barred]
-        checked = [one for one in unbarred if one in touched]
-        untouched = len(unbarred) - len(checked)
         if like.is_whole:
-            return (
-                self._verdicts.count_passing(like.shared, checked) + untouched
-            )
+            able = requests.keys() - barred
+            failing = self._verdicts.find_failing(like.shared, touched & able)
+            return len(able - failing)
         spec_obj = self._own.run_request_filters(prepared)
         if spec_obj is None:
             return 0
+        unbarred = [one for one in requests if one not in barred]
+        checked = [one for one in unbarred if one in touched]
         # For an estimate, it is enough to check the best untouched hosts.
         fresh = (one for one in unbarred if one not in touched)
         checked += itertools.islice(fresh, proposals.WEIGHED)

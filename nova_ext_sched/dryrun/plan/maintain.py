@@ -103,6 +103,11 @@ class Maintenance:
         # Why hosts that have no server without a place are not emptied.
         self._lost: dict[str, str] = {}
         self._hosts = hosts
+        # Where each stands in people's order: a queue is made each round.
+        self._places_in_order = {
+            host: place
+            for place, host in enumerate(sorted(hosts, key=_in_order))
+        }
         self._pending: set[str] = set()
         # The servers of each host, as they are after the rounds so far.
         self._on: dict[str, dict[str, plans.Leaving]] = {}
@@ -163,7 +168,10 @@ class Maintenance:
         """Return hosts in the order in which they are tried."""
         return sorted(
             hosts,
-            key=lambda host: (len(self._on.get(host, ())), _in_order(host)),
+            key=lambda host: (
+                len(self._on.get(host, ())),
+                self._places_in_order[host],
+            ),
         )
 
     def _find_passing(self) -> Set[str]:
@@ -224,7 +232,9 @@ class Maintenance:
                 plans.NotEmptied(
                     host, self._explain(host), self._lost.get(host, '')
                 )
-                for host in sorted(self._pending, key=_in_order)
+                for host in sorted(
+                    self._pending, key=self._places_in_order.__getitem__
+                )
             ]
         return self._finish(rounds, kept)
 

@@ -10,6 +10,7 @@ import dataclasses
 import types
 import typing
 
+import cachetools
 from nova import exception as nova_exception
 from nova.compute import power_state
 from nova.compute import vm_states
@@ -41,6 +42,10 @@ _HYPERVISORS = {
 }
 _MOST_HOSTS = 3
 
+# The states of the cloud in which counted hosts are kept: that in which one
+# failure after the other is tried, and that after the moves of one.
+_COUNTED = 2
+
 
 @dataclasses.dataclass(eq=False)
 class Shared:
@@ -59,6 +64,8 @@ class Shared:
         it was last ordered; the best host first
     :ivar passed: by UUID of each touched host, a key of its state when it last
         passed the filters
+    :ivar counted: the touched hosts that were judged when hosts were counted
+        last, by the version of the fork that was open
     """
 
     spec_obj: typing.Any
@@ -75,6 +82,20 @@ class Shared:
     passed: dict[str, object] = dataclasses.field(
         default_factory=dict, init=False
     )
+    counted: cachetools.LRUCache[int, 'Counted'] = dataclasses.field(
+        default_factory=lambda: cachetools.LRUCache(_COUNTED), init=False
+    )
+
+
+@dataclasses.dataclass(eq=False)
+class Counted:
+    """Hosts that were judged in one state of the cloud, by UUID.
+
+    :ivar failing: those of them that do not pass
+    """
+
+    judged: set[str] = dataclasses.field(default_factory=set)
+    failing: set[str] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass(frozen=True)

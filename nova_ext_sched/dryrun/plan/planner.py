@@ -54,6 +54,8 @@ class Goal:
     :ivar to_be_empty: names of hosts that are to be empty. A soft-deleted
         server stays on its host until it is deleted for good
     :ivar migrating: servers on other hosts that still hold such a host
+    :ivar tells_crowded: whether the plan tells which hosts get far more
+        servers than others. For that the weighers are asked again on the way
     """
 
     leaving: Sequence[plans.Leaving]
@@ -65,6 +67,7 @@ class Goal:
     hardest_first: bool = True
     to_be_empty: Set[str] = frozenset()
     migrating: Sequence[plans.Stuck] = ()
+    tells_crowded: bool = True
 
 
 #: Prepares servers for their moves, before a fork is opened. Takes the
@@ -94,10 +97,15 @@ def plan(
         leaving = put_hardest_first(
             leaving, movables, lambda one: places.count(one, barred)
         )
+    noted = None
+    if goal.tells_crowded:
+        noted = crowding.Crowding(places, barred)
     with cloud.fork() as future:
         future.count_under_way()
         before = copy_states(cloud)
-        rounds = _Rounds(places, movables, barred, goal.may_stay, advance)
+        rounds = _Rounds(
+            places, movables, barred, goal.may_stay, advance, noted
+        )
         made = rounds.make(leaving)
         at_end(future)
         numbered = batches.number(made.moves, movables)
@@ -113,7 +121,7 @@ def plan(
         mended_by_others=made.mended,
         to_be_empty=sorted(goal.to_be_empty),
         room_for_last=made.room_for_last,
-        crowded=made.crowding.find(settled.moves),
+        crowded=noted.find(settled.moves) if noted else [],
         remarks=places.priorities.remarks,
     )
     return ending.finish(
@@ -235,14 +243,12 @@ def put_hardest_first(
 class _Made:
     """The moves that were made, and the servers that they leave.
 
-    :ivar crowding: notes where servers go
     :ivar remaining: servers that cannot be moved
     :ivar mended: servers that can stay
     :ivar room_for_last: how many hosts the last server could go to when it was
         asked about last, about; None where it was not
     """
 
-    crowding: crowding.Crowding
     moves: list[plans.Move] = dataclasses.field(default_factory=list)
     remaining: list[plans.Leaving] = dataclasses.field(default_factory=list)
     mended: list[plans.Leaving] = dataclasses.field(default_factory=list)
@@ -256,6 +262,7 @@ class _Rounds:
     :param barred: UUIDs of hosts that are no destinations
     :param may_stay: see :class:`Goal`
     :param advance: see :func:`plan`
+    :param noted: notes where servers go; None where nobody asks
     """
 
     places: destinations.Destinations
@@ -265,13 +272,14 @@ class _Rounds:
         dataclasses.field(default_factory=dict)
     )
     advance: Callable[[], object] = lambda: None
+    noted: crowding.Crowding | None = None
 
     def make(self, leaving: Sequence[plans.Leaving]) -> _Made:
         """Make the moves of servers, which are asked in this order.
 
         :raises placement.PlacementFailed: placement does not answer
         """
-        made = _Made(crowding.Crowding(self.places, self.barred))
+        made = _Made()
         last = _find_last(leaving, self.movables)
         must = [one for one in leaving if one.server not in self.may_stay]
         may = [one for one in leaving if one.server in self.may_stay]
@@ -297,8 +305,9 @@ class _Rounds:
     ) -> list[plans.Move]:
         """Move each server that must still leave and has a place now.
 
-        :param made: gets the room of the last server, and notes
-        :param last: UUID of the server whose room is counted
+        :param made: gets the room of the last server
+        :param last: UUID of the server whose room is counted. Those that
+            refuse it then are asked no more, so a trial counts it too
         """
         moves = []
         for server in leaving:
@@ -307,7 +316,7 @@ class _Rounds:
                 continue
             if server.server == last:
                 made.room_for_last = self._count(prepared)
-            note = functools.partial(made.crowding.note, prepared)
+            note = functools.partial(self._note, prepared)
             target = self.places.send(prepared, self.barred, note)
             if target is not None:
                 self.advance()
@@ -315,6 +324,10 @@ class _Rounds:
                     make_move(self.places.cloud, server, prepared, target)
                 )
         return moves
+
+    def _note(self, prepared: movable.Movable, target: typing.Any) -> None:
+        if self.noted is not None:
+            self.noted.note(prepared, target)
 
     def _count(self, prepared: movable.Movable) -> int:
         count = functools.partial(self.places.count, prepared, self.barred)

@@ -123,8 +123,8 @@ class Proposals:
         self,
         shared: movable.Shared,
         requests: Mapping[str, list[claims.Request]],
-        touched: Mapping[str, None],
-    ) -> tuple[list[str], list[str]]:
+        touched: Set[str],
+    ) -> tuple[list[str], Iterator[str]]:
         """Split touched hosts into those that changed, and the others.
 
         Changed ones changed since the last ordering. The weighers order all
@@ -134,22 +134,26 @@ class Proposals:
             best first
         """
         versions, before = self._cloud.versions, shared.ranked
-        known = [uuid for uuid in touched if uuid in requests]
-        changed = [one for one in known if before.get(one) != versions[one]]
-        if len(changed) > max(PROPOSED, len(known) // 5):
-            states = self._cloud.get_host_states_by_uuids(
-                process.context(), known, shared.filtered
-            )
-            order = self._said.weigh(states, shared.filtered)
-            before = {one.uuid: versions[one.uuid] for one in order}
-            shared.ranked = before
-            changed = []
-        ranked = [
+        changed = [
+            one
+            for one in touched
+            if before.get(one) != versions[one] and one in requests
+        ]
+        if len(changed) > PROPOSED:
+            known = touched & requests.keys()
+            if len(changed) > len(known) // 5:
+                states = self._cloud.get_host_states_by_uuids(
+                    process.context(), known, shared.filtered
+                )
+                order = self._said.weigh(states, shared.filtered)
+                before = {one.uuid: versions[one.uuid] for one in order}
+                shared.ranked = before
+                changed = []
+        return changed, (
             uuid
             for uuid, version in before.items()
             if versions.get(uuid) == version and uuid in touched
-        ]
-        return changed, ranked
+        )
 
     def find_requests(
         self, shared: movable.Shared, barred: Set[str]

@@ -206,6 +206,7 @@ class Survival:
             leaving=leaving,
             barred=hosts | (self._spares - {*enabled}),
             never_given_up=self._policies,
+            tells_crowded=False,
         )
         plan = planner.plan(self._places, goal, lambda *_: movables, advance)
         deleted += plan.deleted_meanwhile

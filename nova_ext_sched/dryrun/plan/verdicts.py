@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Set
 import typing
 
 import cachetools
@@ -33,21 +34,17 @@ class Verdicts:
         )
 
     @property
-    def touched(self) -> dict[str, None]:
+    def touched(self) -> Set[str]:
         """UUIDs of the hosts that have changed since the shared answers."""
-        touched: dict[str, None] = {}
         open_fork = self._cloud.open_fork
-        while open_fork:
-            touched |= dict.fromkeys(open_fork.touched)
-            open_fork = open_fork.before
-        return touched
+        return open_fork.all_touched if open_fork else frozenset()
 
     def fit(self, requests: list[claims.Request]) -> list[claims.Request]:
         """Return the allocation requests that fit into the fork."""
         if not (open_fork := self._cloud.open_fork):
             return requests
-        find_lacking = open_fork.ledger.find_lacking
-        return [request for request in requests if not find_lacking(request)]
+        fits = open_fork.ledger.fits
+        return [request for request in requests if fits(request)]
 
     def read_states(
         self, spec_obj: typing.Any, offered: dict[str, list[claims.Request]]
@@ -104,32 +101,50 @@ class Verdicts:
             self._refused[key] = True
         return None
 
-    def count_passing(
-        self, shared: movable.Shared, uuids: Iterable[str]
-    ) -> int:
-        """Count the hosts of a shared answer that pass every filter now.
+    def find_failing(
+        self, shared: movable.Shared, uuids: Set[str]
+    ) -> Set[str]:
+        """Return touched hosts of a shared answer that pass no more.
 
-        The filters run only for hosts that changed since their last verdict:
-        survive counts all hosts again for each failure, in forks with
-        thousands of moves.
+        Each is judged once until the next claim: survive --flavor counts all
+        hosts for each failure, in a fork with thousands of new servers.
+
+        :param uuids: hosts that must be judged; what is returned may have more
         """
-        count, offered = 0, {}
+        open_fork = self._cloud.open_fork
+        version = open_fork.version if open_fork else 0
+        counted = shared.counted.get(version)
+        if counted is None:
+            counted = shared.counted[version] = movable.Counted()
+        if new := uuids - counted.judged:
+            counted.judged |= new
+            counted.failing |= new - self._find_passing(shared, new)
+        return counted.failing
+
+    def _find_passing(
+        self, shared: movable.Shared, uuids: Iterable[str]
+    ) -> set[str]:
+        """Return the hosts of a shared answer that pass every filter now.
+
+        The filters run only for hosts that changed since their last verdict.
+        """
+        passing, offered = set[str](), {}
         for uuid in uuids:
             if fit := self.fit(shared.requests[uuid]):
                 key = self._key(shared, uuid, fit)
                 if shared.passed.get(uuid) == key:
-                    count += 1
+                    passing.add(uuid)
                 elif key not in self._refused:
                     offered[uuid] = fit
         states = self.read_states(shared.filtered, offered)
-        passing = {one.uuid for one in self.filter(shared.filtered, states)}
+        newly = {one.uuid for one in self.filter(shared.filtered, states)}
         for uuid, fit in offered.items():
             key = self._key(shared, uuid, fit)
-            if uuid in passing:
+            if uuid in newly:
                 shared.passed[uuid] = key
             else:
                 self._refused[key] = True
-        return count + len(passing)
+        return passing | newly
 
     def is_refused(
         self, shared: movable.Shared, uuid: str, fit: list[claims.Request]

@@ -339,6 +339,33 @@ class StepsTestCase(ForkTestCase):
                     known.append(self.cloud.versions['b'])
         self.assertEqual(4, len({*known}))
 
+    def test_version_of_all(self):
+        """It is another after each change, and the same where none was."""
+        with self.cloud.fork() as future:
+            self.assertEqual(0, future.version)
+            known = [0]
+            for verb, *words in (
+                ('come', 'new', 'b'),
+                ('claim', 'more', 'b'),
+                ('move', 'one', 'b'),
+                ('leave', 'x'),
+            ):
+                self.go(future, verb, *words)
+                known.append(future.version)
+            self.assertEqual(sorted({*known}), known)
+            with self.cloud.fork() as trial:
+                self.assertEqual(known[-1], trial.version)
+                self.go(trial, 'come', 'other', 'c')
+                self.assertLess(known[-1], trial.version)
+                self.assertEqual({*'abcd'}, trial.all_touched)
+            found = future.version, future.all_touched
+            self.assertEqual((known[-1], {*'abd'}), found)
+            with self.cloud.fork() as trial:
+                self.go(trial, 'come', 'other', 'c')
+                trial.keep()
+            found = future.version, future.all_touched
+            self.assertEqual((trial.version, {*'abcd'}), found)
+
 
 class CandidatesTestCase(ForkTestCase):
     """Placement does not offer host d, which is full."""

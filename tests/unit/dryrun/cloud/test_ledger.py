@@ -196,8 +196,10 @@ class LedgerTestCase(testtools.TestCase):
             ({'host': {'VCPU': 7, 'A': 1}, **disk(31)}, 'A DISK_GB VCPU'),
             ({'host': {'VCPU': 7}, 'full': {'VCPU': 1}}, 'VCPU'),
         ):
-            found = self.ledger.find_lacking(make_body(**allocations))
+            request = make_body(**allocations)
+            found = self.ledger.find_lacking(request)
             self.assertEqual(expected.split(), found)
+            self.assertIs(not expected, self.ledger.fits(request))
 
     def test_capacities_are_whole(self):
         self.rooms['disks']['DISK_GB']['capacity'] = 30.6

@@ -51,3 +51,16 @@ class CrowdingTestCase(small.TestCase):
         """The plan is made all the same; few were asked."""
         self.assertEqual([('b', 10, 1, '')], self.drain(10))
         self.assertEqual(2, find.call_count)
+
+    @mock.patch.object(destinations.Destinations, 'find_weigher')
+    def test_nobody_asks(self, find):
+        """survive and maintain tell nothing of it."""
+        rooms = {name: Host(100) for name in 'ab'}
+        servers = {f's{n}': Server('a', 1) for n in range(12)}
+        [failure] = self.small.survive((rooms, servers)).failed
+        self.assertEqual(12, len(failure.moves))
+        found = self.small.maintain((rooms, servers))
+        self.assertEqual([0, 12], [len(one.moves) for one in found.rounds])
+        find.assert_not_called()
+        self.small.drain((rooms, servers), 'a')
+        find.assert_called()

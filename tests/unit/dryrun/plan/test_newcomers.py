@@ -10,6 +10,7 @@ from unittest import mock
 import ddt
 
 from nova_ext_sched.dryrun.plan import newcomers
+from nova_ext_sched.dryrun.plan import verdicts
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
 
@@ -98,6 +99,28 @@ class SpareTestCase(small.TestCase):
             found = self.spare({'a': 4, 'b': 4}, {}, 1)
         expected = ['1', '1', 3, True, 3, '', '', '']
         self.assertEqual(expected, [*vars(found).values()])
+
+    def test_hosts_are_counted_once(self):
+        """For all failures of a cloud with the same new servers."""
+        judged = []
+        find = verdicts.Verdicts._find_passing
+
+        def find_passing(asked, shared, uuids):
+            version = asked._cloud.open_fork.version
+            judged.extend((id(shared), version, one) for one in uuids)
+            return find(asked, shared, uuids)
+
+        with (
+            mock.patch.object(newcomers, 'MOST', 5),
+            mock.patch.object(
+                verdicts.Verdicts, '_find_passing', find_passing
+            ),
+        ):
+            standing = {host: [2] for host in 'abcd'}
+            found = self.spare(dict.fromkeys('abcd', 9), standing, 1)
+        self.assertEqual(5, found.may_come)
+        self.assertLess(8, len(judged))
+        self.assertEqual(len({*judged}), len(judged))
 
     def test_why_none_fits(self):
         found = self.spare({'a': 4, 'b': 2}, {}, 5)
