@@ -24,20 +24,19 @@ MOVES = int(os.environ.get('NOVA_EXT_SCHED_TEST_MOVES', '50'))
 #: Requests of a move, without those of looks while nova works.
 MOST = 12
 _UUID = re.compile('[0-9a-f-]{36}')
-_FLAVOR = {'memory_mb': 16, 'vcpu': 1}
 
 
 class ApplyBenchmark(test_osc_moves.ApplyTestCase):
     has_stopped = False
+    # Of 1,000 CPUs.
+    compute_driver = 'fake.FakeDriver'
 
     def setUp(self):
-        self.flags(initial_cpu_allocation_ratio=1000.0)
         super().setUp()
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
-        flavor = self.flavor(**_FLAVOR)
         # One is there.
         for _ in range(MOVES - 1):
-            self.boot(flavor=flavor, host='host1')
+            self.boot(host='host1')
 
     def count(self, plan, *arguments, status=0):
         """Apply a plan; return requests by kind, and the CPU they took."""

@@ -19,18 +19,22 @@ from tests import examined
 from tests.benchmarks import history
 from tests.benchmarks import mixed
 from tests.functional import saved
+from tests.long.test_compare_databases import GROWS
 
 TIMES = int(os.environ.get('NOVA_EXT_SCHED_TEST_HISTORY', '1'))
 HISTORY = history.History(10 * TIMES, 20 * TIMES, 20 * TIMES)
 #: Rows that a statement may examine in addition: the last migrations, of which
 #: plans read how long moves take; pages that are read ahead.
 SLACK = 2000
+#: nova reads all members that a server group ever had.
+MEMBERS = 'instance_group_member'
 COMMANDS = (
     ('explain', '--operation', 'live-migrate', '--server'),
     ('drain', 'copy0'),
     ('audit',),
     ('capacity',),
     ('mend',),
+    ('survive',),
     ('maintain', '--round', '1'),
 )
 
@@ -66,7 +70,8 @@ class HistoryMixin:
         server = next(
             uuid for uuid, kind in self.kinds.items() if kind == 'plain7'
         )
-        commands = [[*COMMANDS[0], server], *COMMANDS[1:]]
+        large = 'make-room', '--flavor', self.plain[-1], '--count', '9'
+        commands = [[*COMMANDS[0], server], *COMMANDS[1:], large]
         for engine in self.engines.values():
             history.analyze(engine)
         before = [self.measure(command) for command in commands]
@@ -78,8 +83,18 @@ class HistoryMixin:
             with self.subTest(command[0]):
                 again, more, taken = self.measure(command)
                 self.assertEqual(document, again)
-                self.assertEqual({}, examined.find_grown(rows, more, SLACK))
+                self.assertEqual({}, self.find_grown(rows, more))
                 self.assertLess(taken, 1.2 * cpu + 1)
+
+    def find_grown(self, rows, more):
+        """Return what examined more rows, but for what nova itself asks."""
+        known = GROWS if self.backend == 'postgresql' else ()
+        grown = examined.find_grown(rows, more, SLACK)
+        return {
+            key: numbers
+            for key, numbers in grown.items()
+            if key not in known and MEMBERS not in key[1]
+        }
 
 
 class HistoryMysqlBenchmark(HistoryMixin, mixed.MixedTestCase):
