@@ -26,8 +26,12 @@ HISTORY = history.History(10 * TIMES, 20 * TIMES, 20 * TIMES)
 #: Rows that a statement may examine in addition: the last migrations, of which
 #: plans read how long moves take; pages that are read ahead.
 SLACK = 2000
-#: nova reads all members that a server group ever had.
-MEMBERS = 'instance_group_member'
+#: nova reads all members that a server group ever had, and which of them are
+#: on hosts.
+MEMBERS = (
+    'instance_group_member',
+    'ORDER BY instances.created_at DESC, instances.id DESC',
+)
 COMMANDS = (
     ('explain', '--operation', 'live-migrate', '--server'),
     ('drain', 'copy0'),
@@ -93,7 +97,7 @@ class HistoryMixin:
         return {
             key: numbers
             for key, numbers in grown.items()
-            if key not in known and MEMBERS not in key[1]
+            if key not in known and not any(one in key[1] for one in MEMBERS)
         }
 
 
