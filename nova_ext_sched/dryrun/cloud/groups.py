@@ -46,8 +46,6 @@ def find_id(wanted: str, project: str | None) -> str:
 
 
 @api_db.context_manager.reader
-def _select_names(
-    context: typing.Any, is_meant: sa.ColumnElement[bool]
-) -> dict[str, str]:
+def _select_names(context: typing.Any, is_meant: typing.Any) -> dict[str, str]:
     query = sa.select(_GROUP.uuid, _GROUP.name).where(is_meant)
     return {uuid: name or '' for uuid, name in context.session.execute(query)}
