@@ -10,7 +10,6 @@ the type that its column has, and each JSON by the list of what it may have.
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -183,7 +182,7 @@ class _Loading:
         self.notes: list[str] = []
         self._add('', folder / 'api.sqlite', header, header.schema)
         # Where nova looks without a cell: for the hosts of a server group.
-        self._create(folder / _MAIN, header, tables.get_all('main'))
+        self._create(folder / _MAIN, header, 'main')
         for number, cell in enumerate(header.cells):
             file = folder / f'cell{number}.sqlite'
             if cell['uuid'] == objects.CellMapping.CELL0_UUID:
@@ -233,7 +232,7 @@ class _Loading:
         revision: str,
     ) -> None:
         """Make the tables of a cell or, without one, of the API."""
-        engine = self._create(file, header, tables.get_all(cell))
+        engine = self._create(file, header, cell)
         self._connections[cell] = engine.connect()
         _engines[cell] = engine
         database = migrations.CELL if cell else migrations.API
@@ -253,15 +252,15 @@ class _Loading:
 
     @staticmethod
     def _create(
-        file: pathlib.Path,
-        header: headers.Header,
-        made: Mapping[str, sa.Table],
+        file: pathlib.Path, header: headers.Header, cell: str
     ) -> sa.engine.Engine:
-        """Make a database with tables, unless it has them."""
+        """Make a database with the tables of a cell, unless it has them.
+
+        :param cell: empty for those of the API
+        """
         engine = sa.create_engine(f'sqlite:///{file}', future=True)
-        change.create_tables(
-            engine, made.values(), header.dialect, header.binary
-        )
+        made = tables.get_all(cell).values()
+        change.create_tables(engine, made, header.dialect, header.binary)
         return engine
 
     def take(self, record: typing.Any) -> None:

@@ -85,7 +85,7 @@ class LargestBenchmark(mixed.MixedTestCase):
 
     def maintain(self):
         document = self.measure('maintain', '--round', '1')
-        self.assertEqual(1, len(document['rounds']))
+        self.assertEqual(1, len(document['to_be_empty']))
 
     def survive(self):
         document = self.measure('survive')

@@ -160,16 +160,16 @@ class Snapshot(host_manager.HostManager):
         return self.open_fork
 
     @functools.cached_property
-    def nodes_by_server(self) -> dict[str, tuple[str, ...]]:
+    def nodes_by_server(self) -> dict[str, list[str]]:
         """The UUIDs of the compute nodes whose states have a server, by its.
 
         As they are without a fork.
         """
-        nodes: dict[str, tuple[str, ...]] = {}
-        for uuid, state in self.states.items():
-            for server in state.instances:
-                nodes[server] = (*nodes.get(server, ()), uuid)
-        return nodes
+        return grouping.by_key(
+            (server, uuid)
+            for uuid, state in self.states.items()
+            for server in state.instances
+        )
 
     def nodes_of(self, host: str) -> Sequence[str]:
         """Return the UUIDs of the compute nodes of a host's nova-compute."""
