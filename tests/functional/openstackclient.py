@@ -7,13 +7,16 @@ import io
 import json
 import logging
 import typing
+from unittest import mock
 
 import fixtures
 from openstackclient import shell
 from osc_lib import clientmanager
+from osc_lib import logs
 import yaml
 
 PROJECT = '6f70656e737461636b20342065766572'
+_OF_SERVICES = ('nova.', 'oslo_', 'placement.', 'stevedore.')
 
 
 class User(typing.NamedTuple):
@@ -28,6 +31,16 @@ ADMIN = User('admin', 'reader,member,admin', 'admin')
 MEMBER = User('member', 'reader,member', 'member')
 READER = User('reader', 'reader', 'reader')
 EXPIRED = ADMIN._replace(token=None)
+
+
+class _LogConfigurator(logs.LogConfigurator):
+    """Print no messages of nova, whose services run in this process too."""
+
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.console_logger.addFilter(
+            lambda record: not record.name.startswith(_OF_SERVICES)
+        )
 
 
 class OpenStackClient(fixtures.Fixture):
@@ -110,10 +123,11 @@ class OpenStackClient(fixtures.Fixture):
         app.stdout, app.stderr = io.StringIO(), io.StringIO()
         root = logging.getLogger()
         handlers, level = root.handlers[:], root.level
-        # nova, in the same process, misses cache drivers that it does not use.
-        logging.getLogger('stevedore.extension').setLevel(logging.CRITICAL)
         try:
-            with contextlib.redirect_stderr(app.stderr):
+            with (
+                contextlib.redirect_stderr(app.stderr),
+                mock.patch.object(logs, 'LogConfigurator', _LogConfigurator),
+            ):
                 status = app.run(['--os-cloud', 'functional', *arguments])
         finally:
             # The client sets up logging for a process of its own.
