@@ -576,7 +576,28 @@ class Providers:
 
     def get_tree(self, uuid: str) -> Collection[str]:
         """Return the providers of a host's tree, with its own."""
+        if 'trees' in vars(self):
+            return self.trees.get(uuid, frozenset())
         return self._ask(('in_tree', uuid)).keys()
+
+    def read_all(self, names: Iterable[str]) -> None:
+        """Read the trees and the free amounts of all hosts in a few questions.
+
+        Without it each host is asked about alone when its turn comes. So is a
+        provider that has nothing free of these classes.
+
+        :param names: names of resource classes
+        """
+        unread = set[str]().union(*self.trees.values()) - self._rooms.keys()
+        for name in names:
+            if not unread:
+                break
+            summaries = self.get_summaries(name)
+            self._rooms |= {
+                uuid: summaries[uuid]['resources']
+                for uuid in summaries.keys() & unread
+            }
+            unread -= summaries.keys()
 
     def get_consumer(self, uuid: str) -> _Body:
         """Return all allocations of a consumer, with its project and user."""

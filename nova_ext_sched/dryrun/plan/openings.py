@@ -38,6 +38,7 @@ from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import ledger
+from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import departures
@@ -207,6 +208,9 @@ class Openings:
             and state.host not in cloud.unmapped
         ]
         known = shared.requests | shared.refused
+        # All hosts are looked at, and the full ones are in no answer yet.
+        for form in shared.resources:
+            cloud.providers.read_all(query.get_unnumbered(form))
         return future.open(shared.resources, nodes, known)
 
     def list_roomiest(self, most: int) -> list[str]:

@@ -355,3 +355,37 @@ class CandidatesTestCase(testtools.TestCase):
             self.assertEqual(expected, found)
         url = '/resource_providers/disks/allocations'
         self.assertEqual(1, self.asked.count(url))
+
+    def test_all_hosts_are_read_at_once(self):
+        """What they say is what each says alone, in as few questions."""
+        self.build('abcd')
+        server, used = self.cloud.server, {'VCPU': 4}
+        server.add('nic', 'a', NET=9)
+        # d has nothing free of either class.
+        for host, more in ('b', {}), ('c', {}), ('d', {'MEMORY_MB': 4096}):
+            server.hold(f'on {host}', **{host: {**used, **more}})
+        uuids = 'a', 'b', 'c', 'd', 'nic'
+
+        def read(providers):
+            return {
+                uuid: (
+                    {*providers.get_tree(uuid)},
+                    {
+                        name: (one['capacity'], one['used'])
+                        for name, one in providers.get_room(uuid).items()
+                    },
+                )
+                for uuid in uuids[:4]
+            }
+
+        alone = read(placement.Providers(self.cloud.client))
+        del self.asked[:]
+        self.cloud.providers.read_all(['VCPU', 'MEMORY_MB'])
+        self.assertEqual(3, len(self.asked), self.asked)
+        self.assertEqual(alone, read(self.cloud.providers))
+        of_d = [one for one in self.asked[3:] if '/d/' not in one]
+        self.assertEqual([], of_d)
+        # No question twice.
+        del self.asked[:]
+        self.cloud.providers.read_all(['VCPU', 'MEMORY_MB'])
+        self.assertEqual([], self.asked)
