@@ -90,25 +90,38 @@ class Destinations:
         if like is None:
             return len(self._judge_unbarred(prepared.spec_obj, barred))
         requests, touched = like.shared.requests, self._verdicts.touched
+        able = requests.keys() - barred
+        failing = self._verdicts.find_failing(like.shared, touched & able)
+        # Servers are counted before any moves. An order that was made on the
+        # way would be wrong again in the next fork, for each host that one
+        # had moved to.
+        self._proposals.rank(like.shared, requests)
         if like.is_whole:
-            able = requests.keys() - barred
-            failing = self._verdicts.find_failing(like.shared, touched & able)
             return len(able - failing)
         spec_obj = self._own.run_request_filters(prepared)
         if spec_obj is None:
             return 0
-        unbarred = [one for one in requests if one not in barred]
-        checked = [one for one in unbarred if one in touched]
-        # For an estimate, it is enough to check the best untouched hosts.
-        fresh = (one for one in unbarred if one not in touched)
-        checked += itertools.islice(fresh, proposals.WEIGHED)
+        # What refuses all equivalent requests refuses this one. For an
+        # estimate, it is enough to ask the best others about this one.
+        remaining = [
+            one for one in requests if one in able and one not in failing
+        ]
+        checked = [
+            *itertools.islice(
+                filter(touched.__contains__, remaining), proposals.PROPOSED
+            ),
+            *itertools.islice(
+                itertools.filterfalse(touched.__contains__, remaining),
+                proposals.WEIGHED,
+            ),
+        ]
         offered = {
             uuid: self._verdicts.fit(requests[uuid]) for uuid in checked
         }
         passing = self._verdicts.filter(
             spec_obj, self._verdicts.read_states(spec_obj, offered)
         )
-        return len(passing) + len(unbarred) - len(checked)
+        return len(passing) + len(remaining) - len(checked)
 
     def estimate(self, prepared: movable.Movable, barred: Set[str]) -> int:
         """Estimate like :meth:`count`, without running any filter.

@@ -70,7 +70,7 @@ class Proposals:
             unbarred = (uuid for uuid in uuids if uuid not in barred)
             return self._offer(prepared, shared, requests, unbarred)
 
-        changed, ranked = self._split_touched(shared, requests, touched)
+        changed, ranked = self._split_touched(shared, requests)
         # Generators, so that each host is checked only when its turn comes: a
         # full provider may be shared by any number of hosts.
         best = offer(ranked)
@@ -119,39 +119,46 @@ class Proposals:
             for one in itertools.islice(order, PROPOSED)
         }
 
-    def _split_touched(
-        self,
-        shared: movable.Shared,
-        requests: Mapping[str, list[claims.Request]],
-        touched: Set[str],
-    ) -> tuple[list[str], Iterator[str]]:
-        """Split touched hosts into those that changed, and the others.
+    def rank(
+        self, shared: movable.Shared, requests: Mapping[str, object]
+    ) -> list[str]:
+        """Order all touched hosts by the weighers, if many have changed.
 
-        Changed ones changed since the last ordering. The weighers order all
-        touched hosts again only when many have changed.
-
-        :returns: UUIDs of the changed hosts, unsorted, and of the others, the
-            best first
+        :param requests: those that the hosts may satisfy, by UUID
+        :returns: UUIDs of touched hosts that changed since, unsorted
         """
-        versions, before = self._cloud.versions, shared.ranked
+        versions, touched = self._cloud.versions, self._said.touched
+        before = shared.ranked
         changed = [
             one
             for one in touched
             if before.get(one) != versions[one] and one in requests
         ]
-        if len(changed) > PROPOSED:
-            known = touched & requests.keys()
-            if len(changed) > len(known) // 5:
-                states = self._cloud.get_host_states_by_uuids(
-                    process.context(), known, shared.filtered
-                )
-                order = self._said.weigh(states, shared.filtered)
-                before = {one.uuid: versions[one.uuid] for one in order}
-                shared.ranked = before
-                changed = []
+        if len(changed) <= PROPOSED:
+            return changed
+        known = touched & requests.keys()
+        if len(changed) <= len(known) // 5:
+            return changed
+        states = self._cloud.get_host_states_by_uuids(
+            process.context(), known, shared.filtered
+        )
+        order = self._said.weigh(states, shared.filtered)
+        shared.ranked = {one.uuid: versions[one.uuid] for one in order}
+        return []
+
+    def _split_touched(
+        self, shared: movable.Shared, requests: Mapping[str, object]
+    ) -> tuple[list[str], Iterator[str]]:
+        """Split touched hosts into those that changed, and the others.
+
+        :returns: UUIDs of those that changed since the weighers ordered them,
+            unsorted, and of the others, the best first
+        """
+        changed = self.rank(shared, requests)
+        versions, touched = self._cloud.versions, self._said.touched
         return changed, (
             uuid
-            for uuid, version in before.items()
+            for uuid, version in shared.ranked.items()
             if versions.get(uuid) == version and uuid in touched
         )
 

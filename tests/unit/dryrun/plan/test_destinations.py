@@ -248,9 +248,10 @@ class AskedTestCase(DestinationsTestCase):
             {f'on {host}': {host} for host in hosts}
         )
         self.assertEqual('h000', self.drain([1], ['a', *hosts], 'part'))
-        # All for those that are alike, and of what is left for the last one.
-        most = 101 + 100 + 2 * proposals.WEIGHED + proposals.PROPOSED
-        self.assertLessEqual(len(self.small.filter.asked), most)
+        # All for those that are alike, as they are and as others arrive; the
+        # best for how many there are, before and then, and for the place.
+        some = proposals.WEIGHED + proposals.PROPOSED + proposals._AT_ONCE + 1
+        self.assertEqual(101 + 100 + some, len(self.small.filter.asked))
 
     def test_all_are_ordered_once(self):
         """Then those where servers came since, and the best of the others."""

@@ -10,6 +10,8 @@ from unittest import mock
 import ddt
 
 from nova_ext_sched.dryrun.plan import newcomers
+from nova_ext_sched.dryrun.plan import planner
+from nova_ext_sched.dryrun.plan import proposals
 from nova_ext_sched.dryrun.plan import verdicts
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
@@ -121,6 +123,33 @@ class SpareTestCase(small.TestCase):
         self.assertEqual(5, found.may_come)
         self.assertLess(8, len(judged))
         self.assertEqual(len({*judged}), len(judged))
+
+    def test_hosts_are_ordered_before_any_server_moves(self):
+        """An order made on the way would be none for the next failure."""
+        unordered = []
+        try_ = planner.try_
+
+        def note(places, leaving, movables, barred):
+            versions = places.cloud.versions
+            for prepared in movables.values():
+                shared = prepared.like.shared
+                unordered.append(
+                    sum(
+                        shared.ranked.get(one) != versions[one]
+                        for one in places.cloud.open_fork.all_touched
+                        if one in shared.requests
+                    )
+                )
+            return try_(places, leaving, movables, barred)
+
+        hosts = 'abcdefghijkl'
+        with (
+            mock.patch.object(proposals, 'PROPOSED', 4),
+            mock.patch.object(planner, 'try_', note),
+        ):
+            self.spare(dict.fromkeys(hosts, 2), {h: [2] * 3 for h in hosts}, 1)
+        self.assertLess(len(hosts), len(unordered))
+        self.assertLessEqual(max(unordered), 4)
 
     def test_why_none_fits(self):
         found = self.spare({'a': 4, 'b': 2}, {}, 5)
