@@ -454,8 +454,10 @@ def _select_counts(
     context: typing.Any, hosts: Collection[str] | None, project: str | None
 ) -> dict[str, int]:
     instances = models.Instance
+    # No index has the UUIDs and the hosts: MariaDB would take one of hosts for
+    # count(*), and read there what was deleted, too.
     query = (
-        sa.select(instances.host, sa.func.count())
+        sa.select(instances.host, sa.func.count(instances.uuid))
         .where(instances.deleted == 0, instances.host.is_not(None))
         .group_by(instances.host)
         .order_by(instances.host)
