@@ -106,14 +106,12 @@ class Destinations:
         remaining = [
             one for one in requests if one in able and one not in failing
         ]
+        changed = filter(touched.__contains__, remaining)
+        fresh = itertools.filterfalse(touched.__contains__, remaining)
+        most = proposals.count_at_once(prepared, like)
         checked = [
-            *itertools.islice(
-                filter(touched.__contains__, remaining), proposals.PROPOSED
-            ),
-            *itertools.islice(
-                itertools.filterfalse(touched.__contains__, remaining),
-                proposals.WEIGHED,
-            ),
+            *itertools.islice(changed, most),
+            *itertools.islice(fresh, proposals.WEIGHED),
         ]
         offered = {
             uuid: self._verdicts.fit(requests[uuid]) for uuid in checked

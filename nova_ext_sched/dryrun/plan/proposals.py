@@ -34,6 +34,13 @@ PROPOSED = 50
 _AT_ONCE = 10
 
 
+def count_at_once(prepared: movable.Movable, like: movable.Like) -> int:
+    """Return how many hosts a server is offered at a time."""
+    if like.is_whole:
+        return WEIGHED
+    return PROPOSED if prepared.spec_obj.instance_group else _AT_ONCE
+
+
 class Proposals:
     """The hosts that shared answers propose.
 
@@ -56,11 +63,7 @@ class Proposals:
         :returns: for each chunk, the allocation requests that fit, by the
             hosts' UUIDs
         """
-        shared, most = like.shared, _AT_ONCE
-        if like.is_whole:
-            most = WEIGHED
-        elif prepared.spec_obj.instance_group:
-            most = PROPOSED
+        shared, most = like.shared, count_at_once(prepared, like)
         requests = self.find_requests(shared, barred)
         touched = self._said.touched
 

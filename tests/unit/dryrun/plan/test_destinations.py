@@ -250,7 +250,7 @@ class AskedTestCase(DestinationsTestCase):
         self.assertEqual('h000', self.drain([1], ['a', *hosts], 'part'))
         # All for those that are alike, as they are and as others arrive; the
         # best for how many there are, before and then, and for the place.
-        some = proposals.WEIGHED + proposals.PROPOSED + proposals._AT_ONCE + 1
+        some = proposals.WEIGHED + 2 * proposals._AT_ONCE + 1
         self.assertEqual(101 + 100 + some, len(self.small.filter.asked))
 
     def test_all_are_ordered_once(self):
