@@ -32,6 +32,8 @@ MEMBERS = (
     'instance_group_member',
     'ORDER BY instances.created_at DESC, instances.id DESC',
 )
+#: What nova reads with them, where a server tells tables, not statements.
+OF_MEMBERS = 'nova_cell1', 'instance_system_metadata'
 COMMANDS = (
     ('explain', '--operation', 'live-migrate', '--server'),
     ('drain', 'copy0'),
@@ -91,13 +93,23 @@ class HistoryMixin:
                 self.assertLess(taken, 1.2 * cpu + 1)
 
     def find_grown(self, rows, more):
-        """Return what examined more rows, but for what nova itself asks."""
-        known = GROWS if self.backend == 'postgresql' else ()
+        """Return what examined more rows, but for what nova itself asks.
+
+        Beside deleted servers PostgreSQL reads the living ones by an index,
+        which it left unused when the table had no others: several times, but
+        never as many as there are deleted ones.
+        """
+        known = ()
+        if self.backend == 'postgresql':
+            known = *GROWS, OF_MEMBERS
+        deleted = HISTORY.deleted * sum(self.standing.values())
         grown = examined.find_grown(rows, more, SLACK)
         return {
-            key: numbers
-            for key, numbers in grown.items()
-            if key not in known and not any(one in key[1] for one in MEMBERS)
+            key: (before, after)
+            for key, (before, after) in grown.items()
+            if key not in known
+            and not any(one in key[1] for one in MEMBERS)
+            and (before or after > deleted)
         }
 
 
