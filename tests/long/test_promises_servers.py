@@ -144,7 +144,6 @@ class UnderWayRow(promises.CloudRow):
         # Others do not wait for it.
         self.flags(max_concurrent_live_migrations=2)
         self.may_end = threading.Event()
-        self.addCleanup(self.may_end.set)
         self.slow = set()
         migrate = fake.FakeDriver.live_migration
 
@@ -157,6 +156,8 @@ class UnderWayRow(promises.CloudRow):
         super().setUp()
 
     def build(self):
+        # Before nova-compute ends, which waits for it.
+        self.addCleanup(self.may_end.set)
         self.moving = self.boot(flavor=self.flavor(vcpu=4), az='nova:host1')
         self.boot_each_on('host1', 'host2', 'host3')
         self.slow.add(self.moving['id'])
