@@ -163,25 +163,6 @@ def _close_connections() -> None:
             kept.dispose()
 
 
-@contextlib.contextmanager
-def _interrupted_later() -> Iterator[None]:
-    """Put Ctrl-C off until the block ends.
-
-    What is raised while a process forks, in what Python calls before and
-    after, Python drops: the command would go on.
-    """
-    came: list[int] = []
-    before = signal.signal(
-        signal.SIGINT, lambda number, _: came.append(number)
-    )
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    for number in came[:1]:
-        signal.raise_signal(number)
-
-
 @dataclasses.dataclass
 class _Worker:
     """A job, seen by who started it.
@@ -217,17 +198,16 @@ class _Team:
             forking.BoundedSemaphore(REQUESTS),
             max(1, len(self.cloud.cells) // self.number),
         )
-        with _interrupted_later():
-            for _ in range(self.number):
-                here, there = forking.Pipe()
-                # Else one would see no end of another's.
-                others = [here, *(one.connection for one in self._workers)]
-                child = forking.Process(
-                    target=job.run, args=(there, others), daemon=True
-                )
-                child.start()
-                there.close()
-                self._workers.append(_Worker(child, here))
+        for _ in range(self.number):
+            here, there = forking.Pipe()
+            # Else one would see no end of another's.
+            others = [here, *(one.connection for one in self._workers)]
+            child = forking.Process(
+                target=job.run, args=(there, others), daemon=True
+            )
+            child.start()
+            there.close()
+            self._workers.append(_Worker(child, here))
         for worker in self._workers:
             self._go_on(worker)
 

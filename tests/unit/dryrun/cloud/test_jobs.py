@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
-import contextlib
 import multiprocessing
 import os
 import signal
@@ -79,24 +78,6 @@ class JobsTestCase(testtools.TestCase):
     def test_no_part(self):
         """Such as the failures of hosts without servers."""
         self.assertEqual({}, self.run_jobs(mock.Mock(), ''))
-
-    def test_interrupted_while_a_job_starts(self):
-        """Python drops what is raised while a process forks."""
-        fork = os.fork
-
-        def interrupted():
-            number = fork()
-            if number:
-                with contextlib.suppress(KeyboardInterrupt):
-                    signal.raise_signal(signal.SIGINT)
-            return number
-
-        before = signal.getsignal(signal.SIGINT)
-        with mock.patch.object(os, 'fork', interrupted):
-            self.assertRaises(
-                KeyboardInterrupt, self.run_jobs, lambda part, _: part
-            )
-        self.assertIs(before, signal.getsignal(signal.SIGINT))
 
     def test_each_part_once(self):
         def work(part, advance):
