@@ -75,12 +75,14 @@ class Stored(typing.NamedTuple):
         until conductor has created it, or None
     :ivar mapping: the nova CellMapping of its cell; None where it has none
     :ivar text: its RequestSpec; None where nova has none
+    :ivar is_grouped: whether it is a member of a server group, or nobody knows
     """
 
     uuid: str
     instance: typing.Any
     mapping: typing.Any
     text: str | None
+    is_grouped: bool = True
 
     @property
     def cell(self) -> str:
@@ -172,9 +174,14 @@ class Reader:
                 {**filters, 'uuid': wanted[start : start + PAGE]},
                 attrs,
             )
-            texts = _select_specs(self._ctxt, [one.uuid for one in instances])
+            uuids = [one.uuid for one in instances]
+            texts = _select_specs(self._ctxt, uuids)
+            grouped = _select_grouped(self._ctxt, uuids)
             for one in instances:
-                yield Stored(one.uuid, one, mapping, texts.get(one.uuid))
+                uuid = one.uuid
+                yield Stored(
+                    uuid, one, mapping, texts.get(uuid), uuid in grouped
+                )
 
     def find(self, uuid: str) -> Stored | None:
         """Return the stored rows of a server; None if nova has none.
@@ -248,16 +255,22 @@ class Reader:
 
     @contextlib.contextmanager
     def keeping(
-        self, cctxt: typing.Any, uuid: str, mapping: typing.Any
+        self,
+        cctxt: typing.Any,
+        uuid: str,
+        mapping: typing.Any,
+        is_grouped: bool = True,
     ) -> Iterator[None]:
         """Give nova's code the rows that were read already, for one server.
 
-        It asks for the server's cell, and where the members of its group are.
-        nova's own requests in the same process ask with other contexts.
+        It asks for the server's cell, for its group, and where the members of
+        that are. nova's own requests in the same process ask with other
+        contexts.
 
         :param cctxt: the nova RequestContext that the code is called with
         :param uuid: UUID of the server
         :param mapping: the nova CellMapping of its cell
+        :param is_grouped: see :class:`Stored`
         """
         set_up, mapped = utils.setup_instance_group, objects.InstanceMapping
         find, stored = mapped.get_by_instance_uuid, vars(mapped)[_FIND_MAPPING]
@@ -269,9 +282,11 @@ class Reader:
             return find(ctxt, wanted)
 
         def set_up_known(ctxt: typing.Any, spec_obj: typing.Any) -> None:
-            if ctxt is cctxt and spec_obj.instance_group is not None:
+            if ctxt is not cctxt:
+                set_up(ctxt, spec_obj)
+            elif spec_obj.instance_group is not None:
                 self._set_up_group(set_up, mapping.uuid, ctxt, spec_obj)
-            else:
+            elif is_grouped:
                 set_up(ctxt, spec_obj)
 
         utils.setup_instance_group = set_up_known
@@ -308,6 +323,14 @@ def _select_specs(
         specs.instance_uuid.in_(uuids)
     )
     return {uuid: text for uuid, text in context.session.execute(query)}
+
+
+@api_db.context_manager.reader
+def _select_grouped(context: typing.Any, uuids: Collection[str]) -> set[str]:
+    """Return the servers that are members of a server group."""
+    member = api_models.InstanceGroupMember.instance_uuid
+    query = sa.select(member).where(member.in_(uuids))
+    return set(context.session.execute(query).scalars())
 
 
 def _select_occupants(cctxt: typing.Any, host: str) -> list[str]:

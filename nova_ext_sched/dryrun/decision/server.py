@@ -79,6 +79,7 @@ class Server:
                 'request nova has stored.',
             )
         self._mapping, self._instance = stored.mapping, stored.instance
+        self._is_grouped = stored.is_grouped
         self.cell = stored.cell
         self.spec_obj = spec_obj or reader.load(stored)
         self.ctxt = process.context(self.spec_obj.project_id)
@@ -317,7 +318,9 @@ class Server:
             self.spec_obj.requested_destination = destination
         with (
             self._cloud.target_cell(self.ctxt, self._mapping) as cctxt,
-            self._reader.keeping(cctxt, self.uuid, self._mapping),
+            self._reader.keeping(
+                cctxt, self.uuid, self._mapping, self._is_grouped
+            ),
         ):
             # nova would compute it and save it.
             if 'is_bfv' not in self.spec_obj:

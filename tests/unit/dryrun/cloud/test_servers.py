@@ -33,13 +33,16 @@ class ReadTestCase(testtools.TestCase):
             mock.patch.object(servers, 'PAGE', 2),
             mock.patch.object(objects, 'InstanceList') as listed,
             mock.patch.object(servers, '_select_specs') as select,
+            mock.patch.object(servers, '_select_grouped') as select_grouped,
         ):
             select.return_value = {'a': 'text'}
+            select_grouped.return_value = {'b'}
             listed.get_uuids_by_host.return_value = ['c', 'a', 'b']
             listed.get_by_filters = get_by_filters
             found = [*servers.Reader(cloud, project='p').read_on('cell', 'h')]
         read = [(one.uuid, one.text) for one in found]
         self.assertEqual([('a', 'text'), ('b', None), ('c', None)], read)
+        self.assertEqual(['b'], [one.uuid for one in found if one.is_grouped])
         common = {'deleted': False, 'host': 'h', 'project_id': 'p'}
         expected = [{**common, 'uuid': ['a', 'b']}, {**common, 'uuid': ['c']}]
         self.assertEqual(expected, asked)
@@ -127,14 +130,14 @@ class GroupsTestCase(testtools.TestCase):
         if spec_obj.instance_group:
             spec_obj.instance_group.hosts = [f'h{len(self.asked)}']
 
-    def ask(self, uuid, group, cell=uuids.cell, ctxt=CCTXT):
+    def ask(self, uuid, group, cell=uuids.cell, ctxt=CCTXT, is_grouped=True):
         """Return where the members are, as conductor would find it."""
         spec_obj = objects.RequestSpec(instance_uuid=uuid)
         spec_obj.instance_group = group and objects.InstanceGroup(
             uuid=group, members=[uuids.one, uuids.two]
         )
         mapping = objects.CellMapping(uuid=cell)
-        with self.reader.keeping(CCTXT, uuid, mapping):
+        with self.reader.keeping(CCTXT, uuid, mapping, is_grouped):
             servers.utils.setup_instance_group(ctxt, spec_obj)
         return spec_obj.instance_group
 
@@ -159,6 +162,14 @@ class GroupsTestCase(testtools.TestCase):
         # A request of nova's in the same process.
         self.ask(uuids.one, uuids.group, ctxt=object())
         self.assertEqual(7, len(self.asked))
+
+    def test_one_of_no_group(self):
+        """nova need not look for its group; for that of a request it does."""
+        self.assertIsNone(self.ask(uuids.alone, None, is_grouped=False))
+        self.assertEqual([], self.asked)
+        self.ask(uuids.alone, None, ctxt=object(), is_grouped=False)
+        self.ask(uuids.left, uuids.group, is_grouped=False)
+        self.assertEqual([uuids.alone, uuids.left], self.asked)
 
     def test_the_cell_is_known(self):
         """nova-conductor looks for the cell of the server, and of no other."""
