@@ -30,6 +30,7 @@ from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import left_out
 from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
+from nova_ext_sched.dryrun.plan import ranking
 
 #: How nova moves a server.
 LIVE, COLD = plan_format.LIVE, plan_format.COLD
@@ -60,8 +61,7 @@ class Shared:
     :ivar resources: the queries to placement, nova ResourceRequests
     :ivar opened: allocation requests of vacated hosts, by UUID, whether or not
         there is room for them
-    :ivar ranked: by UUID of each touched host, the version of its state when
-        it was last ordered; the best host first
+    :ivar ranked: the touched hosts in the weighers' order
     :ivar passed: by UUID of each touched host, a key of its state when it last
         passed the filters
     :ivar counted: the touched hosts that were judged when hosts were counted
@@ -76,8 +76,8 @@ class Shared:
     opened: dict[str, list[claims.Request]] = dataclasses.field(
         default_factory=dict, init=False
     )
-    ranked: dict[str, int] = dataclasses.field(
-        default_factory=dict, init=False
+    ranked: ranking.Ranking = dataclasses.field(
+        default_factory=ranking.Ranking, init=False
     )
     passed: dict[str, object] = dataclasses.field(
         default_factory=dict, init=False

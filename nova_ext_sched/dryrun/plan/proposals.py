@@ -6,9 +6,10 @@ Say that the shared answer contains cmp-01 to cmp-99. Since then servers came
 to cmp-01 and cmp-02, and servers left cmp-03: these three and the best of
 cmp-04 to cmp-99 are proposed. When thousands of hosts have changed, the
 weighers order only those that changed since the last ordering; the others keep
-their order.
+their order (:mod:`.ranking`).
 """
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -73,16 +74,23 @@ class Proposals:
             unbarred = (uuid for uuid in uuids if uuid not in barred)
             return self._offer(prepared, shared, requests, unbarred)
 
-        changed, ranked = self._split_touched(shared, requests)
+        changed = self.rank(shared, requests)
         # Generators, so that each host is checked only when its turn comes: a
         # full provider may be shared by any number of hosts.
-        best = offer(ranked)
+        runs = [
+            offer(filter(requests.__contains__, run))
+            for run in shared.ranked.read(self._cloud.versions)
+        ]
         fresh = offer(uuid for uuid in requests if uuid not in touched)
-        first = dict(offer(changed)) | dict(itertools.islice(best, most))
+        first = dict(offer(changed))
+        # The best of all may be in any run, but hardly all of the best in one.
+        of_each = max(WEIGHED, 2 * most // max(1, len(runs)))
+        for best in runs:
+            first |= itertools.islice(best, min(most, of_each))
         if not like.is_whole:
             first = self._keep_best(shared, first)
         yield first | dict(itertools.islice(fresh, most))
-        rest = itertools.chain(best, fresh)
+        rest = itertools.chain(*runs, fresh)
         while more := dict(itertools.islice(rest, most)):
             yield more
 
@@ -125,45 +133,26 @@ class Proposals:
     def rank(
         self, shared: movable.Shared, requests: Mapping[str, object]
     ) -> list[str]:
-        """Order all touched hosts by the weighers, if many have changed.
+        """Order touched hosts by the weighers, if many have changed.
 
         :param requests: those that the hosts may satisfy, by UUID
         :returns: UUIDs of touched hosts that changed since, unsorted
         """
-        versions, touched = self._cloud.versions, self._said.touched
-        before = shared.ranked
-        changed = [
-            one
-            for one in touched
-            if before.get(one) != versions[one] and one in requests
-        ]
+        versions = self._cloud.versions
+        known = filter(requests.__contains__, self._said.touched)
+        changed = shared.ranked.find_changed(known, versions)
         if len(changed) <= PROPOSED:
             return changed
-        known = touched & requests.keys()
-        if len(changed) <= len(known) // 5:
-            return changed
-        states = self._cloud.get_host_states_by_uuids(
-            process.context(), known, shared.filtered
-        )
-        order = self._said.weigh(states, shared.filtered)
-        shared.ranked = {one.uuid: versions[one.uuid] for one in order}
+
+        def order(uuids: Collection[str]) -> Iterator[str]:
+            states = self._cloud.get_host_states_by_uuids(
+                process.context(), uuids, shared.filtered
+            )
+            for state in self._said.weigh(states, shared.filtered):
+                yield state.uuid
+
+        shared.ranked.add(changed, versions, order)
         return []
-
-    def _split_touched(
-        self, shared: movable.Shared, requests: Mapping[str, object]
-    ) -> tuple[list[str], Iterator[str]]:
-        """Split touched hosts into those that changed, and the others.
-
-        :returns: UUIDs of those that changed since the weighers ordered them,
-            unsorted, and of the others, the best first
-        """
-        changed = self.rank(shared, requests)
-        versions, touched = self._cloud.versions, self._said.touched
-        return changed, (
-            uuid
-            for uuid, version in shared.ranked.items()
-            if versions.get(uuid) == version and uuid in touched
-        )
 
     def find_requests(
         self, shared: movable.Shared, barred: Set[str]

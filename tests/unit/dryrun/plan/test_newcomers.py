@@ -133,13 +133,10 @@ class SpareTestCase(small.TestCase):
             versions = places.cloud.versions
             for prepared in movables.values():
                 shared = prepared.like.shared
-                unordered.append(
-                    sum(
-                        shared.ranked.get(one) != versions[one]
-                        for one in places.cloud.open_fork.all_touched
-                        if one in shared.requests
-                    )
-                )
+                touched = places.cloud.open_fork.all_touched
+                known = touched & shared.requests.keys()
+                changed = shared.ranked.find_changed(known, versions)
+                unordered.append(len(changed))
             return try_(places, leaving, movables, barred)
 
         hosts = 'abcdefghijkl'
