@@ -9,6 +9,8 @@ same to them. For migrations:
 a server                              what says how nova migrates it
 ====================================  =====================================
 equivalent to one that was prepared   that server's result
+of a group, with hints, or on a       nova-api's checks of an equivalent one,
+volume                                and the request that nova makes of it
 any other, such as each with a        nova-api's checks, and the request that
 Manila share, and each in a cell      nova makes
 whose shares could not be read
@@ -89,6 +91,19 @@ def _with_chosen(attrs: Sequence[str]) -> Sequence[str]:
     return [*dict.fromkeys((*attrs, *priority.attrs(), *left_out.attrs()))]
 
 
+class _Read(typing.NamedTuple):
+    """A server of a host, and what equivalent ones have in common.
+
+    :ivar key: equal for servers that nova-api's checks treat alike; None where
+        a result is shared with none
+    :ivar is_whole: whether these are prepared alike, too
+    """
+
+    stored: servers.Stored | None = None
+    key: object = None
+    is_whole: bool = False
+
+
 class _Migrations:
     """Prepares servers for migration, and reads those of a host together.
 
@@ -105,13 +120,14 @@ class _Migrations:
         self._places, self._cloud = places, places.cloud
         self._barred = barred
         self._prepared: dict[object, movable.Migration] = {}
+        # What is known of equivalent servers, by their key.
+        self._known: dict[object, movable.Known] = {}
         self._wanted = grouping.by_key(
             (one.host, one.server) for one in leaving
         )
         # The host that was read last.
         self._host: str | None = None
-        # Its servers by UUID, each with its key.
-        self._on: dict[str, tuple[servers.Stored, object]] = {}
+        self._on: dict[str, _Read] = {}
 
     def make(self, server: plans.Leaving) -> movable.Migration:
         """Prepare a server.
@@ -120,47 +136,45 @@ class _Migrations:
         """
         if server.host != self._host:
             self._host, self._on = server.host, dict(self._read(server.host))
-        stored, key = self._on.get(server.server, (None, None))
-        prepared = self._make(server, stored, key)
+        read = self._on.get(server.server, _Read())
+        prepared = self._make(server, read)
         prepared.priority = self._places.priorities.read(
-            prepared.spec_obj, stored and stored.instance
+            prepared.spec_obj, read.stored and read.stored.instance
         )
         return prepared
 
-    def _make(
-        self,
-        server: plans.Leaving,
-        stored: servers.Stored | None,
-        key: object,
-    ) -> movable.Migration:
-        """Prepare a server, if none is prepared with the same key.
-
-        :param key: as :meth:`_read` yielded; None if it was not read
-        """
+    def _make(self, server: plans.Leaving, read: _Read) -> movable.Migration:
+        """Prepare a server, if no equivalent one is prepared."""
+        stored, key = read.stored, read.key
         if stored and key in self._prepared:
             left_out.check(stored.instance)
             return self._prepared[key].for_like(stored.instance)
         prepared, key_of_request = movable.migrate(
-            self._places.reader, server.server, self._barred, stored
+            self._places.reader,
+            server.server,
+            self._barred,
+            stored,
+            self._known.get(key),
         )
+        if key is not None:
+            # Of two that are stored alike, the group of one may be deleted:
+            # its request is whole, the other's is not.
+            is_alike = key_of_request and not key_of_request.is_whole
+            self._known[key] = movable.Known(
+                prepared.method, key_of_request if is_alike else None
+            )
         prepared.like = self._places.answers.find(
             key_of_request, lambda: prepared.spec_obj.obj_clone()
         )
         if prepared.like and prepared.like.is_whole:
             # The shared request numbers its devices as the shared answer does.
             prepared.spec_obj = prepared.like.shared.spec_obj
-            if key is not None:
+            if read.is_whole:
                 self._prepared[key] = prepared
         return prepared
 
-    def _read(
-        self, host: str
-    ) -> Iterable[tuple[str, tuple[servers.Stored, object]]]:
-        """Yield the servers of a host by UUID, each with its key.
-
-        Servers with equal keys are prepared alike. The key is None for a
-        server whose result cannot be shared.
-        """
+    def _read(self, host: str) -> Iterable[tuple[str, _Read]]:
+        """Yield the servers of a host by UUID."""
         for cell in self._cloud.cells:
             if (
                 cell not in self._places.reader.shares
@@ -183,19 +197,21 @@ class _Migrations:
                 continue
             for stored in standing:
                 instance = stored.instance
-                key: object = None
+                read = _Read(stored)
                 like = stored.text and likeness.of_request(
                     cell, instance, stored.text
                 )
                 if (
                     like
-                    and like.is_whole
+                    and like.has_all
                     and not self._places.reader.has_share(cell, instance.uuid)
                 ):
                     states = (getattr(instance, name) for name in _STATES)
                     is_built = instance.launched_at is not None
-                    key = like.text, is_up, is_built, *states
-                yield instance.uuid, (stored, key)
+                    # One of a group may have the text of one of none.
+                    key = *like, is_up, is_built, *states
+                    read = _Read(stored, key, like.is_whole)
+                yield instance.uuid, read
 
     def _is_up(self, cell: str, host: str) -> bool:
         mapping = self._cloud.cells[cell]

@@ -339,11 +339,23 @@ class Evacuation(Movable):
         return future.evacuate(self.uuid, self.spec_obj, target, self.node)
 
 
+class Known(typing.NamedTuple):
+    """The common part of servers that nova-api's checks treat alike.
+
+    :ivar method: :data:`LIVE` or :data:`COLD`
+    :ivar key: the likeness of their requests; None where these may differ
+    """
+
+    method: str
+    key: likeness.Key | None
+
+
 def migrate(
     reader: servers.Reader,
     uuid: str,
     barred: Collection[str] = (),
     stored: servers.Stored | None = None,
+    known: Known | None = None,
 ) -> tuple[Migration, likeness.Key | None]:
     """Prepare a server for its migration.
 
@@ -366,6 +378,7 @@ def migrate(
     :param reader: reads servers
     :param barred: names of hosts that are no destinations
     :param stored: its stored rows, if they were read before
+    :param known: what is known of an equivalent server, if anything is
     :returns: the prepared server, and the likeness key of its request
     :raises admission.NotMovable: nova would refuse both, nova-compute is
         down, or the operator leaves the server out
@@ -375,7 +388,7 @@ def migrate(
     spec_obj = server.spec_obj
     with server.read() as (cctxt, instance):
         left_out.check(instance)
-        method = _find_method(cctxt, instance)
+        method = known.method if known else _find_method(cctxt, instance)
         why_cold = _find_why_cold(instance, method)
     prepared = Migration(reader.cloud, instance, method, spec_obj, why_cold)
     if method == LIVE:
@@ -384,6 +397,8 @@ def migrate(
         server.migrate()
     # A plan moves no server to the host where it is.
     spec_obj.ignore_hosts = [instance.host, *barred]
+    if known and known.key:
+        return prepared, known.key
     text = jsonutils.dumps(spec_obj.obj_to_primitive())
     return prepared, likeness.of_request((method, server.cell), instance, text)
 

@@ -135,3 +135,23 @@ class DrainTestCase(small.TestCase):
             self.small.drain(cloud, 'h1', 'h2')
         asked = [call.args[2].uuid for call in ask.call_args_list]
         self.assertEqual(['a', 'c'], asked)
+
+    def test_equivalent_servers_are_asked_about_once(self):
+        """Those of groups too, and each has its own group's destinations."""
+        with mock.patch.object(admission, 'ask') as ask:
+            found = self.small.drain(
+                'h1=9 a=1 b=1+g c=1+k d=1; h2=9 e=1+g; h3=9 f=1+k', 'h1'
+            )
+        asked = [call.args[2].uuid for call in ask.call_args_list]
+        self.assertEqual(['a', 'b'], sorted(asked))
+        moves = small.say(found.moves).split()
+        self.assertLessEqual({'b:h3', 'c:h2'}, {*moves})
+
+    def test_one_that_nova_refuses_speaks_for_none(self):
+        with mock.patch.object(
+            admission, 'ask', side_effect=admission.NotMovable('no')
+        ) as ask:
+            found = self.drain('a=1+g b=1+k')
+        self.assertEqual('a b', small.name(found.stuck))
+        asked = {call.args[2].uuid for call in ask.call_args_list}
+        self.assertEqual({'a', 'b'}, asked)
