@@ -9,3 +9,9 @@ import contextlib
 # transaction of oslo.db. keystone's environment has no nova.
 with contextlib.suppress(ImportError):
     import nova.tests.functional  # noqa: F401
+
+from tests import forks  # noqa: E402
+
+
+def load_tests(loader, tests, pattern):
+    return forks.gather(loader, __path__[0], pattern)

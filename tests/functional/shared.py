@@ -2,7 +2,9 @@
 
 """What nova and placement make anew for each test, made once for all.
 
-That is half of a functional test's time, and no test looks at it.
+That is half of a functional test's time, and no test looks at it. What their
+services import when they start is imported here, before tests are shared among
+forks (:mod:`tests.forks`).
 """
 
 import copy
@@ -10,8 +12,12 @@ import functools
 import gc
 
 import jsonschema
+import nova.api.openstack.compute  # noqa: F401
 from nova.compute import utils as compute_utils
+import nova.compute.manager  # noqa: F401
+import nova.conductor.manager  # noqa: F401
 from nova.scheduler.client import report
+import nova.scheduler.manager  # noqa: F401
 from nova.tests.fixtures import notifications
 from oslo_policy import policy
 from oslo_versionedobjects import base as objects_base
