@@ -2,7 +2,9 @@
 
 """A cloud of a test in a file, asked in a process of its own."""
 
+import functools
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -15,6 +17,10 @@ from tests.functional import explain
 
 # Not by its name: its package brings nova's tests, and with them eventlet.
 _CHILD = pathlib.Path(__file__).with_name('saved_child.py')
+
+#: The attribute ``together`` of classes that ask: one fork runs them all
+#: (:mod:`tests.forks`), so that what answers is started once.
+TOGETHER = 'saved'
 
 #: Keys of documents that differ between a cloud and its file.
 DIFFERENT = ('time', 'command', 'origin')
@@ -57,19 +63,48 @@ def ask(commands, weights=None):
 
     :param weights: of hosts, where nova's weigher of tests is on
     """
-    asked = {
+    question = {
+        'environ': {**os.environ},
+        'folder': os.getcwd(),
         'path': [one for one in sys.path if one],
         'weights': weights,
         'commands': commands,
     }
-    ended = subprocess.run(
+    child = _child()
+    try:
+        child.stdin.write(f'{json.dumps(question)}\n')
+        child.stdin.flush()
+        line = child.stdout.readline()
+    except BaseException:
+        # A later question must not get the answer to this one.
+        _end(child)
+        raise
+    if not line:
+        _end(child)
+        raise AssertionError('the process has ended')
+    answers, said = json.loads(line)
+    assert answers is not None, said
+    return [explain.Output(*one) for one in answers]
+
+
+@functools.cache
+def _child():
+    """Start what answers, once: it imports nova.
+
+    It ends with this process, when its standard input does.
+    """
+    return subprocess.Popen(
         [sys.executable, '-W', 'ignore', _CHILD],
-        input=json.dumps(asked),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
     )
-    assert ended.returncode == 0 and ended.stdout, ended.stderr
-    return [explain.Output(*one) for one in json.loads(ended.stdout)]
+
+
+def _end(child):
+    _child.cache_clear()
+    child.kill()
+    child.wait()
 
 
 def strip(document):

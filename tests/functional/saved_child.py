@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Asks a saved cloud, in a process that has no cloud.
+"""Asks saved clouds, in processes that have no cloud.
 
-Standard input has JSON: the file, the weights of hosts for nova's weigher of
-tests, more places of packages, and command lines. Standard output gets a
-list: status, output and errors of each. nova is imported once; each command
-is a fork, because a process can be of one cloud only.
+Each line of standard input is a question, in JSON: environment, folder, places
+of packages, the weights of hosts for nova's weigher of tests, and command
+lines. Each line of standard output is its answer: output, errors and status of
+each command, and what was written beside them. nova is imported once, for all
+questions. Each of them is a fork, because it changes its process; and each
+command is one of that, because a process can be of one cloud only.
 """
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -64,26 +67,66 @@ def _run(argv, write):
         json.dump([out.getvalue(), err.getvalue(), status], stream)
 
 
-def _fork(argv):
+def _fork(function, *args):
+    """Call a function in a fork; return what it writes to a descriptor."""
     read, write = os.pipe()
     if not (child := os.fork()):
         os.close(read)
-        _run(argv, write)
+        try:
+            function(*args, write)
+        except BaseException:
+            traceback.print_exc()
+        sys.stderr.flush()
         # The parent's threads and folders are not this one's.
-        from nova_ext_sched.saved import reading
-
-        for folder in reading._open:
-            folder.cleanup()
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as stream:
         text = stream.read()
     os.waitpid(child, 0)
-    return json.loads(text) if text else ['', 'no answer', 99]
+    return json.loads(text) if text else None
 
 
-def _import():
+def _run_command(argv, write):
+    _run(argv, write)
+    from nova_ext_sched.saved import reading
+
+    for folder in reading._open:
+        folder.cleanup()
+
+
+def _answer(asked, rest, write):
+    """Run the commands of a question.
+
+    :param rest: where packages are besides
+    :param write: the descriptor that gets the answers
+    """
+    os.environ.clear()
+    os.environ.update(asked['environ'])
+    os.chdir(asked['folder'])
+    # TMPDIR of the environment is looked at again.
+    tempfile.tempdir = None
+    # The next question is no command's input.
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    sys.path[:] = [*asked['path'], *rest]
+    with tempfile.TemporaryDirectory() as folder:
+        if asked['weights']:
+            _declare_weigher(folder)
+            _make_weigher(asked['weights'])
+        answers = [
+            _fork(_run_command, argv) or ['', 'no answer', 99]
+            for argv in asked['commands']
+        ]
+    with os.fdopen(write, 'w') as stream:
+        json.dump(answers, stream)
+
+
+def _import(path, rest):
     """Import what each command would."""
+    sys.path[:] = [*path, *rest]
+    from nova_ext_sched.dryrun.cloud import process
+
+    process.patch()
     from nova import objects
     from placement import deploy  # noqa: F401
     from placement.handlers import allocation_candidate  # noqa: F401
@@ -93,6 +136,9 @@ def _import():
     from nova_ext_sched.saved import reading  # noqa: F401
 
     objects.register_all()
+    lift_limits()
+    # A fork need not look through what it never changes.
+    gc.freeze()
 
 
 def lift_limits():
@@ -106,22 +152,24 @@ def lift_limits():
 
 
 def main():
-    asked = json.load(sys.stdin)
     results = os.fdopen(os.dup(1), 'w')
-    os.dup2(2, 1)
     # Not the folder of this file.
-    sys.path[:1] = asked['path']
-    from nova_ext_sched.dryrun.cloud import process
-
-    process.patch()
-    with tempfile.TemporaryDirectory() as folder:
-        if asked['weights']:
-            _declare_weigher(folder)
-            _make_weigher(asked['weights'])
-        _import()
-        lift_limits()
-        json.dump([_fork(argv) for argv in asked['commands']], results)
-    results.flush()
+    rest = sys.path[1:]
+    # What is said beside the answers; a command may write to either.
+    with tempfile.TemporaryFile('w+') as said:
+        for line in sys.stdin:
+            asked = json.loads(line)
+            if 'nova_ext_sched' not in sys.modules:
+                _import(asked['path'], rest)
+                os.dup2(said.fileno(), 1)
+                os.dup2(said.fileno(), 2)
+            answers = _fork(_answer, asked, rest)
+            said.seek(0)
+            json.dump([answers, said.read()], results)
+            results.write('\n')
+            results.flush()
+            said.seek(0)
+            said.truncate()
     os._exit(0)
 
 

@@ -90,6 +90,7 @@ class EqualMixin:
 
 
 class SavedTestCase(EqualMixin, base.CloudTestCase):
+    together = saved.TOGETHER
     weights = {'host1': 300, 'host2': 200, 'host3': 100}
     host_filters = ('IsolatedAggregatesFilter', 'AggregateInstanceTypeFilter')
     options = explain.OPTIONS

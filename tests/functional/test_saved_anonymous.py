@@ -20,6 +20,7 @@ from tests.functional import saved
 class PlantedTestCase(base.CloudTestCase):
     """Some hundred names and secrets, each looked for in the bytes."""
 
+    together = saved.TOGETHER
     hosts = ('alice-7.acme.example', 'BOB_NODE', '10.77.66.55')
     weights = dict.fromkeys(hosts, 1)
     options = explain.OPTIONS

@@ -78,6 +78,8 @@ def deep(levels):
 
 
 class StrangersTestCase(testtools.TestCase):
+    together = saved.TOGETHER
+
     def setUp(self):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
