@@ -4,6 +4,8 @@
 
 from concurrent import futures
 import json
+import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -155,6 +157,10 @@ class JobsTestCase(sharing.StorageMixin, base.CloudTestCase):
                 started.append(job)
             time.sleep(0.01)
         command.send_signal(signal.SIGINT)
+        # Nor before it has heard that: a stopped job cannot end yet.
+        while not all(map(_is_told_to_end, started)):
+            self.assertIsNone(command.poll())
+            time.sleep(0.01)
         for job in started:
             job.resume()
         _, err = command.communicate()
@@ -162,3 +168,10 @@ class JobsTestCase(sharing.StorageMixin, base.CloudTestCase):
         self.assertTrue(err.endswith('interrupted\n'), err)
         self.assertNotIn('Traceback', err)
         self.assertEqual([], [one for one in started if one.is_running()])
+
+
+def _is_told_to_end(job):
+    """Return whether SIGTERM waits for a process that is stopped."""
+    status = pathlib.Path(f'/proc/{job.pid}/status').read_text()
+    [pending] = re.findall(r'^ShdPnd:\s*(\w+)$', status, re.MULTILINE)
+    return bool(int(pending, 16) >> signal.SIGTERM - 1 & 1)
