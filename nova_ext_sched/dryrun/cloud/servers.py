@@ -56,6 +56,8 @@ OF_EVACUATIONS = ('info_cache', 'system_metadata')
 
 # nova's function by which conductor finds the cell of a server.
 _FIND_MAPPING = 'get_by_instance_uuid'
+# Of a server without a request spec nobody knows whether it has a group.
+_NO_SPEC = (None, True)
 
 # Fields that nova stores, and does not take from a stored request.
 _PER_REQUEST = (
@@ -174,14 +176,10 @@ class Reader:
                 {**filters, 'uuid': wanted[start : start + PAGE]},
                 attrs,
             )
-            uuids = [one.uuid for one in instances]
-            texts = _select_specs(self._ctxt, uuids)
-            grouped = _select_grouped(self._ctxt, uuids)
+            specs = _select_specs(self._ctxt, [one.uuid for one in instances])
             for one in instances:
-                uuid = one.uuid
-                yield Stored(
-                    uuid, one, mapping, texts.get(uuid), uuid in grouped
-                )
+                spec = specs.get(one.uuid, _NO_SPEC)
+                yield Stored(one.uuid, one, mapping, *spec)
 
     def find(self, uuid: str) -> Stored | None:
         """Return the stored rows of a server; None if nova has none.
@@ -206,8 +204,8 @@ class Reader:
                 instance = objects.Instance.get_by_uuid(
                     cctxt, uuid, expected_attrs=OF_MOVES
                 )
-        text = _select_specs(self._ctxt, [uuid]).get(uuid)
-        return Stored(uuid, instance, mapping, text)
+        spec = _select_specs(self._ctxt, [uuid]).get(uuid, _NO_SPEC)
+        return Stored(uuid, instance, mapping, *spec)
 
     def load(self, stored: Stored) -> typing.Any:
         """Return the nova RequestSpec of a server, as nova reads it.
@@ -316,21 +314,20 @@ class Reader:
 @api_db.context_manager.reader
 def _select_specs(
     context: typing.Any, uuids: Collection[str]
-) -> dict[str, str]:
-    """Return the stored text of each server that has a request spec."""
-    specs = api_models.RequestSpec
-    query = sa.select(specs.instance_uuid, specs.spec).where(
-        specs.instance_uuid.in_(uuids)
+) -> dict[str, tuple[str, bool]]:
+    """Return the request spec of each server that has one.
+
+    :returns: its stored text, and whether the server is a member of a group
+    """
+    specs = api_models.RequestSpec.__table__
+    members = api_models.InstanceGroupMember.__table__
+    column = specs.c.instance_uuid
+    joined = specs.outerjoin(members, members.c.instance_uuid == column)
+    query = sa.select(column, specs.c.spec, members.c.instance_uuid)
+    rows = context.session.execute(
+        query.select_from(joined).where(column.in_(uuids))
     )
-    return {uuid: text for uuid, text in context.session.execute(query)}
-
-
-@api_db.context_manager.reader
-def _select_grouped(context: typing.Any, uuids: Collection[str]) -> set[str]:
-    """Return the servers that are members of a server group."""
-    member = api_models.InstanceGroupMember.instance_uuid
-    query = sa.select(member).where(member.in_(uuids))
-    return set(context.session.execute(query).scalars())
+    return {uuid: (text, member is not None) for uuid, text, member in rows}
 
 
 def _select_occupants(cctxt: typing.Any, host: str) -> list[str]:

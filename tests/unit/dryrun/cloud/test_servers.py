@@ -33,10 +33,8 @@ class ReadTestCase(testtools.TestCase):
             mock.patch.object(servers, 'PAGE', 2),
             mock.patch.object(objects, 'InstanceList') as listed,
             mock.patch.object(servers, '_select_specs') as select,
-            mock.patch.object(servers, '_select_grouped') as select_grouped,
         ):
-            select.return_value = {'a': 'text'}
-            select_grouped.return_value = {'b'}
+            select.return_value = {'a': ('text', False), 'c': (None, False)}
             listed.get_uuids_by_host.return_value = ['c', 'a', 'b']
             listed.get_by_filters = get_by_filters
             found = [*servers.Reader(cloud, project='p').read_on('cell', 'h')]
