@@ -91,6 +91,13 @@ def _with_chosen(attrs: Sequence[str]) -> Sequence[str]:
     return [*dict.fromkeys((*attrs, *priority.attrs(), *left_out.attrs()))]
 
 
+def _is_checked_alike(
+    reader: servers.Reader, cell: str, uuid: str, key: likeness.Key
+) -> bool:
+    """Return whether what nova-api says holds for servers with one key."""
+    return key.has_all and not reader.has_share(cell, uuid)
+
+
 class _Read(typing.NamedTuple):
     """A server of a host, and what equivalent ones have in common.
 
@@ -201,10 +208,8 @@ class _Migrations:
                 like = stored.text and likeness.of_request(
                     cell, instance, stored.text
                 )
-                if (
-                    like
-                    and like.has_all
-                    and not self._places.reader.has_share(cell, instance.uuid)
+                if like and _is_checked_alike(
+                    self._places.reader, cell, instance.uuid, like
                 ):
                     states = (getattr(instance, name) for name in _STATES)
                     is_built = instance.launched_at is not None
@@ -314,10 +319,8 @@ class Evacuations:
         :raises admission.NotMovable: the server, or its host, is gone
         """
         shared_key: object = None
-        if (
-            key is not None
-            and key.has_all
-            and not self._places.reader.has_share(cell, instance.uuid)
+        if key is not None and _is_checked_alike(
+            self._places.reader, cell, instance.uuid, key
         ):
             service = (cell, instance.host) in self._cloud.services
             is_built = instance.launched_at is not None

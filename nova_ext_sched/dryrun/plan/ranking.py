@@ -43,7 +43,7 @@ class Ranking:
     def find_changed(
         self, uuids: Iterable[str], versions: Mapping[str, int]
     ) -> list[str]:
-        """Return the hosts that are in no run as they are now.
+        """Return the hosts that changed since they were ordered last.
 
         :param versions: the versions of all hosts that changed at all
         """
