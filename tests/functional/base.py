@@ -31,9 +31,12 @@ import sqlalchemy as sa
 
 from nova_ext_sched import conf
 from nova_ext_sched import filters
+from nova_ext_sched.dryrun.decision import advice
+from nova_ext_sched.dryrun.plan import stuck
 from nova_ext_sched.queries import sources
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from tests.functional import openstackclient
+from tests.functional import saved_child
 from tests.functional import shared  # noqa: F401
 
 CONF = nova.conf.CONF
@@ -92,6 +95,22 @@ class Plugin(fixtures.Fixture):
         config.config(group='nova_ext_sched', **self._options)
 
 
+class AllTries(fixtures.Fixture):
+    """Let commands try every act, until the fixture ends.
+
+    They try acts for a short time of their process. Here nova's services share
+    that process: on a busy machine they left it none.
+    """
+
+    def _setUp(self):
+        bounds = advice.DEFAULT
+        self.addCleanup(object.__setattr__, bounds, 'seconds', bounds.seconds)
+        for name in ('_SHARE', '_MOST_SECONDS'):
+            value = getattr(stuck, name)
+            self.useFixture(fixtures.MockPatchObject(stuck, name, value))
+        saved_child.lift_limits()
+
+
 class PluginMixin:
     """Load the package before the services of a nova test class start."""
 
@@ -113,7 +132,7 @@ class PluginMixin:
         # nova's base class starts the services.
         self._plugin = self.plugin(self.host_filters, **self.options)
         self._nova_api = sim_fixtures.NovaApi()
-        for fixture in (self._nova_api, self._plugin):
+        for fixture in (self._nova_api, self._plugin, AllTries()):
             fixture.setUp()
             self.addCleanup(fixture.cleanUp)
         super().setUp()

@@ -23,8 +23,6 @@ from nova_ext_sched.cmd import maintain
 from nova_ext_sched.cmd import make_room
 from nova_ext_sched.cmd import mend
 from nova_ext_sched.cmd import survive
-from nova_ext_sched.dryrun.decision import advice
-from nova_ext_sched.dryrun.plan import stuck
 from nova_ext_sched.saved import listed
 from nova_ext_sched.saved import providers
 from nova_ext_sched.saved import writing
@@ -32,7 +30,6 @@ from tests.functional import base
 from tests.functional import explain
 from tests.functional import keystone
 from tests.functional import saved
-from tests.functional import saved_child
 
 COMMANDS = {
     'audit': audit.Audit,
@@ -58,13 +55,6 @@ class EqualMixin:
         return file
 
     def call(self, commands):
-        seconds = advice.DEFAULT.seconds
-        self.addCleanup(object.__setattr__, advice.DEFAULT, 'seconds', seconds)
-        for name in ('_SHARE', '_MOST_SECONDS'):
-            self.useFixture(
-                fixtures.MockPatchObject(stuck, name, getattr(stuck, name))
-            )
-        saved_child.lift_limits()
         return [
             explain.call(COMMANDS[name], name, *args)
             for name, *args in commands

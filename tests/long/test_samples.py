@@ -7,7 +7,6 @@ import pathlib
 
 import fixtures
 
-from nova_ext_sched.dryrun.decision import advice
 from tests import samples
 from tests.functional import base
 from tests.functional import capacity
@@ -315,10 +314,6 @@ class ExplainTestCase(pages.PagesMixin, base.CloudTestCase):
         'cli/explain/migration.txt',
     )
     def test_the_page(self):
-        # A busy machine tries as many acts as any other.
-        bounds = advice.DEFAULT
-        self.addCleanup(object.__setattr__, bounds, 'seconds', bounds.seconds)
-        object.__setattr__(bounds, 'seconds', 60)
         self.flags(initial_cpu_allocation_ratio=1.0)
         self.isolate('windows', ['host5', 'host6', 'host7'], TRAIT)
         self.aggregate('gpu', ['host8'], metadata=RESERVED)
