@@ -401,7 +401,11 @@ class Maintenance:
             going = [one for one in remaining if one not in staying]
             if going and len(nodes) < len(self.cloud.states):
                 made, going = planner.try_(
-                    places, self._order(going, nodes), self._movables, nodes
+                    places,
+                    self._order(going, nodes),
+                    self._movables,
+                    nodes,
+                    counts_last=False,
                 )
                 moves += _go_on(moves, batches.number(made, self._movables))
             remaining = [*going, *staying]

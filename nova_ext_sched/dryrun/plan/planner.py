@@ -149,14 +149,19 @@ def try_(
     leaving: Sequence[plans.Leaving],
     movables: movable.Movables,
     barred: Set[str],
+    counts_last: bool = True,
 ) -> tuple[list[plans.Move], list[plans.Leaving]]:
     """Move servers in the open fork, in this order.
 
     :param barred: UUIDs of hosts that are no destinations
+    :param counts_last: whether to ask first, as :func:`plan` does, which hosts
+        take the last server: those that refuse it then are asked no more, so a
+        trial of what is planned asks it, too
     :returns: the moves, all of one batch, and servers that cannot be placed
     :raises placement.PlacementFailed: placement does not answer
     """
-    made = _Rounds(places, movables, barred).make(leaving)
+    rounds = _Rounds(places, movables, barred, counts_last=counts_last)
+    made = rounds.make(leaving)
     return made.moves, made.remaining
 
 
@@ -263,6 +268,7 @@ class _Rounds:
     :param may_stay: see :class:`Goal`
     :param advance: see :func:`plan`
     :param noted: notes where servers go; None where nobody asks
+    :param counts_last: whether to count the room of the last server
     """
 
     places: destinations.Destinations
@@ -273,6 +279,7 @@ class _Rounds:
     )
     advance: Callable[[], object] = lambda: None
     noted: crowding.Crowding | None = None
+    counts_last: bool = True
 
     def make(self, leaving: Sequence[plans.Leaving]) -> _Made:
         """Make the moves of servers, which are asked in this order.
@@ -280,7 +287,7 @@ class _Rounds:
         :raises placement.PlacementFailed: placement does not answer
         """
         made = _Made()
-        last = _find_last(leaving, self.movables)
+        last = _find_last(leaving, self.movables) if self.counts_last else ''
         must = [one for one in leaving if one.server not in self.may_stay]
         may = [one for one in leaving if one.server in self.may_stay]
         while moves := (
@@ -306,8 +313,7 @@ class _Rounds:
         """Move each server that must still leave and has a place now.
 
         :param made: gets the room of the last server
-        :param last: UUID of the server whose room is counted. Those that
-            refuse it then are asked no more, so a trial counts it too
+        :param last: UUID of the server whose room is counted; empty for none
         """
         moves = []
         for server in leaving:

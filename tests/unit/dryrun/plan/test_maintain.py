@@ -12,6 +12,7 @@ import ddt
 from nova import objects
 
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import maintain
 from tests.unit.dryrun.plan import small
 
@@ -98,6 +99,12 @@ class MaintainTestCase(small.TestCase):
             f'{one.on}:{one.stuck[0].cause}' for one in self.found.kept
         )
         self.assertEqual((rounds, kept), (found, causes))
+
+    def test_no_room_is_counted(self):
+        """To count it takes as long as several moves, and nobody is told."""
+        with mock.patch.object(destinations.Destinations, 'count') as count:
+            self.assertEqual('b a', self.plan('a=4 x=4; b=4'))
+        count.assert_not_called()
 
     def test_hosts_that_had_their_turn_take_first(self):
         """Else the weigher would prefer b, which has more memory."""
