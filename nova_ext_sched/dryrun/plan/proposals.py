@@ -4,9 +4,9 @@
 
 Say that the shared answer contains cmp-01 to cmp-99. Since then servers came
 to cmp-01 and cmp-02, and servers left cmp-03: these three and the best of
-cmp-04 to cmp-99 are proposed. When thousands of hosts have changed, the
-weighers order only those that changed since the last ordering; the others keep
-their order (:mod:`.ranking`).
+cmp-04 to cmp-99 are proposed. Once many hosts have changed, the weighers order
+only those that changed since the last ordering; the others keep their order
+(:mod:`.ranking`).
 """
 
 from collections.abc import Collection
@@ -33,6 +33,12 @@ WEIGHED = 4
 #: many.
 PROPOSED = 50
 _AT_ONCE = 10
+#: The most hosts that changed and are not ordered yet: each move weighs all of
+#: them. To order them costs as much as some moves.
+UNORDERED = 12
+#: The least number of hosts of a run that a server is offered: the best of all
+#: may be in any run, but hardly all of the best in one.
+_OF_EACH = 2
 
 
 def count_at_once(prepared: movable.Movable, like: movable.Like) -> int:
@@ -83,8 +89,7 @@ class Proposals:
         ]
         fresh = offer(uuid for uuid in requests if uuid not in touched)
         first = dict(offer(changed))
-        # The best of all may be in any run, but hardly all of the best in one.
-        of_each = max(WEIGHED, 2 * most // max(1, len(runs)))
+        of_each = max(_OF_EACH, 2 * most // max(1, len(runs)))
         for best in runs:
             first |= itertools.islice(best, min(most, of_each))
         if not like.is_whole:
@@ -141,7 +146,7 @@ class Proposals:
         versions = self._cloud.versions
         known = filter(requests.__contains__, self._said.touched)
         changed = shared.ranked.find_changed(known, versions)
-        if len(changed) <= PROPOSED:
+        if len(changed) <= UNORDERED:
             return changed
 
         def order(uuids: Collection[str]) -> Iterator[str]:

@@ -286,6 +286,25 @@ class AskedTestCase(DestinationsTestCase):
         number = proposals.WEIGHED + 2
         self.assertEqual(expected, self.drain([1] * number, ['a', *hosts]))
 
+    def test_few_hosts_are_weighed_for_a_move(self):
+        """However many changed: the best of each run, and the last few."""
+        hosts = [f'h{number:03}' for number in range(100)]
+        weighed = []
+
+        def change(cloud):
+            weigh = cloud.get_weighed_hosts
+            cloud.get_weighed_hosts = lambda states, spec: (
+                weighed.append(len(states)) or weigh(states, spec)
+            )
+            for number, host in enumerate(hosts):
+                cloud.states[host].free_ram_mb = 9000 - number
+
+        self.small.change = change
+        self.drain([1] * 60, ['a', *hosts])
+        # For all that are alike; 52 changed when four runs became one.
+        most = proposals.UNORDERED + 3 * proposals.WEIGHED
+        self.assertEqual([100, 52], [one for one in weighed if one > most])
+
     @ddt.data('part', 'group')
     def test_its_own_question_decides(self, kind):
         """Of each host that its filters leave, the best first."""
