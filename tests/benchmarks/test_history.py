@@ -72,7 +72,9 @@ class HistoryMixin:
 
     def test_commands(self):
         self.engines = dict(self.processes.engines)
-        del self.engines['placement']
+        # Placement has no history; but without statistics of all that was
+        # written at once, MariaDB may take half a second for a request.
+        history.analyze(self.engines.pop('placement'))
         server = next(
             uuid for uuid, kind in self.kinds.items() if kind == 'plain7'
         )

@@ -141,7 +141,7 @@ class SpareTestCase(small.TestCase):
 
         hosts = 'abcdefghijkl'
         with (
-            mock.patch.object(proposals, 'PROPOSED', 4),
+            mock.patch.object(proposals, 'UNORDERED', 4),
             mock.patch.object(planner, 'try_', note),
         ):
             self.spare(dict.fromkeys(hosts, 2), {h: [2] * 3 for h in hosts}, 1)
