@@ -33,11 +33,11 @@ WEIGHED = 4
 #: many.
 PROPOSED = 50
 _AT_ONCE = 10
-#: The most hosts that changed and are not ordered yet: each move weighs all of
-#: them. To order them costs as much as some moves.
+#: The most hosts that stay unordered after they changed. Each move weighs all
+#: of these, so they are few; to order them after each move would cost more.
 UNORDERED = 12
-#: The least number of hosts of a run that a server is offered: the best of all
-#: may be in any run, but hardly all of the best in one.
+# The fewest hosts of each run that a server is offered: the best of all may be
+# in any run, but hardly all of the best in one.
 _OF_EACH = 2
 
 

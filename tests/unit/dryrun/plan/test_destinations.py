@@ -203,6 +203,14 @@ class WhereTestCase(DestinationsTestCase):
             self.assertIn('2 are excluded by the request', stuck.said)
 
 
+def _note_weighed(cloud, numbers):
+    """Append how many hosts a cloud's weighers order, each time they do."""
+    weigh = cloud.get_weighed_hosts
+    cloud.get_weighed_hosts = lambda states, spec: (
+        numbers.append(len(states)) or weigh(states, spec)
+    )
+
+
 @ddt.ddt
 class AskedTestCase(DestinationsTestCase):
     """How little is asked, whichever way."""
@@ -258,14 +266,11 @@ class AskedTestCase(DestinationsTestCase):
         hosts = [f'h{number:03}' for number in range(100)]
         weighed = []
 
-        def count(cloud):
-            weigh = cloud.get_weighed_hosts
-            cloud.get_weighed_hosts = lambda states, spec: (
-                weighed.append(len(states)) or weigh(states, spec)
-            )
+        def change(cloud):
+            _note_weighed(cloud, weighed)
             cloud.under_way = {f'on {host}': {host} for host in hosts}
 
-        self.small.change = count
+        self.small.change = change
         # Of equal hosts the one that took a server stays the best.
         expected = 'h000' * 4 + 'h001' * 4
         self.assertEqual(expected, self.drain([1] * 8, ['a', *hosts]))
@@ -292,10 +297,7 @@ class AskedTestCase(DestinationsTestCase):
         weighed = []
 
         def change(cloud):
-            weigh = cloud.get_weighed_hosts
-            cloud.get_weighed_hosts = lambda states, spec: (
-                weighed.append(len(states)) or weigh(states, spec)
-            )
+            _note_weighed(cloud, weighed)
             for number, host in enumerate(hosts):
                 cloud.states[host].free_ram_mb = 9000 - number
 
