@@ -85,7 +85,9 @@ def select(
 
 
 _instance = models.Instance.__table__.c
-_LIVING = sa.select(_instance.uuid).where(_instance.deleted == 0)
+_LIVING = servers.of_living(
+    sa.select(_instance.uuid).where(_instance.deleted == 0)
+)
 
 
 def select_all(session: typing.Any) -> list[RunningMigration]:

@@ -371,7 +371,9 @@ def read_standing(
     query = sa.select(
         server.uuid, server.host, server.vm_state, server.task_state
     ).where(server.deleted == 0)
-    if hosts is not None:
+    if hosts is None:
+        query = servers.of_living(query)
+    else:
         query = query.where(server.host.is_(None) | server.host.in_(hosts))
     standing = {
         uuid: Standing(*rest) for uuid, *rest in session.execute(query)

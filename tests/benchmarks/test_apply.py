@@ -28,10 +28,12 @@ _UUID = re.compile('[0-9a-f-]{36}')
 
 class ApplyBenchmark(test_osc_moves.ApplyTestCase):
     has_stopped = False
-    # Of 1,000 CPUs.
     compute_driver = 'fake.FakeDriver'
 
     def setUp(self):
+        # Each server has one of them.
+        cpus = 'nova.virt.fake.FakeDriver.vcpus'
+        self.useFixture(fixtures.MonkeyPatch(cpus, MOVES))
         super().setUp()
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         # One is there.

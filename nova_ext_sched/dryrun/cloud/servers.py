@@ -27,6 +27,7 @@ from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.queries import reservation
+from nova_ext_sched.queries import servers as queries
 
 # Servers that are read at once: it bounds the memory, whatever a host holds.
 PAGE = 500
@@ -437,7 +438,9 @@ def select_sizes(
         sa.func.coalesce(instance.memory_mb, 0),
         disk,
     ).where(instance.deleted == 0, instance.host.is_not(None))
-    if hosts is not None:
+    if hosts is None:
+        query = queries.of_living(query)
+    else:
         query = query.where(instance.host.in_(hosts))
     query = query.order_by(instance.host, instance.id)
     return [Size(*row) for row in context.session.execute(query)]
@@ -465,7 +468,7 @@ def _select_flavors(context: typing.Any) -> dict[int, int]:
         .where(instances.deleted == 0, instances.host.is_not(None))
         .group_by(instances.instance_type_id)
     )
-    rows = context.session.execute(query)
+    rows = context.session.execute(queries.of_living(query))
     return {flavor: number for flavor, number in rows if flavor is not None}
 
 
@@ -474,15 +477,15 @@ def _select_counts(
     context: typing.Any, hosts: Collection[str] | None, project: str | None
 ) -> dict[str, int]:
     instances = models.Instance
-    # No index has the UUIDs and the hosts: MariaDB would take one of hosts for
-    # count(*), and read there what was deleted, too.
     query = (
-        sa.select(instances.host, sa.func.count(instances.uuid))
+        sa.select(instances.host, sa.func.count())
         .where(instances.deleted == 0, instances.host.is_not(None))
         .group_by(instances.host)
         .order_by(instances.host)
     )
-    if project is not None:
+    if project is None:
+        query = queries.of_living(query)
+    else:
         query = query.where(instances.project_id == project)
     return {
         host: count

@@ -13,7 +13,11 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 import testtools
 
+from nova_ext_sched.dryrun.cloud import servers as cloud_servers
+from nova_ext_sched.queries import licences
 from nova_ext_sched.queries import servers
+from nova_ext_sched.queries import under_way
+from nova_ext_sched.saved import rows
 from tests import databases
 
 objects.register_all()
@@ -323,3 +327,51 @@ class SelectsMixin:
 
 class SQLiteTestCase(SelectsMixin, testtools.TestCase):
     backend = 'sqlite'
+
+
+class OfLivingTestCase(testtools.TestCase):
+    def test_index_of_nova(self):
+        """MySQL refuses a statement with an index that is not there."""
+        [found] = [
+            [column.name for column in index.columns]
+            for index in models.Instance.__table__.indexes
+            if index.name in servers._BY_LIVING
+        ]
+        self.assertEqual('deleted', found[0])
+
+    def test_statements_about_a_whole_cell(self):
+        """MySQL is told the index; the others choose by themselves."""
+        database = self.useFixture(databases.Database('sqlite'))
+        engine = database.replace(main_db.context_manager)
+        used = models.Instance.__table__, models.Migration.__table__
+        models.BASE.metadata.create_all(engine, tables=used)
+        ctxt = context.get_admin_context()
+        asked = []
+
+        @sa.event.listens_for(engine, 'before_execute')
+        def note(connection, query, *_):
+            if isinstance(query, sa.sql.Select):
+                asked.append(query)
+
+        with orm.Session(engine) as session:
+            under_way.select_all(session)
+            rows.read_standing(session, None)
+            values = {'os_types': ['windows'], 'flavors': [1]}
+            session.execute(licences._HOSTS, values)
+        cloud_servers.select_sizes(ctxt)
+        cloud_servers._select_flavors(ctxt)
+        cloud_servers._select_counts(ctxt, None, None)
+        self.assertEqual(6, len(asked))
+        # Those of some hosts or one project have a better one.
+        cloud_servers.select_sizes(ctxt, ['h1'])
+        cloud_servers._select_counts(ctxt, None, 'project')
+        for name, told in (
+            ('mysql', [True] * 6 + [False] * 2),
+            ('mariadb', [True] * 6 + [False] * 2),
+            ('postgresql', [False] * 8),
+            ('sqlite', [False] * 8),
+        ):
+            dialect = sa.engine.make_url(f'{name}://').get_dialect()()
+            texts = [str(query.compile(dialect=dialect)) for query in asked]
+            found = [servers._BY_LIVING in text for text in texts]
+            self.assertEqual(told, found, name)
