@@ -237,6 +237,22 @@ def _read_image(
         raise _unread(where, exc) from None
 
 
+def remember(
+    ctxt: typing.Any,
+    request_spec: typing.Any,
+    instance: typing.Any,
+    bdms: typing.Any,
+) -> None:
+    """Keep rows that were read already for :func:`restore`.
+
+    :param instance: the server's nova Instance
+    :param bdms: its nova BlockDeviceMappingList
+    :raises exception.RequestRefused: nova does not know its volume
+    """
+    running = request_state.of(request_spec).running
+    running.server = _find_root(ctxt, instance, bdms)
+
+
 def _read_server(
     ctxt: typing.Any, request_spec: typing.Any
 ) -> tuple[typing.Any, typing.Any]:
@@ -275,12 +291,19 @@ def _read_in_cell(
 ) -> tuple[typing.Any, typing.Any]:
     instance = objects.Instance.get_by_uuid(target, server, expected_attrs=[])
     bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(target, server)
+    return _find_root(target, instance, bdms)
+
+
+def _find_root(
+    ctxt: typing.Any, instance: typing.Any, bdms: typing.Any
+) -> tuple[typing.Any, typing.Any]:
     root = bdms.root_bdm()
-    if not compute_utils.is_volume_backed_instance(target, instance, bdms):
+    if not compute_utils.is_volume_backed_instance(ctxt, instance, bdms):
         return instance, None
     if root is None:
         raise exception.RequestRefused(
-            f'nova does not know the volume that server {server} boots from'
+            'nova does not know the volume that server '
+            f'{instance.uuid} boots from'
         )
     return instance, root
 

@@ -90,7 +90,7 @@ def execute(
 
 
 def of_living(query: sa.sql.Select) -> sa.sql.Select:
-    """Let MySQL find all servers of a cell that live by nova's own index.
+    """Name to MySQL nova's index by which it finds all servers that live.
 
     By its estimates it would read the whole table or an index of hosts, with
     all servers that were deleted and never archived.

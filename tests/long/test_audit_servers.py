@@ -134,8 +134,7 @@ class JudgedServersTestCase(audits.AuditTestCase):
         stored = [
             one
             for cell, hosts in reader.count().items()
-            for host in hosts
-            for one in reader.read_on(cell, host, attrs=[])
+            for one in reader.read_on(cell, [*hosts], attrs=[])
         ]
         self.assertEqual({*uuids}, {one.uuid for one in stored})
         for one in stored:

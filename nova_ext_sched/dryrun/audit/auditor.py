@@ -7,7 +7,10 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 import functools
+import itertools
 import typing
 
 from nova_ext_sched import exception
@@ -101,12 +104,11 @@ class Auditor:
         """
         for cell in self._counts if of_cells is None else of_cells:
             try:
-                for host in self._counts[cell]:
-                    for standing in self._judge_host(cell, host):
-                        self.totals.add(standing)
-                        if standing.violated:
-                            yield standing
-                        advance()
+                for standing in self._judge_hosts(cell, self._counts[cell]):
+                    self.totals.add(standing)
+                    if standing.violated:
+                        yield standing
+                    advance()
             except cells.CellFailed:
                 continue
 
@@ -151,12 +153,14 @@ class Auditor:
 
         :param wanted: for each, the UUID of its cell, its host and its UUID
         """
-        by_host = grouping.by_key(
-            ((cell, host), uuid) for cell, host, uuid in wanted
+        by_cell = grouping.by_key(
+            (cell, (host, uuid)) for cell, host, uuid in wanted
         )
-        for (cell, host), uuids in by_host.items():
+        for cell, of_cell in by_cell.items():
+            counts = collections.Counter(host for host, _ in of_cell)
+            uuids = {uuid for _, uuid in of_cell}
             try:
-                for standing in self._judge_host(cell, host, uuids):
+                for standing in self._judge_hosts(cell, counts, uuids):
                     if standing.violated:
                         yield standing
             except cells.CellFailed:
@@ -177,39 +181,54 @@ class Auditor:
             if kept is not None:
                 self.totals.lacking, self.totals.kept = kept
 
-    def _judge_host(
-        self, cell: str, host: str, wanted: Collection[str] | None = None
+    def _judge_hosts(
+        self,
+        cell: str,
+        counts: Mapping[str, int],
+        wanted: Collection[str] | None = None,
     ) -> Iterator[policies.Standing]:
-        """Yield the servers of one host, without those gone meanwhile.
+        """Yield the servers of hosts, without those gone meanwhile.
 
+        :param counts: how many to judge there are about, by host
         :param wanted: UUIDs of the only ones; None for all
         """
-        unknown: dict[str, policies.Standing] = {}
-        for standing in self._read(cell, host, wanted):
-            standing.violated = list(self.policies.judge(standing))
-            if len(standing.policies) < len(standing.violated):
-                unknown[standing.uuid] = standing
-            else:
-                yield standing
-        deleted = gone.find(self.cloud, unknown.keys())
-        yield from (unknown[uuid] for uuid in unknown if uuid not in deleted)
+        for hosts in servers.in_pages(counts):
+            unknown: dict[str, policies.Standing] = {}
+            for standing in self._read(cell, hosts, wanted):
+                standing.violated = list(self.policies.judge(standing))
+                if len(standing.policies) < len(standing.violated):
+                    unknown[standing.uuid] = standing
+                else:
+                    yield standing
+            deleted = gone.find(self.cloud, unknown.keys())
+            yield from (
+                unknown[uuid] for uuid in unknown if uuid not in deleted
+            )
 
     def _read(
-        self, cell: str, host: str, wanted: Collection[str] | None = None
+        self, cell: str, hosts: Sequence[str], wanted: Collection[str] | None
     ) -> Iterator[policies.Standing]:
-        """Yield the servers of one host, each with its request.
+        """Yield the servers of hosts, each with its request.
 
         :raises cells.CellFailed: the database stops answering
         """
-        on_host = self._reader.list_on(cell, host)
-        there = [uuid for uuid in on_host if wanted is None or uuid in wanted]
-        for stored in self._reader.read_on(cell, host, there, ['flavor']):
+        on_hosts = self._reader.list_on(cell, hosts)
+        there = [
+            uuid
+            for uuid in itertools.chain(*on_hosts.values())
+            if wanted is None or uuid in wanted
+        ]
+        for stored in self._reader.read_on(
+            cell, hosts, there, ['flavor'], with_disks=True
+        ):
+            # Where it is now: it may have moved since.
+            host = stored.instance.host
             # A HostState as HostManager makes it, but without a compute node,
             # because a host without nova-compute may still hold servers.
             state = self.cloud.host_state_cls(host, host, cell)
             state.aggregates = self.cloud.aggregates_of(host)
-            state.instances = dict.fromkeys(on_host)
-            state.instances.pop(stored.uuid)
+            state.instances = dict.fromkeys(on_hosts.get(host, ()))
+            state.instances.pop(stored.uuid, None)
             yield policies.Standing(
                 stored.uuid,
                 stored.instance.display_name or '',

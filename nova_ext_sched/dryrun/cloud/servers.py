@@ -5,11 +5,14 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
 import functools
+import itertools
 import typing
 
 from nova import exception as nova_exception
@@ -79,6 +82,7 @@ class Stored(typing.NamedTuple):
     :ivar mapping: the nova CellMapping of its cell; None where it has none
     :ivar text: its RequestSpec; None where nova has none
     :ivar is_grouped: whether it is a member of a server group, or nobody knows
+    :ivar disks: its nova BlockDeviceMappingList; None where it was not read
     """
 
     uuid: str
@@ -86,6 +90,7 @@ class Stored(typing.NamedTuple):
     mapping: typing.Any
     text: str | None
     is_grouped: bool = True
+    disks: typing.Any = None
 
     @property
     def cell(self) -> str:
@@ -140,36 +145,38 @@ class Reader:
         """
         return self.cloud.ask_cells(_select_counts, self.hosts, self.project)
 
-    def list_on(self, cell: str, host: str) -> list[str]:
-        """Return the UUIDs of the servers of one host, of all projects.
+    def list_on(self, cell: str, hosts: Iterable[str]) -> dict[str, list[str]]:
+        """Return the UUIDs of the servers of hosts, of all projects, by host.
 
-        :param cell: the UUID of its cell
+        :param cell: the UUID of their cell
         :raises cells.CellFailed: the database stops answering
         """
-        found: list[str] = self.cloud.ask_cell(
-            self.cloud.cells[cell], _select_occupants, host
+        found: dict[str, list[str]] = self.cloud.ask_cell(
+            self.cloud.cells[cell], _select_occupants, [*hosts]
         )
         return found
 
     def read_on(
         self,
         cell: str,
-        host: str,
+        hosts: Sequence[str],
         wanted: Sequence[str] | None = None,
         attrs: Sequence[str] = OF_MOVES,
+        with_disks: bool = False,
     ) -> Iterator[Stored]:
-        """Yield the stored rows of the servers of one host.
+        """Yield the stored rows of the servers of hosts, of each together.
 
         :param wanted: UUIDs of the only ones; None for all
         :param attrs: attributes to read of each Instance at once
+        :param with_disks: read the disks of those without an image
         :raises cells.CellFailed: the database stops answering
         """
         mapping = self.cloud.cells[cell]
-        filters = {'deleted': False, 'host': host}
+        filters = {'deleted': False, 'host': [*hosts]}
         if self.project is not None:
             filters['project_id'] = self.project
         if wanted is None:
-            wanted = self.list_on(cell, host)
+            wanted = [*itertools.chain(*self.list_on(cell, hosts).values())]
         for start in range(0, len(wanted), PAGE):
             instances = self.cloud.ask_cell(
                 mapping,
@@ -178,9 +185,22 @@ class Reader:
                 attrs,
             )
             specs = _select_specs(self._ctxt, [one.uuid for one in instances])
+            disks = self._read_disks(mapping, instances) if with_disks else {}
             for one in instances:
-                spec = specs.get(one.uuid, _NO_SPEC)
+                spec = *specs.get(one.uuid, _NO_SPEC), disks.get(one.uuid)
                 yield Stored(one.uuid, one, mapping, *spec)
+
+    def _read_disks(
+        self, mapping: typing.Any, instances: typing.Any
+    ) -> dict[str, typing.Any]:
+        """Return the disks of those without an image, by their UUID."""
+        wanted = [one.uuid for one in instances if not one.image_ref]
+        if not wanted:
+            return {}
+        found: dict[str, typing.Any] = self.cloud.ask_cell(
+            mapping, _select_disks, wanted
+        )
+        return found
 
     def find(self, uuid: str) -> Stored | None:
         """Return the stored rows of a server; None if nova has none.
@@ -331,8 +351,28 @@ def _select_specs(
     return {uuid: (text, member is not None) for uuid, text, member in rows}
 
 
-def _select_occupants(cctxt: typing.Any, host: str) -> list[str]:
-    return sorted(objects.InstanceList.get_uuids_by_host(cctxt, host))
+def in_pages(counts: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield hosts whose servers are read at once: :data:`PAGE`, or one host's.
+
+    :param counts: the number of servers by host
+    """
+    page: list[str] = []
+    number = 0
+    for host, count in counts.items():
+        if page and number + count > PAGE:
+            yield page
+            page, number = [], 0
+        page.append(host)
+        number += count
+    if page:
+        yield page
+
+
+def _select_occupants(
+    cctxt: typing.Any, hosts: list[str]
+) -> dict[str, list[str]]:
+    found = objects.InstanceList.get_uuids_by_hosts(cctxt, hosts)
+    return {host: sorted(found.get(host, ())) for host in hosts}
 
 
 def _select_instances(
@@ -342,9 +382,13 @@ def _select_instances(
         cctxt,
         filters,
         expected_attrs=attrs,
-        sort_keys=['uuid'],
-        sort_dirs=['asc'],
+        sort_keys=['host', 'uuid'],
+        sort_dirs=['asc', 'asc'],
     )
+
+
+def _select_disks(cctxt: typing.Any, uuids: Collection[str]) -> typing.Any:
+    return objects.BlockDeviceMappingList.bdms_by_instance_uuid(cctxt, uuids)
 
 
 def find_id(

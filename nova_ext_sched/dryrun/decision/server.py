@@ -79,7 +79,7 @@ class Server:
                 'request nova has stored.',
             )
         self._mapping, self._instance = stored.mapping, stored.instance
-        self._is_grouped = stored.is_grouped
+        self._is_grouped, self._disks = stored.is_grouped, stored.disks
         self.cell = stored.cell
         self.spec_obj = spec_obj or reader.load(stored)
         self.ctxt = process.context(self.spec_obj.project_id)
@@ -153,6 +153,10 @@ class Server:
         )
         image = running_image.image_id(spec_obj)
         if image is not None and image != instance.image_ref:
+            if self._disks is not None:
+                running_image.remember(
+                    self.ctxt, spec_obj, instance, self._disks
+                )
             running_image.restore(self.ctxt, spec_obj)
         if (
             reservation.rules().prefixes

@@ -383,7 +383,7 @@ class Trials:
         host = self.cloud.nodes[node]
         return [
             one
-            for one in self._reader.read_on(host.cell_uuid, host.host)
+            for one in self._reader.read_on(host.cell_uuid, [host.host])
             if one.text is not None and one.instance.node == host.node
         ]
 

@@ -192,7 +192,7 @@ class _Migrations:
                 standing = [
                     *self._places.reader.read_on(
                         cell,
-                        host,
+                        [host],
                         self._wanted[host],
                         _with_chosen(servers.OF_MOVES),
                     )
@@ -243,7 +243,7 @@ class Evacuations:
         :raises cells.CellFailed: the database stops answering
         """
         for stored in self._places.reader.read_on(
-            cell, host, attrs=_with_chosen(servers.OF_EVACUATIONS)
+            cell, [host], attrs=_with_chosen(servers.OF_EVACUATIONS)
         ):
             self._stored[stored.uuid] = stored
             yield stored

@@ -48,7 +48,7 @@ class AuditorTestCase(testtools.TestCase):
         self.read = []
         silent = {n: why for n, why in cells.items() if isinstance(why, str)}
 
-        def read(cell, host, wanted):
+        def read(cell, hosts, wanted):
             for one in cells[cell]:
                 if wanted is not None and one.uuid not in wanted:
                     continue
@@ -171,10 +171,12 @@ class RequestTestCase(testtools.TestCase):
         cloud.host_state_cls = lambda *_: types.SimpleNamespace()
         reader, stored = mock.Mock(), []
         for uuid, name in (('a', 'web'), ('b', None)):
-            one = types.SimpleNamespace(display_name=name, project_id='p')
+            one = types.SimpleNamespace(
+                display_name=name, project_id='p', host='h'
+            )
             known = uuid, one, objects.CellMapping(), text
             stored.append(servers.Stored(*known))
-        reader.list_on.return_value = ['a', 'b']
+        reader.list_on.return_value = {'h': ['a', 'b'], 'other': ['c']}
         reader.read_on.return_value = stored
         with (
             mock.patch.object(servers, 'Reader', return_value=reader),
@@ -183,7 +185,8 @@ class RequestTestCase(testtools.TestCase):
         ):
             made.return_value.configure_mock(spec_obj='spec')
             made.configure_mock(**problems)
-            return [*auditor.Auditor(cloud)._read('cell', 'h')]
+            hosts = ['h', 'other']
+            return [*auditor.Auditor(cloud)._read('cell', hosts, None)]
 
     def test_servers(self):
         first, second = self.read()

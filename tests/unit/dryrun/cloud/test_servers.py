@@ -19,6 +19,9 @@ objects.register_all()
 CCTXT = object()
 
 
+IMAGES = {'a': 'image', 'b': '', 'c': 'image'}
+
+
 class ReadTestCase(testtools.TestCase):
     def test_pages(self):
         cloud = mock.Mock(cells={'cell': objects.CellMapping()})
@@ -27,7 +30,10 @@ class ReadTestCase(testtools.TestCase):
 
         def get_by_filters(ctxt, filters, **_):
             asked.append(filters)
-            return [types.SimpleNamespace(uuid=one) for one in filters['uuid']]
+            return [
+                types.SimpleNamespace(uuid=one, image_ref=IMAGES[one])
+                for one in filters['uuid']
+            ]
 
         with (
             mock.patch.object(servers, 'PAGE', 2),
@@ -35,15 +41,39 @@ class ReadTestCase(testtools.TestCase):
             mock.patch.object(servers, '_select_specs') as select,
         ):
             select.return_value = {'a': ('text', False), 'c': (None, False)}
-            listed.get_uuids_by_host.return_value = ['c', 'a', 'b']
+            on = {'h': ['b', 'a'], 'i': ['c']}
+            listed.get_uuids_by_hosts.return_value = on
             listed.get_by_filters = get_by_filters
-            found = [*servers.Reader(cloud, project='p').read_on('cell', 'h')]
+            reader = servers.Reader(cloud, project='p')
+            found = [*reader.read_on('cell', ['h', 'i', 'j'])]
+            with mock.patch.object(objects, 'BlockDeviceMappingList') as bdms:
+                bdms.bdms_by_instance_uuid.side_effect = [{'b': 'disks of b'}]
+                again = [
+                    *reader.read_on('cell', ['h', 'i', 'j'], with_disks=True)
+                ]
         read = [(one.uuid, one.text) for one in found]
         self.assertEqual([('a', 'text'), ('b', None), ('c', None)], read)
         self.assertEqual(['b'], [one.uuid for one in found if one.is_grouped])
-        common = {'deleted': False, 'host': 'h', 'project_id': 'p'}
+        common = {'deleted': False, 'host': [*'hij'], 'project_id': 'p'}
         expected = [{**common, 'uuid': ['a', 'b']}, {**common, 'uuid': ['c']}]
-        self.assertEqual(expected, asked)
+        self.assertEqual(expected * 2, asked)
+        self.assertEqual({None}, {one.disks for one in found})
+        # Those of servers without an image are read, of a page at once.
+        bdms.bdms_by_instance_uuid.assert_called_once_with(None, ['b'])
+        read = [one.disks for one in again]
+        self.assertEqual([None, 'disks of b', None], read)
+
+    def test_hosts_of_a_page(self):
+        for counts, pages in (
+            ({}, []),
+            ({'a': 9}, ['a']),
+            ({'a': 3, 'b': 2, 'c': 1}, ['ab', 'c']),
+            ({'a': 4, 'b': 2, 'c': 3}, ['a', 'bc']),
+            ({'a': 1, 'b': 6, 'c': 1}, ['a', 'b', 'c']),
+        ):
+            with mock.patch.object(servers, 'PAGE', 5):
+                found = [''.join(page) for page in servers.in_pages(counts)]
+            self.assertEqual(pages, found)
 
 
 class LoadTestCase(testtools.TestCase):

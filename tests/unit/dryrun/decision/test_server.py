@@ -62,6 +62,7 @@ class ServerTestCase(testtools.TestCase):
             image=base.image(uuids.image),
             pci_requests=objects.InstancePCIRequests(requests=[]),
             **dict.fromkeys(('force_hosts', 'force_nodes'), ['old']),
+            instance_uuid=uuids.server,
             **dict.fromkeys(absent),
         )
         # What nova does not store.
@@ -178,6 +179,32 @@ class StayTestCase(ServerTestCase):
         self.instance.image_ref = uuids.other
         server = self.stay()
         self.restore.assert_called_once_with(server.ctxt, self.spec)
+
+    def test_disks_that_were_read_are_not_read_again(self):
+        """One that boots from a volume; Cinder alone is asked."""
+        self.instance.image_ref = ''
+        root = objects.BlockDeviceMapping(
+            boot_index=0,
+            source_type='volume',
+            destination_type='volume',
+            volume_id=uuids.volume,
+            image_id=None,
+        )
+        disks = objects.BlockDeviceMappingList(objects=[root])
+        stored = self.find(uuids.server)._replace(disks=disks)
+        server = explain_server.Server(self.reader, uuids.server, stored)
+        metadata = {'image_id': uuids.rebuilt}
+        with mock.patch('nova.volume.cinder.API') as cinder:
+            get = cinder.return_value.get
+            get.return_value = {'volume_image_metadata': metadata}
+            server.stay()
+        get.assert_called_once_with(mock.ANY, uuids.volume)
+        self.assertEqual(uuids.rebuilt, server.spec_obj.image.id)
+        # nova has no root disk of it.
+        root.boot_index = 1
+        server = explain_server.Server(self.reader, uuids.server, stored)
+        refused = self.assertRaises(exception.RequestRefused, server.stay)
+        self.assertIn(uuids.server, str(refused))
 
     def test_keys_of_the_image_are_read_once(self):
         self.config.config(

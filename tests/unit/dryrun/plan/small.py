@@ -362,8 +362,8 @@ class Small(fixtures.Fixture):
     def _list(self, hosts):
         return [u for u, one in self.servers.items() if one.host in hosts]
 
-    def _read_on(self, _, cell, host, wanted=None, attrs=()):
-        return [self._store(uuid) for uuid in wanted or self._list([host])]
+    def _read_on(self, _, cell, hosts, wanted=None, attrs=()):
+        return [self._store(uuid) for uuid in wanted or self._list(hosts)]
 
     def _store(self, uuid):
         text = jsonutils.dumps(self.make_spec(uuid).obj_to_primitive())
