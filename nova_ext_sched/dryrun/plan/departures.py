@@ -132,8 +132,13 @@ class _Migrations:
         self._wanted = grouping.by_key(
             (one.host, one.server) for one in leaving
         )
-        # The host that was read last.
-        self._host: str | None = None
+        counts = {host: len(uuids) for host, uuids in self._wanted.items()}
+        # Hosts are read together.
+        self._page_of = {
+            host: page for page in servers.in_pages(counts) for host in page
+        }
+        # The hosts that were read last, and their servers.
+        self._page: list[str] = []
         self._on: dict[str, _Read] = {}
 
     def make(self, server: plans.Leaving) -> movable.Migration:
@@ -141,8 +146,9 @@ class _Migrations:
 
         :raises admission.NotMovable: nova would not move it
         """
-        if server.host != self._host:
-            self._host, self._on = server.host, dict(self._read(server.host))
+        if server.host not in self._page:
+            self._page = self._page_of[server.host]
+            self._on = dict(self._read(self._page))
         read = self._on.get(server.server, _Read())
         prepared = self._make(server, read)
         prepared.priority = self._places.priorities.read(
@@ -180,24 +186,25 @@ class _Migrations:
                 self._prepared[key] = prepared
         return prepared
 
-    def _read(self, host: str) -> Iterable[tuple[str, _Read]]:
-        """Yield the servers of a host by UUID."""
-        for cell in self._cloud.cells:
+    def _read(self, hosts: Iterable[str]) -> Iterator[tuple[str, _Read]]:
+        """Yield the servers of hosts by UUID."""
+        for cell, there in self._list_by_cell(hosts).items():
             if (
                 cell not in self._places.reader.shares
                 or cell in self._cloud.silent_cells
             ):
                 continue
+            wanted = [uuid for host in there for uuid in self._wanted[host]]
             try:
                 standing = [
                     *self._places.reader.read_on(
-                        cell,
-                        [host],
-                        self._wanted[host],
-                        _with_chosen(servers.OF_MOVES),
+                        cell, there, wanted, _with_chosen(servers.OF_MOVES)
                     )
                 ]
-                is_up = bool(standing) and self._is_up(cell, host)
+                up = {
+                    host: self._is_up(cell, host)
+                    for host in {one.instance.host for one in standing}
+                }
             except cells.CellFailed:
                 # Its servers are then prepared one by one, and each reports
                 # the failure.
@@ -214,9 +221,24 @@ class _Migrations:
                     states = (getattr(instance, name) for name in _STATES)
                     is_built = instance.launched_at is not None
                     # One of a group may have the text of one of none.
-                    key = *like, is_up, is_built, *states
+                    key = *like, up[instance.host], is_built, *states
                     read = _Read(stored, key, like.is_whole)
                 yield instance.uuid, read
+
+    def _list_by_cell(self, hosts: Iterable[str]) -> dict[str, list[str]]:
+        """Return hosts by the UUID of their cell.
+
+        One without a compute node may be in any.
+        """
+        nodes = self._cloud.nodes
+        return grouping.by_key(
+            (cell, host)
+            for host in hosts
+            for cell in {
+                nodes[uuid].cell_uuid for uuid in self._cloud.nodes_of(host)
+            }
+            or self._cloud.cells
+        )
 
     def _is_up(self, cell: str, host: str) -> bool:
         mapping = self._cloud.cells[cell]
