@@ -45,6 +45,10 @@ _MOST_REQUESTS = 10_000
 # placement several seconds of CPU; each cell asks for the same flavors.
 _MOST_PACKED = 64 * 2**20
 
+# Hosts whose trees are asked for one by one. An answer with those of thousands
+# of hosts takes as long as some dozens of these.
+_ALONE = 40
+
 _CONSUMER_TYPE_VERSION = '1.38'
 
 _ALLOCATIONS = '/allocations/'
@@ -355,6 +359,8 @@ class Providers:
         self._packed: cachetools.LRUCache[tuple[str, ...], bytes] = (
             cachetools.LRUCache(_MOST_PACKED, getsizeof=len)
         )
+        # Hosts whose trees were asked for.
+        self._asked_alone: set[str] = set()
         # Capacity and use of each provider in any answer, by UUID.
         self._rooms: dict[str, dict[str, dict[str, typing.Any]]] = {}
 
@@ -567,7 +573,7 @@ class Providers:
     def trees(self) -> dict[str, set[str]]:
         """The providers of each host by its UUID, itself among them.
 
-        One question for all hosts, where :meth:`get_tree` asks for each.
+        One question for all hosts, where :meth:`get_tree` asks for one.
         """
         trees = collections.defaultdict[str, set[str]](set)
         for uuid, root in self._ask().items():
@@ -575,10 +581,15 @@ class Providers:
         return trees
 
     def get_tree(self, uuid: str) -> Collection[str]:
-        """Return the providers of a host's tree, with its own."""
-        if 'trees' in vars(self):
-            return self.trees.get(uuid, frozenset())
-        return self._ask(('in_tree', uuid)).keys()
+        """Return the providers of a host's tree, with its own.
+
+        One host after the other is asked about, and after some all at once.
+        """
+        if 'trees' not in vars(self):
+            self._asked_alone.add(uuid)
+            if len(self._asked_alone) <= _ALONE:
+                return self._ask(('in_tree', uuid)).keys()
+        return self.trees.get(uuid, frozenset())
 
     def read_all(self, names: Iterable[str]) -> None:
         """Read the trees and the free amounts of all hosts in a few questions.

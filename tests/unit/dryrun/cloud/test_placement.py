@@ -238,6 +238,18 @@ class ProvidersTestCase(testtools.TestCase):
         # n1 is within r1.
         self.assertEqual({'r2'}, self.providers.roots(('required', 'T')))
 
+    def test_trees_of_many_hosts_are_read_at_once(self):
+        expected = {'r1': {'r1', 'n1'}, 'r2': {'r2'}, 'r3': {'r3', 'n3'}}
+        with mock.patch.object(placement, '_ALONE', 2):
+            # Those that were asked about before are known.
+            for host in ('r1', 'r2', 'r1', 'r2', 'r3', 's'):
+                found = self.providers.get_tree(host)
+                self.assertEqual(expected.get(host, {'s'}), {*found})
+        self.assertEqual(
+            ['in_tree=r1', 'in_tree=r2', ''],
+            [url.partition('?')[2] for url in self.server.asked],
+        )
+
     def test_sharing_provider_without_an_aggregate(self):
         self.server.members['s'].remove('s')
         self.assertEqual({}, self.providers.served)
