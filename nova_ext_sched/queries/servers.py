@@ -42,7 +42,7 @@ ENDED = (
 )
 REVERTED = 'reverted'
 
-# nova.db.main.models has it since nova 14.
+# nova's first migration makes it (8f2f1571d55b_initial_version).
 _BY_LIVING = 'FORCE INDEX (instances_deleted_created_at_idx)'
 
 # What a server without a host has to do where it does not get one.

@@ -164,15 +164,20 @@ class AuditorTestCase(testtools.TestCase):
 class RequestTestCase(testtools.TestCase):
     """What each server is judged by; tests/long reads real ones."""
 
-    def read(self, text='text', **problems):
-        """Return the servers of a host, a among them, with its problems."""
+    def read(self, text='text', moved_to='h', **problems):
+        """Return the servers of a host, a among them, with its problems.
+
+        :param moved_to: where b is since the host was read
+        """
         cloud = mock.Mock()
         cloud.aggregates_of.return_value = [AGGREGATE]
-        cloud.host_state_cls = lambda *_: types.SimpleNamespace()
+        cloud.host_state_cls = lambda host, *_: types.SimpleNamespace(
+            host=host
+        )
         reader, stored = mock.Mock(), []
-        for uuid, name in (('a', 'web'), ('b', None)):
+        for uuid, name, host in (('a', 'web', 'h'), ('b', None, moved_to)):
             one = types.SimpleNamespace(
-                display_name=name, project_id='p', host='h'
+                display_name=name, project_id='p', host=host
             )
             known = uuid, one, objects.CellMapping(), text
             stored.append(servers.Stored(*known))
@@ -196,6 +201,13 @@ class RequestTestCase(testtools.TestCase):
             # Beside the others of its host, as if it were placed there now.
             self.assertEqual({other}, {*one.host_state.instances})
         self.assertEqual([AGGREGATE], first.host_state.aggregates)
+
+    def test_one_that_moves_meanwhile(self):
+        """It is judged where it is, of which nothing may be known yet."""
+        for host, beside in ('other', {'c'}), ('a third one', set()):
+            _, moved = self.read(moved_to=host)
+            self.assertEqual(host, moved.host)
+            self.assertEqual(beside, {*moved.host_state.instances})
 
     @ddt.data(
         ({'text': None},
