@@ -2,6 +2,9 @@
 
 """A cloud of 300 hosts and 6,000 servers in a file, and asked again.
 
+Every look and plan command is asked live and from the file. On SQLite and,
+where a server answers, on MySQL or MariaDB.
+
 NOVA_EXT_SCHED_TEST_HOSTS sets how many hosts there are.
 """
 
@@ -13,10 +16,21 @@ import fixtures
 
 from tests.benchmarks import mixed
 from tests.benchmarks import process
+from tests.benchmarks import test_mixed
 from tests.functional import saved
 
 
-class SavedBenchmark(mixed.MixedTestCase):
+class SavedMixin:
+    """Asks a file of a cloud what the cloud itself is asked.
+
+    :cvar backend: the kind of server that the cloud's databases are on
+    """
+
+    backend = None
+
+    def _start_processes(self):
+        return super()._start_processes(self.backend)
+
     def test_save_and_ask(self):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         path = folder / 'cloud.json.gz'
@@ -37,6 +51,11 @@ class SavedBenchmark(mixed.MixedTestCase):
             ['explain', '--server', server, '--operation', 'live-migrate'],
             ['drain', 'copy0'],
             ['audit'],
+            ['capacity'],
+            ['mend', '--policy', 'isolation', *test_mixed.ISOLATED],
+            ['survive'],
+            ['maintain', '--round', '1'],
+            ['make-room', '--flavor', self.plain[-1], '--count', '9'],
         ):
             argv += ['-f', 'json']
             live = self.processes.run(*argv)
@@ -45,9 +64,22 @@ class SavedBenchmark(mixed.MixedTestCase):
                 f'\n{argv[0]}: {live}\nfrom the file: {again}',
                 file=sys.stderr,
             )
-            self.assertEqual(live.status, again.status, again.err)
-            self.assertEqual(
-                *(saved.strip(json.loads(one.out)) for one in (live, again))
-            )
+            with self.subTest(argv[0]):
+                self.assertIn(live.status, (0, 3), live.err)
+                self.assertEqual(live.status, again.status, again.err)
+                self.assertEqual(
+                    *(
+                        saved.strip(json.loads(one.out))
+                        for one in (live, again)
+                    )
+                )
             if argv[0] == 'explain':
                 self.assertLess(again.cpu, live.cpu + 5 * self.hosts / 300)
+
+
+class SavedSqliteBenchmark(SavedMixin, mixed.MixedTestCase):
+    backend = 'sqlite'
+
+
+class SavedMysqlBenchmark(SavedMixin, mixed.MixedTestCase):
+    backend = 'mysql'
