@@ -315,7 +315,11 @@ def _set_hosts(
 
 def fold(text: str) -> str:
     """Return a text as MySQL's utf8_general_ci compares it."""
-    bare = unicodedata.normalize('NFD', text.rstrip(' ').upper())
+    bare = text.rstrip(' ').upper()
+    if bare.isascii():
+        # Nearly every name, and SQLite compares each one many times.
+        return bare
+    bare = unicodedata.normalize('NFD', bare)
     return ''.join(one for one in bare if not unicodedata.combining(one))
 
 

@@ -223,3 +223,27 @@ class OptionsTestCase(testtools.TestCase):
         with self.made(('scheduler.workers', '7')):
             self.assertEqual(7, CONF.scheduler.workers)
         self.assertRaises(ValueError, getattr, CONF.scheduler, 'workers')
+
+
+class FoldTestCase(testtools.TestCase):
+    def test_texts_that_mysql_calls_equal(self):
+        """As utf8_general_ci: no case, accents, or blanks at the end."""
+        for text, folded in (
+            ('', ''),
+            ('  ', ''),
+            ('Rack 1  ', 'RACK 1'),
+            (' rack', ' RACK'),
+            ('tab\t', 'TAB\t'),
+            ('Köln ', 'KOLN'),
+            ('CAFE\N{COMBINING ACUTE ACCENT}', 'CAFE'),
+            ('я', 'Я'),
+        ):
+            self.assertEqual(folded, change.fold(text))
+
+    def test_order(self):
+        for one, other, expected in (
+            ('a', 'B', -1),
+            ('b', 'A', 1),
+            ('köln', 'KOLN  ', 0),
+        ):
+            self.assertEqual(expected, change._compare(one, other))
