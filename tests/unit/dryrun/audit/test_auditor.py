@@ -191,7 +191,12 @@ class RequestTestCase(testtools.TestCase):
             made.return_value.configure_mock(spec_obj='spec')
             made.configure_mock(**problems)
             hosts = ['h', 'other']
-            return [*auditor.Auditor(cloud)._read('cell', hosts, None)]
+            found = [*auditor.Auditor(cloud)._read('cell', hosts, None)]
+        # All of a page at once, and what they boot from.
+        reader.read_on.assert_called_once_with(
+            'cell', hosts, [*'abc'], ['flavor'], with_disks=True
+        )
+        return found
 
     def test_servers(self):
         first, second = self.read()
